@@ -1,0 +1,1 @@
+"""What a conversation is: values and rules. Imports the standard library only."""

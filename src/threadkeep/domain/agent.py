@@ -1,0 +1,122 @@
+"""An agent: whom a user talks to. The seeds also call it a domain."""
+
+from dataclasses import dataclass, field, replace
+
+from threadkeep.domain.choice import Choice
+from threadkeep.domain.errors import AgentNotFound, Forbidden, InvalidRequest
+from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.domain.text import check_line, check_storable
+from threadkeep.domain.user import User
+
+DEFAULT_ROLE_ID = "assistant"
+
+
+class Visibility(Choice):
+    """Who may talk to an agent: its owner, or everyone."""
+
+    PRIVATE = "private"
+    PUBLIC = "public"
+
+
+class RetrievalMode(Choice):
+    """Who decides to search the documents: the model by a tool, or every message by itself."""
+
+    TOOL = "tool"
+    AUTO = "auto"
+
+
+class ConversationMode(Choice):
+    """Whether a user may have further conversations beside the main one."""
+
+    MULTIPLE = "multiple"
+    SINGLE = "single"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """An agent's limits and habits; 0 means no limit."""
+
+    retrieval_top_k: int = 5
+    retrieval_threshold: float = 0.3
+    retrieval_mode: RetrievalMode = RetrievalMode.TOOL
+    context_messages: int = 20
+    context_thoughts: bool = False
+    max_message_chars: int = 10_000
+    max_iterations: int = 12
+    generation_timeout_s: float = 300
+    conversation_mode: ConversationMode = ConversationMode.MULTIPLE
+    compaction_threshold: int = 40
+    auto_compact: bool = False
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Whom a user talks to. `version` counts the changes and guards against lost ones."""
+
+    id: AgentId
+    owner_id: UserId | None
+    name: str
+    description: str
+    primary_role_id: str
+    system_prompt: str
+    model: str | None
+    visibility: Visibility
+    settings: AgentSettings
+    is_default: bool
+    version: int
+    created_at: int
+    updated_at: int
+    deleted_at: int | None = None
+
+    def __post_init__(self) -> None:
+        check_line(self.name, "name", most=100)
+        check_line(self.primary_role_id, "primaryRoleId", most=100)
+        if self.model is not None:
+            check_line(self.model, "model", most=200)
+        for text, param, most in (
+            (self.description, "description", 2_000),
+            (self.system_prompt, "systemPrompt", 100_000),
+        ):
+            if len(text) > most:
+                raise InvalidRequest(f"`{param}` may have at most {most} characters.", param=param)
+            check_storable(text, param)
+
+    def is_visible_to(self, user: User) -> bool:
+        """Whether a user may know of this agent and talk to it."""
+        return self.deleted_at is None and (self.visibility is Visibility.PUBLIC or self.is_open_to(user))
+
+    def is_open_to(self, user: User) -> bool:
+        """Whether a user may see its prompt and change it: its owner and admins."""
+        return self.deleted_at is None and (self.owner_id == user.id or user.is_admin)
+
+    def check_visible_to(self, user: User) -> None:
+        """Refuses a user who may not know of this agent."""
+        if not self.is_visible_to(user):
+            raise AgentNotFound
+
+    def check_open_to(self, user: User) -> None:
+        """Refuses a user who may not change this agent."""
+        self.check_visible_to(user)
+        if not self.is_open_to(user):
+            raise Forbidden("Only the agent's owner or an admin may do this.")
+
+    def delete(self, now: int) -> "Agent":
+        """Hides the agent; conversations with it stay readable."""
+        if self.is_default:
+            raise Forbidden("The default agent cannot be deleted.")
+        return replace(self, deleted_at=now, updated_at=now, version=self.version + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDraft:
+    """What a user says of an agent to be made."""
+
+    name: str
+    description: str = ""
+    primary_role_id: str = DEFAULT_ROLE_ID
+    system_prompt: str = ""
+    model: str | None = None
+    visibility: Visibility = Visibility.PRIVATE
+    settings: AgentSettings = field(default_factory=AgentSettings)

@@ -1,0 +1,183 @@
+"""A conversation: the aggregate root. It alone decides what may be added to it."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from threadkeep.domain.briefing import Briefing
+from threadkeep.domain.choice import Choice
+from threadkeep.domain.errors import IllegalTransition, TurnInProgress
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId, new_uuid
+from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.text import check_line
+from threadkeep.domain.turn import ENDS, Turn, TurnStatus
+
+MOST_TITLE_CHARACTERS = 200
+
+
+class ConversationStatus(Choice):
+    """Whether the owner keeps it at hand or has put it away."""
+
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+
+
+class TitleSource(Choice):
+    """Who gave the title; a user's own is never replaced."""
+
+    DERIVED = "derived"
+    MODEL = "model"
+    USER = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class BegunTurn:
+    """All that is stored when a turn begins: the conversation moved on, the turn and its two messages."""
+
+    conversation: "Conversation"
+    turn: Turn
+    user_message: Message
+    assistant_message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTurn:
+    """All that is stored when a turn ends."""
+
+    conversation: "Conversation"
+    turn: Turn
+    assistant_message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One user, one agent, an ordered list of messages.
+
+    `last_seq` is the number of the newest message and serves as the version: the store refuses an
+    append that was prepared on an older one.
+    """
+
+    id: ConversationId
+    user_id: UserId
+    agent_id: AgentId
+    session_id: str
+    title: str | None
+    title_source: TitleSource | None
+    status: ConversationStatus
+    is_main: bool
+    metadata: Mapping[str, object]
+    last_seq: int
+    message_count: int
+    archived_to_seq: int
+    active_turn_id: TurnId | None
+    created_at: int
+    updated_at: int
+    last_message_at: int | None = None
+    deleted_at: int | None = None
+
+    @staticmethod
+    def start(
+        user_id: UserId,
+        agent_id: AgentId,
+        now: int,
+        *,
+        is_main: bool = False,
+        title: str | None = None,
+        metadata: Mapping[str, object] | None = None,
+    ) -> "Conversation":
+        """A new conversation of a user with an agent."""
+        started = Conversation(
+            id=ConversationId(new_uuid()),
+            user_id=user_id,
+            agent_id=agent_id,
+            session_id=new_session_id(),
+            title=None,
+            title_source=None,
+            status=ConversationStatus.ACTIVE,
+            is_main=is_main,
+            metadata=metadata or {},
+            last_seq=0,
+            message_count=0,
+            archived_to_seq=0,
+            active_turn_id=None,
+            created_at=now,
+            updated_at=now,
+        )
+        return started.rename(title) if title is not None else started
+
+    def rename(self, title: str | None) -> "Conversation":
+        """Takes the user's own title, or forgets it. A title never moves a conversation in the list."""
+        if title is None:
+            return replace(self, title=None, title_source=None)
+        title = check_line(title.strip(), "title", most=MOST_TITLE_CHARACTERS)
+        return replace(self, title=title, title_source=TitleSource.USER)
+
+    def begin_turn(self, content: str, now: int, *, model: str | None = None) -> BegunTurn:
+        """Adds the user's message and an empty reply, and starts the turn that fills it."""
+        if self.active_turn_id is not None:
+            raise TurnInProgress(
+                "The agent is still answering in this conversation.", details={"turnId": self.active_turn_id}
+            )
+        turn_id = TurnId(new_uuid())
+        asked = Message(
+            id=MessageId(new_uuid()),
+            conversation_id=self.id,
+            seq=self.last_seq + 1,
+            turn_id=turn_id,
+            role=MessageRole.USER,
+            content=content,
+            status=MessageStatus.COMPLETED,
+            created_at=now,
+            completed_at=now,
+        )
+        reply = Message(
+            id=MessageId(new_uuid()),
+            conversation_id=self.id,
+            seq=self.last_seq + 2,
+            turn_id=turn_id,
+            role=MessageRole.ASSISTANT,
+            content="",
+            status=MessageStatus.PENDING,
+            created_at=now,
+            model=model,
+        )
+        turn = Turn(turn_id, self.id, asked.id, reply.id, TurnStatus.RUNNING, now, model=model)
+        return BegunTurn(self._grown(2, now, active_turn_id=turn_id), turn, asked, reply)
+
+    def end_turn(self, turn: Turn, reply: Message, now: int) -> EndedTurn:
+        """Ends the running turn the way its reply ended, and frees the conversation for the next."""
+        if self.active_turn_id != turn.id or reply.id != turn.assistant_message_id:
+            raise IllegalTransition("This turn is not the one that runs in this conversation.")
+        ended = turn.end(ENDS[reply.status], now, usage=reply.usage, error=reply.error)
+        conversation = replace(self, active_turn_id=None, updated_at=now, last_message_at=now)
+        return EndedTurn(conversation, ended, reply)
+
+    def add_card(self, briefing: Briefing, now: int) -> tuple["Conversation", Message]:
+        """Adds a briefing as a card."""
+        message = Message(
+            id=MessageId(new_uuid()),
+            conversation_id=self.id,
+            seq=self.last_seq + 1,
+            turn_id=None,
+            role=MessageRole.SYSTEM,
+            content=briefing.card(),
+            status=MessageStatus.COMPLETED,
+            created_at=now,
+            completed_at=now,
+        )
+        return self._grown(1, now, active_turn_id=self.active_turn_id), message
+
+    def _grown(self, by: int, now: int, *, active_turn_id: TurnId | None) -> "Conversation":
+        return replace(
+            self,
+            last_seq=self.last_seq + by,
+            message_count=self.message_count + by,
+            active_turn_id=active_turn_id,
+            updated_at=now,
+            last_message_at=now,
+        )
+
+
+def new_session_id() -> str:
+    """256 random bits: whoever knows it may follow the conversation's events, and nothing else."""
+    return secrets.token_urlsafe(32)

@@ -1,0 +1,184 @@
+"""What can go wrong, in the words of the contract.
+
+ThreadkeepError
+├── InvalidRequest                 something is malformed; `param` names it
+│   └── IdempotencyMismatch
+├── Unauthenticated
+├── SignInUnavailable              the sign-in provider's keys cannot be fetched
+├── Forbidden
+├── NotFound                       does not exist, or is not yours
+│   ├── AgentNotFound
+│   ├── ConversationNotFound
+│   ├── MessageNotFound
+│   ├── TurnNotFound
+│   ├── BriefingNotFound
+│   ├── DocumentNotFound
+│   ├── ArtifactNotFound
+│   ├── UserNotFound
+│   └── RouteNotFound              no such path at all
+├── MethodNotAllowed
+├── MessageContentRequired
+├── MessageTooLong
+├── PayloadTooLarge
+├── Conflict
+│   ├── TurnInProgress
+│   ├── NothingToRegenerate
+│   ├── TooFewMessages
+│   └── IllegalTransition          a state machine was asked for a step it does not have
+├── PreconditionFailed
+├── GatewayNotConfigured
+├── StorageError
+│   ├── StorageUnavailable         the database is away, full or read-only; trying later may help
+│   ├── StorageConflict            somebody else wrote first; read again and decide anew
+│   └── StorageRefused             the data folder or the schema cannot be used as it is
+└── SettingsError                  a setting is wrong; the process does not start
+
+Each class has the `code` that clients see; which HTTP status belongs to it is decided in `http/errors.py`.
+"""
+
+from typing import ClassVar
+
+
+class ThreadkeepError(Exception):
+    """The root: everything that Threadkeep raises on purpose."""
+
+    code: ClassVar[str] = "INTERNAL_ERROR"
+
+    def __init__(self, message: str, *, param: str | None = None, details: object = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+        self.details = details
+
+
+class InvalidRequest(ThreadkeepError):
+    code = "INVALID_REQUEST"
+
+
+class IdempotencyMismatch(InvalidRequest):
+    code = "IDEMPOTENCY_MISMATCH"
+
+
+class Unauthenticated(ThreadkeepError):
+    code = "UNAUTHENTICATED"
+
+
+class SignInUnavailable(ThreadkeepError):
+    code = "SIGN_IN_UNAVAILABLE"
+
+
+class Forbidden(ThreadkeepError):
+    code = "FORBIDDEN"
+
+
+class NotFound(ThreadkeepError):
+    """Does not exist, or is not yours: the two are never told apart."""
+
+    noun: ClassVar[str] = "thing"
+
+    def __init__(self, message: str = "", *, param: str | None = None, details: object = None) -> None:
+        super().__init__(message or f"There is no such {self.noun}.", param=param, details=details)
+
+
+class AgentNotFound(NotFound):
+    code, noun = "AGENT_NOT_FOUND", "agent"
+
+
+class ConversationNotFound(NotFound):
+    code, noun = "CONVERSATION_NOT_FOUND", "conversation"
+
+
+class MessageNotFound(NotFound):
+    code, noun = "MESSAGE_NOT_FOUND", "message"
+
+
+class TurnNotFound(NotFound):
+    code, noun = "TURN_NOT_FOUND", "turn"
+
+
+class BriefingNotFound(NotFound):
+    code, noun = "BRIEFING_NOT_FOUND", "briefing"
+
+
+class DocumentNotFound(NotFound):
+    code, noun = "DOCUMENT_NOT_FOUND", "document"
+
+
+class ArtifactNotFound(NotFound):
+    code, noun = "ARTIFACT_NOT_FOUND", "artifact"
+
+
+class UserNotFound(NotFound):
+    code, noun = "USER_NOT_FOUND", "user"
+
+
+class RouteNotFound(NotFound):
+    code, noun = "NOT_FOUND", "path"
+
+
+class MethodNotAllowed(ThreadkeepError):
+    code = "METHOD_NOT_ALLOWED"
+
+
+class MessageContentRequired(ThreadkeepError):
+    code = "MESSAGE_CONTENT_REQUIRED"
+
+
+class MessageTooLong(ThreadkeepError):
+    code = "MESSAGE_TOO_LONG"
+
+
+class PayloadTooLarge(ThreadkeepError):
+    code = "PAYLOAD_TOO_LARGE"
+
+
+class Conflict(ThreadkeepError):
+    code = "CONFLICT"
+
+
+class TurnInProgress(Conflict):
+    code = "TURN_IN_PROGRESS"
+
+
+class NothingToRegenerate(Conflict):
+    code = "NOTHING_TO_REGENERATE"
+
+
+class TooFewMessages(Conflict):
+    code = "TOO_FEW_MESSAGES"
+
+
+class IllegalTransition(Conflict):
+    code = "ILLEGAL_TRANSITION"
+
+
+class PreconditionFailed(ThreadkeepError):
+    code = "PRECONDITION_FAILED"
+
+
+class GatewayNotConfigured(ThreadkeepError):
+    code = "GATEWAY_NOT_CONFIGURED"
+
+
+class StorageError(ThreadkeepError):
+    code = "STORAGE_UNAVAILABLE"
+
+
+class StorageUnavailable(StorageError):
+    """The database is away, full or read-only; nothing was written."""
+
+
+class StorageConflict(StorageError):
+    """Somebody else wrote first, or a constraint refused the row."""
+
+    code = "CONFLICT"
+
+
+class StorageRefused(StorageError):
+    """The data folder or the schema cannot be used as it is; says what to do."""
+
+
+class SettingsError(ThreadkeepError):
+    """A setting is wrong; says which one and what is allowed."""
+
+    code = "SETTINGS_ERROR"

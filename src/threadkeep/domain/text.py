@@ -1,0 +1,36 @@
+"""Rules that hold for every text a person or a model writes."""
+
+from threadkeep.domain.errors import InvalidRequest
+
+# Everything that shows nothing on its own: white space of every script (Unicode White_Space), the
+# zero-width characters, and the invisible fillers. The database's CHECK constraints are made from it.
+BLANK_CHARACTERS = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680"
+    "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+    "\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+)
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing."""
+    return not text.strip(BLANK_CHARACTERS)
+
+
+def check_storable(text: str, param: str) -> str:
+    """Refuses what no database keeps faithfully: NUL characters and lone surrogates."""
+    if "\x00" in text:
+        raise InvalidRequest("NUL characters cannot be stored.", param=param)
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InvalidRequest("The text holds half of a surrogate pair.", param=param)
+    return text
+
+
+def check_line(text: str, param: str, *, most: int) -> str:
+    """A short text such as a name or a title: not blank, not too long."""
+    if is_blank(text):
+        raise InvalidRequest(f"`{param}` must not be blank.", param=param)
+    if len(text) > most:
+        raise InvalidRequest(f"`{param}` may have at most {most} characters.", param=param)
+    return check_storable(text, param)

@@ -1,0 +1,58 @@
+"""A tool call: one use of a tool in a turn, with its result, kept as a record of its own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from threadkeep.domain.choice import Choice
+from threadkeep.domain.errors import IllegalTransition
+from threadkeep.domain.ids import MessageId, TurnId
+
+
+class ToolCallStatus(Choice):
+    """How a call stands; every call ends in exactly one of the states other than `running`."""
+
+    RUNNING = "running"
+    OK = "ok"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    DENIED = "denied"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool; `tool_call_id` ties call and result together within the turn."""
+
+    turn_id: TurnId
+    tool_call_id: str
+    message_id: MessageId
+    tool_name: str
+    server: str
+    arguments: Mapping[str, object]
+    status: ToolCallStatus
+    created_at: int
+    result: object = None
+    error: str | None = None
+    chart_data: object = None
+    duration_ms: int | None = None
+
+    def end(
+        self,
+        status: ToolCallStatus,
+        *,
+        result: object = None,
+        error: str | None = None,
+        chart_data: object = None,
+        duration_ms: int | None = None,
+    ) -> "ToolCall":
+        """Gives the call its one result."""
+        if self.status is not ToolCallStatus.RUNNING or status is ToolCallStatus.RUNNING:
+            raise IllegalTransition(f"A tool call cannot go from {self.status} to {status}.", param="status")
+        return replace(
+            self,
+            status=status,
+            result=result,
+            error=error,
+            chart_data=chart_data,
+            duration_ms=duration_ms,
+        )

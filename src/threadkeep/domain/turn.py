@@ -1,0 +1,57 @@
+"""A turn: one request of a user and all that the agent does for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from threadkeep.domain.choice import Choice
+from threadkeep.domain.errors import IllegalTransition
+from threadkeep.domain.ids import ConversationId, MessageId, TurnId
+from threadkeep.domain.message import Failure, MessageStatus, Usage
+
+
+class TurnStatus(Choice):
+    """A turn runs, then ends in one of three ways."""
+
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+class TurnOrigin(Choice):
+    """Where a turn ran: here, holding a lease, or in another engine that told us of it afterwards."""
+
+    LIVE = "live"
+    RECORDED = "recorded"
+
+
+ENDS: Mapping[MessageStatus, TurnStatus] = {
+    MessageStatus.COMPLETED: TurnStatus.COMPLETED,
+    MessageStatus.FAILED: TurnStatus.FAILED,
+    MessageStatus.CANCELLED: TurnStatus.CANCELLED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One run of the agent. At most one live turn runs in a conversation."""
+
+    id: TurnId
+    conversation_id: ConversationId
+    user_message_id: MessageId
+    assistant_message_id: MessageId
+    status: TurnStatus
+    started_at: int
+    origin: TurnOrigin = TurnOrigin.LIVE
+    model: str | None = None
+    ended_at: int | None = None
+    usage: Usage | None = None
+    error: Failure | None = None
+
+    def end(
+        self, status: TurnStatus, now: int, *, usage: Usage | None = None, error: Failure | None = None
+    ) -> "Turn":
+        """Ends the turn, once."""
+        if self.status is not TurnStatus.RUNNING or status is TurnStatus.RUNNING:
+            raise IllegalTransition(f"A turn cannot go from {self.status} to {status}.", param="status")
+        return replace(self, status=status, ended_at=now, usage=usage, error=error)

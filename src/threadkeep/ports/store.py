@@ -1,0 +1,210 @@
+"""Where conversations and all that belongs to them are kept.
+
+A method that takes a user's id answers as if other people's things did not exist. Every write is
+committed when its method returns. Errors come as StorageError.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.briefing import Briefing
+from threadkeep.domain.compaction import Compaction
+from threadkeep.domain.conversation import BegunTurn, Conversation, ConversationStatus, EndedTurn
+from threadkeep.domain.ids import AgentId, ConversationId, TurnId, UserId
+from threadkeep.domain.message import Message
+from threadkeep.domain.tool_call import ToolCall
+from threadkeep.domain.turn import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Who changed which agent."""
+
+    id: str
+    at: int
+    actor_id: UserId
+    action: str
+    agent_id: AgentId | None
+    details: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationFilter:
+    """Which of a user's conversations are meant."""
+
+    agent_id: AgentId | None = None
+    status: ConversationStatus | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageWindow:
+    """Which messages of a conversation are meant; the bounds themselves are left out."""
+
+    after_seq: int = 0
+    before_seq: int | None = None
+    newest_first: bool = False
+    with_overwritten: bool = False
+
+
+class AgentStore(Protocol):
+    """Agents, and the record of who changed them."""
+
+    async def add(self, agent: Agent, entry: AuditEntry) -> None:
+        """Keeps a new agent; its owner becomes known."""
+        ...
+
+    async def add_default(self, agent: Agent) -> None:
+        """Keeps the default agent, unless there is one already."""
+        ...
+
+    async def get_default(self) -> Agent:
+        """The default agent, which is made at the first start."""
+        ...
+
+    async def get(self, agent_id: AgentId) -> Agent | None:
+        """One agent, also a deleted one; whoever asks decides who may see it."""
+        ...
+
+    async def page(self, user_id: UserId, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
+        """The user's own agents and the public ones, oldest first."""
+        ...
+
+    async def update(
+        self, agent_id: AgentId, change: Callable[[Agent], Agent], entry: Callable[[Agent], AuditEntry]
+    ) -> Agent | None:
+        """Reads, changes and writes one agent while nobody else does; the change must be pure."""
+        ...
+
+    async def audit_page(self, *, before: str | None, offset: int, limit: int) -> Sequence[AuditEntry]:
+        """The record, newest first."""
+        ...
+
+
+class ConversationStore(Protocol):
+    """Conversations without their messages."""
+
+    async def add(self, conversation: Conversation) -> None:
+        """Keeps a new conversation."""
+        ...
+
+    async def get_or_add_main(self, fresh: Conversation) -> tuple[Conversation, bool]:
+        """The main conversation of the user with the agent, and whether `fresh` became it just now."""
+        ...
+
+    async def get(self, user_id: UserId, conversation_id: ConversationId) -> Conversation | None:
+        """One of the user's conversations that is not deleted."""
+        ...
+
+    async def page(
+        self,
+        user_id: UserId,
+        which: ConversationFilter,
+        *,
+        after: tuple[int, str] | None,
+        offset: int,
+        limit: int,
+    ) -> Sequence[Conversation]:
+        """The user's conversations by `(updated_at, id)`, newest first, after a position."""
+        ...
+
+    async def update(
+        self,
+        user_id: UserId,
+        conversation_id: ConversationId,
+        change: Callable[[Conversation], Conversation],
+    ) -> Conversation | None:
+        """Changes title, status, metadata or session while nobody else does; the change must be pure."""
+        ...
+
+    async def delete(self, user_id: UserId, conversation_id: ConversationId, now: int) -> bool:
+        """Hides a conversation and all that hangs on it."""
+        ...
+
+    async def restore(self, user_id: UserId, conversation_id: ConversationId) -> Conversation | None:
+        """Brings a deleted one back; as a further one where a new main one has been made since."""
+        ...
+
+    async def purge(self, user_id: UserId, conversation_id: ConversationId) -> bool:
+        """Removes every row of a conversation, deleted before or not."""
+        ...
+
+    async def purge_deleted_before(self, time: int) -> int:
+        """Removes every row of the conversations that were deleted before a time."""
+        ...
+
+
+class MessageStore(Protocol):
+    """Messages and what the turns of a conversation leave behind."""
+
+    async def page(
+        self, conversation_id: ConversationId, which: MessageWindow, *, offset: int, limit: int
+    ) -> Sequence[Message]:
+        """A run of messages with their tool calls, in the order asked for."""
+        ...
+
+    async def begin_turn(self, begun: BegunTurn) -> None:
+        """Keeps a begun turn; StorageConflict when the conversation has moved on since it was read."""
+        ...
+
+    async def end_turn(self, ended: EndedTurn) -> None:
+        """Keeps a turn's end: reply, tool calls, and the conversation free again, all or nothing."""
+        ...
+
+    async def get_turn(self, user_id: UserId, turn_id: TurnId) -> Turn | None:
+        """One turn in a conversation of the user that is not deleted."""
+        ...
+
+    async def add_card(self, conversation: Conversation, message: Message) -> None:
+        """Keeps a card; StorageConflict when the conversation has moved on since it was read."""
+        ...
+
+    async def newest_compaction(self, conversation_id: ConversationId) -> Compaction | None:
+        """The summary that stands for the archived messages."""
+        ...
+
+    async def tool_calls(
+        self, user_id: UserId, tool_name: str, *, before: tuple[int, str] | None, limit: int
+    ) -> Sequence[ToolCall]:
+        """The user's calls of one tool over all conversations, newest first."""
+        ...
+
+
+class BriefingStore(Protocol):
+    """Briefings."""
+
+    async def add(self, briefing: Briefing) -> None:
+        """Keeps a new briefing."""
+        ...
+
+    async def page(
+        self, user_id: UserId, *, unread: bool, before: str | None, limit: int
+    ) -> Sequence[Briefing]:
+        """The user's briefings, newest first."""
+        ...
+
+
+class UserStore(Protocol):
+    """The users we know of."""
+
+    async def delete(self, user_id: UserId, now: int) -> bool:
+        """Removes a user and all that is theirs. Their agents that others talk to are emptied and hidden."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Everything that is kept, one room a noun."""
+
+    agents: AgentStore
+    conversations: ConversationStore
+    messages: MessageStore
+    briefings: BriefingStore
+    users: UserStore
+    key: bytes
+    """Random bytes of this database, the same on every node; they sign the cursors of lists."""
+    ping: Callable[[], Awaitable[None]]
+    """Raises StorageError when the database is away."""
+    close: Callable[[], Awaitable[None]]
+    """Finishes what was accepted and lets go of the database."""

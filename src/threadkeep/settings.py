@@ -1,0 +1,170 @@
+"""All settings in one place; the only reader of the environment."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from threadkeep.domain.errors import SettingsError
+
+PREFIX = "THREADKEEP_"
+FILE_NAME = "threadkeep.toml"
+
+Secret = Annotated[str | None, Meta(extra={"secret": True})]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How this Threadkeep runs. Each field is an environment name in lower case without its prefix."""
+
+    host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 takes a free one.")] = 8710
+    data: Annotated[Path, Meta(description="Folder in which everything lives.")] = Path(".threadkeep")
+    database_url: Annotated[
+        Secret,
+        Meta(description="sqlite:///path or postgresql://…; by default a SQLite file in the data folder."),
+    ] = None
+    database_schema: Annotated[
+        Annotated[str, Meta(pattern="^[a-z_][a-z0-9_]{0,62}$")] | None,
+        Meta(description="PostgreSQL: keep our tables in this schema of their own."),
+    ] = None
+    database_pool_size: Annotated[
+        int, Meta(ge=1, le=200, description="PostgreSQL: connections at most. SQLite: reader threads.")
+    ] = 8
+    jwt_secret: Annotated[
+        Secret, Meta(description="Sign-in with HS256 tokens: the shared secret, 32 characters or more.")
+    ] = None
+    jwks_url: Annotated[
+        str | None, Meta(description="Sign-in with RS256/ES256 tokens: where the provider's keys are.")
+    ] = None
+    jwt_issuer: Annotated[str | None, Meta(description="The `iss` that a token must have.")] = None
+    jwt_audience: Annotated[str | None, Meta(description="The `aud` that a token must have.")] = None
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        Meta(description="Host names under which we are reached, besides loopback; comma-separated."),
+    ] = ()
+    cors_origins: Annotated[
+        tuple[str, ...],
+        Meta(description="Web origins that may call us from a browser, besides our own; comma-separated."),
+    ] = ()
+    max_body_bytes: Annotated[
+        int, Meta(ge=1024, description="Largest request body; a larger one is answered with 413.")
+    ] = 10 * 1024 * 1024
+    retention_days: Annotated[
+        int, Meta(ge=0, description="Days until a deleted conversation is purged and cannot be restored.")
+    ] = 30
+    log_level: Annotated[
+        str, Meta(pattern="^(debug|info|warning|error)$", description="debug, info, warning or error.")
+    ] = "info"
+
+    @staticmethod
+    def load(
+        environment: Mapping[str, str] = os.environ, file: Path | None = None, **overrides: object
+    ) -> "Settings":
+        """Reads `threadkeep.toml`, then the environment, then what the caller says; the last one wins."""
+        given: dict[str, object] = {}
+        file = file or Path(environment.get(f"{PREFIX}CONFIG", FILE_NAME))
+        given |= _read_file(file, required=f"{PREFIX}CONFIG" in environment)
+        for name in Settings.__struct_fields__:
+            if value := environment.get(PREFIX + name.upper()):
+                given[name] = value
+        given |= {name: value for name, value in overrides.items() if value is not None}
+        for name in ("allowed_hosts", "cors_origins"):
+            if isinstance(text := given.get(name), str):
+                given[name] = tuple(part.strip() for part in text.split(",") if part.strip())
+        try:
+            settings = msgspec.convert(given, Settings, strict=False, dec_hook=_to_path)
+        except msgspec.ValidationError as exc:
+            raise SettingsError(f"Settings: {exc}".replace("`$.", "`")) from exc
+        settings.check()
+        return settings
+
+    def check(self) -> None:
+        """Refuses combinations that cannot work or would be unsafe."""
+        if self.jwt_secret and self.jwks_url:
+            raise SettingsError("Set either THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL, not both.")
+        if self.jwt_secret and len(self.jwt_secret) < 32:
+            raise SettingsError("THREADKEEP_JWT_SECRET needs at least 32 characters.")
+        if self.jwks_url and urlsplit(self.jwks_url).scheme not in {"http", "https"}:
+            raise SettingsError("THREADKEEP_JWKS_URL must be an http(s) address.")
+        if urlsplit(self.database).scheme not in {"sqlite", "postgresql", "postgres"}:
+            raise SettingsError("THREADKEEP_DATABASE_URL must begin with sqlite:/// or postgresql://.")
+        for origin in self.cors_origins:
+            if urlsplit(origin).scheme not in {"http", "https"} or not urlsplit(origin).hostname:
+                raise SettingsError(f"THREADKEEP_CORS_ORIGINS: {origin!r} is not like https://app.example.")
+
+    def check_safe_to_listen(self) -> None:
+        """Refuses to serve strangers without a sign-in."""
+        if not self.signs_in and not is_loopback(self.host):
+            raise SettingsError(
+                f"Without a sign-in Threadkeep listens on loopback only, not on {self.host}. "
+                "Set THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL first."
+            )
+
+    @property
+    def signs_in(self) -> bool:
+        """Whether users sign in; without it everyone is the user `local`."""
+        return bool(self.jwt_secret or self.jwks_url)
+
+    @property
+    def database(self) -> str:
+        """The database's URL, with the default filled in."""
+        return self.database_url or f"sqlite:///{self.data / 'threadkeep.db'}"
+
+    def __repr__(self) -> str:
+        shown = ((s.name, "…" if s.secret and s.value else s.value) for s in self.describe())
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown)})"
+
+    def describe(self) -> list["Described"]:
+        """Every setting with its documentation, for people."""
+        hints = get_type_hints(Settings, include_extras=True)
+        return [_describe(name, hints[name], getattr(self, name)) for name in self.__struct_fields__]
+
+
+class Described(msgspec.Struct, frozen=True):
+    """One setting as `threadkeep settings` prints it."""
+
+    name: str
+    value: object
+    documentation: str
+    secret: bool
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address means this machine only."""
+    host = host.strip("[]").lower()
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _describe(name: str, hint: Any, value: object) -> Described:
+    metas = [meta for meta in hint.__metadata__ if isinstance(meta, Meta)]
+    documentation = next(meta.description for meta in metas if meta.description)
+    secret = any((meta.extra or {}).get("secret") for meta in metas)
+    return Described(name, value, documentation, secret)
+
+
+def _read_file(file: Path, *, required: bool) -> dict[str, object]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if required:
+            raise SettingsError(f"There is no settings file {file}.") from None
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise SettingsError(f"The settings file {file} cannot be read: {exc}") from exc
+
+
+def _to_path(wanted: type, value: object) -> object:
+    if wanted is Path and isinstance(value, str | Path):
+        return Path(value).expanduser()
+    raise TypeError(f"expected {wanted.__name__}")

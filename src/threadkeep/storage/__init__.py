@@ -1,0 +1,1 @@
+"""Where everything is kept: one set of SQL, two databases."""

@@ -1,0 +1,147 @@
+"""Agents in the database, and the record of who changed them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from threadkeep.domain.agent import Agent, AgentSettings, Visibility
+from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, AgentId, UserId
+from threadkeep.ports.store import AuditEntry
+from threadkeep.storage.columns import to_json, to_object
+from threadkeep.storage.database import Database, Plan, Row, Statement
+from threadkeep.storage.users import ENSURE_USER
+
+_COLUMNS = """id, owner_id, name, description, primary_role_id, system_prompt, model, visibility, settings,
+    is_default, version, created_at, updated_at, deleted_at"""
+
+_INSERT = """INSERT INTO tk_agents (id, owner_id, name, description, primary_role_id, system_prompt, model,
+        visibility, settings, is_default, version, created_at, updated_at)
+    VALUES (:id, :owner_id, :name, :description, :primary_role_id, :system_prompt, :model,
+        :visibility, :settings, :is_default, :version, :created_at, :updated_at)"""
+_ADD = Statement(_INSERT)
+_ADD_DEFAULT = Statement(f"{_INSERT} ON CONFLICT DO NOTHING")
+_BY_ID = f"SELECT {_COLUMNS} FROM tk_agents WHERE id = :id"
+_GET = Statement(_BY_ID)
+_LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR UPDATE")
+_GET_DEFAULT = Statement(f"SELECT {_COLUMNS} FROM tk_agents WHERE is_default")
+_UPDATE = Statement(
+    """UPDATE tk_agents SET name = :name, description = :description, primary_role_id = :primary_role_id,
+        system_prompt = :system_prompt, model = :model, visibility = :visibility, settings = :settings,
+        version = :version, updated_at = :updated_at, deleted_at = :deleted_at
+    WHERE id = :id"""
+)
+# Own agents and other people's public ones are two index ranges; each gives up to a page.
+_PAGE = Statement(
+    f"""SELECT {_COLUMNS} FROM (
+        SELECT * FROM (
+            SELECT {_COLUMNS} FROM tk_agents WHERE deleted_at IS NULL AND owner_id = :user_id AND id > :after
+            ORDER BY id LIMIT :most) AS own
+        UNION ALL
+        SELECT * FROM (
+            SELECT {_COLUMNS} FROM tk_agents WHERE deleted_at IS NULL AND visibility = 'public'
+                AND id > :after AND (owner_id IS NULL OR owner_id <> :user_id)
+            ORDER BY id LIMIT :most) AS others
+    ) AS visible ORDER BY id LIMIT :limit OFFSET :offset"""
+)
+
+_AUDIT_COLUMNS = "id, at, actor_id, action, agent_id, details"
+_AUDIT_ADD = Statement(
+    f"""INSERT INTO tk_audit ({_AUDIT_COLUMNS})
+    VALUES (:id, :at, :actor_id, :action, :agent_id, :details)"""
+)
+_AUDIT_PAGE = Statement(
+    f"SELECT {_AUDIT_COLUMNS} FROM tk_audit WHERE id < :before ORDER BY id DESC LIMIT :limit OFFSET :offset"
+)
+
+_decode_settings = msgspec.json.Decoder(AgentSettings).decode
+
+
+class SqlAgents:
+    """The agents of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, agent: Agent, entry: AuditEntry) -> None:
+        """Keeps a new agent; its owner becomes known."""
+        await self._database.write(lambda: _add(agent, entry))
+
+    async def add_default(self, agent: Agent) -> None:
+        """Keeps the default agent, unless there is one already."""
+        await self._database.execute(_ADD_DEFAULT(**_values(agent)))
+
+    async def get_default(self) -> Agent:
+        """The default agent."""
+        (row,) = await self._database.fetch(_GET_DEFAULT())
+        return _agent(row)
+
+    async def get(self, agent_id: AgentId) -> Agent | None:
+        """One agent, also a deleted one."""
+        rows = await self._database.fetch(_GET(id=agent_id))
+        return _agent(rows[0]) if rows else None
+
+    async def page(self, user_id: UserId, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
+        """The user's own agents and the public ones, oldest first."""
+        rows = await self._database.fetch(
+            _PAGE(
+                user_id=user_id,
+                after=after or FIRST_UUID,
+                most=limit + offset,
+                limit=limit,
+                offset=offset,
+            )
+        )
+        return [_agent(row) for row in rows]
+
+    async def update(
+        self, agent_id: AgentId, change: Callable[[Agent], Agent], entry: Callable[[Agent], AuditEntry]
+    ) -> Agent | None:
+        """Reads, changes and writes one agent while nobody else does."""
+        return await self._database.write(lambda: _update(agent_id, change, entry))
+
+    async def audit_page(self, *, before: str | None, offset: int, limit: int) -> Sequence[AuditEntry]:
+        """The record, newest first."""
+        rows = await self._database.fetch(_AUDIT_PAGE(before=before or LAST_UUID, offset=offset, limit=limit))
+        return [AuditEntry(*fields, details=to_object(details)) for *fields, details in rows]
+
+
+def _add(agent: Agent, entry: AuditEntry) -> Plan[None]:
+    yield ENSURE_USER(id=agent.owner_id, now=agent.created_at)
+    yield _ADD(**_values(agent))
+    yield _AUDIT_ADD(**_audit_values(entry))
+
+
+def _update(
+    agent_id: AgentId, change: Callable[[Agent], Agent], entry: Callable[[Agent], AuditEntry]
+) -> Plan[Agent | None]:
+    rows = yield _LOCK(id=agent_id)
+    if not rows:
+        return None
+    changed = change(_agent(rows[0]))
+    yield _UPDATE(**_values(changed))
+    yield _AUDIT_ADD(**_audit_values(entry(changed)))
+    return changed
+
+
+def _values(agent: Agent) -> dict[str, Any]:
+    values = {name: getattr(agent, name) for name in Agent.__slots__}
+    values["settings"] = to_json(agent.settings)
+    return values
+
+
+def _audit_values(entry: AuditEntry) -> dict[str, Any]:
+    values = {name: getattr(entry, name) for name in AuditEntry.__slots__}
+    values["details"] = to_json(entry.details)
+    return values
+
+
+def _agent(row: Row) -> Agent:
+    (
+        id_, owner_id, name, description, role, prompt, model, visibility, settings,
+        is_default, version, created_at, updated_at, deleted_at,
+    ) = row  # fmt: skip
+    return Agent(
+        id_, owner_id, name, description, role, prompt, model, Visibility(visibility),
+        _decode_settings(settings), bool(is_default), version, created_at, updated_at, deleted_at,
+    )  # fmt: skip

@@ -1,0 +1,188 @@
+"""Conversations in the database."""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+from threadkeep.domain.conversation import Conversation, ConversationStatus, TitleSource
+from threadkeep.domain.ids import ConversationId, UserId
+from threadkeep.ports.store import ConversationFilter
+from threadkeep.storage.columns import to_json, to_object
+from threadkeep.storage.database import Database, Plan, Row, Statement
+from threadkeep.storage.users import ENSURE_USER
+
+_COLUMNS = """id, user_id, agent_id, session_id, title, title_source, status, is_main, metadata, last_seq,
+    message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at"""
+
+_INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS})
+    VALUES (:id, :user_id, :agent_id, :session_id, :title, :title_source, :status, :is_main, :metadata,
+        :last_seq, :message_count, :archived_to_seq, :active_turn_id, :created_at, :updated_at,
+        :last_message_at, :deleted_at)"""
+_ADD = Statement(_INSERT)
+_ADD_MAIN = Statement(f"{_INSERT} ON CONFLICT DO NOTHING RETURNING id")
+
+_BY_ID = (
+    f"SELECT {_COLUMNS} FROM tk_conversations WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL"
+)
+GET = Statement(_BY_ID)
+_LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR UPDATE")
+GET_MAIN = Statement(
+    f"""SELECT {_COLUMNS} FROM tk_conversations
+    WHERE user_id = :user_id AND agent_id = :agent_id AND is_main AND deleted_at IS NULL"""
+)
+_UPDATE = Statement(
+    """UPDATE tk_conversations SET session_id = :session_id, title = :title, title_source = :title_source,
+        status = :status, metadata = :metadata
+    WHERE id = :id"""
+)
+
+
+def _page(*, by_agent: bool, by_status: bool, after: bool) -> Statement:
+    conditions = [
+        "user_id = :user_id AND deleted_at IS NULL",
+        "agent_id = :agent_id" if by_agent else "",
+        "status = :status" if by_status else "",
+        "(updated_at, id) < (:after_time, :after_id)" if after else "",
+    ]
+    return Statement(
+        f"""SELECT {_COLUMNS} FROM tk_conversations WHERE {" AND ".join(filter(None, conditions))}
+        ORDER BY updated_at DESC, id DESC LIMIT :limit OFFSET :offset"""
+    )
+
+
+PAGES = {
+    which: _page(by_agent=which[0], by_status=which[1], after=which[2])
+    for which in product((False, True), repeat=3)
+}
+
+_DELETE = Statement(
+    """UPDATE tk_conversations SET deleted_at = :now
+    WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL RETURNING id"""
+)
+_RESTORE = Statement(
+    """UPDATE tk_conversations SET deleted_at = NULL,
+        is_main = is_main AND (deleted_at IS NULL OR NOT EXISTS (
+            SELECT 1 FROM tk_conversations AS other
+            WHERE other.user_id = tk_conversations.user_id AND other.agent_id = tk_conversations.agent_id
+                AND other.is_main AND other.deleted_at IS NULL))
+    WHERE id = :id AND user_id = :user_id RETURNING id"""
+)
+_PURGE = Statement("DELETE FROM tk_conversations WHERE id = :id AND user_id = :user_id RETURNING id")
+_PURGE_DELETED = Statement("DELETE FROM tk_conversations WHERE deleted_at < :time RETURNING id")
+
+
+class SqlConversations:
+    """The conversations of a database, without their messages."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, conversation: Conversation) -> None:
+        """Keeps a new conversation."""
+        await self._database.write(lambda: _add(conversation))
+
+    async def get_or_add_main(self, fresh: Conversation) -> tuple[Conversation, bool]:
+        """Looks first, inserts only if missing; whoever inserts second gets the first one's."""
+        rows = await self._database.fetch(GET_MAIN(user_id=fresh.user_id, agent_id=fresh.agent_id))
+        if rows:
+            return to_conversation(rows[0]), False
+        return await self._database.write(lambda: _get_or_add_main(fresh))
+
+    async def get(self, user_id: UserId, conversation_id: ConversationId) -> Conversation | None:
+        """One of the user's conversations that is not deleted."""
+        rows = await self._database.fetch(GET(id=conversation_id, user_id=user_id))
+        return to_conversation(rows[0]) if rows else None
+
+    async def page(
+        self,
+        user_id: UserId,
+        which: ConversationFilter,
+        *,
+        after: tuple[int, str] | None,
+        offset: int,
+        limit: int,
+    ) -> Sequence[Conversation]:
+        """The user's conversations by `(updated_at, id)`, newest first, after a position."""
+        statement = PAGES[which.agent_id is not None, which.status is not None, after is not None]
+        after_time, after_id = after or (0, "")
+        rows = await self._database.fetch(
+            statement(
+                user_id=user_id,
+                agent_id=which.agent_id,
+                status=which.status,
+                after_time=after_time,
+                after_id=after_id,
+                limit=limit,
+                offset=offset,
+            )
+        )
+        return [to_conversation(row) for row in rows]
+
+    async def update(
+        self,
+        user_id: UserId,
+        conversation_id: ConversationId,
+        change: Callable[[Conversation], Conversation],
+    ) -> Conversation | None:
+        """Changes title, status, metadata or session while nobody else does."""
+        return await self._database.write(lambda: _update(user_id, conversation_id, change))
+
+    async def delete(self, user_id: UserId, conversation_id: ConversationId, now: int) -> bool:
+        """Hides a conversation; all that hangs on it is reached through it only."""
+        return bool(await self._database.execute(_DELETE(id=conversation_id, user_id=user_id, now=now)))
+
+    async def restore(self, user_id: UserId, conversation_id: ConversationId) -> Conversation | None:
+        """Brings a deleted one back; as a further one where a new main one has been made since."""
+        rows = await self._database.execute(_RESTORE(id=conversation_id, user_id=user_id))
+        return await self.get(user_id, conversation_id) if rows else None
+
+    async def purge(self, user_id: UserId, conversation_id: ConversationId) -> bool:
+        """Removes every row of a conversation, by cascade."""
+        return bool(await self._database.execute(_PURGE(id=conversation_id, user_id=user_id)))
+
+    async def purge_deleted_before(self, time: int) -> int:
+        """Removes every row of the conversations that were deleted before a time."""
+        return len(await self._database.execute(_PURGE_DELETED(time=time)))
+
+
+def _add(conversation: Conversation) -> Plan[None]:
+    yield ENSURE_USER(id=conversation.user_id, now=conversation.created_at)
+    yield _ADD(**_values(conversation))
+
+
+def _get_or_add_main(fresh: Conversation) -> Plan[tuple[Conversation, bool]]:
+    yield ENSURE_USER(id=fresh.user_id, now=fresh.created_at)
+    if (yield _ADD_MAIN(**_values(fresh))):
+        return fresh, True
+    (row,) = yield GET_MAIN(user_id=fresh.user_id, agent_id=fresh.agent_id)
+    return to_conversation(row), False
+
+
+def _update(
+    user_id: UserId, conversation_id: ConversationId, change: Callable[[Conversation], Conversation]
+) -> Plan[Conversation | None]:
+    rows = yield _LOCK(id=conversation_id, user_id=user_id)
+    if not rows:
+        return None
+    changed = change(to_conversation(rows[0]))
+    yield _UPDATE(**_values(changed))
+    return changed
+
+
+def _values(conversation: Conversation) -> dict[str, Any]:
+    values = {name: getattr(conversation, name) for name in Conversation.__slots__}
+    values["metadata"] = to_json(conversation.metadata)
+    return values
+
+
+def to_conversation(row: Row) -> Conversation:
+    """A row of `tk_conversations` as the aggregate."""
+    (
+        id_, user_id, agent_id, session_id, title, title_source, status, is_main, metadata, last_seq,
+        message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
+    ) = row  # fmt: skip
+    return Conversation(
+        id_, user_id, agent_id, session_id, title, TitleSource(title_source) if title_source else None,
+        ConversationStatus(status), bool(is_main), to_object(metadata), last_seq, message_count,
+        archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
+    )  # fmt: skip

@@ -1,0 +1,69 @@
+"""The small face that both databases show to the SQL of this package.
+
+SQL is written once, with `:name` parameters. A unit of work of several statements is a *plan*: a
+generator that yields queries and is sent their rows. It knows neither threads nor awaits, so one text
+runs in SQLite's writer thread and on an asynchronous PostgreSQL connection alike.
+"""
+
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+Row = tuple[Any, ...]
+Rows = Sequence[Row]
+
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+
+T = TypeVar("T")
+
+
+class Query(NamedTuple):
+    """A statement and the values of its parameters."""
+
+    statement: "Statement"
+    values: Mapping[str, Any]
+
+
+class Statement:
+    """One SQL statement in both databases' spelling, translated once, when it is defined."""
+
+    __slots__ = ("postgres", "postgres_names", "sqlite", "sqlite_names")
+
+    def __init__(self, sql: str, *, postgres: str | None = None) -> None:
+        self.sqlite_names = tuple(_PARAMETER.findall(sql))
+        self.sqlite = _PARAMETER.sub("?", sql)
+        names = tuple(dict.fromkeys(_PARAMETER.findall(postgres or sql)))
+        numbers = {name: f"${number}" for number, name in enumerate(names, 1)}
+        self.postgres_names = names
+        self.postgres = _PARAMETER.sub(lambda match: numbers[match[1]], postgres or sql)
+
+    def __call__(self, **values: Any) -> Query:
+        return Query(self, values)
+
+
+Plan = Generator[Query, Rows, T]
+
+
+class Database(Protocol):
+    """A database that runs queries and plans. Foreign errors come out as StorageError."""
+
+    @property
+    def dialect(self) -> Literal["sqlite", "postgres"]:
+        """For the few places where one database can do in one step what the other cannot."""
+        ...
+
+    async def fetch(self, query: Query) -> Rows:
+        """Runs one reading statement."""
+        ...
+
+    async def execute(self, query: Query) -> Rows:
+        """Runs one writing statement in a transaction of its own; returns after the commit."""
+        ...
+
+    async def write(self, plan: Callable[[], Plan[T]]) -> T:
+        """Runs a plan in one transaction; returns after the commit. The plan may be run again."""
+        ...
+
+    async def close(self) -> None:
+        """Finishes what was accepted and lets go of the database."""
+        ...

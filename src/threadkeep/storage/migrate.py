@@ -1,0 +1,70 @@
+"""Plain SQL migrations, applied in order, each once, remembered in a table of their own."""
+
+import sqlite3
+import time
+from importlib import resources
+from typing import NamedTuple
+
+from threadkeep.domain.errors import StorageRefused
+from threadkeep.domain.text import BLANK_CHARACTERS
+from threadkeep.storage.database import Plan, Statement
+
+
+class Migration(NamedTuple):
+    """One file of `migrations/`: its number, its name, its statements."""
+
+    version: int
+    name: str
+    statements: tuple[Statement, ...]
+
+
+_CREATE = Statement(
+    """CREATE TABLE IF NOT EXISTS tk_migrations (
+        version bigint NOT NULL PRIMARY KEY, name text NOT NULL, applied_at bigint NOT NULL)"""
+)
+_APPLIED = Statement("SELECT version FROM tk_migrations ORDER BY version")
+_REMEMBER = Statement("INSERT INTO tk_migrations (version, name, applied_at) VALUES (:version, :name, :now)")
+
+
+def migrations() -> list[Migration]:
+    """The migrations that this version of Threadkeep ships."""
+    files = (resources.files("threadkeep.storage") / "migrations").iterdir()
+    texts = {file.name: file.read_text(encoding="utf-8") for file in files if file.name.endswith(".sql")}
+    return [
+        Migration(int(name[:4]), name.removesuffix(".sql"), _statements(text))
+        for name, text in sorted(texts.items())
+    ]
+
+
+def migrate(known: list[Migration]) -> Plan[int]:
+    """Applies what is missing; to be run alone. Refuses a database that a newer Threadkeep has changed."""
+    yield _CREATE()
+    applied = {version for (version,) in (yield _APPLIED())}
+    if unknown := applied - {migration.version for migration in known}:
+        raise StorageRefused(
+            f"The database was changed by a newer Threadkeep (migration {max(unknown)}, this one knows "
+            f"{known[-1].version}). Upgrade Threadkeep; the data was not touched."
+        )
+    missing = [migration for migration in known if migration.version not in applied]
+    for migration in missing:
+        for statement in migration.statements:
+            yield statement()
+        now = int(time.time() * 1000)
+        yield _REMEMBER(version=migration.version, name=migration.name, now=now)
+    return len(missing)
+
+
+def _statements(text: str) -> tuple[Statement, ...]:
+    """Splits a file into statements; `;` inside a literal or a comment does not end one."""
+    statements: list[Statement] = []
+    pending = ""
+    for part in text.splitlines(keepends=True):
+        if not pending and part.lstrip().startswith("--"):
+            continue
+        pending += part
+        if sqlite3.complete_statement(pending):
+            statements.append(Statement(pending.strip().replace(":blank", f"'{BLANK_CHARACTERS}'")))
+            pending = ""
+    if pending.strip():
+        raise StorageRefused("A migration does not end with a complete statement.")
+    return tuple(statements)

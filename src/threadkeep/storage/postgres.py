@@ -1,0 +1,146 @@
+"""PostgreSQL 14 and later, over psycopg 3 and its pool."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Literal, LiteralString, TypeVar, cast
+
+import psycopg
+from psycopg import sql
+from psycopg.types.numeric import Int8Dumper
+from psycopg.types.string import TextLoader
+from psycopg_pool import AsyncConnectionPool
+
+from threadkeep.domain.errors import StorageConflict, StorageRefused, StorageUnavailable
+from threadkeep.storage.database import Plan, Query, Rows
+from threadkeep.storage.migrate import migrate, migrations
+
+T = TypeVar("T")
+Connection = psycopg.AsyncConnection[tuple[Any, ...]]
+
+WAIT_FOR_CONNECTION_S = 5.0
+MIGRATION_LOCK = 0x7468_7265_6164  # "thread": one process migrates, the others wait for it
+
+
+class PostgresDatabase:
+    """A PostgreSQL database. Connections that die are replaced; reads are tried again once."""
+
+    dialect: Literal["postgres"] = "postgres"
+
+    def __init__(self, pool: "AsyncConnectionPool[Connection]") -> None:
+        self._pool = pool
+        self._checking = False
+
+    @staticmethod
+    async def open(url: str, *, schema: str | None, pool_size: int) -> "PostgresDatabase":
+        """Connects, and brings the schema up to date while other nodes wait."""
+
+        async def configure(connection: Connection) -> None:
+            # Ids are text inside Threadkeep; numbers always have one type, so that each statement
+            # is prepared once and not once for every size of number.
+            connection.adapters.register_loader("uuid", TextLoader)
+            connection.adapters.register_dumper(int, Int8Dumper)
+            if schema:
+                await connection.execute(
+                    sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)).as_bytes(connection)
+                )
+
+        pool = AsyncConnectionPool[Connection](
+            url,
+            min_size=1,
+            max_size=pool_size,
+            open=False,
+            timeout=WAIT_FOR_CONNECTION_S,
+            configure=configure,
+            kwargs={
+                "autocommit": True,
+                "cursor_factory": psycopg.AsyncRawCursor,
+                "application_name": "threadkeep",
+            },
+        )
+        try:
+            await _migrate(url, schema)
+            await pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
+        except psycopg.Error as exc:
+            await pool.close()
+            raise StorageRefused(f"The PostgreSQL database cannot be used: {_text(exc)}") from exc
+        return PostgresDatabase(pool)
+
+    async def fetch(self, query: Query) -> Rows:
+        """Runs one reading statement; once more when the connection had died."""
+        try:
+            return await self.execute(query)
+        except StorageUnavailable:
+            return await self.execute(query)
+
+    async def execute(self, query: Query) -> Rows:
+        """Runs one statement, which is its own transaction: one round trip."""
+        async with self._connection() as connection:
+            return await _run(connection, query)
+
+    async def write(self, plan: Callable[[], Plan[T]]) -> T:
+        """Runs a plan in one transaction."""
+        async with self._connection() as connection, connection.transaction():
+            return await _drive(connection, plan())
+
+    async def close(self) -> None:
+        """Lets running statements end and closes the connections."""
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncGenerator[Connection]:
+        try:
+            async with self._pool.connection() as connection:
+                yield connection
+        except (psycopg.IntegrityError, psycopg.DataError, psycopg.errors.DeadlockDetected) as exc:
+            raise StorageConflict(f"The database refused the row: {_text(exc)}") from exc
+        except psycopg.Error as exc:
+            if isinstance(exc, psycopg.OperationalError):
+                await self._replace_dead_connections()
+            raise StorageUnavailable(f"The database cannot do this now: {_text(exc)}") from exc
+
+    async def _replace_dead_connections(self) -> None:
+        """After a restart of the server all idle connections are dead, not only the one we met."""
+        if self._checking:
+            return
+        self._checking = True
+        try:
+            await self._pool.check()
+        finally:
+            self._checking = False
+
+
+async def _run(connection: Connection, query: Query) -> Rows:
+    statement, values = query
+    cursor = await connection.execute(
+        cast("LiteralString", statement.postgres), [values[name] for name in statement.postgres_names]
+    )
+    return await cursor.fetchall() if cursor.description else ()
+
+
+async def _drive(connection: Connection, plan: Plan[T]) -> T:
+    try:
+        query = next(plan)
+        while True:
+            query = plan.send(await _run(connection, query))
+    except StopIteration as stop:
+        return cast("T", stop.value)
+
+
+async def _migrate(url: str, schema: str | None) -> None:
+    connection = await psycopg.AsyncConnection.connect(
+        url, cursor_factory=psycopg.AsyncRawCursor, connect_timeout=int(WAIT_FOR_CONNECTION_S)
+    )
+    async with connection:
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK])
+        if schema:
+            name = sql.Identifier(schema)
+            await connection.execute(
+                sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name).as_bytes(connection)
+            )
+            await connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(name).as_bytes(connection))
+        await _drive(connection, migrate(migrations()))
+
+
+def _text(error: psycopg.Error) -> str:
+    """The server's sentence, without the row's values, which may be somebody's words."""
+    return error.diag.message_primary or str(error).split("\n", maxsplit=1)[0]

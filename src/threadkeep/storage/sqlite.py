@@ -1,0 +1,246 @@
+"""SQLite: one writer thread with group commit, a few reader threads, one process a data folder."""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+from threadkeep.domain.errors import StorageConflict, StorageRefused, StorageUnavailable, ThreadkeepError
+from threadkeep.storage.database import Plan, Query, Rows
+from threadkeep.storage.folder import FolderLock
+from threadkeep.storage.migrate import migrate, migrations
+
+T = TypeVar("T")
+
+MOST_UNITS_A_COMMIT = 512
+
+
+class SqliteDatabase:
+    """A SQLite file. Callers are answered only after their work is on the disk."""
+
+    dialect: Literal["sqlite"] = "sqlite"
+
+    def __init__(
+        self, lock: FolderLock, writer: sqlite3.Connection, readers: list[sqlite3.Connection]
+    ) -> None:
+        self._lock = lock
+        self._writes: queue.SimpleQueue[_Unit | None] = queue.SimpleQueue()
+        self._reads: queue.SimpleQueue[_Unit | None] = queue.SimpleQueue()
+        self._threads = [threading.Thread(target=_write_all, args=(writer, self._writes), name="tk-writer")]
+        self._threads += [
+            threading.Thread(target=_read_all, args=(reader, self._reads), name=f"tk-reader-{number}")
+            for number, reader in enumerate(readers)
+        ]
+        self._closed = False
+        for thread in self._threads:
+            thread.start()
+
+    @staticmethod
+    async def open(path: Path, *, reader_count: int) -> "SqliteDatabase":
+        """Opens the file, alone in its folder, and brings its schema up to date."""
+        lock = await asyncio.to_thread(FolderLock.take, path.parent)
+        try:
+            writer, *readers = await asyncio.to_thread(_prepare, path, 1 + reader_count)
+        except BaseException:
+            lock.release()
+            raise
+        return SqliteDatabase(lock, writer, readers)
+
+    async def fetch(self, query: Query) -> Rows:
+        """Runs one reading statement in a reader thread."""
+        return await self._ask(self._reads, lambda: _single(query))
+
+    async def execute(self, query: Query) -> Rows:
+        """Runs one writing statement."""
+        return await self._ask(self._writes, lambda: _single(query))
+
+    async def write(self, plan: Callable[[], Plan[T]]) -> T:
+        """Runs a plan in the writer thread, committed together with whatever else is waiting there."""
+        return await self._ask(self._writes, plan)
+
+    async def _ask(self, where: "queue.SimpleQueue[_Unit | None]", plan: Callable[[], Plan[T]]) -> T:
+        if self._closed:
+            raise StorageUnavailable("The database is closed.")
+        unit = _Unit(plan)
+        where.put(unit)
+        # A caller that is cancelled here leaves its unit in the queue: it is done whole or not at all.
+        return await unit.answer
+
+    async def close(self) -> None:
+        """Finishes what was accepted, then ends the threads."""
+        if self._closed:
+            return
+        self._closed = True
+        for _ in self._threads[1:]:
+            self._reads.put(None)
+        self._writes.put(None)
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
+        self._lock.release()
+
+
+class _Unit:
+    """A plan on its way through a thread, and the future of the caller who waits for it."""
+
+    __slots__ = ("answer", "error", "loop", "plan", "result")
+
+    def __init__(self, plan: Callable[[], Plan[Any]]) -> None:
+        self.plan = plan
+        self.loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[Any] = self.loop.create_future()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self, connection: sqlite3.Connection) -> None:
+        """Drives the plan to its end and keeps its result or its error for the caller."""
+        self.error = None
+        try:
+            self.result = _drive(connection, self.plan())
+        except sqlite3.Error as exc:
+            self.error = _translate(exc)
+        except Exception as exc:  # noqa: BLE001 - the unit ends here; its caller gets the error
+            self.error = exc
+
+    def deliver(self) -> None:
+        """Hands result or error over; runs in the caller's event loop."""
+        if self.answer.done():  # the caller was cancelled
+            return
+        if self.error is not None:
+            self.answer.set_exception(self.error)
+        else:
+            self.answer.set_result(self.result)
+
+
+def _single(query: Query) -> Plan[Rows]:
+    return (yield query)
+
+
+def _drive(connection: sqlite3.Connection, plan: Plan[T]) -> T:
+    try:
+        query = next(plan)
+        while True:
+            statement, values = query
+            cursor = connection.execute(statement.sqlite, [values[name] for name in statement.sqlite_names])
+            query = plan.send(cursor.fetchall())
+    except StopIteration as stop:
+        return cast("T", stop.value)
+
+
+def _read_all(connection: sqlite3.Connection, units: "queue.SimpleQueue[_Unit | None]") -> None:
+    connection.execute("PRAGMA query_only = ON")
+    while unit := units.get():
+        unit.run(connection)
+        _deliver((unit,))
+    connection.close()
+
+
+def _write_all(connection: sqlite3.Connection, units: "queue.SimpleQueue[_Unit | None]") -> None:
+    open_for_more = True
+    while open_for_more and (unit := units.get()):
+        batch = [unit]
+        while len(batch) < MOST_UNITS_A_COMMIT and not units.empty():
+            if (another := units.get()) is None:
+                open_for_more = False
+                break
+            batch.append(another)
+        _commit_together(connection, batch)
+        _deliver(batch)
+    connection.close()
+
+
+def _commit_together(connection: sqlite3.Connection, batch: list[_Unit]) -> None:
+    """One transaction, one fsync for the whole batch; a unit that fails alone takes nobody with it."""
+    if len(batch) == 1:
+        _commit_alone(connection, batch[0])
+        return
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        for unit in batch:
+            connection.execute("SAVEPOINT unit")
+            unit.run(connection)
+            if unit.error is not None:
+                connection.execute("ROLLBACK TO unit")
+            connection.execute("RELEASE unit")
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        # The commit failed, or an error such as a full disk ended the transaction for all. Nothing of
+        # it was written, so each unit gets its own transaction, and only those that cannot be fail.
+        _roll_back(connection)
+        for unit in batch:
+            _commit_alone(connection, unit)
+
+
+def _commit_alone(connection: sqlite3.Connection, unit: _Unit) -> None:
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        unit.run(connection)
+        if unit.error is None:
+            connection.execute("COMMIT")
+    except sqlite3.Error as exc:
+        unit.error = _translate(exc)
+    _roll_back(connection)
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def _deliver(units: Iterable[_Unit]) -> None:
+    """Wakes the callers, each event loop once."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Unit]] = {}
+    for unit in units:
+        by_loop.setdefault(unit.loop, []).append(unit)
+    for loop, its_units in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_deliver_here, its_units)
+        except RuntimeError:  # the loop was closed while we worked: nobody waits any more
+            continue
+
+
+def _deliver_here(units: Iterable[_Unit]) -> None:
+    for unit in units:
+        unit.deliver()
+
+
+def _prepare(path: Path, connection_count: int) -> list[sqlite3.Connection]:
+    """Connects and migrates; whatever is wrong with the file shows here, before anybody is served."""
+    connections: list[sqlite3.Connection] = []
+    try:
+        while len(connections) < connection_count:
+            connections.append(_connect(path))
+        connections[0].execute("BEGIN IMMEDIATE")
+        _drive(connections[0], migrate(migrations()))
+        connections[0].execute("COMMIT")
+    except (sqlite3.Error, StorageRefused) as exc:
+        for connection in connections:
+            connection.close()
+        if isinstance(exc, StorageRefused):
+            raise
+        raise StorageRefused(f"The database {path} cannot be opened: {exc}.") from exc
+    return connections
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # Made in one thread and used in another, but never by two at once.
+    connection = sqlite3.connect(path, isolation_level=None, cached_statements=256, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute("PRAGMA cache_size = -32768")
+    # Only a checkpoint or a backup tool can make us wait, and then not for long.
+    connection.execute("PRAGMA busy_timeout = 10000")
+    return connection
+
+
+def _translate(error: sqlite3.Error) -> ThreadkeepError:
+    if isinstance(error, sqlite3.IntegrityError):
+        translated = StorageConflict(f"The database refused the row: {error}.")
+    else:
+        translated = StorageUnavailable(f"The database cannot do this now: {error}.")
+    translated.__cause__ = error
+    return translated

@@ -1,0 +1,63 @@
+"""Opens a database and puts the rooms of the store on it."""
+
+import secrets
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from threadkeep.domain.errors import SettingsError
+from threadkeep.ports.store import Store
+from threadkeep.storage.agents import SqlAgents
+from threadkeep.storage.briefings import SqlBriefings
+from threadkeep.storage.conversations import SqlConversations
+from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.messages import SqlMessages
+from threadkeep.storage.sqlite import SqliteDatabase
+from threadkeep.storage.users import SqlUsers
+
+_PING = Statement("SELECT 1")
+_ADD_KEY = Statement("INSERT INTO tk_meta (name, value) VALUES ('key', :value) ON CONFLICT DO NOTHING")
+_GET_KEY = Statement("SELECT value FROM tk_meta WHERE name = 'key'")
+
+
+async def open_store(url: str, *, schema: str | None = None, pool_size: int = 8) -> Store:
+    """Opens the database that a URL names, migrates it, and gives its store."""
+    return await store_on(await open_database(url, schema=schema, pool_size=pool_size))
+
+
+async def open_database(url: str, *, schema: str | None = None, pool_size: int = 8) -> Database:
+    """Opens the database that a URL names and migrates it."""
+    if urlsplit(url).scheme == "sqlite":
+        return await SqliteDatabase.open(sqlite_path(url), reader_count=pool_size)
+    try:
+        from threadkeep.storage.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
+    except ImportError as exc:
+        raise SettingsError("PostgreSQL needs the extra: pip install 'threadkeep[postgres]'.") from exc
+    return await PostgresDatabase.open(url, schema=schema, pool_size=pool_size)
+
+
+async def store_on(database: Database) -> Store:
+    """The store on an open database."""
+
+    async def ping() -> None:
+        await database.fetch(_PING())
+
+    await database.execute(_ADD_KEY(value=secrets.token_hex(32)))
+    ((key,),) = await database.fetch(_GET_KEY())
+    return Store(
+        agents=SqlAgents(database),
+        conversations=SqlConversations(database),
+        messages=SqlMessages(database),
+        briefings=SqlBriefings(database),
+        users=SqlUsers(database),
+        key=bytes.fromhex(key),
+        ping=ping,
+        close=database.close,
+    )
+
+
+def sqlite_path(url: str) -> Path:
+    """The file that sqlite:///relative/path or sqlite:////absolute/path names."""
+    parts = urlsplit(url)
+    if parts.netloc or len(parts.path) < 2:
+        raise SettingsError("A SQLite URL looks like sqlite:///folder/file.db.")
+    return Path(unquote(parts.path[1:]))

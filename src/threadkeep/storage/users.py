@@ -1,0 +1,33 @@
+"""Users in the database: one row for each known id, so that foreign keys hold."""
+
+from threadkeep.domain.ids import UserId
+from threadkeep.storage.database import Database, Plan, Statement
+
+ENSURE_USER = Statement("INSERT INTO tk_users (id, created_at) VALUES (:id, :now) ON CONFLICT DO NOTHING")
+
+_HAS_OTHERS = """EXISTS (SELECT 1 FROM tk_conversations
+    WHERE tk_conversations.agent_id = tk_agents.id AND tk_conversations.user_id <> :id)"""
+_EMPTY_SHARED_AGENTS = Statement(
+    f"""UPDATE tk_agents SET owner_id = NULL, description = '', system_prompt = '', settings = '{{}}',
+        deleted_at = COALESCE(deleted_at, :now), updated_at = :now, version = version + 1
+    WHERE owner_id = :id AND {_HAS_OTHERS}"""
+)
+_DELETE_AGENTS = Statement("DELETE FROM tk_agents WHERE owner_id = :id")
+_DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id RETURNING id")
+
+
+class SqlUsers:
+    """The users of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def delete(self, user_id: UserId, now: int) -> bool:
+        """Removes a user and, by cascade, all that is theirs."""
+        return await self._database.write(lambda: _delete(user_id, now))
+
+
+def _delete(user_id: UserId, now: int) -> Plan[bool]:
+    yield _EMPTY_SHARED_AGENTS(id=user_id, now=now)
+    yield _DELETE_AGENTS(id=user_id)
+    return bool((yield _DELETE_USER(id=user_id)))

@@ -1,0 +1,345 @@
+"""The store's contract: every test runs on every database."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from tests.making import ALICE, BOB, NOW, all_messages, keep_agent, keep_conversation, keep_turn, make_agent
+from threadkeep.domain.briefing import Briefing, Priority
+from threadkeep.domain.conversation import Conversation, ConversationStatus
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.ids import BriefingId, ConversationId, TurnId, new_uuid
+from threadkeep.domain.message import (
+    Citation,
+    ContentType,
+    Failure,
+    MessageRole,
+    MessageStatus,
+    ThoughtStep,
+    Usage,
+)
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.domain.turn import TurnStatus
+from threadkeep.ports.store import AuditEntry, ConversationFilter, MessageWindow, Store
+
+EVERYTHING = ConversationFilter()
+
+
+async def test_agent_comes_back_as_it_was_kept(store: Store):
+    agent = await keep_agent(store, description="懂合同", system_prompt="Be brief.", model="some-model")
+    assert await store.agents.get(agent.id) == agent
+
+
+async def test_agent_update_is_recorded_with_its_actor(store: Store):
+    agent = await keep_agent(store)
+    entry = AuditEntry(new_uuid(), NOW + 1, BOB, "update", agent.id, {"fields": ["name"]})
+    changed = await store.agents.update(agent.id, lambda it: replace(it, name="New"), lambda _: entry)
+    assert changed and changed.name == "New"
+    assert await store.agents.get(agent.id) == changed
+    assert (await store.agents.audit_page(before=None, offset=0, limit=1))[0] == entry
+
+
+async def test_refused_agent_update_changes_nothing(store: Store):
+    agent = await keep_agent(store)
+
+    def refuse(_: object):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await store.agents.update(agent.id, refuse, refuse)
+    assert await store.agents.get(agent.id) == agent
+    assert len(await store.agents.audit_page(before=None, offset=0, limit=10)) == 1
+
+
+async def test_agents_page_shows_own_and_public_ones_once(store: Store):
+    own = await keep_agent(store, ALICE, name="own", visibility="public")
+    public = await keep_agent(store, BOB, name="public", visibility="public")
+    await keep_agent(store, BOB, name="secret")
+    assert [a.id for a in await store.agents.page(ALICE, after=None, offset=0, limit=20)] == [
+        own.id,
+        public.id,
+    ]
+    assert [a.id for a in await store.agents.page(ALICE, after=own.id, offset=0, limit=20)] == [public.id]
+    assert [a.id for a in await store.agents.page(ALICE, after=None, offset=1, limit=1)] == [public.id]
+
+
+async def test_default_agent_is_kept_once(store: Store):
+    first = make_agent(owner=None, is_default=True)  # pyright: ignore[reportArgumentType]
+    await asyncio.gather(*(store.agents.add_default(replace(first, id=new_uuid())) for _ in range(10)))  # pyright: ignore[reportArgumentType]
+    assert (await store.agents.get_default()).is_default
+
+
+async def test_conversation_comes_back_as_it_was_kept(store: Store):
+    agent = await keep_agent(store)
+    conversation = Conversation.start(ALICE, agent.id, NOW, title="合同咨询", metadata={"a": [1, None, "x"]})
+    await store.conversations.add(conversation)
+    assert await store.conversations.get(ALICE, conversation.id) == conversation
+    assert await store.conversations.get(BOB, conversation.id) is None
+
+
+async def test_main_conversation_is_made_once_by_two_hundred_callers(store: Store):
+    agent = await keep_agent(store)
+    answers = await asyncio.gather(
+        *(
+            store.conversations.get_or_add_main(Conversation.start(ALICE, agent.id, NOW, is_main=True))
+            for _ in range(200)
+        )
+    )
+    assert len({conversation.id for conversation, _ in answers}) == 1
+    assert sum(made for _, made in answers) == 1
+
+
+async def test_conversations_page_by_last_activity_without_gap_or_repeat(store: Store):
+    agent, other = await keep_agent(store), await keep_agent(store)
+    kept = [await keep_conversation(store, agent, now=NOW + number % 3) for number in range(7)]
+    elsewhere = await keep_conversation(store, other, now=NOW + 9)
+    await keep_conversation(store, agent, BOB)
+    expected = sorted(kept, key=lambda it: (it.updated_at, it.id), reverse=True)
+
+    seen: list[Conversation] = []
+    while page := await store.conversations.page(
+        ALICE,
+        ConversationFilter(agent.id),
+        after=(seen[-1].updated_at, seen[-1].id) if seen else None,
+        offset=0,
+        limit=3,
+    ):
+        seen += page
+    assert seen == expected
+    everything = await store.conversations.page(ALICE, EVERYTHING, after=None, offset=0, limit=50)
+    assert everything == [elsewhere, *expected]
+    assert (
+        await store.conversations.page(ALICE, EVERYTHING, after=None, offset=2, limit=2)
+        == [elsewhere, *expected][2:4]
+    )
+
+
+async def test_conversations_page_by_status(store: Store):
+    agent = await keep_agent(store)
+    one, two = await keep_conversation(store, agent), await keep_conversation(store, agent)
+    archived = await store.conversations.update(
+        ALICE, one.id, lambda it: replace(it, status=ConversationStatus.ARCHIVED)
+    )
+    for status, expected in ((ConversationStatus.ARCHIVED, archived), (ConversationStatus.ACTIVE, two)):
+        page = await store.conversations.page(
+            ALICE, ConversationFilter(status=status), after=None, offset=0, limit=5
+        )
+        assert page == [expected]
+
+
+async def test_renaming_does_not_lose_what_a_turn_writes_at_the_same_time(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    moved = await keep_turn(store, conversation, "a", "b", NOW + 5)
+    await store.conversations.update(ALICE, conversation.id, lambda _: conversation.rename("mine"))
+    found = await store.conversations.get(ALICE, conversation.id)
+    assert found == replace(moved, title="mine", title_source="user")
+
+
+async def test_twenty_concurrent_changes_of_metadata_are_all_kept(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    await asyncio.gather(
+        *(
+            store.conversations.update(
+                ALICE,
+                conversation.id,
+                lambda it, n=number: replace(it, metadata={**it.metadata, str(n): n}),
+            )
+            for number in range(20)
+        )
+    )
+    found = await store.conversations.get(ALICE, conversation.id)
+    assert found and found.metadata == {str(number): number for number in range(20)}
+
+
+async def test_turn_keeps_question_and_answer_in_order(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    for number in range(3):
+        conversation = await keep_turn(store, conversation, f"问 {number}", f"答 {number}", NOW + number)
+    messages = await all_messages(store, conversation)
+    assert [m.seq for m in messages] == [1, 2, 3, 4, 5, 6]
+    assert [m.content for m in messages] == ["问 0", "答 0", "问 1", "答 1", "问 2", "答 2"]
+    assert [m.role for m in messages] == [MessageRole.USER, MessageRole.ASSISTANT] * 3
+    assert await store.conversations.get(ALICE, conversation.id) == conversation
+    assert conversation.message_count == 6
+
+
+async def test_rich_reply_comes_back_as_it_was_kept(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    begun = conversation.begin_turn("?", NOW)
+    await store.messages.begin_turn(begun)
+    call = ToolCall(
+        begun.turn.id, "call_1", begun.assistant_message.id, "search", "web", {"q": "x"},
+        ToolCallStatus.RUNNING, NOW,
+    ).end(ToolCallStatus.OK, result=123, chart_data={"series": [1, 2]}, duration_ms=7)  # fmt: skip
+    reply = replace(
+        begun.assistant_message.finish(
+            MessageStatus.FAILED,
+            "so far",
+            NOW + 9,
+            usage=Usage(1, 2, estimated=True),
+            error=Failure("AGENTX_ERROR", "The model is away.", retryable=True),
+        ),
+        thought_process=(ThoughtStep("tool", "Searched", "x", NOW, 7, "call_1"),),
+        citations=(Citation(1, "Contract", "…", 0.5, page=3),),
+        artifact_ids=(new_uuid(),),
+        tool_calls=(call,),
+    )
+    await store.messages.end_turn(begun.conversation.end_turn(begun.turn, reply, NOW + 9))
+    assert (await all_messages(store, conversation))[1] == reply
+    turn = await store.messages.get_turn(ALICE, begun.turn.id)
+    assert turn and turn.status is TurnStatus.FAILED and turn.error == reply.error
+    assert await store.messages.get_turn(BOB, begun.turn.id) is None
+    assert await store.messages.tool_calls(ALICE, "search", before=None, limit=9) == [call]
+    assert await store.messages.tool_calls(BOB, "search", before=None, limit=9) == []
+
+
+async def test_second_turn_is_refused_while_one_runs(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    results = await asyncio.gather(
+        *(store.messages.begin_turn(conversation.begin_turn(f"{n}", NOW)) for n in range(20)),
+        return_exceptions=True,
+    )
+    assert results.count(None) == 1
+    assert all(isinstance(result, StorageConflict) for result in results if result is not None)
+    assert len(await all_messages(store, conversation)) == 2
+
+
+async def test_turn_ends_once(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    begun = conversation.begin_turn("?", NOW)
+    await store.messages.begin_turn(begun)
+    ends = [
+        begun.conversation.end_turn(
+            begun.turn, begun.assistant_message.finish(MessageStatus.COMPLETED, text, NOW + 1), NOW + 1
+        )
+        for text in ("first", "second")
+    ]
+    await store.messages.end_turn(ends[0])
+    with pytest.raises(StorageConflict):
+        await store.messages.end_turn(ends[1])
+    assert (await all_messages(store, conversation))[1].content == "first"
+
+
+async def test_messages_window_by_seq_order_and_offset(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    for number in range(5):
+        conversation = await keep_turn(store, conversation, f"q{number}", f"a{number}")
+
+    async def seqs(window: MessageWindow, offset: int = 0, limit: int = 3) -> list[int]:
+        page = await store.messages.page(conversation.id, window, offset=offset, limit=limit)
+        return [message.seq for message in page]
+
+    assert await seqs(MessageWindow()) == [1, 2, 3]
+    assert await seqs(MessageWindow(), offset=8) == [9, 10]
+    assert await seqs(MessageWindow(newest_first=True)) == [10, 9, 8]
+    assert await seqs(MessageWindow(newest_first=True, before_seq=8)) == [7, 6, 5]
+    assert await seqs(MessageWindow(after_seq=4, before_seq=7), limit=9) == [5, 6]
+
+
+async def test_briefing_card_stands_in_the_conversation(store: Store):
+    agent = await keep_agent(store)
+    conversation = await keep_conversation(store, agent)
+    briefing = Briefing(
+        BriefingId(new_uuid()),
+        agent.id,
+        ALICE,
+        "代码返工率50%",
+        "最近7天...",
+        Priority.P1,
+        {"rate": 0.5},
+        (),
+        NOW,
+    )
+    await store.briefings.add(briefing)
+    grown, message = conversation.add_card(briefing, NOW + 1)
+    await store.messages.add_card(grown, message)
+    (kept,) = await all_messages(store, conversation)
+    assert kept == message
+    assert (kept.role, kept.content_type) == (MessageRole.SYSTEM, ContentType.BRIEFING_CARD)
+    with pytest.raises(StorageConflict):
+        await store.messages.add_card(*conversation.add_card(briefing, NOW + 2))
+    for unread in (False, True):
+        assert await store.briefings.page(ALICE, unread=unread, before=None, limit=5) == [briefing]
+    assert await store.briefings.page(BOB, unread=False, before=None, limit=5) == []
+
+
+async def test_deleted_conversation_is_gone_until_restored(store: Store):
+    agent = await keep_agent(store)
+    conversation = await keep_turn(store, await keep_conversation(store, agent), "q", "a")
+    assert not await store.conversations.delete(BOB, conversation.id, NOW)
+    assert await store.conversations.delete(ALICE, conversation.id, NOW)
+    assert not await store.conversations.delete(ALICE, conversation.id, NOW)
+    assert await store.conversations.get(ALICE, conversation.id) is None
+    assert await store.conversations.page(ALICE, EVERYTHING, after=None, offset=0, limit=5) == []
+    assert await store.conversations.restore(BOB, conversation.id) is None
+    assert await store.conversations.restore(ALICE, conversation.id) == conversation
+    assert len(await all_messages(store, conversation)) == 2
+
+
+async def test_restored_main_conversation_gives_way_to_its_successor(store: Store):
+    agent = await keep_agent(store)
+    first, _ = await store.conversations.get_or_add_main(
+        Conversation.start(ALICE, agent.id, NOW, is_main=True)
+    )
+    await store.conversations.delete(ALICE, first.id, NOW)
+    second, made = await store.conversations.get_or_add_main(
+        Conversation.start(ALICE, agent.id, NOW, is_main=True)
+    )
+    assert made
+    restored = await store.conversations.restore(ALICE, first.id)
+    assert restored and not restored.is_main
+    again, made = await store.conversations.get_or_add_main(
+        Conversation.start(ALICE, agent.id, NOW, is_main=True)
+    )
+    assert (again.id, made) == (second.id, False)
+
+
+async def test_purge_removes_deleted_conversations_after_their_time(store: Store):
+    agent = await keep_agent(store)
+    old, young, kept = [await keep_conversation(store, agent) for _ in range(3)]
+    await store.conversations.delete(ALICE, old.id, NOW)
+    await store.conversations.delete(ALICE, young.id, NOW + 10)
+    assert await store.conversations.purge_deleted_before(NOW + 5) == 1
+    assert await store.conversations.restore(ALICE, old.id) is None
+    assert await store.conversations.restore(ALICE, young.id)
+    assert await store.conversations.get(ALICE, kept.id)
+
+
+async def test_deleting_a_user_keeps_what_others_said_to_their_agents(store: Store):
+    shared = await keep_agent(store, ALICE, name="shared", visibility="public", system_prompt="secret")
+    lonely = await keep_agent(store, ALICE, name="lonely")
+    others = await keep_turn(store, await keep_conversation(store, shared, BOB), "q", "a")
+    own = await keep_turn(store, await keep_conversation(store, shared, ALICE), "q", "a")
+    assert await store.users.delete(ALICE, NOW)
+    assert not await store.users.delete(ALICE, NOW)
+    assert await store.agents.get(lonely.id) is None
+    emptied = await store.agents.get(shared.id)
+    assert emptied and emptied.system_prompt == "" and emptied.deleted_at and emptied.owner_id is None
+    assert await store.conversations.get(BOB, others.id) == others
+    assert len(await all_messages(store, others)) == 2
+    assert await store.conversations.get(ALICE, own.id) is None
+    assert await all_messages(store, own) == []
+
+
+async def test_unknown_ids_find_nothing(store: Store):
+    assert await store.conversations.get(ALICE, ConversationId(new_uuid())) is None
+    assert await store.messages.get_turn(ALICE, TurnId(new_uuid())) is None
+    assert await store.conversations.update(ALICE, ConversationId(new_uuid()), lambda it: it) is None
+    assert not await store.conversations.purge(ALICE, ConversationId(new_uuid()))
+
+
+async def test_one_bad_unit_among_many_fails_alone(store: Store):
+    agent = await keep_agent(store)
+    good = [Conversation.start(ALICE, agent.id, NOW) for _ in range(30)]
+    bad = replace(Conversation.start(ALICE, agent.id, NOW), id=good[0].id)
+    results = await asyncio.gather(
+        *(store.conversations.add(it) for it in [*good, bad]), return_exceptions=True
+    )
+    assert [type(result) for result in results if result is not None] == [StorageConflict]
+    assert len(await store.conversations.page(ALICE, EVERYTHING, after=None, offset=0, limit=99)) == 30
+
+
+async def test_store_has_a_key_that_stays(store: Store):
+    assert len(store.key) == 32
+    await store.ping()

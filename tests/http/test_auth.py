@@ -1,0 +1,807 @@
+"""Every way to sign in, and every way to be refused."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from hypothesis import given
+from hypothesis import strategies as st
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+from starlette.requests import HTTPConnection
+
+from threadkeep.domain.errors import SettingsError, SignInUnavailable, Unauthenticated
+from threadkeep.domain.ids import UserId
+from threadkeep.domain.user import User, UserRole
+from threadkeep.http import auth
+from threadkeep.http.auth import (
+    HostSignIn,
+    KeySetSignIn,
+    LocalSignIn,
+    SharedSecretSignIn,
+    SignIn,
+    bearer_token,
+    issue_token,
+    sign_in,
+)
+from threadkeep.settings import Settings
+
+SECRET = "a secret of more than thirty-two characters"
+ALICE = User(UserId("alice"))
+ROOT = User(UserId("root"), UserRole.ADMIN)
+RSA_KEY, RSA_NEXT = (rsa.generate_private_key(65537, 2048) for _ in range(2))
+EC_KEY = ec.generate_private_key(ec.SECP256R1())
+
+type_error_answers: list[object] = [7, b"alice", ["alice"], True]
+
+
+def request(*authorization: str) -> HTTPConnection:
+    headers = [(b"authorization", value.encode("latin-1")) for value in authorization]
+    return HTTPConnection({"type": "http", "headers": headers})
+
+
+def with_token(token: str) -> HTTPConnection:
+    return request(f"Bearer {token}")
+
+
+def claims(**changes: object) -> dict[str, Any]:
+    given = {"sub": "alice", "exp": int(time.time()) + 60} | changes
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def secret_token(**changes: object) -> str:
+    return jwt.encode(claims(**changes), SECRET, algorithm="HS256")
+
+
+def rsa_token(
+    key: rsa.RSAPrivateKey = RSA_KEY,
+    kid: str | None = "rsa",
+    header: dict[str, Any] | None = None,
+    **more: object,
+) -> str:
+    return jwt.encode(claims(**more), key, "RS256", {**({"kid": kid} if kid else {}), **(header or {})})
+
+
+def ec_token(kid: str | None = "ec", **more: object) -> str:
+    return jwt.encode(claims(**more), EC_KEY, "ES256", {"kid": kid} if kid else None)
+
+
+def handmade(header: dict[str, Any], payload: object, key: bytes | None) -> str:
+    """A token as an attacker makes it, whatever a library would refuse to sign."""
+    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in (header, payload)]
+    signature = hmac.digest(key, b".".join(parts), hashlib.sha256) if key else b""
+    return b".".join([*parts, base64.urlsafe_b64encode(signature).rstrip(b"=")]).decode()
+
+
+def public(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey, **more: object) -> dict[str, Any]:
+    if isinstance(key, rsa.RSAPrivateKey):
+        return RSAAlgorithm.to_jwk(key.public_key(), as_dict=True) | more
+    return ECAlgorithm.to_jwk(key.public_key(), as_dict=True) | more
+
+
+def unsigned_tokens(kid: str) -> list[str]:
+    return [
+        handmade({"alg": alg, "kid": kid}, claims(), None)
+        for alg in ("none", "None", "NONE", "", None, 0, [])
+    ]
+
+
+async def refusal(way: SignIn, connection: HTTPConnection) -> str:
+    """Why nobody is let in; the token is never part of the answer or of what a log would show."""
+    with pytest.raises(Unauthenticated) as caught:
+        await way.user(connection)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    for part in " ".join(connection.headers.getlist("authorization")).replace(".", " ").split()[1:]:
+        assert len(part) < 5 or part not in caught.value.message
+    return caught.value.message
+
+
+class Provider:
+    """A sign-in provider on a real socket."""
+
+    def __init__(self) -> None:
+        self.keys: list[Any] = [public(RSA_KEY, kid="rsa"), public(EC_KEY, kid="ec")]
+        self.body: bytes | None = None
+        self.status = 200
+        self.fetches = 0
+        self.answering = threading.Event()
+        self.answering.set()
+        provider = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                provider.fetches += 1
+                provider.answering.wait(30)
+                body = (
+                    json.dumps({"keys": provider.keys}).encode() if provider.body is None else provider.body
+                )
+                try:
+                    self.send_response(provider.status)
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
+                except ConnectionError:
+                    self.close_connection = True
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                """Says nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = False
+        self.url = f"http://127.0.0.1:{self.server.server_port}/keys"
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
+        self.thread.start()
+
+    def stop(self) -> None:
+        """Goes away: from now on connections are refused."""
+        self.answering.set()
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+class Clock:
+    """Time that passes when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    provider = Provider()
+    yield provider
+    if provider.thread.is_alive():
+        provider.stop()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@asynccontextmanager
+async def key_set(
+    provider: Provider, clock: Clock | None = None, issuer: str | None = None, audience: str | None = None
+) -> AsyncIterator[KeySetSignIn]:
+    # A proxy of the machine that runs the tests has no business between two loopback sockets.
+    async with httpx.AsyncClient(trust_env=False) as client:
+        way = KeySetSignIn(provider.url, issuer, audience, client, clock=clock or Clock())
+        try:
+            yield way
+        finally:
+            await way.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+# The header
+
+
+@pytest.mark.parametrize("value", ["Bearer a.b.c", "bearer a.b.c", "BEARER   a.b.c", " Bearer a.b.c "])
+def test_bearer_token_is_read_whatever_the_case_of_the_scheme(value: str) -> None:
+    assert bearer_token(request(value)) == "a.b.c"
+
+
+def test_request_without_the_header_has_no_token() -> None:
+    assert bearer_token(request()) is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["Bearer"], ["Bearer "], ["a.b.c"], ["Basic YTpi"], ["Bearer a b"], ["Bearer a,b"], ["Bearer é"], [""]]
+    + [["Bearer a", "Bearer a"], ["Bearer a", "Basic b"], ["Bearer a, Bearer b"]],
+)
+def test_malformed_or_repeated_header_is_refused(values: list[str]) -> None:
+    with pytest.raises(Unauthenticated, match="exactly one header"):
+        bearer_token(request(*values))
+
+
+# Without configuration, and inside a host application
+
+
+async def test_without_configuration_everyone_is_the_local_admin() -> None:
+    way = sign_in(Settings())
+    for connection in (request(), request("Bearer junk"), request("Basic a", "Basic b")):
+        assert await way.user(connection) == User(UserId("local"), UserRole.ADMIN)
+    await way.close()
+
+
+@pytest.mark.parametrize(("answer", "user"), [("alice", ALICE), (ALICE, ALICE), (ROOT, ROOT)])
+async def test_host_application_names_the_user(answer: str | User, user: User) -> None:
+    async def later(request: HTTPConnection) -> str | User:
+        return answer
+
+    for current_user in (lambda _request: answer, later):  # pyright: ignore[reportUnknownVariableType, reportUnknownLambdaType]
+        assert await HostSignIn(current_user).user(request()) == user  # pyright: ignore[reportUnknownArgumentType]
+
+
+async def test_host_application_sees_the_request() -> None:
+    way = HostSignIn(lambda connection: connection.headers["authorization"])
+    assert (await way.user(request("carol"))).id == "carol"
+
+
+@pytest.mark.parametrize("answer", [None, "", " \u3000", "x" * 256, "a\x00b", User(UserId(""))])
+async def test_host_application_without_a_usable_user_is_refused(answer: str | User | None) -> None:
+    await refusal(HostSignIn(lambda _request: answer), request())
+
+
+@pytest.mark.parametrize("answer", type_error_answers)
+async def test_host_application_that_returns_something_else_is_told(answer: Any) -> None:
+    with pytest.raises(TypeError, match="current_user must return"):
+        await HostSignIn(lambda _request: answer).user(request())
+
+
+async def test_settings_choose_the_way_to_sign_in() -> None:
+    def host(_request: object) -> str:
+        return "alice"
+
+    chosen = {
+        LocalSignIn: sign_in(Settings()),
+        SharedSecretSignIn: sign_in(Settings(jwt_secret=SECRET)),
+        KeySetSignIn: sign_in(Settings(jwks_url="https://id.example/keys")),
+        HostSignIn: sign_in(Settings(jwt_secret=SECRET), host),
+    }
+    for expected, way in chosen.items():
+        assert type(way) is expected
+        await way.close()
+
+
+async def test_settings_hand_on_issuer_and_audience() -> None:
+    way = sign_in(Settings(jwt_secret=SECRET, jwt_issuer="us", jwt_audience="chat"))
+    assert await way.user(with_token(issue_token(SECRET, ROOT, 60, issuer="us", audience="chat"))) == ROOT
+    assert "`iss`" in await refusal(way, with_token(issue_token(SECRET, ROOT, 60, audience="chat")))
+    assert "`aud`" in await refusal(way, with_token(issue_token(SECRET, ROOT, 60, issuer="us")))
+
+
+# A shared secret
+
+
+@pytest.mark.parametrize("user", [ALICE, ROOT, User(UserId("用户 1@example"))])
+async def test_issued_token_signs_its_user_in(user: User) -> None:
+    assert await SharedSecretSignIn(SECRET).user(with_token(issue_token(SECRET, user, 60))) == user
+
+
+async def test_request_without_a_token_is_refused() -> None:
+    assert "missing" in await refusal(SharedSecretSignIn(SECRET), request())
+
+
+@pytest.mark.parametrize("role", ["Admin", "ADMIN", "user", "owner", "", True, 1, ["admin"], {"admin": True}])
+async def test_only_the_exact_admin_claim_gives_the_admin_role(role: object) -> None:
+    assert await SharedSecretSignIn(SECRET).user(with_token(secret_token(role=role))) == ALICE
+    assert (await SharedSecretSignIn(SECRET).user(with_token(secret_token(role="admin")))).is_admin
+
+
+async def test_expired_token_is_refused_after_the_leeway() -> None:
+    way, now = SharedSecretSignIn(SECRET), int(time.time())
+    assert await way.user(with_token(secret_token(exp=now - 10))) == ALICE
+    assert "expired" in await refusal(way, with_token(secret_token(exp=now - 31)))
+    assert "expired" in await refusal(way, with_token(issue_token(SECRET, ALICE, -3600)))
+
+
+@pytest.mark.parametrize("claim", ["nbf", "iat"])
+async def test_token_from_the_future_is_refused_after_the_leeway(claim: str) -> None:
+    way, now = SharedSecretSignIn(SECRET), int(time.time())
+    assert await way.user(with_token(secret_token(**{claim: now + 10}))) == ALICE
+    assert "not valid yet" in await refusal(way, with_token(secret_token(**{claim: now + 50})))
+
+
+@pytest.mark.parametrize("claim", ["exp", "sub"])
+async def test_token_without_a_required_claim_is_refused(claim: str) -> None:
+    message = await refusal(SharedSecretSignIn(SECRET), with_token(secret_token(**{claim: None})))
+    assert f"`{claim}`" in message
+
+
+@pytest.mark.parametrize("sub", ["", " \n", "\u200b", "x" * 256, "a\x00b", 7, ["alice"], {"id": 1}, False])
+async def test_token_with_an_unusable_subject_is_refused(sub: object) -> None:
+    await refusal(
+        SharedSecretSignIn(SECRET), with_token(handmade({"alg": "HS256"}, claims(sub=sub), SECRET.encode()))
+    )
+
+
+@pytest.mark.parametrize("exp", ["soon", [], {}, "NaN", 1e400, -1e400, float("nan"), True])
+async def test_token_with_an_unusable_expiry_is_refused(exp: object) -> None:
+    await refusal(
+        SharedSecretSignIn(SECRET), with_token(handmade({"alg": "HS256"}, claims(exp=exp), SECRET.encode()))
+    )
+
+
+@pytest.mark.parametrize("audience", ["other", ["other"], ["other", 7], "chat2", "cha", {"chat": 1}])
+async def test_token_for_another_audience_is_refused(audience: object) -> None:
+    way = SharedSecretSignIn(SECRET, audience="chat")
+    assert "audience" in await refusal(way, with_token(secret_token(aud=audience)))
+    assert "`aud`" in await refusal(way, with_token(secret_token()))
+    assert await way.user(with_token(secret_token(aud=["other", "chat"]))) == ALICE
+
+
+async def test_any_audience_is_accepted_where_none_is_configured() -> None:
+    for audience in ("chat", ["a", "b"], None):
+        assert await SharedSecretSignIn(SECRET).user(with_token(secret_token(aud=audience))) == ALICE
+
+
+@pytest.mark.parametrize("issuer", ["other", "u", "us2", ["us"], 7])
+async def test_token_of_another_issuer_is_refused(issuer: object) -> None:
+    way = SharedSecretSignIn(SECRET, issuer="us")
+    token = handmade({"alg": "HS256"}, claims(iss=issuer), SECRET.encode())
+    assert "issuer" in await refusal(way, with_token(token))
+    assert "`iss`" in await refusal(way, with_token(secret_token()))
+    assert await way.user(with_token(secret_token(iss="us"))) == ALICE
+
+
+async def test_token_signed_with_another_secret_is_refused() -> None:
+    token = issue_token(SECRET + "!", ROOT, 60)
+    assert "not signed" in await refusal(SharedSecretSignIn(SECRET), with_token(token))
+
+
+async def test_changed_token_is_refused() -> None:
+    header, _, signature = issue_token(SECRET, ALICE, 60).split(".")
+    _, admin, _ = issue_token(SECRET + "!", ROOT, 60).split(".")
+    assert "not signed" in await refusal(
+        SharedSecretSignIn(SECRET), with_token(f"{header}.{admin}.{signature}")
+    )
+
+
+@pytest.mark.parametrize("token", unsigned_tokens("rsa"))
+async def test_unsigned_token_is_refused_where_a_secret_is_shared(token: str) -> None:
+    assert "not signed" in await refusal(SharedSecretSignIn(SECRET), with_token(token))
+
+
+@pytest.mark.parametrize("algorithm", ["HS384", "HS512"])
+async def test_only_hs256_is_accepted_where_a_secret_is_shared(algorithm: str) -> None:
+    long = SECRET * 2
+    token = jwt.encode(claims(), long, algorithm=algorithm)
+    assert "not signed" in await refusal(SharedSecretSignIn(long), with_token(token))
+    assert "not signed" in await refusal(SharedSecretSignIn(long), with_token(rsa_token()))
+
+
+@pytest.mark.parametrize(
+    "token", ["junk", "a.b", "a.b.c", "a.b.c.d", "..", ".", "e30.e30.", "W10.e30.AAAA", "=" * 3]
+)
+async def test_garbage_is_refused(token: str, provider: Provider) -> None:
+    await refusal(SharedSecretSignIn(SECRET), with_token(token))
+    async with key_set(provider) as way:
+        await refusal(way, with_token(token))
+    assert provider.fetches == 0
+
+
+async def test_deeply_nested_token_is_refused() -> None:
+    deep = base64.urlsafe_b64encode(b"[" * 30_000).rstrip(b"=").decode()
+    await refusal(SharedSecretSignIn(SECRET), with_token(f"{deep}.e30.AAAA"))
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["alg", "kid", "typ", "crit", "b64"]), _json), _json, st.booleans())
+def test_no_token_causes_anything_but_a_refusal(header: dict[str, Any], value: Any, as_claims: bool) -> None:
+    payload = (
+        dict.fromkeys(["sub", "exp", "aud", "iss", "nbf", "iat", "jti", "role"], value)
+        if as_claims
+        else value
+    )
+    token = handmade({"alg": "HS256"} | header, payload, SECRET.encode())
+    for way in (SharedSecretSignIn(SECRET), SharedSecretSignIn(SECRET, "us", "chat")):
+        with pytest.raises(Unauthenticated):
+            asyncio.run(way.user(with_token(token)))
+
+
+@pytest.mark.parametrize("secret", ["short", "", "x" * 31, "\udcff" * 40])
+async def test_unusable_secret_is_a_settings_error(secret: str) -> None:
+    with pytest.raises(SettingsError, match="THREADKEEP_JWT_SECRET") as caught:
+        SharedSecretSignIn(secret)
+    assert not secret or secret not in caught.value.message
+    with pytest.raises(SettingsError):
+        issue_token(secret, ALICE, 60)
+
+
+# A provider's keys
+
+
+@pytest.mark.parametrize("token", [rsa_token(), ec_token()])
+async def test_token_of_the_provider_signs_its_user_in(token: str, provider: Provider) -> None:
+    async with key_set(provider) as way:
+        assert await way.user(with_token(token)) == ALICE
+
+
+async def test_default_client_works_and_is_closed(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    way = sign_in(Settings(jwks_url=provider.url))
+    assert await way.user(with_token(rsa_token(role="admin", sub="root"))) == ROOT
+    await way.close()
+
+
+async def test_claims_of_a_providers_token_are_checked(provider: Provider) -> None:
+    good = {"iss": "https://id.example", "aud": "chat"}
+    async with key_set(provider, issuer="https://id.example", audience="chat") as way:
+        assert await way.user(with_token(rsa_token(**good))) == ALICE
+        assert "expired" in await refusal(way, with_token(rsa_token(**good, exp=int(time.time()) - 60)))
+        assert "audience" in await refusal(way, with_token(ec_token(**good | {"aud": "other"})))
+        assert "issuer" in await refusal(
+            way, with_token(ec_token(**good | {"iss": "https://id.example.evil"}))
+        )
+        assert "`aud`" in await refusal(way, with_token(ec_token(iss="https://id.example")))
+        assert "`exp`" in await refusal(way, with_token(ec_token(**good, exp=None)))
+        assert "missing" in await refusal(way, request())
+
+
+@pytest.mark.parametrize("token", unsigned_tokens("rsa"))
+async def test_unsigned_token_is_refused_where_keys_are_published(token: str, provider: Provider) -> None:
+    async with key_set(provider) as way:
+        assert "not signed" in await refusal(way, with_token(token))
+
+
+def public_texts() -> list[bytes]:
+    key, form = RSA_KEY.public_key(), serialization.PublicFormat.SubjectPublicKeyInfo
+    pem = key.public_bytes(serialization.Encoding.PEM, form)
+    der = key.public_bytes(serialization.Encoding.DER, form)
+    modulus = key.public_numbers().n.to_bytes(256)
+    return [pem, pem.strip(), der, modulus, json.dumps(public(RSA_KEY, kid="rsa")).encode()]
+
+
+@pytest.mark.parametrize("key", public_texts(), ids=["pem", "pem-stripped", "der", "modulus", "jwk"])
+async def test_public_key_is_never_taken_for_a_secret(key: bytes, provider: Provider) -> None:
+    token = handmade({"alg": "HS256", "kid": "rsa"}, claims(role="admin"), key)
+    async with key_set(provider) as way:
+        assert "not signed" in await refusal(way, with_token(token))
+        assert await way.user(with_token(rsa_token())) == ALICE
+        assert "not signed" in await refusal(way, with_token(token))
+
+
+async def test_secret_key_in_the_set_is_never_used(provider: Provider) -> None:
+    secret = base64.urlsafe_b64encode(SECRET.encode()).rstrip(b"=").decode()
+    provider.keys += [
+        {"kty": "oct", "k": secret, "kid": "oct"},
+        {"kty": "oct", "k": secret, "kid": "x", "alg": "RS256"},
+    ]
+    async with key_set(provider) as way:
+        for kid in ("oct", "x"):
+            token = handmade({"alg": "HS256", "kid": kid}, claims(), SECRET.encode())
+            assert "not signed" in await refusal(way, with_token(token))
+
+
+async def test_token_signed_with_another_key_is_refused(provider: Provider) -> None:
+    async with key_set(provider) as way:
+        assert "not signed" in await refusal(way, with_token(rsa_token(RSA_NEXT)))
+
+
+async def test_token_cannot_bring_its_own_key(provider: Provider) -> None:
+    own = {"jwk": public(RSA_NEXT, kid="rsa"), "jku": provider.url, "x5u": provider.url}
+    async with key_set(provider) as way:
+        for kid in ("rsa", "own", None):
+            assert "not signed" in await refusal(way, with_token(rsa_token(RSA_NEXT, kid, own)))
+
+
+async def test_key_of_one_kind_does_not_check_the_other(provider: Provider) -> None:
+    async with key_set(provider) as way:
+        assert "not signed" in await refusal(way, with_token(rsa_token(kid="ec")))
+        assert "not signed" in await refusal(way, with_token(ec_token(kid="rsa")))
+
+
+@pytest.mark.parametrize("algorithm", ["RS384", "RS512", "PS256"])
+async def test_only_rs256_and_es256_are_accepted(algorithm: str, provider: Provider) -> None:
+    provider.keys.append(public(RSA_KEY, kid="other", alg=algorithm))
+    async with key_set(provider) as way:
+        token = jwt.encode(claims(), RSA_KEY, algorithm, {"kid": "other"})
+        assert "not signed" in await refusal(way, with_token(token))
+        assert "not signed" in await refusal(way, with_token(rsa_token(kid="other")))
+
+
+async def test_token_without_a_kid_works_where_one_key_fits(provider: Provider) -> None:
+    async with key_set(provider) as way:
+        assert await way.user(with_token(rsa_token(kid=None))) == ALICE
+        assert await way.user(with_token(ec_token(kid=None))) == ALICE
+
+
+async def test_token_without_a_kid_is_refused_where_two_keys_fit(provider: Provider) -> None:
+    provider.keys.append(public(RSA_NEXT, kid="next"))
+    async with key_set(provider) as way:
+        assert "not signed" in await refusal(way, with_token(rsa_token(kid=None)))
+        assert await way.user(with_token(ec_token(kid=None))) == ALICE
+
+
+async def test_keys_that_cannot_check_signatures_are_ignored(provider: Provider) -> None:
+    private = RSAAlgorithm.to_jwk(RSA_NEXT, as_dict=True)
+    provider.keys = [
+        public(RSA_NEXT, kid="enc", use="enc"),
+        private | {"kid": "private"},
+        public(RSA_NEXT, kid="alg", alg="RSA-OAEP"),
+        {"kty": "RSA", "kid": "half", "n": "AQAB"},
+        {"kty": "RSA", "kid": "junk", "n": 7, "e": []},
+        {"kty": "EC", "kid": "curve", "crv": "P-256", "x": "AQAB", "y": "AQAB"},
+        {"kty": "RSA", "alg": ["RS256"]},
+        {"kty": ["RSA"]},
+        {"kty": "oct"},
+        {"kty": "new"},
+        {},
+        public(RSA_KEY, kid="rsa", use="sig", alg="RS256"),
+    ]
+    async with key_set(provider) as way:
+        for kid in ("enc", "private", "alg", "half", "junk"):
+            assert "not signed" in await refusal(way, with_token(rsa_token(RSA_NEXT, kid)))
+        assert await way.user(with_token(rsa_token(kid=None))) == ALICE
+
+
+async def test_weak_key_of_the_provider_is_not_trusted(provider: Provider) -> None:
+    weak = rsa.generate_private_key(65537, 1024)
+    provider.keys.append(public(weak, kid="weak"))
+    with pytest.warns(jwt.InsecureKeyLengthWarning):
+        token = rsa_token(weak, "weak")
+    async with key_set(provider) as way:
+        assert "not signed" in await refusal(way, with_token(token))
+
+
+# Fetching, rotating, and a provider that is away
+
+
+async def test_keys_are_fetched_once_and_again_after_ten_minutes(provider: Provider, clock: Clock) -> None:
+    async with key_set(provider, clock) as way:
+        for _ in range(5):
+            await way.user(with_token(rsa_token()))
+            clock.now += 100
+        assert provider.fetches == 1
+        clock.now += 101
+        await way.user(with_token(rsa_token()))
+        assert provider.fetches == 2
+
+
+async def test_new_key_is_found_and_the_old_one_is_forgotten(provider: Provider, clock: Clock) -> None:
+    async with key_set(provider, clock) as way:
+        await way.user(with_token(rsa_token()))
+        clock.now += 10
+        provider.keys = [public(RSA_NEXT, kid="next")]
+        assert await way.user(with_token(rsa_token(RSA_NEXT, "next"))) == ALICE
+        assert "not signed" in await refusal(way, with_token(rsa_token()))
+
+
+async def test_revoked_key_is_refused_by_the_first_request_after_ten_minutes(
+    provider: Provider, clock: Clock
+) -> None:
+    async with key_set(provider, clock) as way:
+        await way.user(with_token(rsa_token()))
+        provider.keys = [public(RSA_NEXT, kid="next")]
+        clock.now += 300
+        assert await way.user(with_token(rsa_token())) == ALICE
+        provider.status = 503
+        await refusal(way, with_token(rsa_token(kid="forged")))  # an outage in between changes nothing
+        provider.status = 200
+        clock.now += 300
+        assert "not signed" in await refusal(way, with_token(rsa_token()))
+
+
+async def test_forged_kids_do_not_hammer_the_provider(provider: Provider, clock: Clock) -> None:
+    async with key_set(provider, clock) as way:
+        await way.user(with_token(rsa_token()))
+        clock.now += 100
+        for number in range(100):
+            clock.now += 0.3
+            assert "not signed" in await refusal(way, with_token(rsa_token(RSA_KEY, f"forged-{number}")))
+            await way.user(with_token(rsa_token()))
+        assert provider.fetches == 1 + 3  # 30 s have passed
+
+
+async def test_forged_kid_does_not_slow_down_others(provider: Provider, clock: Clock) -> None:
+    async with key_set(provider, clock) as way:
+        await way.user(with_token(rsa_token()))
+        clock.now += 10
+        provider.answering.clear()
+        forged = asyncio.create_task(refusal(way, with_token(rsa_token(kid="forged"))))
+        await until(lambda: provider.fetches == 2)
+        assert await way.user(with_token(rsa_token())) == ALICE
+        assert not forged.done()
+        provider.answering.set()
+        assert "not signed" in await forged
+
+
+async def test_fifty_first_requests_share_one_fetch(provider: Provider) -> None:
+    async with key_set(provider) as way:
+        users = await asyncio.gather(*(way.user(with_token(rsa_token(sub=f"user-{n}"))) for n in range(50)))
+    assert [user.id for user in users] == [f"user-{n}" for n in range(50)]
+    assert provider.fetches == 1
+
+
+async def test_fifty_requests_with_a_new_key_share_one_fetch(provider: Provider, clock: Clock) -> None:
+    async with key_set(provider, clock) as way:
+        await way.user(with_token(rsa_token()))
+        clock.now += 10
+        provider.keys = [public(RSA_NEXT, kid="next")]
+        token = with_token(rsa_token(RSA_NEXT, "next"))
+        assert await asyncio.gather(*(way.user(token) for _ in range(50))) == [ALICE] * 50
+    assert provider.fetches == 2
+
+
+async def test_cancelled_first_request_does_not_fail_the_others(provider: Provider) -> None:
+    provider.answering.clear()
+    async with key_set(provider) as way:
+        first = asyncio.create_task(way.user(with_token(rsa_token())))
+        await until(lambda: provider.fetches == 1)
+        others = [asyncio.create_task(way.user(with_token(rsa_token()))) for _ in range(5)]
+        await asyncio.sleep(0)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        provider.answering.set()
+        assert await asyncio.gather(*others) == [ALICE] * 5
+    assert provider.fetches == 1
+
+
+async def test_keys_arrive_even_when_every_waiting_request_is_cancelled(provider: Provider) -> None:
+    provider.answering.clear()
+    async with key_set(provider) as way:
+        only = asyncio.create_task(way.user(with_token(rsa_token())))
+        await until(lambda: provider.fetches == 1)
+        only.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await only
+        provider.answering.set()
+        assert await way.user(with_token(rsa_token())) == ALICE
+    assert provider.fetches == 1
+
+
+async def test_closing_ends_a_fetch_under_way(provider: Provider) -> None:
+    provider.answering.clear()
+    async with key_set(provider) as way:
+        waiting = asyncio.create_task(way.user(with_token(rsa_token())))
+        await until(lambda: provider.fetches == 1)
+        await way.close()
+        with pytest.raises(SignInUnavailable):
+            await waiting
+        provider.answering.set()
+
+
+def goes_away(provider: Provider) -> None:
+    provider.stop()
+
+
+def fails(provider: Provider) -> None:
+    provider.status, provider.body = 503, b'{"keys": []}'
+
+
+def redirects(provider: Provider) -> None:
+    provider.status = 302
+
+
+def breaks(body: bytes) -> Callable[[Provider], None]:
+    def broken(provider: Provider) -> None:
+        provider.body = body
+
+    return broken
+
+
+def grows(provider: Provider) -> None:
+    provider.keys.append({"kty": "x" * auth.MOST_KEY_SET_BYTES})
+
+
+def hangs(provider: Provider) -> None:
+    provider.answering.clear()
+
+
+FAULTS = [goes_away, fails, redirects, grows, hangs] + [
+    breaks(body)
+    for body in (b"", b"<html>", b"\xff", b"[]", b"{}", b'{"keys": []}', b'{"keys": 1}', b'{"keys": [1]}')
+    + (b'{"keys": [{"kty": "oct"}]}', b"[" * 100_000, b'{"keys": [' + b'{"a":' * 50_000)
+]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auth, "FETCH_TIMEOUT_S", 0.3)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_sign_in_is_unavailable_until_the_first_keys_arrive(
+    fault: Callable[[Provider], None], provider: Provider, clock: Clock
+) -> None:
+    fault(provider)
+    async with key_set(provider, clock) as way:
+        for _ in range(3):
+            with pytest.raises(SignInUnavailable):
+                await way.user(with_token(rsa_token()))
+        assert provider.fetches <= 1  # and the next requests are answered at once
+        provider.answering.set()
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_old_keys_serve_while_the_provider_is_away(
+    fault: Callable[[Provider], None], provider: Provider, clock: Clock
+) -> None:
+    async with key_set(provider, clock) as way:
+        await way.user(with_token(rsa_token()))
+        fault(provider)
+        for _ in range(3):
+            clock.now += 3600
+            assert await way.user(with_token(rsa_token())) == ALICE
+            assert "not signed" in await refusal(way, with_token(rsa_token(kid="unknown")))
+        provider.answering.set()
+
+
+async def test_provider_that_starts_late_is_found_after_a_second(provider: Provider, clock: Clock) -> None:
+    provider.status = 503
+    async with key_set(provider, clock) as way:
+        with pytest.raises(SignInUnavailable):
+            await way.user(with_token(rsa_token()))
+        provider.status = 200
+        clock.now += 1
+        assert await way.user(with_token(rsa_token())) == ALICE
+
+
+async def test_provider_that_comes_back_brings_its_new_keys(provider: Provider, clock: Clock) -> None:
+    async with key_set(provider, clock) as way:
+        await way.user(with_token(rsa_token()))
+        clock.now += 600
+        provider.status = 503
+        assert await way.user(with_token(rsa_token())) == ALICE
+        provider.status, provider.keys = 200, [public(RSA_NEXT, kid="next")]
+        clock.now += 10
+        assert await way.user(with_token(rsa_token(RSA_NEXT, "next"))) == ALICE
+        assert "not signed" in await refusal(way, with_token(rsa_token()))
+
+
+async def test_nobody_waits_twice_for_a_provider_that_hangs(
+    provider: Provider, clock: Clock, impatient: None
+) -> None:
+    async with key_set(provider, clock) as way:
+        await way.user(with_token(rsa_token()))
+        clock.now += 600
+        provider.answering.clear()
+        assert await way.user(with_token(rsa_token())) == ALICE
+        clock.now += 10
+        async with asyncio.timeout(0.2):
+            assert await way.user(with_token(rsa_token())) == ALICE
+        await until(lambda: provider.fetches == 3)  # tried again, behind everyone's back
+        provider.answering.set()
+
+
+async def test_slow_drip_ends_at_the_time_limit(impatient: None) -> None:
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            while True:
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+        except ConnectionError:
+            writer.close()
+
+    server = await asyncio.start_server(drip, "127.0.0.1", 0)
+    async with server, httpx.AsyncClient(trust_env=False) as client:
+        way = KeySetSignIn(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", client=client)
+        with pytest.raises(SignInUnavailable):
+            await way.user(with_token(rsa_token()))
+        await way.close()
+
+
+@pytest.mark.parametrize("url", ["http://[", "https://", "ftp://id.example/keys", "http://127.0.0.1:1/"])
+async def test_unusable_address_of_the_provider_makes_sign_in_unavailable(url: str) -> None:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        way = KeySetSignIn(url, client=client)
+        with pytest.raises(SignInUnavailable):
+            await way.user(with_token(rsa_token()))
+        await way.close()

