@@ -2,14 +2,22 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.postgres import Postgres, open_postgres
+from threadkeep import Settings, User, UserRole, create_app
+from threadkeep.domain.ids import UserId
+from threadkeep.http.app import Threadkeep
+from threadkeep.http.auth import issue_token
 from threadkeep.ports.store import Store
 from threadkeep.storage.database import Database
 from threadkeep.storage.store import open_database, store_on
+
+SECRET = "a-secret-for-tests-that-is-long-enough"
 
 pytest_plugins = ["tests.conformance.plugin"]
 
@@ -51,3 +59,49 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 async def store(database: Database) -> Store:
     """The store on an open database."""
     return await store_on(database)
+
+
+@dataclass(frozen=True)
+class Api:
+    """A running Threadkeep, and a way to be anybody in it."""
+
+    app: Threadkeep
+    store: Store
+    clients: list[httpx.AsyncClient]
+
+    def as_user(self, user: str, *, admin: bool = False) -> httpx.AsyncClient:
+        """A client that is signed in."""
+        token = issue_token(SECRET, User(UserId(user), UserRole.ADMIN if admin else UserRole.USER), 600)
+        return self.client(Authorization=f"Bearer {token}")
+
+    def client(self, **headers: str) -> httpx.AsyncClient:
+        """A client with these headers."""
+        client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.app), base_url="http://localhost", headers=headers
+        )
+        self.clients.append(client)
+        return client
+
+
+@pytest.fixture
+async def api(database_url: str) -> AsyncIterator[Api]:
+    """Threadkeep with sign-in on an empty database; `api.store` is the store it uses."""
+    settings = Settings.load({}, database_url=database_url, database_pool_size=4, jwt_secret=SECRET)
+    app = create_app(settings)
+    async with app.lifespan():
+        api = Api(app, (await app.services()).store, [])
+        yield api
+        for client in api.clients:
+            await client.aclose()
+
+
+@pytest.fixture
+def alice(api: Api) -> httpx.AsyncClient:
+    """A client signed in as alice."""
+    return api.as_user("alice")
+
+
+@pytest.fixture
+def bob(api: Api) -> httpx.AsyncClient:
+    """A client signed in as bob."""
+    return api.as_user("bob")

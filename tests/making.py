@@ -1,5 +1,7 @@
 """Things for tests, made the way the product makes them."""
 
+from typing import Any
+
 from threadkeep.domain.agent import Agent, AgentSettings, Visibility
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
@@ -10,12 +12,12 @@ ALICE, BOB = UserId("alice"), UserId("bob")
 NOW = 1_800_000_000_000
 
 
-def make_agent(owner: UserId = ALICE, name: str = "法律顾问", **changes: object) -> Agent:
+def make_agent(owner: UserId | None = ALICE, **changes: Any) -> Agent:
     """An agent with the defaults of a new one."""
-    values: dict[str, object] = {
+    values: dict[str, Any] = {
         "id": AgentId(new_uuid()),
         "owner_id": owner,
-        "name": name,
+        "name": "法律顾问",
         "description": "",
         "primary_role_id": "assistant",
         "system_prompt": "",
@@ -27,10 +29,10 @@ def make_agent(owner: UserId = ALICE, name: str = "法律顾问", **changes: obj
         "created_at": NOW,
         "updated_at": NOW,
     }
-    return Agent(**(values | changes))  # pyright: ignore[reportArgumentType]
+    return Agent(**(values | changes))
 
 
-async def keep_agent(store: Store, owner: UserId = ALICE, **changes: object) -> Agent:
+async def keep_agent(store: Store, owner: UserId = ALICE, **changes: Any) -> Agent:
     """An agent in the store."""
     agent = make_agent(owner, **changes)
     await store.agents.add(agent, AuditEntry(new_uuid(), NOW, owner, "create", agent.id, {}))

@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import pwd
-import random
 import re
 import secrets
 import shutil
@@ -180,7 +179,7 @@ def is_open_to_all(path: Path) -> bool:
 def free_port() -> int:
     """A port below those the system hands out by itself, so that it is still free after a restart."""
     while True:
-        port = random.randrange(20_000, 32_000)
+        port = 20_000 + secrets.randbelow(12_000)
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) != 0:
                 return port

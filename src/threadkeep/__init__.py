@@ -1,0 +1,8 @@
+"""Threadkeep: the conversation backend for AI agents."""
+
+from threadkeep.bootstrap import create_app
+from threadkeep.domain.user import User, UserRole
+from threadkeep.settings import Settings
+from threadkeep.version import __version__
+
+__all__ = ["Settings", "User", "UserRole", "__version__", "create_app"]

@@ -3,10 +3,12 @@
 import os
 import tomllib
 from collections.abc import Mapping
+from datetime import UTC, tzinfo
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, available_timezones
 
 import msgspec
 from msgspec import Meta
@@ -58,6 +60,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     retention_days: Annotated[
         int, Meta(ge=0, description="Days until a deleted conversation is purged and cannot be restored.")
     ] = 30
+    timezone: Annotated[
+        str, Meta(description="Time zone in which times are written for the model, such as Asia/Shanghai.")
+    ] = "UTC"
     log_level: Annotated[
         str, Meta(pattern="^(debug|info|warning|error)$", description="debug, info, warning or error.")
     ] = "info"
@@ -94,6 +99,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise SettingsError("THREADKEEP_JWKS_URL must be an http(s) address.")
         if urlsplit(self.database).scheme not in {"sqlite", "postgresql", "postgres"}:
             raise SettingsError("THREADKEEP_DATABASE_URL must begin with sqlite:/// or postgresql://.")
+        if self.timezone != "UTC" and self.timezone not in available_timezones():
+            raise SettingsError(f"THREADKEEP_TIMEZONE: there is no time zone {self.timezone!r}.")
         for origin in self.cors_origins:
             if urlsplit(origin).scheme not in {"http", "https"} or not urlsplit(origin).hostname:
                 raise SettingsError(f"THREADKEEP_CORS_ORIGINS: {origin!r} is not like https://app.example.")
@@ -110,6 +117,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def signs_in(self) -> bool:
         """Whether users sign in; without it everyone is the user `local`."""
         return bool(self.jwt_secret or self.jwks_url)
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of `timezone`."""
+        return UTC if self.timezone == "UTC" else ZoneInfo(self.timezone)
 
     @property
     def database(self) -> str:

@@ -9,7 +9,7 @@ from tests.making import ALICE, BOB, NOW, all_messages, keep_agent, keep_convers
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.conversation import Conversation, ConversationStatus
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import BriefingId, ConversationId, TurnId, new_uuid
+from threadkeep.domain.ids import AgentId, BriefingId, ConversationId, TurnId, new_uuid
 from threadkeep.domain.message import (
     Citation,
     ContentType,
@@ -65,8 +65,10 @@ async def test_agents_page_shows_own_and_public_ones_once(store: Store):
 
 
 async def test_default_agent_is_kept_once(store: Store):
-    first = make_agent(owner=None, is_default=True)  # pyright: ignore[reportArgumentType]
-    await asyncio.gather(*(store.agents.add_default(replace(first, id=new_uuid())) for _ in range(10)))  # pyright: ignore[reportArgumentType]
+    first = make_agent(owner=None, is_default=True)
+    await asyncio.gather(
+        *(store.agents.add_default(replace(first, id=AgentId(new_uuid()))) for _ in range(10))
+    )
     assert (await store.agents.get_default()).is_default
 
 

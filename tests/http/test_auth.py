@@ -7,7 +7,7 @@ import hmac
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -43,8 +43,6 @@ ALICE = User(UserId("alice"))
 ROOT = User(UserId("root"), UserRole.ADMIN)
 RSA_KEY, RSA_NEXT = (rsa.generate_private_key(65537, 2048) for _ in range(2))
 EC_KEY = ec.generate_private_key(ec.SECP256R1())
-
-type_error_answers: list[object] = [7, b"alice", ["alice"], True]
 
 
 def request(*authorization: str) -> HTTPConnection:
@@ -89,13 +87,6 @@ def public(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey, **more: object) 
     if isinstance(key, rsa.RSAPrivateKey):
         return RSAAlgorithm.to_jwk(key.public_key(), as_dict=True) | more
     return ECAlgorithm.to_jwk(key.public_key(), as_dict=True) | more
-
-
-def unsigned_tokens(kid: str) -> list[str]:
-    return [
-        handmade({"alg": alg, "kid": kid}, claims(), None)
-        for alg in ("none", "None", "NONE", "", None, 0, [])
-    ]
 
 
 async def refusal(way: SignIn, connection: HTTPConnection) -> str:
@@ -179,7 +170,7 @@ def clock() -> Clock:
 @asynccontextmanager
 async def key_set(
     provider: Provider, clock: Clock | None = None, issuer: str | None = None, audience: str | None = None
-) -> AsyncIterator[KeySetSignIn]:
+) -> AsyncGenerator[KeySetSignIn]:
     # A proxy of the machine that runs the tests has no business between two loopback sockets.
     async with httpx.AsyncClient(trust_env=False) as client:
         way = KeySetSignIn(provider.url, issuer, audience, client, clock=clock or Clock())
@@ -191,8 +182,11 @@ async def key_set(
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - what changes is in another thread
             await asyncio.sleep(0.005)
+
+
+NO_ALGORITHMS: list[object] = ["none", "None", "NONE", "", None, 0, ["none"]]
 
 
 # The header
@@ -208,13 +202,18 @@ def test_request_without_the_header_has_no_token() -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
-    [["Bearer"], ["Bearer "], ["a.b.c"], ["Basic YTpi"], ["Bearer a b"], ["Bearer a,b"], ["Bearer é"], [""]]
-    + [["Bearer a", "Bearer a"], ["Bearer a", "Basic b"], ["Bearer a, Bearer b"]],
+    "value",
+    ["", "Bearer", "Bearer ", "a.b.c", "Basic YTpi", "Bearer a b", "Bearer a, Bearer b", "Bearer é"],
 )
-def test_malformed_or_repeated_header_is_refused(values: list[str]) -> None:
+def test_malformed_header_is_refused(value: str) -> None:
     with pytest.raises(Unauthenticated, match="exactly one header"):
-        bearer_token(request(*values))
+        bearer_token(request(value))
+
+
+@pytest.mark.parametrize("second", ["Bearer a", "Bearer b", "Basic b", ""])
+def test_repeated_header_is_refused(second: str) -> None:
+    with pytest.raises(Unauthenticated, match="exactly one header"):
+        bearer_token(request("Bearer a", second))
 
 
 # Without configuration, and inside a host application
@@ -232,8 +231,8 @@ async def test_host_application_names_the_user(answer: str | User, user: User) -
     async def later(request: HTTPConnection) -> str | User:
         return answer
 
-    for current_user in (lambda _request: answer, later):  # pyright: ignore[reportUnknownVariableType, reportUnknownLambdaType]
-        assert await HostSignIn(current_user).user(request()) == user  # pyright: ignore[reportUnknownArgumentType]
+    for way in (HostSignIn(lambda _request: answer), HostSignIn(later)):
+        assert await way.user(request()) == user
 
 
 async def test_host_application_sees_the_request() -> None:
@@ -246,7 +245,7 @@ async def test_host_application_without_a_usable_user_is_refused(answer: str | U
     await refusal(HostSignIn(lambda _request: answer), request())
 
 
-@pytest.mark.parametrize("answer", type_error_answers)
+@pytest.mark.parametrize("answer", [7, b"alice", ["alice"], True])
 async def test_host_application_that_returns_something_else_is_told(answer: Any) -> None:
     with pytest.raises(TypeError, match="current_user must return"):
         await HostSignIn(lambda _request: answer).user(request())
@@ -361,8 +360,9 @@ async def test_changed_token_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize("token", unsigned_tokens("rsa"))
-async def test_unsigned_token_is_refused_where_a_secret_is_shared(token: str) -> None:
+@pytest.mark.parametrize("algorithm", NO_ALGORITHMS)
+async def test_unsigned_token_is_refused_where_a_secret_is_shared(algorithm: object) -> None:
+    token = handmade({"alg": algorithm}, claims(), None)
     assert "not signed" in await refusal(SharedSecretSignIn(SECRET), with_token(token))
 
 
@@ -397,7 +397,9 @@ _json = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["alg", "kid", "typ", "crit", "b64"]), _json), _json, st.booleans())
-def test_no_token_causes_anything_but_a_refusal(header: dict[str, Any], value: Any, as_claims: bool) -> None:
+async def test_no_token_causes_anything_but_a_refusal(
+    header: dict[str, Any], value: Any, as_claims: bool
+) -> None:
     payload = (
         dict.fromkeys(["sub", "exp", "aud", "iss", "nbf", "iat", "jti", "role"], value)
         if as_claims
@@ -406,7 +408,7 @@ def test_no_token_causes_anything_but_a_refusal(header: dict[str, Any], value: A
     token = handmade({"alg": "HS256"} | header, payload, SECRET.encode())
     for way in (SharedSecretSignIn(SECRET), SharedSecretSignIn(SECRET, "us", "chat")):
         with pytest.raises(Unauthenticated):
-            asyncio.run(way.user(with_token(token)))
+            await way.user(with_token(token))
 
 
 @pytest.mark.parametrize("secret", ["short", "", "x" * 31, "\udcff" * 40])
@@ -421,10 +423,12 @@ async def test_unusable_secret_is_a_settings_error(secret: str) -> None:
 # A provider's keys
 
 
-@pytest.mark.parametrize("token", [rsa_token(), ec_token()])
-async def test_token_of_the_provider_signs_its_user_in(token: str, provider: Provider) -> None:
+@pytest.mark.parametrize("make_token", [rsa_token, ec_token])
+async def test_token_of_the_provider_signs_its_user_in(
+    make_token: Callable[[], str], provider: Provider
+) -> None:
     async with key_set(provider) as way:
-        assert await way.user(with_token(token)) == ALICE
+        assert await way.user(with_token(make_token())) == ALICE
 
 
 async def test_default_client_works_and_is_closed(
@@ -437,7 +441,7 @@ async def test_default_client_works_and_is_closed(
 
 
 async def test_claims_of_a_providers_token_are_checked(provider: Provider) -> None:
-    good = {"iss": "https://id.example", "aud": "chat"}
+    good: dict[str, Any] = {"iss": "https://id.example", "aud": "chat"}
     async with key_set(provider, issuer="https://id.example", audience="chat") as way:
         assert await way.user(with_token(rsa_token(**good))) == ALICE
         assert "expired" in await refusal(way, with_token(rsa_token(**good, exp=int(time.time()) - 60)))
@@ -450,8 +454,11 @@ async def test_claims_of_a_providers_token_are_checked(provider: Provider) -> No
         assert "missing" in await refusal(way, request())
 
 
-@pytest.mark.parametrize("token", unsigned_tokens("rsa"))
-async def test_unsigned_token_is_refused_where_keys_are_published(token: str, provider: Provider) -> None:
+@pytest.mark.parametrize("algorithm", NO_ALGORITHMS)
+async def test_unsigned_token_is_refused_where_keys_are_published(
+    algorithm: object, provider: Provider
+) -> None:
+    token = handmade({"alg": algorithm, "kid": "rsa"}, claims(), None)
     async with key_set(provider) as way:
         assert "not signed" in await refusal(way, with_token(token))
 
@@ -635,11 +642,12 @@ async def test_fifty_requests_with_a_new_key_share_one_fetch(provider: Provider,
     assert provider.fetches == 2
 
 
-async def test_cancelled_first_request_does_not_fail_the_others(provider: Provider) -> None:
+async def test_cancelled_first_request_does_not_fail_the_others(provider: Provider, clock: Clock) -> None:
     provider.answering.clear()
-    async with key_set(provider) as way:
+    async with key_set(provider, clock) as way:
         first = asyncio.create_task(way.user(with_token(rsa_token())))
         await until(lambda: provider.fetches == 1)
+        clock.now += 60  # however long it takes, one fetch is enough
         others = [asyncio.create_task(way.user(with_token(rsa_token()))) for _ in range(5)]
         await asyncio.sleep(0)
         first.cancel()
@@ -668,7 +676,8 @@ async def test_closing_ends_a_fetch_under_way(provider: Provider) -> None:
     async with key_set(provider) as way:
         waiting = asyncio.create_task(way.user(with_token(rsa_token())))
         await until(lambda: provider.fetches == 1)
-        await way.close()
+        async with asyncio.timeout(2):
+            await way.close()
         with pytest.raises(SignInUnavailable):
             await waiting
         provider.answering.set()
@@ -701,40 +710,49 @@ def hangs(provider: Provider) -> None:
     provider.answering.clear()
 
 
-FAULTS = [goes_away, fails, redirects, grows, hangs] + [
-    breaks(body)
-    for body in (b"", b"<html>", b"\xff", b"[]", b"{}", b'{"keys": []}', b'{"keys": 1}', b'{"keys": [1]}')
-    + (b'{"keys": [{"kty": "oct"}]}', b"[" * 100_000, b'{"keys": [' + b'{"a":' * 50_000)
+BROKEN = [
+    *(b"", b"<html>", b"\xff", b"[]", b"{}", b'{"keys": []}', b'{"keys": 1}', b'{"keys": [1]}'),
+    *(b'{"keys": [{"kty": "oct", "k": "AAAA"}]}', b"[" * 100_000, b'{"keys": [' + b'{"a":' * 50_000),
 ]
+FAULTS = [goes_away, fails, redirects, grows, hangs, *map(breaks, BROKEN)]
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "FETCH_TIMEOUT_S", 0.3)
+def wait_at_most(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Changes the time limit, so that the tests need not wait for the real one."""
+    return lambda seconds: monkeypatch.setattr(auth, "FETCH_TIMEOUT_S", seconds)
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_sign_in_is_unavailable_until_the_first_keys_arrive(
-    fault: Callable[[Provider], None], provider: Provider, clock: Clock
+    fault: Callable[[Provider], None],
+    provider: Provider,
+    clock: Clock,
+    wait_at_most: Callable[[float], None],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     fault(provider)
+    wait_at_most(0.3)
     async with key_set(provider, clock) as way:
         for _ in range(3):
             with pytest.raises(SignInUnavailable):
                 await way.user(with_token(rsa_token()))
         assert provider.fetches <= 1  # and the next requests are answered at once
+        assert "could not be fetched" in caplog.text
         provider.answering.set()
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_old_keys_serve_while_the_provider_is_away(
-    fault: Callable[[Provider], None], provider: Provider, clock: Clock
+    fault: Callable[[Provider], None],
+    provider: Provider,
+    clock: Clock,
+    wait_at_most: Callable[[float], None],
 ) -> None:
     async with key_set(provider, clock) as way:
         await way.user(with_token(rsa_token()))
         fault(provider)
+        wait_at_most(0.3)
         for _ in range(3):
             clock.now += 3600
             assert await way.user(with_token(rsa_token())) == ALICE
@@ -765,30 +783,34 @@ async def test_provider_that_comes_back_brings_its_new_keys(provider: Provider, 
 
 
 async def test_nobody_waits_twice_for_a_provider_that_hangs(
-    provider: Provider, clock: Clock, impatient: None
+    provider: Provider, clock: Clock, wait_at_most: Callable[[float], None]
 ) -> None:
     async with key_set(provider, clock) as way:
         await way.user(with_token(rsa_token()))
         clock.now += 600
         provider.answering.clear()
+        wait_at_most(0.3)
         assert await way.user(with_token(rsa_token())) == ALICE
         clock.now += 10
-        async with asyncio.timeout(0.2):
+        wait_at_most(60)
+        async with asyncio.timeout(2):
             assert await way.user(with_token(rsa_token())) == ALICE
         await until(lambda: provider.fetches == 3)  # tried again, behind everyone's back
         provider.answering.set()
 
 
-async def test_slow_drip_ends_at_the_time_limit(impatient: None) -> None:
+async def test_slow_drip_ends_at_the_time_limit(wait_at_most: Callable[[float], None]) -> None:
+    wait_at_most(0.3)
+    ended = asyncio.Event()
+
     async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-            while True:
-                writer.write(b" ")
-                await writer.drain()
-                await asyncio.sleep(0.05)
-        except ConnectionError:
-            writer.close()
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        while not writer.is_closing() and not reader.at_eof():
+            writer.write(b" ")
+            await asyncio.sleep(0.05)
+        writer.close()
+        ended.set()
 
     server = await asyncio.start_server(drip, "127.0.0.1", 0)
     async with server, httpx.AsyncClient(trust_env=False) as client:
@@ -796,12 +818,16 @@ async def test_slow_drip_ends_at_the_time_limit(impatient: None) -> None:
         with pytest.raises(SignInUnavailable):
             await way.user(with_token(rsa_token()))
         await way.close()
+        await ended.wait()
 
 
-@pytest.mark.parametrize("url", ["http://[", "https://", "ftp://id.example/keys", "http://127.0.0.1:1/"])
-async def test_unusable_address_of_the_provider_makes_sign_in_unavailable(url: str) -> None:
+@pytest.mark.parametrize("url", ["http://\x00", "https://", "ftp://id.example/keys", "http://127.0.0.1:1/"])
+async def test_unusable_address_of_the_provider_makes_sign_in_unavailable(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async with httpx.AsyncClient(trust_env=False) as client:
         way = KeySetSignIn(url, client=client)
         with pytest.raises(SignInUnavailable):
             await way.user(with_token(rsa_token()))
         await way.close()
+    assert "could not be fetched" in caplog.text

@@ -1,0 +1,1 @@
+"""The HTTP face: Starlette and msgspec, one table of routes."""

@@ -155,8 +155,10 @@ CREATE INDEX tk_tool_calls_by_message ON tk_tool_calls (message_id, position);
 CREATE INDEX tk_tool_calls_by_conversation ON tk_tool_calls (conversation_id, tool_name);
 CREATE INDEX tk_tool_calls_by_tool ON tk_tool_calls (user_id, tool_name, created_at DESC, tool_call_id DESC);
 
+-- The user comes first in the key: with a key on the id alone PostgreSQL may walk everybody's
+-- briefings by id to find a user's newest ones.
 CREATE TABLE tk_briefings (
-    id uuid NOT NULL PRIMARY KEY,
+    id uuid NOT NULL,
     agent_id uuid NOT NULL REFERENCES tk_agents (id) ON DELETE CASCADE,
     user_id text NOT NULL REFERENCES tk_users (id) ON DELETE CASCADE,
     title text NOT NULL CHECK (trim(title, :blank) <> ''),
@@ -166,9 +168,9 @@ CREATE TABLE tk_briefings (
     actions text,
     message_id uuid REFERENCES tk_messages (id) ON DELETE SET NULL,
     created_at bigint NOT NULL,
-    read_at bigint
+    read_at bigint,
+    PRIMARY KEY (user_id, id)
 );
-CREATE INDEX tk_briefings_by_user ON tk_briefings (user_id, id DESC);
 CREATE INDEX tk_briefings_unread ON tk_briefings (user_id, id DESC) WHERE read_at IS NULL;
 CREATE INDEX tk_briefings_by_agent ON tk_briefings (agent_id);
 CREATE INDEX tk_briefings_by_message ON tk_briefings (message_id);

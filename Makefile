@@ -1,0 +1,40 @@
+.POSIX:
+.PHONY: help check test run bench conformance lock clean
+
+PYTHON = .venv/bin/python
+COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 --extra postgres
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 14
+
+check: ## format, lint, type-check and test: run it before every commit
+	@sh scripts/env dev
+	@$(PYTHON) -m ruff format
+	@sh scripts/test
+
+test: ## all tests, without formatting
+	@sh scripts/test tests -n auto
+
+run: ## start the server
+	@sh scripts/run
+
+bench: ## print the benchmark tables
+	@sh scripts/env dev
+	@$(PYTHON) -m bench
+
+conformance: ## write docs/conformance.md from the tests
+	@sh scripts/env dev
+	@$(PYTHON) -m tests.conformance
+
+lock: ## renew requirements/*.lock from pyproject.toml (UPGRADE=--upgrade for newer versions)
+	@set -e; \
+	uv=$$(command -v uv) || { \
+	  folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	  python3 -m venv "$$folder"; "$$folder/bin/pip" install --quiet uv; uv=$$folder/bin/uv; \
+	}; \
+	"$$uv" $(COMPILE) $(UPGRADE) pyproject.toml --output-file requirements/run.lock >/dev/null; \
+	"$$uv" $(COMPILE) $(UPGRADE) pyproject.toml --group dev --output-file requirements/dev.lock >/dev/null
+
+clean: ## remove the environment and every cache
+	rm -rf .venv .ruff_cache .pytest_cache .hypothesis build dist
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

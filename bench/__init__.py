@@ -1,0 +1,1 @@
+"""How fast Threadkeep is, as ratios to a floor that is measured in the same run: `python -m bench`."""

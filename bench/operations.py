@@ -1,0 +1,123 @@
+"""What is measured through the store, against the floor."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any, cast
+
+from bench.contender import Contender, Floor
+from bench.measure import Call, Effort, block, calls_a_block, compare, race
+from bench.sample import READER, WARM_UP_TURNS, WRITERS, Sample
+from bench.table import Aim, Line
+from threadkeep.domain.ids import ConversationId
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The two contenders, and what is there for them."""
+
+    floor: Floor
+    ours: Contender
+    sample: Sample
+
+
+Operation = Callable[[Sides, Effort], Awaitable[Sequence[Line]]]
+Reading = Callable[[Contender], Awaitable[Sequence[object]]]
+
+
+async def append(sides: Sides, effort: Effort) -> Sequence[Line]:
+    """A turn at the end of a short, a long and a very long conversation."""
+    calls = {
+        (side, length): _appender(contender, ids)
+        for length, ids in sides.sample.appended.items()
+        for side, contender in (("floor", sides.floor), ("ours", sides.ours))
+    }
+    for call in calls.values():
+        await block(call, WARM_UP_TURNS)
+    figures = await race(calls, rounds=effort.rounds, times=effort.turns_a_block)
+    lines = [
+        Line(f"append a turn to {length:,}", compare(figures["floor", length], figures["ours", length]), Aim("≤", 2))
+        for length in sides.sample.appended
+    ]
+    shortest, longest = min(sides.sample.appended), max(sides.sample.appended)
+    flatness = compare(figures["ours", shortest], figures["ours", longest])
+    name = f"Threadkeep alone: {longest:,} against {shortest}"
+    return [*lines, Line(name, flatness, Aim("≤", 1.2))]
+
+
+async def latest(sides: Sides, effort: Effort) -> Sequence[Line]:
+    """The newest messages of a very long conversation."""
+    read = sides.sample.read
+    return [
+        Line(
+            f"latest {limit} of 5,000",
+            compare(**await _read(sides, effort, lambda it, n=limit: it.latest(read, n), limit)),
+            Aim("≤", 3),
+        )
+        for limit in (20, 50)
+    ]
+
+
+async def conversations(sides: Sides, effort: Effort) -> Sequence[Line]:
+    """The first page of a long list."""
+    figures = await _read(sides, effort, lambda it: it.conversations(READER, 20), 20)
+    return [Line("list 20 of 1,000 conversations", compare(**figures), Aim("≤", 4))]
+
+
+async def main(sides: Sides, effort: Effort) -> Sequence[Line]:
+    """Get-or-create where there is nothing to create."""
+    agent = sides.sample.dataset.agent_id
+    figures = await _read(sides, effort, lambda it: it.main(READER, agent), 1)
+    return [Line("get-or-create an existing one", compare(**figures))]
+
+
+async def writers(sides: Sides, effort: Effort) -> Sequence[Line]:
+    """32 writers at once through the store, against one connection that serves them one by one."""
+    sample, turns = sides.sample, effort.turns_a_writer
+
+    async def one_by_one(append: Callable[[ConversationId], Awaitable[None]], ids: Sequence[ConversationId]) -> None:
+        for _ in range(turns):
+            for id_ in ids:
+                await append(id_)
+
+    async def all_at_once() -> None:
+        await asyncio.gather(*(one_by_one(sides.ours.append, [id_]) for id_ in sample.writers))
+
+    calls: Mapping[str, Call] = {
+        "ours": all_at_once,
+        "the same two commits a turn": lambda: one_by_one(sides.floor.append, sample.writers),
+        "one commit a turn": lambda: one_by_one(sides.floor.append_at_once, sample.hasty),
+    }
+    figures = await race(calls, rounds=effort.writer_rounds, times=1)
+    a_second = {name: [WRITERS * turns * 1e6 / it for it in blocks] for name, blocks in figures.items()}
+    return [
+        Line(f"{WRITERS} writers, against {name}", compare(blocks, a_second["ours"]), Aim("≥", 5), "turns/s")
+        for name, blocks in a_second.items()
+        if name != "ours"
+    ]
+
+
+OPERATIONS: Mapping[str, Operation] = {
+    "append": append,
+    "latest": latest,
+    "list": conversations,
+    "main": main,
+    "writers": writers,
+}
+
+
+def _appender(contender: Contender, ids: Sequence[ConversationId]) -> Call:
+    turn = cycle(ids)
+    return lambda: contender.append(next(turn))
+
+
+async def _read(sides: Sides, effort: Effort, reading: Reading, count: int) -> dict[str, list[float]]:
+    calls: Mapping[str, Call] = {"floor": lambda: reading(sides.floor), "ours": lambda: reading(sides.ours)}
+    found = [[_id(it) for it in await reading(side)] for side in (sides.floor, sides.ours)]
+    assert found[0] == found[1] and len(found[0]) == count, "floor and Threadkeep read different things"
+    return await race(calls, rounds=effort.rounds, times=await calls_a_block(calls, effort.block_ms))
+
+
+def _id(thing: Any) -> object:
+    return cast("tuple[object, ...]", thing)[0] if isinstance(thing, tuple) else thing.id

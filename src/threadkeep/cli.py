@@ -1,0 +1,144 @@
+"""The command line: `threadkeep serve`, `token`, `settings`, `doctor`."""
+
+import argparse
+import asyncio
+import logging
+import re
+import socket
+import sqlite3
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from threadkeep.bootstrap import create_app
+from threadkeep.domain.errors import SettingsError, ThreadkeepError
+from threadkeep.domain.user import User, UserRole, user_id
+from threadkeep.http.auth import issue_token
+from threadkeep.http.server import listen, serve
+from threadkeep.settings import PREFIX, Settings
+from threadkeep.storage.store import open_store
+from threadkeep.version import __version__
+
+_TTL = re.compile(r"(\d+)([smhd]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; errors that people can mend are told in one line."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    try:
+        settings = Settings.load(
+            host=getattr(given, "host", None), port=getattr(given, "port", None), data=given.data
+        )
+        return given.run(settings, given)
+    except ThreadkeepError as exc:
+        print(f"threadkeep: {exc.message}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="threadkeep", description="The conversation backend for AI agents.")
+    parser.add_argument("--version", action="version", version=f"threadkeep {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--data", type=Path, help="folder in which everything lives (.threadkeep)")
+
+    serve = commands.add_parser("serve", parents=[shared], help="run the server")
+    serve.add_argument("--host", help="address to listen on (127.0.0.1)")
+    serve.add_argument("--port", type=int, help="port to listen on (8710)")
+    serve.set_defaults(run=_serve)
+
+    token = commands.add_parser("token", parents=[shared], help="make a bearer token")
+    token.add_argument("--user", required=True, help="the user's id")
+    token.add_argument("--admin", action="store_true", help="with the admin role")
+    token.add_argument("--ttl", type=_seconds, default=3600, help="how long it is valid, such as 30m, 1h, 7d")
+    token.set_defaults(run=_token)
+
+    settings = commands.add_parser("settings", parents=[shared], help="print every setting")
+    settings.set_defaults(run=_settings)
+
+    doctor = commands.add_parser("doctor", parents=[shared], help="check that this Threadkeep can run")
+    doctor.set_defaults(run=_doctor)
+    return parser
+
+
+def _serve(settings: Settings, given: argparse.Namespace) -> int:
+    settings.check_safe_to_listen()
+    logging.basicConfig(
+        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    with listen(settings.host, settings.port) as listener:
+        serve(create_app(settings), listener, when_ready=lambda: _announce(settings, listener))
+    return 0
+
+
+def _announce(settings: Settings, listener: socket.socket) -> None:
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    who = (
+        "sign-in by token"
+        if settings.signs_in
+        else "no sign-in: everyone on this machine is the user `local`"
+    )
+    print(f"Threadkeep {__version__} listens on http://{shown}:{port} ({who}).")
+    print(f"Reference: http://{shown}:{port}/docs   Data: {_where(settings)}   Stop: Ctrl-C", flush=True)
+
+
+def _where(settings: Settings) -> str:
+    """Where the data is, without a password."""
+    if settings.database.startswith("sqlite"):
+        return settings.database.removeprefix("sqlite:///")
+    return "PostgreSQL"
+
+
+def _token(settings: Settings, given: argparse.Namespace) -> int:
+    if not settings.jwt_secret:
+        raise SettingsError(f"Tokens are made with {PREFIX}JWT_SECRET, which is not set.")
+    user = User(user_id(given.user), UserRole.ADMIN if given.admin else UserRole.USER)
+    print(
+        issue_token(
+            settings.jwt_secret,
+            user,
+            given.ttl,
+            issuer=settings.jwt_issuer,
+            audience=settings.jwt_audience,
+        )
+    )
+    return 0
+
+
+def _seconds(text: str) -> int:
+    match = _TTL.fullmatch(text)
+    if not match or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not like 30m, 1h or 7d")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def _settings(settings: Settings, given: argparse.Namespace) -> int:
+    for setting in settings.describe():
+        value = "(set, not shown)" if setting.secret and setting.value else _shown(setting.value)
+        print(f"{PREFIX}{setting.name.upper()} = {value}\n    {setting.documentation}")
+    return 0
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) or "(none)"  # pyright: ignore[reportUnknownArgumentType]
+    return "(not set)" if value is None else str(value)
+
+
+def _doctor(settings: Settings, given: argparse.Namespace) -> int:
+    print(f"threadkeep {__version__}, Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}")
+    asyncio.run(_check_database(settings))
+    print(f"database: {_where(settings)} is reachable and up to date")
+    print(f"sign-in: {'configured' if settings.signs_in else 'none (loopback only)'}")
+    return 0
+
+
+async def _check_database(settings: Settings) -> None:
+    store = await open_store(settings.database, schema=settings.database_schema, pool_size=1)
+    try:
+        await store.ping()
+    finally:
+        await store.close()

@@ -1,0 +1,1 @@
+"""One turn, from request to last event. Knows no HTTP and no SQL."""

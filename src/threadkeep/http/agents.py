@@ -1,0 +1,159 @@
+"""Agents over HTTP."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from threadkeep.domain.agent import (
+    DEFAULT_ROLE_ID,
+    Agent,
+    AgentDraft,
+    AgentSettings,
+    ConversationMode,
+    RetrievalMode,
+    Visibility,
+)
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.http.decoding import refused
+from threadkeep.http.merge_patch import merge_patch
+from threadkeep.http.paging import PageQuery, Pager
+from threadkeep.http.routing import Reply
+from threadkeep.http.services import ApiCall
+from threadkeep.http.views import AgentView, AuditEntryView, PageView, agent_view, audit_view
+
+Count = Annotated[int, Meta(ge=0, le=1_000_000)]
+
+
+class AgentSettingsBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """An agent's limits and habits; 0 means no limit."""
+
+    retrieval_top_k: Annotated[int, Meta(ge=1, le=100)] = 5
+    retrieval_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.3
+    retrieval_mode: RetrievalMode = RetrievalMode.TOOL
+    context_messages: Count = 20
+    context_thoughts: bool = False
+    max_message_chars: Annotated[int, Meta(ge=0, le=100_000_000)] = 10_000
+    max_iterations: Count = 12
+    generation_timeout_s: Annotated[float, Meta(ge=0, le=86_400)] = 300
+    conversation_mode: ConversationMode = ConversationMode.MULTIPLE
+    compaction_threshold: Count = 40
+    auto_compact: bool = False
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    max_tokens: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
+
+
+class AgentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """An agent to be made."""
+
+    name: str
+    description: str = ""
+    primary_role_id: str = DEFAULT_ROLE_ID
+    system_prompt: str = ""
+    model: str | None = None
+    visibility: Visibility = Visibility.PRIVATE
+    settings: AgentSettingsBody = AgentSettingsBody()
+
+
+class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What to change: a JSON merge patch (RFC 7396), in which null means the default."""
+
+    name: str | UnsetType = UNSET
+    description: str | UnsetType | None = UNSET
+    primary_role_id: str | UnsetType | None = UNSET
+    system_prompt: str | UnsetType | None = UNSET
+    model: str | UnsetType | None = UNSET
+    visibility: Visibility | UnsetType | None = UNSET
+    settings: Annotated[
+        dict[str, Any] | UnsetType | None, Meta(description="Any of the fields of `settings`.")
+    ] = UNSET
+
+
+async def create_agent(call: ApiCall, *, body: AgentBody) -> Reply[AgentView]:
+    """Make an agent. The caller owns it."""
+    return _with_etag(await call.services.agents.create(call.user, _draft(body)), call)
+
+
+async def list_agents(call: ApiCall, *, query: PageQuery) -> PageView[AgentView]:
+    """List one's own agents and the public ones, oldest first."""
+    pager = Pager(call.services.cursors, call.user, "agents", query)
+    found = await call.services.agents.page(
+        call.user, after=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
+    )
+    return pager.page(
+        found, lambda agent: agent.id, lambda agents: [agent_view(it, call.user) for it in agents]
+    )
+
+
+async def get_agent(call: ApiCall, *, agent_id: str) -> Reply[AgentView]:
+    """Read an agent. Others than its owner and admins see name and description of a public one."""
+    return _with_etag(await call.services.agents.get(call.user, agent_id), call)
+
+
+async def patch_agent(call: ApiCall, *, agent_id: str, body: AgentPatch) -> Reply[AgentView]:
+    """Change an agent by a JSON merge patch. With `If-Match` only if nobody has changed it meanwhile."""
+
+    def revise(agent: Agent) -> AgentDraft:
+        merged = merge_patch(msgspec.to_builtins(_body(agent)), msgspec.to_builtins(body))
+        try:
+            return _draft(msgspec.convert(merged, AgentBody))
+        except msgspec.ValidationError as exc:
+            raise refused(exc) from exc
+
+    agent = await call.services.agents.update(
+        call.user, agent_id, revise, expected_version=_expected_version(call.request.headers.get("if-match"))
+    )
+    return _with_etag(agent, call)
+
+
+async def delete_agent(call: ApiCall, *, agent_id: str) -> None:
+    """Delete an agent. Conversations with it stay readable; the default agent cannot be deleted."""
+    await call.services.agents.delete(call.user, agent_id)
+
+
+async def list_audit(call: ApiCall, *, query: PageQuery) -> PageView[AuditEntryView]:
+    """Read who changed which agent, newest first. For admins."""
+    pager = Pager(call.services.cursors, call.user, "audit", query)
+    found = await call.services.agents.audit(
+        call.user, before=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
+    )
+    return pager.page(found, lambda entry: entry.id, lambda entries: [audit_view(it) for it in entries])
+
+
+def _with_etag(agent: Agent, call: ApiCall) -> Reply[AgentView]:
+    return Reply(agent_view(agent, call.user), headers={"ETag": f'"{agent.version}"'})
+
+
+def _expected_version(if_match: str | None) -> int | None:
+    if if_match is None or if_match.strip() == "*":
+        return None
+    tag = if_match.strip().removeprefix("W/").strip('"')
+    if not tag.isdecimal():
+        raise InvalidRequest("`If-Match` must be the `ETag` of an agent.", param="If-Match")
+    return int(tag)
+
+
+def _draft(body: AgentBody) -> AgentDraft:
+    settings = {name: getattr(body.settings, name) for name in AgentSettingsBody.__struct_fields__}
+    return AgentDraft(
+        name=body.name.strip(),
+        description=body.description,
+        primary_role_id=body.primary_role_id,
+        system_prompt=body.system_prompt,
+        model=body.model,
+        visibility=body.visibility,
+        settings=AgentSettings(**settings),
+    )
+
+
+def _body(agent: Agent) -> AgentBody:
+    settings = {name: getattr(agent.settings, name) for name in AgentSettingsBody.__struct_fields__}
+    return AgentBody(
+        name=agent.name,
+        description=agent.description,
+        primary_role_id=agent.primary_role_id,
+        system_prompt=agent.system_prompt,
+        model=agent.model,
+        visibility=agent.visibility,
+        settings=AgentSettingsBody(**settings),
+    )

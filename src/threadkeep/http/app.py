@@ -1,0 +1,139 @@
+"""The ASGI application: routes, sign-in and edge put together."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route as StarletteRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from threadkeep.domain.errors import MethodNotAllowed, RouteNotFound, ThreadkeepError
+from threadkeep.domain.ids import UserId
+from threadkeep.domain.user import User
+from threadkeep.http.auth import SignIn
+from threadkeep.http.edge import Edge
+from threadkeep.http.errors import error_response
+from threadkeep.http.openapi import openapi
+from threadkeep.http.reference import reference_page
+from threadkeep.http.routes import ROUTES
+from threadkeep.http.routing import Endpoint, endpoint
+from threadkeep.http.services import Services
+from threadkeep.settings import Settings
+
+_NOBODY = User(UserId("nobody"))
+
+
+class Threadkeep:
+    """Threadkeep as an ASGI application, on its own or mounted in another."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        sign_in: SignIn,
+        services: Callable[[], Awaitable[Services]],
+        running: Callable[[], AbstractAsyncContextManager[None]],
+        *,
+        embedded: bool,
+    ) -> None:
+        self.services = services
+        self._running = running
+        app = Starlette(
+            routes=_routes(settings, sign_in, services),
+            exception_handlers={HTTPException: _answer_http_exception},
+            lifespan=self._lifespan,
+        )
+        app.router.redirect_slashes = False
+        self._app = Edge(_with_cors(app, settings), settings, embedded=embedded)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+    def lifespan(self) -> AbstractAsyncContextManager[None]:
+        """Runs Threadkeep while the block does; for hosts, which do not run a mounted app's lifespan."""
+        return self._running()
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncGenerator[None]:
+        async with self._running():
+            yield
+
+
+def _routes(
+    settings: Settings, sign_in: SignIn, services: Callable[[], Awaitable[Services]]
+) -> list[StarletteRoute]:
+    document = msgspec.json.encode(openapi(ROUTES))
+    page = reference_page(openapi(ROUTES))
+
+    async def nobody(request: Request) -> User:
+        return _NOBODY
+
+    async def get_openapi(request: Request) -> Response:
+        return Response(document, media_type="application/json")
+
+    async def get_docs(request: Request) -> Response:
+        return HTMLResponse(page)
+
+    async def get_start(request: Request) -> Response:
+        return RedirectResponse(request.url_for("docs").path)
+
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for route in ROUTES:
+        who = sign_in.user if route.signed_in else nobody
+        answer = endpoint(route, who, services, settings.max_body_bytes)
+        by_path.setdefault(route.path, {})[route.method] = answer
+    return [
+        *(
+            StarletteRoute(path, _PathEndpoint(endpoints), methods=None)
+            for path, endpoints in by_path.items()
+        ),
+        StarletteRoute("/openapi.json", get_openapi),
+        StarletteRoute("/docs", get_docs, name="docs"),
+        StarletteRoute("/", get_start),
+    ]
+
+
+class _PathEndpoint:
+    """Answers all methods of one path. A class, so that Starlette hands every method to it."""
+
+    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
+        self._endpoints = dict(endpoints)
+        if "GET" in endpoints:
+            self._endpoints["HEAD"] = endpoints["GET"]
+        self._allow = ", ".join(sorted({*self._endpoints, "OPTIONS"}))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        answer = self._endpoints.get(scope["method"])
+        if answer is not None:
+            response = await answer(request)
+        elif scope["method"] == "OPTIONS":
+            response = Response(status_code=204, headers={"Allow": self._allow})
+        else:
+            error = MethodNotAllowed(f"This path takes {self._allow}.")
+            response = error_response(error, path=scope["path"], request_id=request.state.request_id)
+            response.headers["Allow"] = self._allow
+        await response(scope, receive, send)
+
+
+def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
+    if not settings.cors_origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=settings.cors_origins,
+        allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+        allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Last-Event-ID"],
+        expose_headers=["ETag", "Location", "Threadkeep-Version", "X-Request-Id", "Retry-After"],
+    )
+
+
+async def _answer_http_exception(request: Request, exc: Exception) -> Response:
+    """Starlette's own refusals, in our shape."""
+    status = exc.status_code if isinstance(exc, HTTPException) else 500
+    error: ThreadkeepError = RouteNotFound() if status == 404 else MethodNotAllowed("This path takes GET.")
+    return error_response(error, path=request.url.path, request_id=request.state.request_id)

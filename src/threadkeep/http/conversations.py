@@ -1,0 +1,258 @@
+"""Conversations and their messages over HTTP."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from threadkeep.domain.conversation import Conversation, ConversationStatus
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.ids import AgentId
+from threadkeep.http.merge_patch import merge_patch
+from threadkeep.http.paging import Limit, PageQuery, Pager
+from threadkeep.http.routing import Reply
+from threadkeep.http.services import ApiCall
+from threadkeep.http.views import (
+    ContextMessageView,
+    ContextView,
+    ConversationDetailView,
+    ConversationView,
+    MessageView,
+    PageView,
+    conversation_detail_view,
+    conversation_view,
+    message_views,
+)
+from threadkeep.ports.store import ConversationFilter, MessageWindow
+
+LATEST_IN_DETAIL = 50
+MOST_METADATA_BYTES = 16 * 1024
+
+
+class ConversationBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A conversation to be made."""
+
+    title: str | None = None
+    metadata: dict[str, Any] = {}
+
+
+class ConversationPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What to change: a JSON merge patch. A null `title` forgets the user's own."""
+
+    title: str | UnsetType | None = UNSET
+    status: ConversationStatus | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType | None = UNSET
+
+
+class MessageBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What a user says."""
+
+    content: str | None = None
+
+
+class ConversationQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which conversations."""
+
+    status: ConversationStatus | None = None
+
+
+class MessageQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which messages."""
+
+    order: Annotated[
+        Literal["asc", "desc"] | None, Meta(description="`asc` (the default): oldest first.")
+    ] = None
+    after_seq: Annotated[int, Meta(ge=0, le=2**62)] = 0
+    before_seq: Annotated[int, Meta(ge=0, le=2**62)] | None = None
+    include: Annotated[
+        Literal["overwritten"] | None, Meta(description="`overwritten` adds replies that were regenerated.")
+    ] = None
+
+
+class DeleteQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to delete."""
+
+    purge: Annotated[bool, Meta(description="Remove it for good instead of hiding it.")] = False
+
+
+class ContextQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much context."""
+
+    limit: Limit | None = None
+
+
+class ChatQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which messages of the chat."""
+
+    limit: Limit = 20
+    offset: Annotated[int, Meta(ge=0, le=10**9)] = 0
+
+
+async def create_conversation(
+    call: ApiCall, *, agent_id: str, body: ConversationBody
+) -> Reply[ConversationView]:
+    """Start a further conversation with an agent."""
+    conversation, made = await call.services.conversations.create(
+        call.user, agent_id, title=body.title, metadata=_checked_metadata(body.metadata)
+    )
+    return _made_or_found(conversation, made)
+
+
+async def put_main_conversation(call: ApiCall, *, agent_id: str) -> Reply[ConversationView]:
+    """Get the main conversation with an agent, made if missing: 201 when made, else 200."""
+    return _made_or_found(*await call.services.conversations.main(call.user, agent_id))
+
+
+async def list_agent_conversations(
+    call: ApiCall, *, agent_id: str, query: ConversationQuery
+) -> PageView[ConversationView]:
+    """List one's own conversations with an agent, newest activity first."""
+    return await _conversation_page(call, ConversationFilter(AgentId(agent_id), query.status), query)
+
+
+async def list_conversations(call: ApiCall, *, query: ConversationQuery) -> PageView[ConversationView]:
+    """List one's own conversations, newest activity first."""
+    return await _conversation_page(call, ConversationFilter(None, query.status), query)
+
+
+async def get_conversation(call: ApiCall, *, conversation_id: str) -> ConversationDetailView:
+    """Read a conversation with its latest 50 messages; `nextCursor` leads to the older ones."""
+    detail = await call.services.conversations.detail(call.user, conversation_id, latest=LATEST_IN_DETAIL + 1)
+    messages = detail.messages[-LATEST_IN_DETAIL:]
+    cursor = None
+    if len(detail.messages) > LATEST_IN_DETAIL:
+        listing = _message_listing(detail.conversation.id, newest_first=True, include=None)
+        cursor = call.services.cursors.write(call.user, listing, messages[0].seq)
+    return conversation_detail_view(detail.conversation, messages, next_cursor=cursor, summary=detail.summary)
+
+
+async def patch_conversation(
+    call: ApiCall, *, conversation_id: str, body: ConversationPatch
+) -> ConversationView:
+    """Rename, archive or annotate a conversation. This does not move it in the list."""
+
+    def change(conversation: Conversation) -> Conversation:
+        if body.title is not UNSET:
+            conversation = conversation.rename(body.title)
+        if body.status is not UNSET:
+            conversation = replace(conversation, status=body.status)
+        if body.metadata is not UNSET:
+            # null stands for removing all of it, as RFC 7396 has it
+            merged: dict[str, Any] = merge_patch(conversation.metadata, body.metadata) or {}
+            conversation = replace(conversation, metadata=_checked_metadata(merged))
+        return conversation
+
+    return conversation_view(await call.services.conversations.update(call.user, conversation_id, change))
+
+
+async def delete_conversation(call: ApiCall, *, conversation_id: str, query: DeleteQuery) -> None:
+    """Delete a conversation. It can be restored until it is purged; `purge=true` purges it at once."""
+    await call.services.conversations.delete(call.user, conversation_id, purge=query.purge)
+
+
+async def restore_conversation(call: ApiCall, *, conversation_id: str) -> ConversationView:
+    """Bring a deleted conversation back."""
+    return conversation_view(await call.services.conversations.restore(call.user, conversation_id))
+
+
+async def rotate_session(call: ApiCall, *, conversation_id: str) -> ConversationView:
+    """Give a conversation a new `sessionId`; the old one opens nothing any more."""
+    conversation = await call.services.conversations.rotate_session(call.user, conversation_id)
+    return conversation_view(conversation, with_session=True)
+
+
+async def list_messages(call: ApiCall, *, conversation_id: str, query: MessageQuery) -> PageView[MessageView]:
+    """List a conversation's messages, oldest first; `order=desc` for newest first."""
+    listings = {
+        newest_first: _message_listing(conversation_id, newest_first=newest_first, include=query.include)
+        for newest_first in (False, True)
+    }
+    newest_first = query.order == "desc"
+    if query.order is None and query.cursor is not None:
+        # The cursor of a conversation's detail leads backwards, whoever follows it need not say so.
+        newest_first = _reads(call, listings[True], query.cursor)
+    pager = Pager(call.services.cursors, call.user, listings[newest_first], query)
+    window = MessageWindow(query.after_seq, query.before_seq, newest_first, query.include is not None)
+    position = pager.after(int)
+    if position is not None:
+        window = (
+            replace(window, before_seq=min(position, window.before_seq or position))
+            if newest_first
+            else replace(window, after_seq=max(position, window.after_seq))
+        )
+    conversation, found = await call.services.conversations.messages(
+        call.user, conversation_id, window, offset=pager.offset, limit=pager.fetch_limit
+    )
+    return pager.page(
+        found, lambda message: message.seq, lambda messages: message_views(conversation, messages)
+    )
+
+
+async def send_message(call: ApiCall, *, conversation_id: str, body: MessageBody) -> None:
+    """Say something to the agent. Answers 503 until a model gateway can be configured."""
+    await call.services.conversations.send(call.user, conversation_id, body.content or "")
+
+
+async def get_context(call: ApiCall, *, conversation_id: str, query: ContextQuery) -> ContextView:
+    """Get the latest messages as role and content, ready to send from another engine."""
+    context = await call.services.conversations.context(call.user, conversation_id, limit=query.limit)
+    return ContextView(messages=[ContextMessageView(role=it.role, content=it.content) for it in context])
+
+
+async def send_chat(call: ApiCall, *, body: MessageBody) -> None:
+    """Say something in one's main conversation with the default agent, made if missing."""
+    conversation = await call.services.conversations.main_with_default_agent(call.user)
+    await call.services.conversations.send(call.user, conversation.id, body.content or "")
+
+
+async def list_chat_messages(call: ApiCall, *, query: ChatQuery) -> PageView[MessageView]:
+    """List the messages of one's main conversation with the default agent, oldest first."""
+    conversation = await call.services.conversations.main_with_default_agent(call.user)
+    page = MessageQuery(limit=query.limit, offset=query.offset)
+    return await list_messages(call, conversation_id=conversation.id, query=page)
+
+
+def _made_or_found(conversation: Conversation, made: bool) -> Reply[ConversationView]:
+    view = conversation_view(conversation, with_session=True)
+    return Reply(view, 201 if made else 200, {"Location": f"/api/conversations/{conversation.id}"})
+
+
+async def _conversation_page(
+    call: ApiCall, which: ConversationFilter, query: ConversationQuery
+) -> PageView[ConversationView]:
+    listing = f"conversations {which.agent_id} {which.status}"
+    pager = Pager(call.services.cursors, call.user, listing, query)
+    found = await call.services.conversations.page(
+        call.user,
+        which,
+        after=pager.after(tuple[int, str]),
+        offset=pager.offset,
+        limit=pager.fetch_limit,
+    )
+    return pager.page(found, lambda it: (it.updated_at, it.id), _conversation_views)
+
+
+def _conversation_views(conversations: Sequence[Conversation]) -> list[ConversationView]:
+    return [conversation_view(conversation) for conversation in conversations]
+
+
+def _message_listing(conversation_id: str, *, newest_first: bool, include: str | None) -> str:
+    return f"messages {conversation_id.lower()} {newest_first} {include}"
+
+
+def _reads(call: ApiCall, listing: str, cursor: str) -> bool:
+    try:
+        call.services.cursors.read(call.user, listing, cursor, int)
+    except InvalidRequest:
+        return False
+    return True
+
+
+def _checked_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    if len(msgspec.json.encode(metadata)) > MOST_METADATA_BYTES:
+        raise InvalidRequest(
+            f"`metadata` may have at most {MOST_METADATA_BYTES} bytes as JSON.", param="metadata"
+        )
+    return metadata

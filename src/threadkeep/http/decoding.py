@@ -1,0 +1,91 @@
+"""What comes from outside, decoded: within limits, or refused with the field named."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+
+from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
+
+T = TypeVar("T")
+
+_PLACE = re.compile(r" - at `(?:key in )?\$?\.?([^`]*)`$")
+_FIELD = re.compile(r"field `([^`]+)`")
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """The request's body, or PayloadTooLarge as soon as it is known to be."""
+    length = request.headers.get("content-length", "0")
+    too_large = PayloadTooLarge(f"A request body may have at most {most} bytes.", details={"most": most})
+    if length.isdecimal() and int(length) > most:
+        raise too_large
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise too_large
+            parts.append(part)
+    except ClientDisconnect as exc:
+        raise InvalidRequest("The connection was closed before the body was complete.") from exc
+    return b"".join(parts)
+
+
+def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
+    """A JSON body as its Struct; no body at all counts as an empty object."""
+    try:
+        decoded = decoder.decode(raw or b"{}")
+    except msgspec.ValidationError as exc:
+        raise refused(exc) from exc
+    except msgspec.DecodeError as exc:
+        raise InvalidRequest(f"The body is not valid JSON: {exc}.") from exc
+    except UnicodeDecodeError as exc:
+        raise InvalidRequest("The body is not valid UTF-8.") from exc
+    except RecursionError as exc:
+        raise InvalidRequest("The body is nested too deeply.") from exc
+    if b"\\u0000" in raw:
+        _refuse_nul(msgspec.json.decode(raw))
+    return decoded
+
+
+def decode_query(request: Request, struct: type[T]) -> T:
+    """The query string as its Struct."""
+    given = dict(request.query_params)
+    _refuse_nul(given)
+    try:
+        return msgspec.convert(given, struct, strict=False)
+    except msgspec.ValidationError as exc:
+        raise refused(exc) from exc
+
+
+def refused(error: msgspec.ValidationError) -> InvalidRequest:
+    """A validation error with the field it is about."""
+    text = str(error)
+    place = _PLACE.search(text)
+    named = _FIELD.search(text)
+    parts = [place[1] if place else "", named[1] if named else ""]
+    message = text[: place.start()] if place else text
+    return InvalidRequest(f"{message}.", param=".".join(filter(None, parts)) or None)
+
+
+def _refuse_nul(value: Any) -> None:
+    """No database keeps NUL characters in text, so they are refused before anything is done."""
+    for path, text in _texts(value, ""):
+        if "\x00" in text:
+            raise InvalidRequest("NUL characters cannot be stored.", param=path or None)
+
+
+def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
+            here = f"{path}.{key}".strip(".")
+            yield here.replace("\x00", ""), str(key)  # pyright: ignore[reportUnknownArgumentType]
+            yield from _texts(item, here)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            yield from _texts(item, f"{path}[{number}]")

@@ -1,0 +1,132 @@
+"""The outermost layer: who may call us at all, from which page, and under which request id."""
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import Callable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from threadkeep.domain.errors import Forbidden
+from threadkeep.http.errors import error_response
+from threadkeep.settings import Settings, is_loopback
+from threadkeep.version import __version__
+
+log = logging.getLogger("threadkeep.http")
+
+_REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
+_DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+_READING = {"GET", "HEAD", "OPTIONS"}
+
+
+class Edge:
+    """Checks `Host` and `Origin`, so that no web page that a person visits can talk to their Threadkeep."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, *, embedded: bool) -> None:
+        self._app = app
+        self._serves = _host_check(settings, embedded=embedded)
+        self._origins = {_origin(origin) for origin in settings.cors_origins}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in {"http", "websocket"}:
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        scope.setdefault("state", {})["request_id"] = request_id
+        status = 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                answer = MutableHeaders(scope=message)
+                answer["X-Request-Id"] = request_id
+                answer["Threadkeep-Version"] = __version__
+                answer["X-Content-Type-Options"] = "nosniff"
+            await send(message)
+
+        started = time.perf_counter()
+        refusal = self._refusal(scope, headers)
+        if refusal is None:
+            await self._app(scope, receive, send_with_headers)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": refusal.message})
+        else:
+            response = error_response(refusal, path=scope["path"], request_id=request_id)
+            await response(scope, receive, send_with_headers)
+        if log.isEnabledFor(logging.INFO):
+            took = (time.perf_counter() - started) * 1000
+            log.info("%s %s %s %.1f ms %s", scope.get("method"), scope["path"], status, took, request_id)
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Forbidden | None:
+        host = headers.get("host", "")
+        name = _host_name(host)
+        if name is None or not self._serves(name):
+            return Forbidden(
+                f"This server is not reached as {host!r}. Its operator can add the name to "
+                "THREADKEEP_ALLOWED_HOSTS.",
+                param="Host",
+            )
+        origin = headers.get("origin")
+        writes = scope["type"] == "websocket" or scope["method"] not in _READING
+        if writes and origin is not None and not self._is_ours(origin, host, scope):
+            return Forbidden(
+                f"Pages of {origin!r} may not call this server. Its operator can add the origin to "
+                "THREADKEEP_CORS_ORIGINS.",
+                param="Origin",
+            )
+        return None
+
+    def _is_ours(self, origin: str, host: str, scope: Scope) -> bool:
+        parsed = _origin(origin)
+        if parsed is None:
+            return False
+        # Behind a proxy that ends TLS we are called by http while the page is https: the name and port
+        # decide, with the page's scheme for a port that is left out.
+        return parsed in self._origins or parsed[1:] == (_origin(f"{parsed[0]}://{host}") or ())[1:]
+
+
+def _host_check(settings: Settings, *, embedded: bool) -> Callable[[str], bool]:
+    """Which host names are ours: loopback, those configured, and addresses where strangers may come."""
+    configured = {name.lower() for name in settings.allowed_hosts}
+    # A host application answers for its own names unless the operator lists ours.
+    if embedded and not configured:
+        return lambda name: True
+    open_to_strangers = settings.signs_in and not is_loopback(settings.host)
+
+    def serves(name: str) -> bool:
+        # An address in `Host` cannot be forged by DNS rebinding, which needs a name.
+        return is_loopback(name) or name in configured or (open_to_strangers and _is_address(name))
+
+    return serves
+
+
+def _host_name(host: str) -> str | None:
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _origin(origin: str) -> tuple[str, str, int] | None:
+    """Scheme, host and port of an origin; None for `null` and for what is no origin."""
+    try:
+        parts = urlsplit(origin)
+        port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    return (parts.scheme, parts.hostname, port) if parts.hostname and port else None

@@ -1,0 +1,77 @@
+"""Errors as clients see them: one shape, one status for each code."""
+
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from threadkeep.domain import errors
+from threadkeep.domain.errors import ThreadkeepError
+
+STATUSES: dict[str, int] = {
+    errors.MessageContentRequired.code: 400,
+    errors.MessageTooLong.code: 400,
+    errors.Unauthenticated.code: 401,
+    errors.Forbidden.code: 403,
+    errors.AgentNotFound.code: 404,
+    "DOMAIN_NOT_FOUND": 404,
+    errors.ConversationNotFound.code: 404,
+    errors.MessageNotFound.code: 404,
+    errors.TurnNotFound.code: 404,
+    errors.BriefingNotFound.code: 404,
+    errors.DocumentNotFound.code: 404,
+    errors.ArtifactNotFound.code: 404,
+    errors.UserNotFound.code: 404,
+    errors.RouteNotFound.code: 404,
+    errors.MethodNotAllowed.code: 405,
+    errors.TurnInProgress.code: 409,
+    errors.NothingToRegenerate.code: 409,
+    errors.TooFewMessages.code: 409,
+    errors.IllegalTransition.code: 409,
+    errors.Conflict.code: 409,
+    errors.PreconditionFailed.code: 412,
+    errors.PayloadTooLarge.code: 413,
+    errors.InvalidRequest.code: 422,
+    errors.IdempotencyMismatch.code: 422,
+    errors.GatewayNotConfigured.code: 503,
+    errors.SignInUnavailable.code: 503,
+    errors.StorageUnavailable.code: 503,
+    ThreadkeepError.code: 500,
+}
+
+
+class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What went wrong."""
+
+    code: str
+    message: str
+    request_id: str
+    param: str | None = None
+    details: Any = None
+
+
+class ErrorAnswer(msgspec.Struct, frozen=True):
+    """Every error has this shape."""
+
+    error: ErrorBody
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def error_response(error: ThreadkeepError, *, path: str, request_id: str) -> Response:
+    """An error as an answer. On `/api/domains` paths an agent is called a domain."""
+    code = error.code
+    if code == errors.AgentNotFound.code and path.startswith("/api/domains"):
+        code = "DOMAIN_NOT_FOUND"
+    body = ErrorBody(
+        code=code, message=error.message, request_id=request_id, param=error.param, details=error.details
+    )
+    response = Response(
+        _encode(ErrorAnswer(body)), status_code=STATUSES.get(code, 500), media_type="application/json"
+    )
+    if isinstance(error, errors.Unauthenticated):
+        response.headers["WWW-Authenticate"] = "Bearer"
+    if response.status_code == 503:
+        response.headers["Retry-After"] = "1"
+    return response

@@ -1,0 +1,125 @@
+"""OpenAPI 3.1, made from the table of routes."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from threadkeep.domain.errors import (
+    Forbidden,
+    InvalidRequest,
+    PayloadTooLarge,
+    StorageUnavailable,
+    ThreadkeepError,
+    Unauthenticated,
+)
+from threadkeep.http.errors import STATUSES, ErrorAnswer
+from threadkeep.http.routing import Route, Shape, shape_of
+from threadkeep.version import __version__
+
+_DESCRIPTION = """Conversations that are never lost, for AI agents. Every error has one shape,
+`{"error": {"code", "message", "param", "details", "requestId"}}`; what is not yours answers 404, exactly as
+what does not exist."""
+
+
+def openapi(routes: Iterable[Route]) -> dict[str, Any]:
+    """The document for these routes."""
+    shapes = [(route, shape_of(route)) for route in routes]
+    types = [kind for _, shape in shapes for kind in (shape.query, shape.body, shape.answer) if kind]
+    types = list(dict.fromkeys([*types, ErrorAnswer]))
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    schema_of = dict(zip(types, schemas, strict=True))
+    queries = {shape.query.__name__: shape.query for _, shape in shapes if shape.query}
+    paths: dict[str, dict[str, Any]] = {}
+    for route, shape in shapes:
+        operation = _operation(route, shape, schema_of, components)
+        paths.setdefault(route.path, {})[route.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Threadkeep",
+            "version": __version__,
+            "description": _DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            # A query is told by its parameters.
+            "schemas": {name: schema for name, schema in components.items() if name not in queries},
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+        },
+    }
+
+
+def _operation(
+    route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]], components: dict[str, Any]
+) -> dict[str, Any]:
+    name = getattr(route.handler, "__name__", route.path)
+    operation: dict[str, Any] = {
+        "operationId": f"{name}_as_domain" if route.alias_of else name,
+        "summary": route.summary,
+        "tags": [route.tag],
+        "parameters": _parameters(shape, components),
+        "responses": _responses(route, shape, schema_of),
+        "security": [{"bearer": []}] if route.signed_in else [],
+    }
+    if route.alias_of:
+        operation["description"] = f"The same as `{route.method} {route.alias_of}`."
+    if shape.body:
+        operation["requestBody"] = {
+            "required": bool(msgspec.json.schema(shape.body).get("required")),
+            "content": {"application/json": {"schema": schema_of[shape.body]}},
+        }
+    return operation
+
+
+def _parameters(shape: Shape, components: dict[str, Any]) -> list[dict[str, Any]]:
+    in_path = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in shape.path_names
+    ]
+    properties: dict[str, Any] = components[shape.query.__name__]["properties"] if shape.query else {}
+    in_query = [
+        {
+            "name": name,
+            "in": "query",
+            "description": schema.get("description", ""),
+            "schema": {key: value for key, value in schema.items() if key != "description"},
+        }
+        for name, schema in properties.items()
+    ]
+    return in_path + in_query
+
+
+def _responses(route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    good: dict[str, Any] = {"description": route.summary}
+    if shape.answer:
+        good["content"] = {"application/json": {"schema": schema_of[shape.answer]}}
+    responses = {str(route.status if shape.answer else 204): good}
+    if route.status == 201 or route.method == "PUT":
+        responses.setdefault("200", good)
+        responses.setdefault("201", good)
+    by_status: dict[int, list[str]] = {}
+    for error in _errors(route, shape):
+        code = error.code
+        if route.alias_of and code == "AGENT_NOT_FOUND":
+            code = "DOMAIN_NOT_FOUND"
+        by_status.setdefault(STATUSES[code], []).append(code)
+    for status, codes in sorted(by_status.items()):
+        responses[str(status)] = {
+            "description": ", ".join(f"`{code}`" for code in dict.fromkeys(codes)),
+            "content": {"application/json": {"schema": schema_of[ErrorAnswer]}},
+        }
+    return responses
+
+
+def _errors(route: Route, shape: Shape) -> list[type[ThreadkeepError]]:
+    """Those of the route, and those that every route of its kind can answer."""
+    errors = [*route.errors, Forbidden]
+    if route.signed_in:
+        errors.append(Unauthenticated)
+    if shape.query or shape.body:
+        errors.append(InvalidRequest)
+    if route.method != "GET":
+        errors.append(PayloadTooLarge)
+    return [*errors, StorageUnavailable]

@@ -1,0 +1,26 @@
+"""Operating the server, and who one is."""
+
+from threadkeep.http.services import ApiCall
+from threadkeep.http.views import HealthView, MeView
+from threadkeep.version import __version__
+
+
+async def get_health(call: ApiCall) -> HealthView:
+    """Tell that the process lives."""
+    return HealthView(status="ok", version=__version__)
+
+
+async def get_readiness(call: ApiCall) -> HealthView:
+    """Tell that the database answers; 503 otherwise."""
+    await call.services.store.ping()
+    return HealthView(status="ready", version=__version__)
+
+
+async def get_me(call: ApiCall) -> MeView:
+    """Tell who is signed in."""
+    return MeView(id=call.user.id, role=call.user.role)
+
+
+async def delete_user(call: ApiCall, *, user_id: str) -> None:
+    """Delete a user and everything that is theirs, for good. For that user, and for admins."""
+    await call.services.users.delete(call.user, user_id)

@@ -1,0 +1,143 @@
+"""How a route is declared, and how a request becomes a call of its handler.
+
+A handler is `async def name(call, *, <path parameters>, query: Struct, body: Struct) -> answer`. What it
+takes and gives is read from its annotations, once, at start: decoding, errors and OpenAPI all follow.
+"""
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
+from threadkeep.domain.user import User
+from threadkeep.http.decoding import decode_body, decode_query, read_body
+from threadkeep.http.errors import error_response
+
+log = logging.getLogger("threadkeep.http")
+
+T = TypeVar("T")
+ServicesT = TypeVar("ServicesT")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[ServicesT]):
+    """Who calls, and what a handler may use."""
+
+    user: User
+    services: ServicesT
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[T]):
+    """An answer with a status or headers of its own."""
+
+    body: T
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One row of the table of routes. `errors` are those beyond what every route can answer."""
+
+    method: str
+    path: str
+    handler: Callable[..., Awaitable[Any]]
+    tag: str
+    status: int = 200
+    errors: tuple[type[ThreadkeepError], ...] = ()
+    signed_in: bool = True
+    alias_of: str | None = None
+
+    @property
+    def summary(self) -> str:
+        """The first line of the handler's docstring."""
+        return self.documentation.partition("\n")[0]
+
+    @property
+    def documentation(self) -> str:
+        """The handler's docstring; a route without one does not get into the table."""
+        text = inspect.getdoc(self.handler)
+        if not text:
+            raise TypeError(f"{self.method} {self.path} has no documentation")
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a handler takes and gives."""
+
+    path_names: tuple[str, ...]
+    query: type[msgspec.Struct] | None
+    body: type[msgspec.Struct] | None
+    answer: type | None
+
+
+def shape_of(route: Route) -> Shape:
+    """Reads a handler's annotations and checks that they fit the path."""
+    hints = get_type_hints(route.handler, include_extras=True)
+    answer = hints.pop("return")
+    names = [name for name in inspect.signature(route.handler).parameters if name != "call"]
+    path_names = tuple(name for name in names if name not in {"query", "body"})
+    expected = {part[1:-1] for part in route.path.split("/") if part.startswith("{")}
+    if set(path_names) != expected:
+        raise TypeError(f"{route.method} {route.path}: the handler takes {path_names}, not {expected}")
+    if get_origin(answer) is Reply:
+        (answer,) = get_args(answer)
+    return Shape(path_names, hints.get("query"), hints.get("body"), None if answer is type(None) else answer)
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+_encode = msgspec.json.Encoder().encode
+
+
+def endpoint(
+    route: Route,
+    sign_in: Callable[[Request], Awaitable[User]],
+    services: Callable[[], Awaitable[Any]],
+    max_body_bytes: int,
+) -> Endpoint:
+    """The function that answers a route's requests, whatever happens."""
+    shape = shape_of(route)
+    body_decoder = msgspec.json.Decoder(shape.body) if shape.body else None
+
+    async def answer(request: Request) -> Response:
+        # The body is read first, so that an answer never comes before the client has finished sending.
+        raw = await read_body(request, max_body_bytes) if route.method != "GET" else b""
+        call = Call(await sign_in(request), await services(), request)
+        arguments: dict[str, Any] = dict(request.path_params)
+        if shape.query:
+            arguments["query"] = decode_query(request, shape.query)
+        if body_decoder:
+            arguments["body"] = decode_body(raw, body_decoder)
+        result = await route.handler(call, **arguments)
+        if isinstance(result, Response):
+            return result
+        status, headers = route.status, None
+        if isinstance(result, Reply):
+            status, headers = result.status or status, result.headers
+            result = result.body  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        if result is None:
+            return Response(status_code=204, headers=headers)
+        return Response(_encode(result), status, headers, media_type="application/json")
+
+    async def answer_always(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except ThreadkeepError as exc:
+            error = exc
+            if isinstance(exc, StorageUnavailable):
+                log.warning("%s %s: %s", route.method, route.path, exc.message)
+        except Exception:
+            log.exception("%s %s failed", route.method, route.path)
+            error = ThreadkeepError("Something went wrong on our side; it has been logged.")
+        return error_response(error, path=route.path, request_id=request.state.request_id)
+
+    return answer_always

@@ -1,0 +1,70 @@
+"""Runs the app on a socket until a signal ends it."""
+
+import asyncio
+import importlib
+import importlib.util
+import signal
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import uvicorn
+
+from threadkeep.domain.errors import SettingsError
+from threadkeep.http.app import Threadkeep
+
+SHUTDOWN_S = 5
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket bound to an address; nobody is answered on it yet."""
+    host = host.strip("[]")
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as exc:
+        listener.close()
+        raise SettingsError(
+            f"Cannot listen on {host}, port {port}: {exc.strerror}. Choose another port with --port."
+        ) from exc
+    return listener
+
+
+def serve(app: Threadkeep, listener: socket.socket, *, when_ready: Callable[[], None]) -> None:
+    """Serves until SIGINT or SIGTERM, then lets running requests end and closes the database."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(app, listener, when_ready))
+
+
+async def _serve(app: Threadkeep, listener: socket.socket, when_ready: Callable[[], None]) -> None:
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=SHUTDOWN_S,
+    )
+    server = _Server(config)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, server.handle_exit, number, None)
+    # Errors of the start come out here as sentences; within uvicorn they would be stack traces.
+    async with app.lifespan():
+        when_ready()
+        await server.serve(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to us: uvicorn would let them end the process before the database is closed."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop where there is one; it is much the faster of the two."""
+    if importlib.util.find_spec("uvloop") is None:
+        return asyncio.new_event_loop
+    return importlib.import_module("uvloop").new_event_loop

@@ -1,0 +1,24 @@
+"""What the handlers may use."""
+
+from dataclasses import dataclass
+
+from threadkeep.http.cursors import Cursors
+from threadkeep.http.routing import Call
+from threadkeep.ports.store import Store
+from threadkeep.services.agents import Agents
+from threadkeep.services.conversations import Conversations
+from threadkeep.services.users import Users
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The use cases, ready to be called."""
+
+    agents: Agents
+    conversations: Conversations
+    users: Users
+    store: Store
+    cursors: Cursors
+
+
+ApiCall = Call[Services]

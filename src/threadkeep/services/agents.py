@@ -1,0 +1,142 @@
+"""Agents: who may make, see, change and delete them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from threadkeep.domain.agent import Agent, AgentDraft, AgentSettings, Visibility
+from threadkeep.domain.errors import AgentNotFound, Forbidden, PreconditionFailed
+from threadkeep.domain.ids import AgentId, is_uuid, new_uuid
+from threadkeep.domain.user import User
+from threadkeep.ports.store import AuditEntry, Store
+from threadkeep.services import Clock
+
+DEFAULT_AGENT_NAME = "Assistant"
+
+
+class Agents:
+    """The use cases of agents."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def ensure_default(self) -> None:
+        """Makes the default agent at the first start: public, undeletable, without a limit on length."""
+        draft = AgentDraft(
+            DEFAULT_AGENT_NAME,
+            description="The agent to talk to when no other is named.",
+            visibility=Visibility.PUBLIC,
+            settings=AgentSettings(max_message_chars=0),
+        )
+        await self._store.agents.add_default(self._make(draft, owner=None, is_default=True))
+
+    async def default(self) -> Agent:
+        """The default agent."""
+        return await self._store.agents.get_default()
+
+    async def create(self, user: User, draft: AgentDraft) -> Agent:
+        """Makes an agent that the user owns."""
+        agent = self._make(draft, owner=user)
+        await self._store.agents.add(agent, self._entry(user, "create", agent, {"name": agent.name}))
+        return agent
+
+    async def get(self, user: User, agent_id: str) -> Agent:
+        """An agent that the user may talk to."""
+        agent = await self._store.agents.get(_checked(agent_id))
+        if agent is None:
+            raise AgentNotFound
+        agent.check_visible_to(user)
+        return agent
+
+    async def page(self, user: User, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
+        """The user's own agents and the public ones."""
+        return await self._store.agents.page(user.id, after=after, offset=offset, limit=limit)
+
+    async def update(
+        self,
+        user: User,
+        agent_id: str,
+        revise: Callable[[Agent], AgentDraft],
+        *,
+        expected_version: int | None,
+    ) -> Agent:
+        """Revises an agent; with `expected_version` only if nobody else has changed it meanwhile."""
+
+        def change(agent: Agent) -> Agent:
+            agent.check_open_to(user)
+            if expected_version not in {None, agent.version}:
+                raise PreconditionFailed(
+                    "The agent has been changed since you read it.", details={"version": agent.version}
+                )
+            draft = revise(agent)
+            if agent.is_default and draft.visibility is not Visibility.PUBLIC:
+                raise Forbidden("The default agent stays public.")
+            revised = replace(agent, **_fields_of(draft))
+            return replace(revised, version=agent.version + 1, updated_at=self._clock())
+
+        return await self._change(user, agent_id, "update", change)
+
+    async def delete(self, user: User, agent_id: str) -> None:
+        """Hides an agent; conversations with it stay readable."""
+
+        def change(agent: Agent) -> Agent:
+            agent.check_open_to(user)
+            return agent.delete(self._clock())
+
+        await self._change(user, agent_id, "delete", change)
+
+    async def audit(self, user: User, *, before: str | None, offset: int, limit: int) -> Sequence[AuditEntry]:
+        """Who changed which agent; for admins."""
+        if not user.is_admin:
+            raise Forbidden("Only an admin may read the audit.")
+        return await self._store.agents.audit_page(before=before, offset=offset, limit=limit)
+
+    async def _change(
+        self, user: User, agent_id: str, action: str, change: Callable[[Agent], Agent]
+    ) -> Agent:
+        before: list[Agent] = []
+
+        def remember_and_change(agent: Agent) -> Agent:
+            before[:] = [agent]
+            return change(agent)
+
+        def entry(agent: Agent) -> AuditEntry:
+            return self._entry(user, action, agent, {"changed": _changed_fields(before[0], agent)})
+
+        changed = await self._store.agents.update(_checked(agent_id), remember_and_change, entry)
+        if changed is None:
+            raise AgentNotFound
+        return changed
+
+    def _make(self, draft: AgentDraft, *, owner: User | None, is_default: bool = False) -> Agent:
+        now = self._clock()
+        return Agent(
+            id=AgentId(new_uuid()),
+            owner_id=owner.id if owner else None,
+            is_default=is_default,
+            version=1,
+            created_at=now,
+            updated_at=now,
+            **_fields_of(draft),
+        )
+
+    def _entry(self, user: User, action: str, agent: Agent, details: dict[str, object]) -> AuditEntry:
+        return AuditEntry(new_uuid(), self._clock(), user.id, action, agent.id, details)
+
+
+def _checked(agent_id: str) -> AgentId:
+    """What is no id at all is answered like an id that does not exist."""
+    if not is_uuid(agent_id):
+        raise AgentNotFound
+    return AgentId(agent_id.lower())
+
+
+def _fields_of(draft: AgentDraft) -> dict[str, Any]:
+    return {field.name: getattr(draft, field.name) for field in fields(draft)}
+
+
+def _changed_fields(before: Agent, after: Agent) -> list[str]:
+    """Names only: the record tells who changed what, never a prompt or a secret."""
+    names = [field.name for field in fields(AgentDraft)] + ["deleted_at"]
+    return [name for name in names if getattr(before, name) != getattr(after, name)]

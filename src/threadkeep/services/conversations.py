@@ -1,0 +1,192 @@
+"""Conversations: a user's own, with the agents that user may talk to."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from itertools import islice
+
+from threadkeep.domain.agent import Agent, ConversationMode
+from threadkeep.domain.conversation import Conversation, new_session_id
+from threadkeep.domain.errors import AgentNotFound, ConversationNotFound, GatewayNotConfigured
+from threadkeep.domain.ids import AgentId, ConversationId, is_uuid
+from threadkeep.domain.message import Message, check_user_content
+from threadkeep.domain.user import User
+from threadkeep.engine.context import ContextMessage, is_in_context, to_context
+from threadkeep.ports.store import ConversationFilter, MessageWindow, Store
+from threadkeep.services import Clock
+from threadkeep.services.agents import Agents
+
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A conversation with its latest messages, oldest first, and the summary of what is archived."""
+
+    conversation: Conversation
+    messages: Sequence[Message]
+    summary: str | None
+
+
+class Conversations:
+    """The use cases of conversations."""
+
+    def __init__(self, store: Store, agents: Agents, clock: Clock, zone: tzinfo) -> None:
+        self._store = store
+        self._agents = agents
+        self._clock = clock
+        self._zone = zone
+
+    async def create(
+        self, user: User, agent_id: str, *, title: str | None, metadata: Mapping[str, object] | None
+    ) -> tuple[Conversation, bool]:
+        """A further conversation; the main one where the agent has no others. Tells whether it is new."""
+        agent = await self._agents.get(user, agent_id)
+        if agent.settings.conversation_mode is ConversationMode.SINGLE:
+            return await self._main_with(user, agent)
+        conversation = Conversation.start(user.id, agent.id, self._clock(), title=title, metadata=metadata)
+        await self._store.conversations.add(conversation)
+        return conversation, True
+
+    async def main(self, user: User, agent_id: str) -> tuple[Conversation, bool]:
+        """The main conversation with an agent, made if missing. Tells whether it was made."""
+        return await self._main_with(user, await self._agents.get(user, agent_id))
+
+    async def main_with_default_agent(self, user: User) -> Conversation:
+        """The conversation of those who never chose an agent."""
+        conversation, _ = await self._main_with(user, await self._agents.default())
+        return conversation
+
+    async def get(self, user: User, conversation_id: str) -> Conversation:
+        """One of the user's conversations."""
+        conversation = await self._store.conversations.get(user.id, _checked(conversation_id))
+        if conversation is None:
+            raise ConversationNotFound
+        return conversation
+
+    async def page(
+        self,
+        user: User,
+        which: ConversationFilter,
+        *,
+        after: tuple[int, str] | None,
+        offset: int,
+        limit: int,
+    ) -> Sequence[Conversation]:
+        """The user's conversations, newest activity first."""
+        if which.agent_id is not None:
+            await self._check_listable(user, which.agent_id)
+        return await self._store.conversations.page(user.id, which, after=after, offset=offset, limit=limit)
+
+    async def detail(self, user: User, conversation_id: str, *, latest: int) -> Detail:
+        """A conversation with its latest messages."""
+        conversation = await self.get(user, conversation_id)
+        window = MessageWindow(newest_first=True)
+        messages = await self._store.messages.page(conversation.id, window, offset=0, limit=latest)
+        return Detail(conversation, messages[::-1], await self._summary(conversation))
+
+    async def messages(
+        self, user: User, conversation_id: str, which: MessageWindow, *, offset: int, limit: int
+    ) -> tuple[Conversation, Sequence[Message]]:
+        """A run of a conversation's messages."""
+        conversation = await self.get(user, conversation_id)
+        page = await self._store.messages.page(conversation.id, which, offset=offset, limit=limit)
+        return conversation, page
+
+    async def context(
+        self, user: User, conversation_id: str, *, limit: int | None
+    ) -> Sequence[ContextMessage]:
+        """The latest messages as another engine can send them, by default as many as the agent takes."""
+        conversation = await self.get(user, conversation_id)
+        if limit is None:
+            agent = await self._store.agents.get(conversation.agent_id)
+            limit = agent.settings.context_messages if agent else 0
+        latest = await self._latest_in_context(conversation, limit)
+        return to_context(latest, summary=await self._summary(conversation), zone=self._zone)
+
+    async def update(
+        self, user: User, conversation_id: str, change: Callable[[Conversation], Conversation]
+    ) -> Conversation:
+        """Changes title, status or metadata."""
+        changed = await self._store.conversations.update(user.id, _checked(conversation_id), change)
+        if changed is None:
+            raise ConversationNotFound
+        return changed
+
+    async def rotate_session(self, user: User, conversation_id: str) -> Conversation:
+        """Gives the conversation a new session id; the old one opens nothing any more."""
+        fresh = new_session_id()
+        return await self.update(user, conversation_id, lambda it: replace(it, session_id=fresh))
+
+    async def delete(self, user: User, conversation_id: str, *, purge: bool) -> None:
+        """Hides a conversation until it is purged; or removes it at once, hidden before or not."""
+        id_ = _checked(conversation_id)
+        conversations = self._store.conversations
+        gone = (
+            await conversations.purge(user.id, id_)
+            if purge
+            else await conversations.delete(user.id, id_, self._clock())
+        )
+        if not gone:
+            raise ConversationNotFound
+
+    async def restore(self, user: User, conversation_id: str) -> Conversation:
+        """Brings a deleted conversation back."""
+        restored = await self._store.conversations.restore(user.id, _checked(conversation_id))
+        if restored is None:
+            raise ConversationNotFound
+        return restored
+
+    async def purge_expired(self, retention_days: int) -> int:
+        """Removes the conversations that were deleted longer ago than they are kept."""
+        before = self._clock() - retention_days * DAY_MS
+        return await self._store.conversations.purge_deleted_before(before)
+
+    async def send(self, user: User, conversation_id: str, content: str) -> None:
+        """Checks what a user sends, as a turn would begin; turns themselves need a model."""
+        conversation = await self.get(user, conversation_id)
+        agent = await self._store.agents.get(conversation.agent_id)
+        if agent is None or not agent.is_visible_to(user):
+            raise AgentNotFound("The agent of this conversation has been deleted or made private.")
+        check_user_content(content, most=agent.settings.max_message_chars)
+        raise GatewayNotConfigured("No model gateway is configured, so nobody can answer yet.")
+
+    async def _main_with(self, user: User, agent: Agent) -> tuple[Conversation, bool]:
+        fresh = Conversation.start(user.id, agent.id, self._clock(), is_main=True)
+        return await self._store.conversations.get_or_add_main(fresh)
+
+    async def _check_listable(self, user: User, agent_id: AgentId) -> None:
+        """A deleted agent's conversations stay readable for those who have some."""
+        try:
+            await self._agents.get(user, agent_id)
+        except AgentNotFound:
+            own = ConversationFilter(agent_id)
+            if not is_uuid(agent_id) or not await self._store.conversations.page(
+                user.id, own, after=None, offset=0, limit=1
+            ):
+                raise
+
+    async def _latest_in_context(self, conversation: Conversation, limit: int) -> list[Message]:
+        """The latest `limit` messages (0 = all) that belong into a context, oldest first."""
+        found: list[Message] = []
+        window = MessageWindow(after_seq=conversation.archived_to_seq, newest_first=True)
+        batch = limit or 200
+        while page := await self._store.messages.page(conversation.id, window, offset=0, limit=batch):
+            found += filter(is_in_context, page)
+            if len(page) < batch or (limit and len(found) >= limit):
+                break
+            window = replace(window, before_seq=page[-1].seq)
+        return list(islice(found, limit or None))[::-1]
+
+    async def _summary(self, conversation: Conversation) -> str | None:
+        if not conversation.archived_to_seq:
+            return None
+        compaction = await self._store.messages.newest_compaction(conversation.id)
+        return compaction.summary if compaction else None
+
+
+def _checked(conversation_id: str) -> ConversationId:
+    """What is no id at all is answered like an id that does not exist."""
+    if not is_uuid(conversation_id):
+        raise ConversationNotFound
+    return ConversationId(conversation_id.lower())

@@ -1,0 +1,23 @@
+"""Users: what is theirs goes when they go."""
+
+from threadkeep.domain.errors import UserNotFound
+from threadkeep.domain.ids import UserId
+from threadkeep.domain.user import User
+from threadkeep.ports.store import Store
+from threadkeep.services import Clock
+
+
+class Users:
+    """The use cases of users."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def delete(self, user: User, user_id: str) -> None:
+        """Purges everything of a user; for that user, and for admins."""
+        if user_id != user.id and not user.is_admin:
+            raise UserNotFound
+        known = await self._store.users.delete(UserId(user_id), self._clock())
+        if not known and user_id != user.id:
+            raise UserNotFound

@@ -1,0 +1,380 @@
+"""Each list and lookup is answered from its index, and costs as much as it returns, however much there is."""
+
+import asyncio
+import re
+import sqlite3
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, LiteralString, NoReturn, cast
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.conftest import TEMPLATE
+from tests.making import ALICE, BOB, NOW
+from tests.postgres import Postgres
+from threadkeep.domain.conversation import Conversation, ConversationStatus
+from threadkeep.domain.ids import AgentId, ConversationId
+from threadkeep.ports.store import ConversationFilter, MessageWindow
+from threadkeep.storage.briefings import SqlBriefings
+from threadkeep.storage.conversations import SqlConversations
+from threadkeep.storage.database import Query
+from threadkeep.storage.messages import SqlMessages
+from threadkeep.storage.store import open_database
+from threadkeep.storage.tool_calls import TOOL_CALLS_OF_MESSAGES
+
+Insert = Callable[[str, Iterable[dict[str, object]]], None]
+
+LIMIT = 10
+AGENTS = ("law", "code")
+USERS = (ALICE, BOB, "carol")
+
+
+class Asked(Exception):
+    """Carries the query that the store would have run."""
+
+    def __init__(self, query: Query) -> None:
+        super().__init__(query)
+        self.query = query
+
+
+class Asking:
+    """A database that only tells what it was asked, so that the store's own queries are the ones tested."""
+
+    dialect: Literal["sqlite"] = "sqlite"
+
+    async def fetch(self, query: Query) -> NoReturn:
+        raise Asked(query)
+
+    async def execute(self, query: Query) -> NoReturn:
+        raise Asked(query)
+
+    async def write(self, plan: object) -> NoReturn:
+        raise AssertionError(plan)
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question to the store, the index that answers it, and how many rows that gives."""
+
+    ask: Callable[[], Coroutine[Any, Any, object]]
+    index: str
+    returned: int = LIMIT
+
+    def query(self) -> Query:
+        with pytest.raises(Asked) as asked:
+            asyncio.run(self.ask())
+        return asked.value.query
+
+
+def uuid(kind: int, number: int) -> str:
+    return f"{kind:08x}-0000-7000-8000-{number:012x}"
+
+
+def agent_id(name: str) -> AgentId:
+    return AgentId(uuid(1, AGENTS.index(name)))
+
+
+def conversation_id(user: str, agent: str, number: int) -> ConversationId:
+    return ConversationId(uuid(10 + USERS.index(user) * len(AGENTS) + AGENTS.index(agent), number))
+
+
+LONG = conversation_id(ALICE, "law", 0)
+
+
+def fill(insert: Insert, scale: int) -> None:
+    """Three users alike, so that two thirds of everything are other people's rows."""
+    insert("tk_users", ({"id": user, "created_at": NOW} for user in USERS))
+    insert(
+        "tk_agents",
+        (
+            {
+                "id": agent_id(name), "owner_id": ALICE, "name": name, "description": "",
+                "primary_role_id": "assistant", "system_prompt": "", "visibility": "private",
+                "settings": "{}", "is_default": False, "version": 1, "created_at": NOW, "updated_at": NOW,
+            }
+            for name in AGENTS
+        ),
+    )  # fmt: skip
+    insert(
+        "tk_conversations",
+        (
+            {
+                "id": conversation_id(user, agent, number), "user_id": user, "agent_id": agent_id(agent),
+                "session_id": f"{user}-{agent}-{number}",
+                "status": "archived" if number % 5 == 1 else "active", "is_main": number == 0,
+                "metadata": "{}", "last_seq": 0, "message_count": 0, "archived_to_seq": 0, "created_at": NOW,
+                # Some at the same moment, so that the id decides between them, also across a page.
+                "updated_at": NOW + number // 8, "deleted_at": NOW if number % 7 == 3 else None,
+            }
+            for number in range(100 * scale) for user in USERS for agent in AGENTS
+        ),
+    )  # fmt: skip
+    talks = [(user, conversation_id(user, agent, 0)) for user in USERS for agent in AGENTS]
+    insert(
+        "tk_turns",
+        (
+            {
+                "id": uuid(2, where), "conversation_id": conversation, "user_message_id": uuid(3, 0),
+                "assistant_message_id": uuid(3, 0), "origin": "recorded", "status": "COMPLETED",
+                "started_at": NOW,
+            }
+            for where, (_, conversation) in enumerate(talks)
+        ),
+    )  # fmt: skip
+    insert(
+        "tk_messages",
+        (
+            {
+                "id": uuid(30 + where, seq), "conversation_id": conversation, "seq": seq,
+                "turn_id": uuid(2, where), "role": "user", "content_type": "text", "content": f"{seq} " * 20,
+                "status": "COMPLETED", "created_at": NOW, "tool_call_count": seq % 2,
+            }
+            for where, (_, conversation) in enumerate(talks) for seq in range(1, 100 * scale + 1)
+        ),
+    )  # fmt: skip
+    insert(
+        "tk_tool_calls",
+        (
+            {
+                "turn_id": uuid(2, where), "tool_call_id": f"{number:05}",
+                "message_id": uuid(30 + where, number), "conversation_id": conversation, "user_id": user,
+                "position": 0, "tool_name": ("search", "read")[number // 2 % 2], "server": "web",
+                "arguments": "{}", "status": "ok", "created_at": NOW + number // 16,
+            }
+            for where, (user, conversation) in enumerate(talks) for number in range(1, 100 * scale, 2)
+        ),
+    )  # fmt: skip
+    insert(
+        "tk_briefings",
+        (
+            {
+                "id": uuid(5, number * len(USERS) + who), "agent_id": agent_id("law"), "user_id": user,
+                "title": "t", "summary": "s", "priority": "P1", "created_at": NOW,
+                "read_at": NOW if number % 4 else None,
+            }
+            for number in range(100 * scale) for who, user in enumerate(USERS)
+        ),
+    )  # fmt: skip
+
+
+conversations, messages, briefings = SqlConversations(Asking()), SqlMessages(Asking()), SqlBriefings(Asking())
+
+
+def conversations_page(
+    *, agent: str | None = None, status: ConversationStatus | None = None, after: int | None = None
+) -> Callable[[], Coroutine[Any, Any, object]]:
+    which = ConversationFilter(agent_id(agent) if agent else None, status)
+    position = None if after is None else (NOW + after // 8, conversation_id(ALICE, "law", after))
+    return lambda: conversations.page(ALICE, which, after=position, offset=0, limit=LIMIT)
+
+
+def messages_page(window: MessageWindow) -> Callable[[], Coroutine[Any, Any, object]]:
+    return lambda: messages.page(LONG, window, offset=0, limit=LIMIT)
+
+
+def main_conversation() -> Coroutine[Any, Any, object]:
+    return conversations.get_or_add_main(Conversation.start(ALICE, agent_id("law"), NOW, is_main=True))
+
+
+def tool_calls(before: tuple[int, str] | None) -> Callable[[], Coroutine[Any, Any, object]]:
+    return lambda: messages.tool_calls(ALICE, "search", before=before, limit=LIMIT)
+
+
+def briefings_page(*, unread: bool, before: str | None) -> Callable[[], Coroutine[Any, Any, object]]:
+    return lambda: briefings.page(ALICE, unread=unread, before=before, limit=LIMIT)
+
+
+ACTIVE = ConversationStatus.ACTIVE
+BY_USER, BY_AGENT, BY_SEQ = "tk_conversations_by_user", "tk_conversations_by_agent", "tk_messages_by_seq"
+CASES = {
+    "conversations": Case(conversations_page(), BY_USER),
+    "conversations after a cursor": Case(conversations_page(after=61), BY_USER),
+    "conversations of a status": Case(conversations_page(status=ACTIVE), BY_USER),
+    "conversations of a status after a cursor": Case(conversations_page(status=ACTIVE, after=61), BY_USER),
+    "conversations of an agent": Case(conversations_page(agent="law"), BY_AGENT),
+    "conversations of an agent after a cursor": Case(conversations_page(agent="law", after=61), BY_AGENT),
+    "conversations of an agent of a status": Case(conversations_page(agent="law", status=ACTIVE), BY_AGENT),
+    "conversations of an agent of a status after a cursor": Case(
+        conversations_page(agent="law", status=ACTIVE, after=61), BY_AGENT
+    ),
+    "main conversation": Case(main_conversation, "tk_conversations_main", 1),
+    "conversation": Case(lambda: conversations.get(ALICE, LONG), "tk_conversations_pkey", 1),
+    "latest messages": Case(messages_page(MessageWindow(newest_first=True)), BY_SEQ),
+    "latest messages with the overwritten": Case(
+        messages_page(MessageWindow(newest_first=True, with_overwritten=True)), BY_SEQ
+    ),
+    "messages before one": Case(messages_page(MessageWindow(newest_first=True, before_seq=50)), BY_SEQ),
+    "first messages": Case(messages_page(MessageWindow()), BY_SEQ),
+    "first messages with the overwritten": Case(messages_page(MessageWindow(with_overwritten=True)), BY_SEQ),
+    "messages after one": Case(messages_page(MessageWindow(after_seq=50)), BY_SEQ),
+    "tool calls of a tool": Case(tool_calls(None), "tk_tool_calls_by_tool"),
+    "tool calls of a tool after a cursor": Case(tool_calls((NOW + 5, "00089")), "tk_tool_calls_by_tool"),
+    "briefings": Case(briefings_page(unread=False, before=None), "tk_briefings_pkey"),
+    "briefings after a cursor": Case(briefings_page(unread=False, before=uuid(5, 180)), "tk_briefings_pkey"),
+    "unread briefings": Case(briefings_page(unread=True, before=None), "tk_briefings_unread"),
+    "unread briefings after a cursor": Case(
+        briefings_page(unread=True, before=uuid(5, 270)), "tk_briefings_unread"
+    ),
+}
+CALLS_OF_PAGE = TOOL_CALLS_OF_MESSAGES(conversation_id=LONG, first=51, last=50 + 2 * LIMIT)
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+
+
+def migrated(url: str) -> None:
+    async def migrate() -> None:
+        await (await open_database(url, pool_size=1)).close()
+
+    asyncio.run(migrate())
+
+
+def sqlite_of_scale(folder: Path, scale: int) -> sqlite3.Connection:
+    migrated(f"sqlite:///{folder}/{scale}/threadkeep.db")
+    connection = sqlite3.connect(folder / str(scale) / "threadkeep.db")
+
+    def insert(table: str, rows: Iterable[dict[str, object]]) -> None:
+        rows = list(rows)
+        names = ", ".join(rows[0])
+        marks = ", ".join(f":{name}" for name in rows[0])
+        connection.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)
+
+    fill(insert, scale)
+    connection.commit()
+    return connection
+
+
+@pytest.fixture(scope="module")
+def small_and_large(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[sqlite3.Connection, sqlite3.Connection]]:
+    """The same kind of data twice, ten times as much of it in the second."""
+    folder = tmp_path_factory.mktemp("plans")
+    with closing(sqlite_of_scale(folder, 1)) as small, closing(sqlite_of_scale(folder, 10)) as large:
+        yield small, large
+
+
+@every_case
+def test_sqlite_answers_from_the_index_without_scan_or_sort(
+    small_and_large: tuple[sqlite3.Connection, sqlite3.Connection], case: Case
+):
+    for connection in small_and_large:
+        (step,) = sqlite_plan(connection, case.query())
+        index = re.sub("(.*)_pkey", r"sqlite_autoindex_\1_1", case.index)
+        assert step.startswith("SEARCH ") and f" USING INDEX {index} (" in step
+
+
+@every_case
+def test_sqlite_does_not_work_more_where_there_is_ten_times_as_much(
+    small_and_large: tuple[sqlite3.Connection, sqlite3.Connection], case: Case
+):
+    small, large = (sqlite_steps(connection, case.query()) for connection in small_and_large)
+    assert small[1] == large[1] == case.returned
+    # A few instructions more where the page begins elsewhere among those of one moment, not one row more.
+    assert abs(large[0] - small[0]) <= 12
+    assert large[0] <= 60 * (case.returned + 1)
+
+
+def test_sqlite_finds_the_tool_calls_of_a_page_by_its_messages(
+    small_and_large: tuple[sqlite3.Connection, sqlite3.Connection],
+):
+    small, large = (sqlite_steps(connection, CALLS_OF_PAGE) for connection in small_and_large)
+    assert small == large
+    assert sqlite_plan(small_and_large[1], CALLS_OF_PAGE) == [
+        "SEARCH tk_tool_calls USING INDEX tk_tool_calls_by_message (message_id=?)",
+        "LIST SUBQUERY 1",
+        "SEARCH tk_messages USING INDEX tk_messages_by_seq (conversation_id=? AND seq>? AND seq<?)",
+    ]
+
+
+def sqlite_plan(connection: sqlite3.Connection, query: Query) -> list[str]:
+    rows = connection.execute(f"EXPLAIN QUERY PLAN {query.statement.sqlite}", sqlite_values(query))
+    return [str(detail) for *_, detail in rows]
+
+
+def sqlite_steps(connection: sqlite3.Connection, query: Query) -> tuple[int, int]:
+    """How many instructions of SQLite's machine a query takes, and how many rows it gives."""
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    connection.set_progress_handler(count, 1)
+    rows = connection.execute(query.statement.sqlite, sqlite_values(query)).fetchall()
+    connection.set_progress_handler(None, 1)
+    return steps, len(rows)
+
+
+def sqlite_values(query: Query) -> list[Any]:
+    return [query.values[name] for name in query.statement.sqlite_names]
+
+
+@pytest.fixture(scope="module")
+def large_postgres(postgres: Postgres) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(postgres.create_database(template=TEMPLATE), autocommit=True) as connection:
+
+        def insert(table: str, rows: Iterable[dict[str, object]]) -> None:
+            rows = list(rows)
+            copying = sql.SQL("COPY {} ({}) FROM STDIN").format(
+                sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, rows[0]))
+            )
+            with connection.cursor().copy(copying) as copy:
+                for row in rows:
+                    copy.write_row(tuple(row.values()))
+
+        fill(insert, 10)
+        connection.execute("VACUUM ANALYZE")
+        yield connection
+
+
+@pytest.mark.parametrize("mode", ["custom", "generic"])
+@every_case
+def test_postgres_answers_from_the_index_and_reads_only_what_it_returns(
+    large_postgres: psycopg.Connection, case: Case, mode: str
+):
+    nodes = list(postgres_plan(large_postgres, case.query(), mode))
+    assert [node["Node Type"] for node in nodes if node["Node Type"] != "Limit"] == ["Index Scan"]
+    scan = nodes[-1]
+    assert scan["Index Name"] == case.index
+    assert nodes[0]["Actual Rows"] == scan["Actual Rows"] == case.returned
+    assert scan.get("Rows Removed by Filter", 0) == 0
+    # One block a row at most and the way down the index: it passes over nothing that it does not count.
+    assert scan["Shared Hit Blocks"] + scan["Shared Read Blocks"] <= case.returned + 8
+
+
+@pytest.mark.parametrize("mode", ["custom", "generic"])
+def test_postgres_finds_the_tool_calls_of_a_page_by_its_messages(
+    large_postgres: psycopg.Connection, mode: str
+):
+    nodes = postgres_plan(large_postgres, CALLS_OF_PAGE, mode)
+    scans = {node["Index Name"]: node for node in nodes if "Relation Name" in node}
+    assert list(scans) == [BY_SEQ, "tk_tool_calls_by_message"]
+    calls = scans["tk_tool_calls_by_message"]
+    assert calls["Actual Rows"] * calls["Actual Loops"] == LIMIT
+
+
+def postgres_plan(connection: psycopg.Connection, query: Query, mode: str) -> Iterator[dict[str, Any]]:
+    """The steps of a plan, outermost first. A generic plan is what a long-lived connection comes to use."""
+    connection.execute(cast("LiteralString", f"SET plan_cache_mode = force_{mode}_plan"))
+    connection.execute(cast("LiteralString", f"PREPARE question AS {query.statement.postgres}"))
+    values = [query.values[name] for name in query.statement.postgres_names]
+    found = connection.execute(
+        sql.SQL("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) EXECUTE question ({})").format(
+            sql.SQL(", ").join(map(sql.Literal, values))
+        )
+    ).fetchone()
+    connection.execute("DEALLOCATE question")
+    assert found
+    yield from nodes_of(found[0][0]["Plan"])
+
+
+def nodes_of(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for inner in node.get("Plans", ()):
+        yield from nodes_of(inner)
