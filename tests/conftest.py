@@ -12,7 +12,7 @@ from tests.postgres import Postgres, open_postgres
 from threadkeep import Settings, User, UserRole, create_app
 from threadkeep.domain.ids import UserId
 from threadkeep.http.app import Threadkeep
-from threadkeep.http.auth import issue_token
+from threadkeep.http.tokens import issue_token
 from threadkeep.ports.store import Store
 from threadkeep.storage.database import Database
 from threadkeep.storage.store import open_database, store_on

@@ -13,8 +13,8 @@ from pathlib import Path
 from threadkeep.bootstrap import create_app
 from threadkeep.domain.errors import SettingsError, ThreadkeepError
 from threadkeep.domain.user import User, UserRole, user_id
-from threadkeep.http.auth import issue_token
 from threadkeep.http.server import listen, serve
+from threadkeep.http.tokens import issue_token
 from threadkeep.settings import PREFIX, Settings
 from threadkeep.storage.store import open_store
 from threadkeep.version import __version__

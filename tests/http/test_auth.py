@@ -25,17 +25,9 @@ from starlette.requests import HTTPConnection
 from threadkeep.domain.errors import SettingsError, SignInUnavailable, Unauthenticated
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User, UserRole
-from threadkeep.http import auth
-from threadkeep.http.auth import (
-    HostSignIn,
-    KeySetSignIn,
-    LocalSignIn,
-    SharedSecretSignIn,
-    SignIn,
-    bearer_token,
-    issue_token,
-    sign_in,
-)
+from threadkeep.http.auth import HostSignIn, KeySetSignIn, LocalSignIn, SharedSecretSignIn, SignIn, sign_in
+from threadkeep.http.key_set import MOST_KEY_SET_BYTES
+from threadkeep.http.tokens import bearer_token, issue_token
 from threadkeep.settings import Settings
 
 SECRET = "a secret of more than thirty-two characters"
@@ -703,7 +695,7 @@ def breaks(body: bytes) -> Callable[[Provider], None]:
 
 
 def grows(provider: Provider) -> None:
-    provider.keys.append({"kty": "x" * auth.MOST_KEY_SET_BYTES})
+    provider.keys.append({"kty": "x" * MOST_KEY_SET_BYTES})
 
 
 def hangs(provider: Provider) -> None:
@@ -720,7 +712,7 @@ FAULTS = [goes_away, fails, redirects, grows, hangs, *map(breaks, BROKEN)]
 @pytest.fixture
 def wait_at_most(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Changes the time limit, so that the tests need not wait for the real one."""
-    return lambda seconds: monkeypatch.setattr(auth, "FETCH_TIMEOUT_S", seconds)
+    return lambda seconds: monkeypatch.setattr("threadkeep.http.key_set.FETCH_TIMEOUT_S", seconds)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

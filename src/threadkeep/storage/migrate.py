@@ -59,7 +59,7 @@ def _statements(text: str) -> tuple[Statement, ...]:
     statements: list[Statement] = []
     pending = ""
     for part in text.splitlines(keepends=True):
-        if not pending and part.lstrip().startswith("--"):
+        if not pending and (not part.strip() or part.lstrip().startswith("--")):
             continue
         pending += part
         if sqlite3.complete_statement(pending):

@@ -158,6 +158,11 @@ def _commit_together(connection: sqlite3.Connection, batch: list[_Unit]) -> None
         return
     try:
         connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as exc:  # somebody outside holds the file: no unit would fare better alone
+        for unit in batch:
+            unit.error = _translate(exc)
+        return
+    try:
         for unit in batch:
             connection.execute("SAVEPOINT unit")
             unit.run(connection)

@@ -1,0 +1,111 @@
+"""A sign-in provider's public keys: fetched, kept for a while, and renewed when they rotate."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import jwt
+import msgspec
+
+from threadkeep.domain.errors import SignInUnavailable, Unauthenticated
+from threadkeep.http.tokens import KEY_SET_ALGORITHMS, NOT_OURS
+
+KEYS_LIVE_S = 600
+FETCH_PAUSE_S = 10  # forged `kid`s cannot make us hammer the provider
+FIRST_FETCH_PAUSE_S = 1  # while nobody can sign in yet, a provider that starts late is found soon
+FETCH_TIMEOUT_S = 5
+MOST_KEY_SET_BYTES = 1024 * 1024
+
+_log = logging.getLogger(__name__)
+
+
+class KeySet:
+    """The keys at one address."""
+
+    def __init__(self, url: str, client: httpx.AsyncClient | None, clock: Callable[[], float]) -> None:
+        self._url, self._clock = url, clock
+        self._client, self._owns_client = client or httpx.AsyncClient(), client is None
+        self._keys: list[jwt.PyJWK] = []
+        self._fresh_until = self._next_fetch = self._failed_at = float("-inf")
+        self._fetching: asyncio.Task[None] | None = None
+
+    async def close(self) -> None:
+        """Ends a fetch that is under way."""
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait({self._fetching})
+        if self._owns_client:
+            await self._client.aclose()
+
+    async def key(self, kid: str | None, algorithm: str) -> jwt.PyJWK:
+        """The key that a token names; fetched anew where it is not known or the keys are old."""
+        key, now = self._find(kid, algorithm), self._clock()
+        stale = now >= self._fresh_until
+        idle = self._fetching is None or self._fetching.done()
+        if (key is None or stale) and idle and now >= self._next_fetch:
+            self._next_fetch = now + FETCH_PAUSE_S
+            # A task of its own: when the request that began it is cancelled, others still wait for it.
+            self._fetching = asyncio.create_task(self._fetch())
+        # Who has a key waits only to learn whether it was revoked, and not for a provider known to be away.
+        away = self._failed_at >= self._fresh_until
+        if self._fetching is not None and (key is None or (stale and not away)):
+            await asyncio.wait({self._fetching})
+            key = self._find(kid, algorithm)
+        if not self._keys:
+            raise SignInUnavailable("The sign-in provider cannot be reached; try again in a moment.")
+        if key is None:
+            raise Unauthenticated(NOT_OURS)
+        return key
+
+    def _find(self, kid: str | None, algorithm: str) -> jwt.PyJWK | None:
+        fitting = [key for key in self._keys if key.algorithm_name == algorithm]
+        if kid is None:
+            return fitting[0] if len(fitting) == 1 else None
+        return next((key for key in fitting if key.key_id == kid), None)
+
+    async def _fetch(self) -> None:
+        try:
+            async with asyncio.timeout(FETCH_TIMEOUT_S):
+                self._keys = _usable_keys(await self._download())
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, RecursionError) as exc:
+            _log.warning("The sign-in provider's keys could not be fetched: %r", exc)
+            self._failed_at = self._clock()
+            self._next_fetch = self._failed_at + (FETCH_PAUSE_S if self._keys else FIRST_FETCH_PAUSE_S)
+        else:
+            self._fresh_until = self._clock() + KEYS_LIVE_S
+
+    async def _download(self) -> bytes:
+        # Asked for uncompressed, so that few bytes do not unfold into many.
+        async with self._client.stream("GET", self._url, headers={"Accept-Encoding": "identity"}) as answer:
+            if answer.status_code != 200:
+                raise ValueError(f"status {answer.status_code}")
+            body = bytearray()
+            async for part in answer.aiter_bytes():
+                body += part
+                if len(body) > MOST_KEY_SET_BYTES:
+                    raise ValueError(f"more than {MOST_KEY_SET_BYTES} bytes")
+            return bytes(body)
+
+
+class _Document(msgspec.Struct):
+    keys: list[dict[str, Any]]
+
+
+def _usable_keys(document: bytes) -> list[jwt.PyJWK]:
+    """The keys that can check a signature; a document without any counts as broken."""
+    usable: list[jwt.PyJWK] = []
+    for entry in msgspec.json.decode(document, type=_Document).keys:
+        # A private key (`d`) that is published proves nothing about who signed with it.
+        if entry.get("use", "sig") != "sig" or "d" in entry:
+            continue
+        try:
+            key = jwt.PyJWK(entry)
+        except (jwt.PyJWTError, LookupError, TypeError, ValueError):
+            continue  # a kind of key that we do not know must not hide the others
+        if key.algorithm_name in KEY_SET_ALGORITHMS:
+            usable.append(key)
+    if not usable:
+        raise ValueError("the document has no usable key")
+    return usable

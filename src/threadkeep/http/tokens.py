@@ -1,0 +1,99 @@
+"""Bearer tokens: reading, checking and making them."""
+
+import re
+import time
+
+import jwt
+from starlette.requests import HTTPConnection
+
+from threadkeep.domain.errors import InvalidRequest, SettingsError, Unauthenticated
+from threadkeep.domain.user import User, UserRole, user_id
+
+LEEWAY_S = 30
+
+# A token never chooses how it is checked: a secret and a public key have no algorithm in common.
+SECRET_ALGORITHMS = ["HS256"]
+KEY_SET_ALGORITHMS = ["RS256", "ES256"]
+
+_BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
+NOT_OURS = "The token was not signed by a key that this server trusts."
+_REASONS: list[tuple[type[jwt.PyJWTError], str]] = [
+    (jwt.ExpiredSignatureError, "The token has expired."),
+    (jwt.ImmatureSignatureError, "The token is not valid yet."),
+    (jwt.InvalidAudienceError, "The token is meant for another audience."),
+    (jwt.InvalidIssuerError, "The token comes from another issuer."),
+    (jwt.InvalidSignatureError, NOT_OURS),
+    (jwt.InvalidAlgorithmError, NOT_OURS),
+    (jwt.InvalidKeyError, NOT_OURS),
+    (jwt.PyJWTError, "The token is malformed."),
+]
+_jwt = jwt.PyJWT({"require": ["exp", "sub"], "enforce_minimum_key_length": True})
+
+
+def bearer_token(connection: HTTPConnection) -> str | None:
+    """The token of `Authorization: Bearer …`, if there is such a header."""
+    given = connection.headers.getlist("authorization")
+    if not given:
+        return None
+    found = _BEARER.fullmatch(given[0].strip())
+    if found is None or len(given) > 1:
+        raise Unauthenticated("Send exactly one header of the form `Authorization: Bearer <token>`.")
+    return found[1]
+
+
+def issue_token(
+    secret: str, user: User, ttl_s: int, *, issuer: str | None = None, audience: str | None = None
+) -> str:
+    """A token that signs `user` in for `ttl_s` seconds where the secret is shared."""
+    now = int(time.time())
+    claims = {"sub": user.id, "role": user.role.value, "iat": now, "exp": now + ttl_s}
+    claims |= {name: value for name, value in (("iss", issuer), ("aud", audience)) if value}
+    try:
+        return _jwt.encode(claims, secret, algorithm="HS256")
+    except (jwt.PyJWTError, ValueError):  # not chained: the cause could show the secret
+        raise SettingsError(
+            "THREADKEEP_JWT_SECRET must be a plain text of at least 32 characters, not a key file."
+        ) from None
+
+
+def required_token(request: HTTPConnection) -> str:
+    """The token of a request that must have one."""
+    if token := bearer_token(request):
+        return token
+    raise Unauthenticated("Sign in: the header `Authorization: Bearer <token>` is missing.")
+
+
+def token_user(
+    token: str, key: jwt.PyJWK | str, algorithms: list[str], issuer: str | None, audience: str | None
+) -> User:
+    """The user that a token signs in; every claim and the signature are checked."""
+    try:
+        claims = _jwt.decode(
+            token,
+            key,
+            algorithms,
+            # PyJWT refuses every `aud` where none is expected; who expects none takes any.
+            {"verify_aud": bool(audience)},
+            issuer=issuer or None,
+            audience=audience,
+            leeway=LEEWAY_S,
+        )
+    except jwt.PyJWTError as exc:
+        raise refused(exc) from None
+    return checked_user(claims["sub"], UserRole.ADMIN if claims.get("role") == "admin" else UserRole.USER)
+
+
+def refused(error: jwt.PyJWTError) -> Unauthenticated:
+    """Why a token is refused."""
+    # Our own words, and raised unchained: PyJWT's quote parts of the token, which must not reach a log.
+    if isinstance(error, jwt.MissingRequiredClaimError):
+        return Unauthenticated(f"The token lacks the claim `{error.claim}`.")
+    return Unauthenticated(next(reason for kind, reason in _REASONS if isinstance(error, kind)))
+
+
+def checked_user(name: str, role: UserRole) -> User:
+    """A user whose id can be one."""
+    try:
+        return User(user_id(name), role)
+    except InvalidRequest as exc:
+        raise Unauthenticated(f"The signed-in user has no valid id: {exc.message}") from None

@@ -1,0 +1,100 @@
+"""Messages: states, content and roles."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from threadkeep.domain.errors import (
+    IllegalTransition,
+    InvalidRequest,
+    MessageContentRequired,
+    MessageTooLong,
+    ThreadkeepError,
+)
+from threadkeep.domain.ids import ConversationId, MessageId, new_uuid
+from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage, check_user_content
+from threadkeep.domain.text import BLANK_CHARACTERS
+
+PENDING, STREAMING, COMPLETED, FAILED, CANCELLED, OVERWRITTEN = MessageStatus
+LEGAL = {
+    (PENDING, STREAMING), (PENDING, FAILED), (PENDING, CANCELLED),
+    (STREAMING, COMPLETED), (STREAMING, FAILED), (STREAMING, CANCELLED),
+    (COMPLETED, OVERWRITTEN), (FAILED, OVERWRITTEN), (CANCELLED, OVERWRITTEN),
+}  # fmt: skip
+
+
+def message(
+    status: MessageStatus = COMPLETED, content: str = "x", role: MessageRole = MessageRole.ASSISTANT
+) -> Message:
+    return Message(
+        MessageId(new_uuid()), ConversationId(new_uuid()), 1, None, role, content, status, created_at=1
+    )
+
+
+@pytest.mark.parametrize(("before", "after"), [*product(MessageStatus, repeat=2)])
+def test_only_the_legal_steps_are_possible(before: MessageStatus, after: MessageStatus):
+    if (before, after) in LEGAL:
+        assert message(before).become(after).status is after
+    else:
+        with pytest.raises(IllegalTransition):
+            message(before).become(after)
+
+
+@pytest.mark.parametrize("status", [PENDING, STREAMING, OVERWRITTEN])
+def test_finish_takes_an_end_only(status: MessageStatus):
+    with pytest.raises(IllegalTransition):
+        message(STREAMING).finish(status, "x", 2)
+
+
+def test_finished_reply_cannot_be_finished_again():
+    done = message(PENDING, "").finish(COMPLETED, "answer", 2, usage=Usage(3, 4))
+    assert (done.content, done.token_count, done.completed_at) == ("answer", 4, 2)
+    with pytest.raises(IllegalTransition):
+        done.finish(CANCELLED, "other", 3)
+
+
+def test_empty_completed_reply_is_refused():
+    with pytest.raises(MessageContentRequired):
+        message(STREAMING, "").finish(COMPLETED, " \n", 2)
+
+
+@pytest.mark.parametrize("status", [PENDING, STREAMING, FAILED, CANCELLED, OVERWRITTEN])
+def test_reply_that_is_not_completed_may_be_empty(status: MessageStatus):
+    assert message(status, "").content == ""
+
+
+@given(st.text(st.sampled_from(BLANK_CHARACTERS), max_size=30), st.sampled_from(MessageRole))
+def test_blank_content_is_refused_for_every_role(blank: str, role: MessageRole):
+    with pytest.raises(MessageContentRequired):
+        message(COMPLETED, blank, role)
+    with pytest.raises(MessageContentRequired):
+        check_user_content(blank, most=0)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1))
+def test_whatever_shows_something_is_accepted_whole(text: str):
+    if text.strip(BLANK_CHARACTERS):
+        assert check_user_content(text, most=0) == text
+
+
+@pytest.mark.parametrize("role", ["tool", "USER", "", "function"])
+def test_unknown_roles_are_refused(role: str):
+    with pytest.raises(InvalidRequest, match="assistant"):
+        MessageRole(role)
+    with pytest.raises(InvalidRequest):
+        message(role=role)  # pyright: ignore[reportArgumentType]
+
+
+def test_limit_counts_characters_and_zero_means_none():
+    assert check_user_content("字" * 10_000, most=10_000)
+    with pytest.raises(MessageTooLong):
+        check_user_content("字" * 10_001, most=10_000)
+    assert check_user_content("字" * 1_000_000, most=0)
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "a\ud800b"])
+def test_text_that_no_database_keeps_is_refused(text: str):
+    with pytest.raises(ThreadkeepError, match=r"NUL|surrogate"):
+        check_user_content(text, most=0)

@@ -1,0 +1,63 @@
+"""The command line, as people call it."""
+
+from pathlib import Path
+
+import jwt
+import pytest
+
+from threadkeep.cli import main
+
+SECRET = "s3cret-" * 8
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings of this machine."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_token_signs_a_user_in(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("THREADKEEP_JWT_SECRET", SECRET)
+    assert main(["token", "--user", "alice", "--admin", "--ttl", "2h"]) == 0
+    claims = jwt.decode(capsys.readouterr().out.strip(), SECRET, algorithms=["HS256"])
+    assert (claims["sub"], claims["role"], claims["exp"] - claims["iat"]) == ("alice", "admin", 7200)
+
+
+def test_token_without_a_secret_says_what_to_set(capsys: pytest.CaptureFixture[str]):
+    assert main(["token", "--user", "alice"]) == 1
+    assert "THREADKEEP_JWT_SECRET" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ttl", ["0", "-1h", "soon", "1y", ""])
+def test_bad_ttl_is_refused(ttl: str):
+    with pytest.raises(SystemExit):
+        main(["token", "--user", "alice", f"--ttl={ttl}"])
+
+
+def test_settings_are_printed_with_documentation_and_without_secrets(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("THREADKEEP_JWT_SECRET", SECRET)
+    assert main(["settings"]) == 0
+    shown = capsys.readouterr().out
+    assert "THREADKEEP_PORT = 8710\n    Port to listen on" in shown
+    assert SECRET not in shown
+
+
+def test_doctor_checks_the_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["doctor", "--data", str(tmp_path / "data")]) == 0
+    assert "reachable and up to date" in capsys.readouterr().out
+    (tmp_path / "file").touch()
+    assert main(["doctor", "--data", str(tmp_path / "file" / "data")]) == 1
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_serving_strangers_without_sign_in_is_refused(capsys: pytest.CaptureFixture[str]):
+    assert main(["serve", "--host", "0.0.0.0"]) == 1
+    assert "loopback" in capsys.readouterr().err
+
+
+def test_unknown_command_shows_usage(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["dance"])
+    assert "serve" in capsys.readouterr().err

@@ -1,0 +1,85 @@
+"""Settings: where they come from, and which are refused."""
+
+from pathlib import Path
+
+import pytest
+
+from threadkeep.domain.errors import SettingsError
+from threadkeep.settings import Settings, is_loopback
+
+SECRET = "s3cret-" * 8
+
+
+def test_defaults_need_nothing():
+    settings = Settings.load({})
+    assert (settings.host, settings.port, settings.signs_in) == ("127.0.0.1", 8710, False)
+    assert settings.database == "sqlite:///.threadkeep/threadkeep.db"
+
+
+def test_environment_wins_over_the_file_and_arguments_over_both(tmp_path: Path):
+    file = tmp_path / "threadkeep.toml"
+    file.write_text('port = 1\nretention_days = 7\ncors_origins = ["https://a.example"]\n')
+    settings = Settings.load({"THREADKEEP_PORT": "2", "THREADKEEP_HOST": "::1"}, file, host="127.0.0.2")
+    assert (settings.port, settings.host, settings.retention_days) == (2, "127.0.0.2", 7)
+    assert settings.cors_origins == ("https://a.example",)
+
+
+def test_lists_are_separated_by_commas():
+    settings = Settings.load({"THREADKEEP_ALLOWED_HOSTS": "a.example, b.example,"})
+    assert settings.allowed_hosts == ("a.example", "b.example")
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({"THREADKEEP_PORT": "x"}, "port"),
+        ({"THREADKEEP_PORT": "70000"}, "port"),
+        ({"THREADKEEP_JWT_SECRET": "short"}, "32 characters"),
+        ({"THREADKEEP_JWT_SECRET": SECRET, "THREADKEEP_JWKS_URL": "https://x"}, "not both"),
+        ({"THREADKEEP_JWKS_URL": "file:///etc/passwd"}, "JWKS_URL"),
+        ({"THREADKEEP_DATABASE_URL": "mysql://x"}, "DATABASE_URL"),
+        ({"THREADKEEP_DATABASE_SCHEMA": "a; drop"}, "database_schema"),
+        ({"THREADKEEP_CORS_ORIGINS": "*"}, "CORS_ORIGINS"),
+        ({"THREADKEEP_TIMEZONE": "Mars/Base"}, "TIMEZONE"),
+        ({"THREADKEEP_CONFIG": "/nowhere/threadkeep.toml"}, "no settings file"),
+    ],
+)
+def test_wrong_settings_are_refused_by_name(environment: dict[str, str], told: str):
+    with pytest.raises(SettingsError, match=told):
+        Settings.load(environment)
+
+
+@pytest.mark.parametrize("text", ["port = ", 'prot = 1\nhost = "x"', "\xff"])
+def test_broken_file_is_refused(tmp_path: Path, text: str):
+    file = tmp_path / "threadkeep.toml"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(SettingsError):
+        Settings.load({}, file)
+
+
+def test_strangers_are_not_served_without_a_sign_in():
+    for host in ("0.0.0.0", "::", "192.168.1.2", "example.com"):
+        with pytest.raises(SettingsError, match="loopback"):
+            Settings.load({"THREADKEEP_HOST": host}).check_safe_to_listen()
+        Settings.load({"THREADKEEP_HOST": host, "THREADKEEP_JWT_SECRET": SECRET}).check_safe_to_listen()
+    Settings.load({"THREADKEEP_HOST": "127.0.0.1"}).check_safe_to_listen()
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.9.1", "::1", "[::1]", "app.localhost"])
+def test_loopback_is_recognised(host: str):
+    assert is_loopback(host)
+    assert not is_loopback(f"x{host}.example")
+
+
+def test_secrets_are_never_shown():
+    settings = Settings.load(
+        {"THREADKEEP_JWT_SECRET": SECRET, "THREADKEEP_DATABASE_URL": "postgresql://u:pa55@h/d"}
+    )
+    assert SECRET not in repr(settings)
+    assert "pa55" not in repr(settings)
+
+
+def test_every_setting_is_documented():
+    described = Settings.load({}).describe()
+    assert [it.name for it in described] == list(Settings.__struct_fields__)
+    assert all(it.documentation.endswith((".", "…")) for it in described)
