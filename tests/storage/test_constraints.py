@@ -134,9 +134,9 @@ async def refused(database: Database, table: str, at: Place, **changes: object) 
         await add(database, table, at, **changes)
 
 
-@pytest.mark.parametrize("table", ["tk_agents", "tk_conversations", "tk_turns", "tk_messages"])
-async def test_good_row_is_taken(database: Database, place: Place, table: str):
-    await add(database, table, place)
+async def test_good_row_of_each_table_is_taken(database: Database, place: Place):
+    for table in ROWS.keys() - {"tk_users"}:
+        await add(database, table, place)
 
 
 async def test_unknown_words_are_refused(database: Database, place: Place):
@@ -159,9 +159,9 @@ async def test_unknown_words_are_refused(database: Database, place: Place):
         await refused(database, table, place, **{column: word})
 
 
-@pytest.mark.parametrize(
-    ("table", "column"),
-    [
+async def test_blank_text_is_refused(database: Database, place: Place):
+    mixtures = ("", "  \n\t ", "\u3000\u200b\n", "\ufeff\u3000 \u2060", BLANK_CHARACTERS)
+    for table, column in (
         ("tk_messages", "content"),
         ("tk_conversations", "title"),
         ("tk_agents", "name"),
@@ -169,13 +169,10 @@ async def test_unknown_words_are_refused(database: Database, place: Place):
         ("tk_briefings", "summary"),
         ("tk_compactions", "summary"),
         ("tk_memories", "content"),
-    ],
-)
-async def test_blank_text_is_refused(database: Database, place: Place, table: str, column: str):
-    mixtures = ("", "  \n\t ", "\u3000\u200b\n", "\ufeff\u3000 \u2060", BLANK_CHARACTERS)
-    for text in (*BLANK_CHARACTERS, *mixtures):
-        await refused(database, table, place, **{column: text})
-    await add(database, table, place, **{column: f"{BLANK_CHARACTERS}字{BLANK_CHARACTERS}"})
+    ):
+        for text in (*BLANK_CHARACTERS, *mixtures):
+            await refused(database, table, place, **{column: text})
+        await add(database, table, place, **{column: f"{BLANK_CHARACTERS}字{BLANK_CHARACTERS}"})
 
 
 async def test_only_an_unfinished_reply_may_be_empty(database: Database, place: Place):
@@ -192,8 +189,10 @@ async def test_only_an_unfinished_reply_may_be_empty(database: Database, place: 
 async def test_row_without_that_on_which_it_hangs_is_refused(database: Database, place: Place):
     keys = {(table, column) for table, column, _ in await database.fetch(FOREIGN_KEYS())}
     assert {("tk_messages", "conversation_id"), ("tk_conversations", "user_id")} <= keys
-    for table, column in keys & {(table, column) for table in ROWS for column in ROWS[table](place)}:
-        await refused(database, table, place, **{column: new_uuid()})
+    for table, row in ROWS.items():
+        for column in row(place):
+            if (table, column) in keys:
+                await refused(database, table, place, **{column: new_uuid()})
 
 
 async def test_message_number_is_given_once(database: Database, place: Place):

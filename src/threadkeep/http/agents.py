@@ -128,7 +128,7 @@ def _expected_version(if_match: str | None) -> int | None:
     if if_match is None or if_match.strip() == "*":
         return None
     tag = if_match.strip().removeprefix("W/").strip('"')
-    if not tag.isdecimal():
+    if not tag.isdecimal() or len(tag) > 18:  # no version has more digits, and none overflows a column
         raise InvalidRequest("`If-Match` must be the `ETag` of an agent.", param="If-Match")
     return int(tag)
 

@@ -97,19 +97,19 @@ async def create_conversation(
     conversation, made = await call.services.conversations.create(
         call.user, agent_id, title=body.title, metadata=_checked_metadata(body.metadata)
     )
-    return _made_or_found(conversation, made)
+    return _made_or_found(call, conversation, made)
 
 
 async def put_main_conversation(call: ApiCall, *, agent_id: str) -> Reply[ConversationView]:
     """Get the main conversation with an agent, made if missing: 201 when made, else 200."""
-    return _made_or_found(*await call.services.conversations.main(call.user, agent_id))
+    return _made_or_found(call, *await call.services.conversations.main(call.user, agent_id))
 
 
 async def list_agent_conversations(
     call: ApiCall, *, agent_id: str, query: ConversationQuery
 ) -> PageView[ConversationView]:
     """List one's own conversations with an agent, newest activity first."""
-    return await _conversation_page(call, ConversationFilter(AgentId(agent_id), query.status), query)
+    return await _conversation_page(call, ConversationFilter(AgentId(agent_id.lower()), query.status), query)
 
 
 async def list_conversations(call: ApiCall, *, query: ConversationQuery) -> PageView[ConversationView]:
@@ -178,7 +178,9 @@ async def list_messages(call: ApiCall, *, conversation_id: str, query: MessageQu
     position = pager.after(int)
     if position is not None:
         window = (
-            replace(window, before_seq=min(position, window.before_seq or position))
+            replace(
+                window, before_seq=position if window.before_seq is None else min(position, window.before_seq)
+            )
             if newest_first
             else replace(window, after_seq=max(position, window.after_seq))
         )
@@ -214,9 +216,10 @@ async def list_chat_messages(call: ApiCall, *, query: ChatQuery) -> PageView[Mes
     return await list_messages(call, conversation_id=conversation.id, query=page)
 
 
-def _made_or_found(conversation: Conversation, made: bool) -> Reply[ConversationView]:
+def _made_or_found(call: ApiCall, conversation: Conversation, made: bool) -> Reply[ConversationView]:
     view = conversation_view(conversation, with_session=True)
-    return Reply(view, 201 if made else 200, {"Location": f"/api/conversations/{conversation.id}"})
+    location = call.link(f"/api/conversations/{conversation.id}")
+    return Reply(view, 201 if made else 200, {"Location": location})
 
 
 async def _conversation_page(

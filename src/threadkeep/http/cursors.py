@@ -24,7 +24,7 @@ class Cursors:
     def write(self, user: User, listing: str, position: Any) -> str:
         """A cursor that continues `listing` after `position`, for this user only."""
         payload = msgspec.json.encode(position)
-        return base64.urlsafe_b64encode(self._sign(user, listing, payload) + payload).rstrip(b"=").decode()
+        return _encode(self._sign(user, listing, payload) + payload)
 
     def read(self, user: User, listing: str, cursor: str, position_type: type[T]) -> T:
         """The position that a cursor holds; anything that we did not write for this list is refused."""
@@ -32,6 +32,9 @@ class Cursors:
             raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         except (binascii.Error, ValueError) as exc:
             raise _refused() from exc
+        # One position has one spelling: base64 itself would take others for the same bytes.
+        if _encode(raw) != cursor:
+            raise _refused()
         signature, payload = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
         if not hmac.compare_digest(signature, self._sign(user, listing, payload)):
             raise _refused()
@@ -43,6 +46,10 @@ class Cursors:
     def _sign(self, user: User, listing: str, payload: bytes) -> bytes:
         scope = msgspec.json.encode([user.id, listing])
         return hmac.digest(self._key, scope + b"\n" + payload, "sha256")[:_SIGNATURE_BYTES]
+
+
+def _encode(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 def _refused() -> InvalidRequest:

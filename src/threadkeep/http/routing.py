@@ -33,6 +33,10 @@ class Call(Generic[ServicesT]):
     services: ServicesT
     request: Request
 
+    def link(self, path: str) -> str:
+        """A path of ours as the client can ask for it, also where we are mounted below another."""
+        return f"{self.request.scope.get('root_path', '')}{path}"
+
 
 @dataclass(frozen=True, slots=True)
 class Reply(Generic[T]):

@@ -17,12 +17,13 @@ SHUTDOWN_S = 5
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket bound to an address; nobody is answered on it yet."""
+    """A socket that takes connections; they wait until somebody serves them."""
     host = host.strip("[]")
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen(2048)
     except OSError as exc:
         listener.close()
         raise SettingsError(

@@ -114,7 +114,7 @@ async def _run(connection: Connection, query: Query) -> Rows:
     cursor = await connection.execute(
         cast("LiteralString", statement.postgres), [values[name] for name in statement.postgres_names]
     )
-    return await cursor.fetchall() if cursor.description else ()
+    return await cursor.fetchall() if cursor.rownumber is not None else ()
 
 
 async def _drive(connection: Connection, plan: Plan[T]) -> T:

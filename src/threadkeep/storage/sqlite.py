@@ -217,6 +217,7 @@ def _prepare(path: Path, connection_count: int) -> list[sqlite3.Connection]:
     try:
         while len(connections) < connection_count:
             connections.append(_connect(path))
+            _configure(connections[-1])
         connections[0].execute("BEGIN IMMEDIATE")
         _drive(connections[0], migrate(migrations()))
         connections[0].execute("COMMIT")
@@ -231,7 +232,10 @@ def _prepare(path: Path, connection_count: int) -> list[sqlite3.Connection]:
 
 def _connect(path: Path) -> sqlite3.Connection:
     # Made in one thread and used in another, but never by two at once.
-    connection = sqlite3.connect(path, isolation_level=None, cached_statements=256, check_same_thread=False)
+    return sqlite3.connect(path, isolation_level=None, cached_statements=256, check_same_thread=False)
+
+
+def _configure(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -239,7 +243,6 @@ def _connect(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA cache_size = -32768")
     # Only a checkpoint or a backup tool can make us wait, and then not for long.
     connection.execute("PRAGMA busy_timeout = 10000")
-    return connection
 
 
 def _translate(error: sqlite3.Error) -> ThreadkeepError:

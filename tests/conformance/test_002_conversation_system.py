@@ -1,0 +1,232 @@
+"""Seed 002, conversation-system: conversations under a domain (an agent), over /api/domains."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import Api
+from tests.making import ALICE, NOW, all_messages, keep_turn
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.ids import ConversationId, new_uuid
+from threadkeep.domain.message import check_user_content
+from threadkeep.ports.store import Store
+
+BLANK: tuple[dict[str, str | None], ...] = (
+    {},
+    {"content": None},
+    {"content": ""},
+    {"content": "   "},
+    {"content": "\n\t"},
+    {"content": "\u3000"},
+    {"content": "\u200b"},
+)
+
+
+def code(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+async def kept(store: Store, conversation_id: str) -> Conversation | None:
+    return await store.conversations.get(ALICE, ConversationId(conversation_id))
+
+
+@pytest.fixture
+async def domain(alice: httpx.AsyncClient) -> dict[str, Any]:
+    """Given 存在领域 "法律顾问"."""
+    answer = await alice.post("/api/domains", json={"name": "法律顾问"})
+    assert answer.status_code == 201
+    return answer.json()
+
+
+@pytest.fixture
+async def conversation(alice: httpx.AsyncClient, domain: dict[str, Any]) -> dict[str, Any]:
+    """Given 存在对话 "合同咨询"."""
+    answer = await alice.post(f"/api/domains/{domain['id']}/conversations", json={"title": "合同咨询"})
+    assert answer.status_code == 201
+    return answer.json()
+
+
+@pytest.mark.requirement("CONV-001-S1", "002-API-1")
+async def test_成功创建对话(api: Api, alice: httpx.AsyncClient, domain: dict[str, Any]):
+    # When 用户请求创建对话
+    answer = await alice.post(f"/api/domains/{domain['id']}/conversations")
+    # Then 系统创建 Session，返回对话信息包含 id, domainId, sessionId, title, status
+    assert answer.status_code == 201
+    made = answer.json()
+    assert made["domainId"] == made["agentId"] == domain["id"]
+    assert (made["title"], made["status"]) == (None, "active")
+    assert len(made["sessionId"]) >= 43  # 256 random bits
+    # And 系统在 conversations 表保存对话记录，连同 sessionId
+    row = await kept(api.store, made["id"])
+    assert row and (row.agent_id, row.session_id) == (domain["id"], made["sessionId"])
+    # And every conversation has a session of its own
+    other = (await alice.post(f"/api/domains/{domain['id']}/conversations")).json()
+    assert other["id"] != made["id"] and other["sessionId"] != made["sessionId"]
+
+
+@pytest.mark.requirement("CONV-001-S2")
+async def test_领域不存在时创建失败(alice: httpx.AsyncClient):
+    # Given 领域 "不存在的领域" 不存在
+    for absent in (new_uuid(), "不存在的领域"):
+        # When 用户请求在该领域下创建对话
+        answer = await alice.post(f"/api/domains/{absent}/conversations")
+        # Then 返回 404 错误 "DOMAIN_NOT_FOUND"
+        assert code(answer) == (404, "DOMAIN_NOT_FOUND")
+    assert (await alice.get("/api/conversations")).json()["items"] == []
+
+
+@pytest.mark.requirement("CONV-002-S1", "002-API-2")
+async def test_成功查询对话列表(api: Api, alice: httpx.AsyncClient, domain: dict[str, Any]):
+    # Given 领域 "法律顾问" 下有 3 个对话，另一个领域下有 1 个
+    path = f"/api/domains/{domain['id']}/conversations"
+    first, second, third = [(await alice.post(path, json={"title": title})).json() for title in "一二三"]
+    other = (await alice.post("/api/domains", json={"name": "代码顾问"})).json()
+    await alice.post(f"/api/domains/{other['id']}/conversations")
+    row = await kept(api.store, second["id"])
+    assert row
+    await keep_turn(api.store, row, "问", "答", NOW)
+    # When 用户查询该领域的对话列表
+    listed = (await alice.get(path)).json()["items"]
+    # Then 返回 3 个对话，按更新时间倒序排列
+    assert [it["id"] for it in listed] == [second["id"], third["id"], first["id"]]
+    assert [it["updatedAt"] for it in listed] == sorted((it["updatedAt"] for it in listed), reverse=True)
+    # And 每个对话包含业务元数据，且只有业务元数据
+    for conversation in listed:
+        assert {"id", "title", "status", "createdAt", "updatedAt"} <= conversation.keys()
+        assert not {"messages", "sessionId"} & conversation.keys()
+    # And 支持分页
+    page = (await alice.get(path, params={"limit": 2})).json()
+    rest = (await alice.get(path, params={"limit": 2, "cursor": page["nextCursor"]})).json()
+    assert page["items"] + rest["items"] == listed
+    assert rest["nextCursor"] is None
+
+
+@pytest.mark.requirement("CONV-003-S1", "002-API-3")
+async def test_成功查询对话详情(api: Api, alice: httpx.AsyncClient, conversation: dict[str, Any]):
+    row = await kept(api.store, conversation["id"])
+    assert row
+    await keep_turn(api.store, row, "这份合同有什么风险？", "违约金过高。")
+    # When 用户查询该对话详情
+    answer = await alice.get(f"/api/conversations/{conversation['id']}")
+    # Then 返回对话业务元数据
+    assert answer.status_code == 200
+    found = answer.json()
+    for name in ("id", "domainId", "sessionId", "title", "status", "createdAt"):
+        assert found[name] == conversation[name]
+    # And 返回消息历史
+    assert [(message["role"], message["content"]) for message in found["messages"]] == [
+        ("user", "这份合同有什么风险？"),
+        ("assistant", "违约金过高。"),
+    ]
+
+
+@pytest.mark.requirement("CONV-003-S2")
+async def test_对话不存在时查询失败(alice: httpx.AsyncClient):
+    # Given 对话 "不存在的对话" 不存在
+    for absent in (new_uuid(), "不存在的对话"):
+        # When 用户查询该对话详情
+        answer = await alice.get(f"/api/conversations/{absent}")
+        # Then 返回 404 错误 "CONVERSATION_NOT_FOUND"
+        assert code(answer) == (404, "CONVERSATION_NOT_FOUND")
+
+
+@pytest.mark.requirement("CONV-004-S1", "002-API-4")
+@pytest.mark.parametrize("steps", [["?purge=true"], ["", "?purge=true"]], ids=["at once", "after hiding"])
+async def test_成功删除对话(
+    api: Api, alice: httpx.AsyncClient, domain: dict[str, Any], conversation: dict[str, Any], steps: list[str]
+):
+    row = await kept(api.store, conversation["id"])
+    assert row
+    await keep_turn(api.store, row, "问", "答")
+    path = f"/api/conversations/{conversation['id']}"
+    for step in steps:
+        # When 用户删除该对话，Then 返回成功
+        assert (await alice.delete(path + step)).status_code == 204
+        # And the conversation, its session and its messages are gone for everyone who asks
+        assert code(await alice.get(path)) == (404, "CONVERSATION_NOT_FOUND")
+        assert code(await alice.get(f"{path}/messages")) == (404, "CONVERSATION_NOT_FOUND")
+        assert code(await alice.post(f"{path}/session")) == (404, "CONVERSATION_NOT_FOUND")
+        assert (await alice.get(f"/api/domains/{domain['id']}/conversations")).json()["items"] == []
+    # And the purge 删除 conversations 表记录和 Session（级联删除 Message）
+    assert await api.store.conversations.restore(ALICE, row.id) is None
+    assert await all_messages(api.store, row) == []
+
+
+@pytest.mark.requirement("CONV-005-S2")
+async def test_消息内容为空时发送失败(alice: httpx.AsyncClient, conversation: dict[str, Any]):
+    path = f"/api/conversations/{conversation['id']}/messages"
+    for body in BLANK:
+        # When 用户发送空消息，Then 返回 400 错误 "MESSAGE_CONTENT_REQUIRED"
+        assert code(await alice.post(path, json=body)) == (400, "MESSAGE_CONTENT_REQUIRED")
+    assert (await alice.get(path)).json()["items"] == []
+
+
+@pytest.mark.requirement("CONV-005-S3")
+async def test_消息内容过长时发送失败(alice: httpx.AsyncClient, conversation: dict[str, Any]):
+    path = f"/api/conversations/{conversation['id']}/messages"
+    # When 用户发送超过 10000 字符的消息（字符，不是字节）
+    answer = await alice.post(path, json={"content": "字" * 10_001})
+    # Then 返回 400 错误 "MESSAGE_TOO_LONG"
+    assert code(answer) == (400, "MESSAGE_TOO_LONG")
+    assert (await alice.get(path)).json()["items"] == []
+    # And 10000 字符不算过长
+    assert check_user_content("字" * 10_000, most=10_000)
+
+
+@pytest.mark.requirement("002-ERR-CONVERSATION_NOT_FOUND")
+async def test_every_conversation_route_answers_conversation_not_found(alice: httpx.AsyncClient):
+    path = f"/api/conversations/{new_uuid()}"
+    for method, rest, body in (
+        ("GET", "", None),
+        ("PATCH", "", {"title": "新"}),
+        ("DELETE", "", None),
+        ("DELETE", "?purge=true", None),
+        ("POST", "/restore", None),
+        ("GET", "/messages", None),
+        ("POST", "/messages", {"content": "你好"}),
+        ("GET", "/context", None),
+    ):
+        answer = await alice.request(method, path + rest, json=body)
+        assert code(answer) == (404, "CONVERSATION_NOT_FOUND"), (method, rest)
+
+
+@pytest.mark.requirement("002-ERR-DOMAIN_NOT_FOUND")
+async def test_every_domain_route_answers_domain_not_found(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient, domain: dict[str, Any]
+):
+    # A domain that never was, one that was deleted, and somebody else's are alike
+    hidden = (await bob.post("/api/domains", json={"name": "别人的领域"})).json()
+    await alice.delete(f"/api/domains/{domain['id']}")
+    for absent in (new_uuid(), domain["id"], hidden["id"]):
+        for method, rest, body in (
+            ("GET", "", None),
+            ("PATCH", "", {"name": "新"}),
+            ("DELETE", "", None),
+            ("PUT", "/conversation", None),
+            ("POST", "/conversations", {}),
+            ("GET", "/conversations", None),
+        ):
+            answer = await alice.request(method, f"/api/domains/{absent}{rest}", json=body)
+            assert code(answer) == (404, "DOMAIN_NOT_FOUND"), (method, rest)
+
+
+@pytest.mark.requirement("002-ERR-MESSAGE_CONTENT_REQUIRED")
+async def test_blank_content_is_refused_wherever_one_can_send(
+    alice: httpx.AsyncClient, conversation: dict[str, Any]
+):
+    for path in (f"/api/conversations/{conversation['id']}/messages", "/api/chat"):
+        for body in BLANK:
+            answer = await alice.post(path, json=body)
+            assert code(answer) == (400, "MESSAGE_CONTENT_REQUIRED"), (path, body)
+            assert answer.json()["error"]["param"] == "content"
+
+
+@pytest.mark.requirement("002-ERR-MESSAGE_TOO_LONG")
+async def test_limit_of_a_message_is_the_domains_own(alice: httpx.AsyncClient, conversation: dict[str, Any]):
+    path = f"/api/conversations/{conversation['id']}/messages"
+    settings = {"settings": {"maxMessageChars": 5}}
+    assert (await alice.patch(f"/api/domains/{conversation['domainId']}", json=settings)).status_code == 200
+    answer = await alice.post(path, json={"content": "六个字的消息"})
+    assert code(answer) == (400, "MESSAGE_TOO_LONG")
+    assert answer.json()["error"]["details"] == {"most": 5, "length": 6}

@@ -1,0 +1,434 @@
+"""Agents over HTTP: who makes, sees, changes and deletes them."""
+
+import asyncio
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import SECRET, Api
+from tests.http.calls import items, new_agent, new_conversation, refusal
+from threadkeep import Settings, create_app
+from threadkeep.domain.ids import new_uuid
+
+DEFAULT_SETTINGS = {
+    "retrievalTopK": 5,
+    "retrievalThreshold": 0.3,
+    "retrievalMode": "tool",
+    "contextMessages": 20,
+    "contextThoughts": False,
+    "maxMessageChars": 10000,
+    "maxIterations": 12,
+    "generationTimeoutS": 300,
+    "conversationMode": "multiple",
+    "compactionThreshold": 40,
+    "autoCompact": False,
+    "temperature": None,
+    "maxTokens": None,
+}
+WHOLE = {
+    "name": "法律顾问",
+    "description": "懂合同",
+    "primaryRoleId": "lawyer",
+    "systemPrompt": "Be brief. 要简短。",
+    "model": "some-model",
+    "visibility": "public",
+    "settings": {
+        "retrievalTopK": 7,
+        "retrievalThreshold": 0.5,
+        "retrievalMode": "auto",
+        "contextMessages": 0,
+        "contextThoughts": True,
+        "maxMessageChars": 0,
+        "maxIterations": 3,
+        "generationTimeoutS": 1.5,
+        "conversationMode": "single",
+        "compactionThreshold": 10,
+        "autoCompact": True,
+        "temperature": 0.7,
+        "maxTokens": 500,
+    },
+}
+SHOWN_TO_ALL = {"id", "name", "description", "visibility", "isDefault", "createdAt", "updatedAt"}
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+@pytest.fixture
+def admin(api: Api) -> httpx.AsyncClient:
+    return api.as_user("root", admin=True)
+
+
+async def default_agent(client: httpx.AsyncClient) -> dict[str, Any]:
+    (agent,) = (agent for agent in await items(client, "/api/agents") if agent["isDefault"])
+    return agent
+
+
+# Making and reading
+
+
+@pytest.mark.parametrize("noun", ["agents", "domains"])
+async def test_agent_is_made_and_read_back_with_every_field(alice: httpx.AsyncClient, noun: str):
+    made = await alice.post(f"/api/{noun}", json=WHOLE)
+    assert made.status_code == 201
+    agent = made.json()
+    assert {name: agent[name] for name in WHOLE} == WHOLE
+    assert agent["ownerId"] == "alice"
+    assert agent["isDefault"] is False
+    assert agent["version"] == 1
+    assert agent["id"][14] == "7"
+    assert TIME.fullmatch(agent["createdAt"])
+    assert agent["updatedAt"] == agent["createdAt"]
+    for path in (f"/api/agents/{agent['id']}", f"/api/domains/{agent['id'].upper()}"):
+        read = await alice.get(path)
+        assert read.status_code == 200
+        assert read.json() == agent
+        assert read.headers["etag"] == made.headers["etag"] == '"1"'
+
+
+async def test_agent_needs_only_a_name(alice: httpx.AsyncClient):
+    agent = (await alice.post("/api/agents", json={"name": "  顾问 "})).json()
+    assert agent["name"] == "顾问"
+    assert agent["description"] == agent["systemPrompt"] == ""
+    assert agent["primaryRoleId"] == "assistant"
+    assert agent["model"] is None
+    assert agent["visibility"] == "private"
+    assert agent["settings"] == DEFAULT_SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({}, "name"),
+        ({"name": ""}, "name"),
+        ({"name": " \n\u3000\u200b"}, "name"),
+        ({"name": "x" * 101}, "name"),
+        ({"name": None}, "name"),
+        ({"name": 1}, "name"),
+        ({"name": "x", "description": "x" * 2001}, "description"),
+        ({"name": "x", "systemPrompt": "x" * 100_001}, "systemPrompt"),
+        ({"name": "x", "primaryRoleId": " "}, "primaryRoleId"),
+        ({"name": "x", "model": ""}, "model"),
+        ({"name": "x", "visibility": "secret"}, "visibility"),
+        ({"name": "x", "ownerId": "bob"}, "ownerId"),
+        ({"name": "x", "isDefault": True}, "isDefault"),
+        ({"name": "x", "settings": []}, "settings"),
+        ({"name": "x", "settings": {"foo": 1}}, "settings.foo"),
+        ({"name": "x", "settings": {"retrievalTopK": 0}}, "settings.retrievalTopK"),
+        ({"name": "x", "settings": {"retrievalThreshold": 1.1}}, "settings.retrievalThreshold"),
+        ({"name": "x", "settings": {"retrievalMode": "never"}}, "settings.retrievalMode"),
+        ({"name": "x", "settings": {"contextMessages": -1}}, "settings.contextMessages"),
+        ({"name": "x", "settings": {"contextThoughts": 1}}, "settings.contextThoughts"),
+        ({"name": "x", "settings": {"temperature": "hot"}}, "settings.temperature"),
+        ({"name": "x", "settings": {"maxTokens": 0}}, "settings.maxTokens"),
+    ],
+)
+async def test_malformed_agent_is_refused_with_the_field_named(
+    alice: httpx.AsyncClient, body: dict[str, Any], param: str
+):
+    refusal(await alice.post("/api/agents", json=body), 422, "INVALID_REQUEST", param)
+    assert [agent["name"] for agent in await items(alice, "/api/agents")] == ["Assistant"]
+
+
+async def test_list_shows_own_and_public_agents_oldest_first(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient, admin: httpx.AsyncClient
+):
+    own = await new_agent(alice, name="own")
+    await new_agent(bob, name="bob's secret")
+    public = await new_agent(bob, name="public", visibility="public")
+    deleted = await new_agent(alice, name="deleted")
+    await alice.delete(f"/api/agents/{deleted['id']}")
+    for noun in ("agents", "domains"):
+        listed = await items(alice, f"/api/{noun}")
+        assert [agent["name"] for agent in listed] == ["Assistant", "own", "public"]
+    assert listed[1] == own
+    assert listed[2] == {name: public[name] for name in SHOWN_TO_ALL}
+    assert [agent["name"] for agent in await items(admin, "/api/agents")] == ["Assistant", "public"]
+
+
+# Who sees what
+
+
+async def test_others_see_name_and_description_of_a_public_agent_only(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient
+):
+    agent = await new_agent(alice, **WHOLE)
+    seen = await bob.get(f"/api/agents/{agent['id']}")
+    assert seen.json() == {name: agent[name] for name in SHOWN_TO_ALL}
+    assert "brief" not in seen.text
+
+
+@pytest.mark.parametrize(
+    ("noun", "code"), [("agents", "AGENT_NOT_FOUND"), ("domains", "DOMAIN_NOT_FOUND")]
+)
+async def test_private_agent_does_not_exist_for_others(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient, noun: str, code: str
+):
+    agent = await new_agent(alice)
+    for agent_id in (agent["id"], new_uuid(), "no-uuid"):
+        path = f"/api/{noun}/{agent_id}"
+        refusal(await bob.get(path), 404, code)
+        refusal(await bob.patch(path, json={"name": "mine"}), 404, code)
+        refusal(await bob.delete(path), 404, code)
+        refusal(await bob.post(f"{path}/conversations", json={}), 404, code)
+        refusal(await bob.get(f"{path}/conversations"), 404, code)
+        refusal(await bob.put(f"{path}/conversation"), 404, code)
+    assert (await alice.get(f"/api/agents/{agent['id']}")).json() == agent
+
+
+async def test_admin_reads_changes_and_deletes_any_agent(alice: httpx.AsyncClient, admin: httpx.AsyncClient):
+    agent = await new_agent(alice, systemPrompt="Be brief.")
+    path = f"/api/agents/{agent['id']}"
+    assert (await admin.get(path)).json() == agent
+    changed = (await admin.patch(path, json={"name": "New"})).json()
+    assert changed["name"] == "New"
+    assert changed["ownerId"] == "alice"
+    assert (await admin.delete(path)).status_code == 204
+    refusal(await alice.get(path), 404, "AGENT_NOT_FOUND")
+
+
+async def test_public_agent_is_changed_and_deleted_by_its_owner_only(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient
+):
+    agent = await new_agent(alice, visibility="public")
+    path = f"/api/agents/{agent['id']}"
+    refusal(await bob.patch(path, json={"name": "mine"}), 403, "FORBIDDEN")
+    refusal(await bob.patch(path, json={"settings": {"foo": 1}}), 403, "FORBIDDEN")
+    refusal(await bob.patch(path, json={}, headers={"If-Match": '"7"'}), 403, "FORBIDDEN")
+    refusal(await bob.delete(path), 403, "FORBIDDEN")
+    assert (await alice.get(path)).json() == agent
+
+
+# Changing
+
+
+async def test_patch_changes_what_it_names_and_nothing_else(alice: httpx.AsyncClient):
+    agent = await new_agent(alice, **WHOLE)
+    patched = await alice.patch(
+        f"/api/domains/{agent['id']}", json={"name": " New ", "settings": {"maxTokens": 9}}
+    )
+    assert patched.status_code == 200
+    expected = WHOLE | {"name": "New", "settings": WHOLE["settings"] | {"maxTokens": 9}}  # pyright: ignore[reportOperatorIssue, reportUnknownVariableType]
+    assert {name: patched.json()[name] for name in WHOLE} == expected
+    assert patched.json()["version"] == 2
+    assert patched.headers["etag"] == '"2"'
+    assert patched.json()["updatedAt"] >= agent["updatedAt"]
+    assert (await alice.get(f"/api/agents/{agent['id']}")).json() == patched.json()
+
+
+async def test_null_in_a_patch_brings_the_default_back(alice: httpx.AsyncClient):
+    path = f"/api/agents/{(await new_agent(alice, **WHOLE))['id']}"
+    patched = (await alice.patch(path, json={"settings": {"maxTokens": None, "maxMessageChars": None}})).json()
+    assert patched["settings"] == WHOLE["settings"] | {"maxTokens": None, "maxMessageChars": 10_000}  # pyright: ignore[reportOperatorIssue]
+    nulls = dict.fromkeys(["description", "primaryRoleId", "systemPrompt", "model", "visibility", "settings"])
+    patched = (await alice.patch(path, json=nulls)).json()
+    assert patched["name"] == WHOLE["name"]
+    assert patched["description"] == patched["systemPrompt"] == ""
+    assert patched["primaryRoleId"] == "assistant"
+    assert patched["model"] is None
+    assert patched["visibility"] == "private"
+    assert patched["settings"] == DEFAULT_SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("patch", "param"),
+    [
+        ({"name": None}, "name"),
+        ({"name": "  "}, "name"),
+        ({"name": "x" * 101}, "name"),
+        ({"visibility": "secret"}, "visibility"),
+        ({"foo": 1}, "foo"),
+        ({"id": new_uuid()}, "id"),
+        ({"settings": "none"}, "settings"),
+        ({"settings": {"foo": 1}}, "settings.foo"),
+        ({"settings": {"foo": {"bar": 1}}}, "settings.foo"),
+        ({"settings": {"contextMessages": -1}}, "settings.contextMessages"),
+        ({"settings": {"contextMessages": {"a": 1}}}, "settings.contextMessages"),
+        ({"settings": {"temperature": 2.1}}, "settings.temperature"),
+    ],
+)
+async def test_bad_entry_in_a_patch_changes_nothing(
+    alice: httpx.AsyncClient, admin: httpx.AsyncClient, patch: dict[str, Any], param: str
+):
+    agent = await new_agent(alice, **WHOLE)
+    path = f"/api/agents/{agent['id']}"
+    good: dict[str, Any] = {"name": "New", "description": "new", "settings": {"maxTokens": 9}}
+    if isinstance(patch.get("settings"), dict):
+        patch = {"settings": {"maxTokens": 9} | patch["settings"]}
+    refusal(await alice.patch(path, json=good | patch), 422, "INVALID_REQUEST", param)
+    read = await alice.get(path)
+    assert read.json() == agent
+    assert read.headers["etag"] == '"1"'
+    assert [entry["action"] for entry in await items(admin, "/api/admin/audit")] == ["create"]
+
+
+async def test_if_match_lets_only_the_version_that_was_read_be_changed(alice: httpx.AsyncClient):
+    path = f"/api/agents/{(await new_agent(alice))['id']}"
+    etag = (await alice.get(path)).headers["etag"]
+    first = await alice.patch(path, json={"name": "first"}, headers={"If-Match": etag})
+    assert first.status_code == 200
+    second = await alice.patch(path, json={"name": "second"}, headers={"If-Match": etag})
+    assert refusal(second, 412, "PRECONDITION_FAILED")["details"] == {"version": 2}
+    assert (await alice.get(path)).json()["name"] == "first"
+    third = await alice.patch(path, json={"name": "third"}, headers={"If-Match": first.headers["etag"]})
+    assert third.json()["name"] == "third"
+    fourth = await alice.patch(path, json={"name": "fourth"}, headers={"If-Match": "*"})
+    assert fourth.json()["version"] == 4
+
+
+@pytest.mark.parametrize("tag", ["garbage", "", '"', '"-1"', '"1.5"', '"²"', "1e3", f'"{"9" * 5000}"'])
+async def test_if_match_that_is_no_etag_of_ours_is_refused(alice: httpx.AsyncClient, tag: str):
+    path = f"/api/agents/{(await new_agent(alice))['id']}"
+    answer = await alice.patch(path, json={"name": "new"}, headers={"If-Match": tag.encode("latin-1")})  # pyright: ignore[reportArgumentType]
+    refusal(answer, 422, "INVALID_REQUEST", "If-Match")
+    assert (await alice.get(path)).json()["version"] == 1
+
+
+async def test_of_many_changes_to_one_version_exactly_one_wins(alice: httpx.AsyncClient):
+    path = f"/api/agents/{(await new_agent(alice))['id']}"
+    answers = await asyncio.gather(
+        *(alice.patch(path, json={"name": f"n{n}"}, headers={"If-Match": '"1"'}) for n in range(20))
+    )
+    (winner,) = (answer for answer in answers if answer.status_code == 200)
+    assert sum(answer.status_code == 412 for answer in answers) == 19
+    assert (await alice.get(path)).json() == winner.json()
+
+
+async def test_of_many_changes_to_different_fields_none_is_lost(alice: httpx.AsyncClient):
+    path = f"/api/agents/{(await new_agent(alice))['id']}"
+    changes = {"retrievalTopK": 9, "contextMessages": 8, "maxIterations": 7, "maxTokens": 6}
+    await asyncio.gather(
+        *(alice.patch(path, json={"settings": {name: value}}) for name, value in changes.items())
+    )
+    agent = (await alice.get(path)).json()
+    assert agent["settings"] == DEFAULT_SETTINGS | changes
+    assert agent["version"] == 5
+
+
+# The default agent
+
+
+async def test_default_agent_is_public_and_without_a_limit_on_length(
+    alice: httpx.AsyncClient, admin: httpx.AsyncClient
+):
+    agent = await default_agent(alice)
+    assert agent["name"] == "Assistant"
+    assert agent["visibility"] == "public"
+    whole = (await admin.get(f"/api/agents/{agent['id']}")).json()
+    assert whole["ownerId"] is None
+    assert whole["settings"] == DEFAULT_SETTINGS | {"maxMessageChars": 0}
+
+
+async def test_default_agent_cannot_be_deleted_or_made_private(
+    alice: httpx.AsyncClient, admin: httpx.AsyncClient
+):
+    path = f"/api/agents/{(await default_agent(alice))['id']}"
+    for client in (alice, admin):
+        refusal(await client.delete(path), 403, "FORBIDDEN")
+    refusal(await alice.patch(path, json={"name": "mine"}), 403, "FORBIDDEN")
+    for private in ("private", None):
+        refusal(await admin.patch(path, json={"visibility": private}), 403, "FORBIDDEN")
+    assert (await admin.patch(path, json={"name": "Helper"})).json()["name"] == "Helper"
+    assert (await default_agent(alice))["name"] == "Helper"
+
+
+async def test_default_agent_is_made_once_over_restarts_and_keeps_its_changes(database_url: str):
+    settings = Settings.load({}, database_url=database_url, database_pool_size=1, jwt_secret=SECRET)
+    seen: list[dict[str, Any]] = []
+    for _ in range(3):
+        app = create_app(settings)
+        async with app.lifespan():
+            api = Api(app, (await app.services()).store, [])
+            async with api.as_user("root", admin=True) as admin:
+                (agent,) = await items(admin, "/api/agents")
+                await admin.patch(f"/api/agents/{agent['id']}", json={"description": "changed"})
+                seen.append(agent)
+    assert len({agent["id"] for agent in seen}) == 1
+    assert seen[-1]["description"] == "changed"
+
+
+# Deleting
+
+
+async def test_deleted_agent_is_gone_on_every_route(alice: httpx.AsyncClient, admin: httpx.AsyncClient):
+    agent = await new_agent(alice, visibility="public")
+    assert (await alice.delete(f"/api/agents/{agent['id']}")).status_code == 204
+    for client in (alice, admin):
+        for noun, code in (("agents", "AGENT_NOT_FOUND"), ("domains", "DOMAIN_NOT_FOUND")):
+            path = f"/api/{noun}/{agent['id']}"
+            refusal(await client.get(path), 404, code)
+            refusal(await client.patch(path, json={"name": "back"}), 404, code)
+            refusal(await client.delete(path), 404, code)
+            refusal(await client.post(f"{path}/conversations", json={}), 404, code)
+            refusal(await client.put(f"{path}/conversation"), 404, code)
+            refusal(await client.get(f"{path}/conversations"), 404, code)
+
+
+async def test_conversations_with_a_deleted_agent_stay_readable_but_take_no_message(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient
+):
+    agent = await new_agent(alice, visibility="public")
+    talks = {client: await new_conversation(client, agent["id"]) for client in (alice, bob)}
+    await alice.delete(f"/api/agents/{agent['id']}")
+    for client, talk in talks.items():
+        path = f"/api/conversations/{talk['id']}"
+        assert (await client.get(path)).status_code == 200
+        assert (await client.get(f"{path}/messages")).status_code == 200
+        assert (await client.get(f"{path}/context")).status_code == 200
+        assert (await client.patch(path, json={"title": "kept"})).json()["title"] == "kept"
+        for where in ("/api/conversations", f"/api/agents/{agent['id']}/conversations"):
+            assert [it["id"] for it in await items(client, where)] == [talk["id"]]
+        refusal(await client.post(f"{path}/messages", json={"content": "?"}), 404, "AGENT_NOT_FOUND")
+
+
+async def test_agent_made_private_keeps_others_conversations_readable(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient
+):
+    agent = await new_agent(alice, visibility="public")
+    talk = await new_conversation(bob, agent["id"])
+    await alice.patch(f"/api/agents/{agent['id']}", json={"visibility": "private"})
+    path = f"/api/conversations/{talk['id']}"
+    assert (await bob.get(path)).status_code == 200
+    assert len(await items(bob, f"/api/agents/{agent['id']}/conversations")) == 1
+    refusal(await bob.post(f"{path}/messages", json={"content": "?"}), 404, "AGENT_NOT_FOUND")
+    refusal(await bob.put(f"/api/agents/{agent['id']}/conversation"), 404, "AGENT_NOT_FOUND")
+    refusal(await bob.get(f"/api/agents/{agent['id']}"), 404, "AGENT_NOT_FOUND")
+
+
+# The audit
+
+
+async def test_audit_tells_who_changed_which_agent_and_no_text_of_it(
+    alice: httpx.AsyncClient, admin: httpx.AsyncClient
+):
+    agent = await new_agent(alice, systemPrompt="the first secret prompt")
+    path = f"/api/agents/{agent['id']}"
+    await admin.patch(path, json={"systemPrompt": "the second secret prompt", "settings": {"maxTokens": 77}})
+    await alice.delete(path)
+    answer = await admin.get("/api/admin/audit")
+    told = answer.json()["items"]
+    assert [(entry["actorId"], entry["action"], entry["agentId"]) for entry in told] == [
+        ("alice", "delete", agent["id"]),
+        ("root", "update", agent["id"]),
+        ("alice", "create", agent["id"]),
+    ]
+    assert [entry["details"] for entry in told] == [
+        {"changed": ["deleted_at"]},
+        {"changed": ["system_prompt", "settings"]},
+        {"name": agent["name"]},
+    ]
+    assert all(TIME.fullmatch(entry["at"]) for entry in told)
+    assert "secret" not in answer.text
+    assert "77" not in str([entry["details"] for entry in told])
+
+
+async def test_audit_is_paged(alice: httpx.AsyncClient, admin: httpx.AsyncClient):
+    made = [(await new_agent(alice))["id"] for _ in range(5)]
+    told = await items(admin, "/api/admin/audit", limit=2)
+    assert [entry["agentId"] for entry in told] == made[::-1]
+    page = (await admin.get("/api/admin/audit", params={"limit": 2, "offset": 3})).json()
+    assert page["items"] == told[3:5]
+
+
+async def test_audit_is_for_admins(alice: httpx.AsyncClient):
+    refusal(await alice.get("/api/admin/audit"), 403, "FORBIDDEN")
