@@ -27,6 +27,13 @@ def check_storable(text: str, param: str) -> str:
     return text
 
 
+def storable(text: str) -> str:
+    """A text from a model or a tool with what no database keeps replaced, so that nothing else is lost."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\ufffd")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def check_line(text: str, param: str, *, most: int) -> str:
     """A short text such as a name or a title: not blank, not too long."""
     if is_blank(text):

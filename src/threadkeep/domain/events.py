@@ -1,0 +1,176 @@
+"""Turn events: everything that happens in a turn, numbered from 1 without a gap.
+
+The log of these events is the only source from which live streams, replays and messages are made.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from threadkeep.domain.message import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStart:
+    """The turn begins."""
+
+    type: ClassVar[str] = "turn_start"
+    conversation_id: str
+    user_message_id: str
+    message_id: str
+    model: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalHit:
+    """A piece of a document, or a memory, that was found."""
+
+    source: str
+    text: str
+    score: float
+    chunk_id: str | None = None
+    document_id: str | None = None
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """Documents or memories were found. There is no such event without hits."""
+
+    type: ClassVar[str] = "retrieval"
+    query: str
+    hits: tuple[RetrievalHit, ...]
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IterationStart:
+    """The model is about to be called, for the first time or after tools."""
+
+    type: ClassVar[str] = "iteration_start"
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """A piece of the model's reasoning."""
+
+    type: ClassVar[str] = "thought"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of the reply."""
+
+    type: ClassVar[str] = "text"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalled:
+    """The model asked for a tool."""
+
+    type: ClassVar[str] = "tool_call"
+    tool_call_id: str
+    tool_name: str
+    server: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """The tool reported progress."""
+
+    type: ClassVar[str] = "tool_progress"
+    tool_call_id: str
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResulted:
+    """The one result of a tool call."""
+
+    type: ClassVar[str] = "tool_result"
+    tool_call_id: str
+    tool_name: str
+    status: Literal["ok", "error", "timeout", "denied", "interrupted"]
+    result: Any = None
+    error: str | None = None
+    duration_ms: int = 0
+    chart_data: Any = None
+    artifact_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something degraded, and the turn goes on."""
+
+    type: ClassVar[str] = "notice"
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReported:
+    """What a call of the model has cost."""
+
+    type: ClassVar[str] = "usage"
+    input_tokens: int
+    output_tokens: int
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The turn ended well, or was stopped."""
+
+    type: ClassVar[str] = "done"
+    status: Literal["COMPLETED", "CANCELLED"]
+    message_id: str
+    usage: Usage
+    stop_reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The turn failed."""
+
+    type: ClassVar[str] = "error"
+    code: str
+    message: str
+    retryable: bool = False
+
+
+EventBody = (
+    TurnStart
+    | Retrieval
+    | IterationStart
+    | Thought
+    | Text
+    | ToolCalled
+    | ToolProgress
+    | ToolResulted
+    | Notice
+    | UsageReported
+    | Done
+    | Failed
+)
+Terminal = Done | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEvent:
+    """One thing that happened in a turn: its number, its time (ms), and what it was."""
+
+    turn_id: str
+    seq: int
+    at: int
+    body: EventBody
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether this is the turn's last event."""
+        return isinstance(self.body, Done | Failed)

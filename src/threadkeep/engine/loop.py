@@ -1,0 +1,252 @@
+"""One turn: model, tools, model … until the model has answered."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass, field, replace
+
+from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.events import (
+    Done,
+    EventBody,
+    Failed,
+    IterationStart,
+    Notice,
+    Terminal,
+    Text,
+    Thought,
+    ToolCalled,
+    ToolResulted,
+    TurnStart,
+    UsageReported,
+)
+from threadkeep.domain.message import Usage
+from threadkeep.domain.text import is_blank, storable
+from threadkeep.domain.turn import Turn
+from threadkeep.engine.stop import Stop, Stopped, StopReason
+from threadkeep.engine.tokens import estimate_request_tokens, estimate_tokens
+from threadkeep.engine.tools import Toolbox
+from threadkeep.ports.gateway import (
+    Block,
+    Gateway,
+    GatewayError,
+    ModelMessage,
+    ModelRequest,
+    ModelStopped,
+    ModelUsage,
+    Retrying,
+    TextBlock,
+    TextDelta,
+    ThinkingBlock,
+    ThoughtDelta,
+    ThoughtSigned,
+    ToolResultBlock,
+    ToolUse,
+    ToolUseBlock,
+)
+
+log = logging.getLogger("threadkeep.engine")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """How long a turn may go on; 0 means no limit."""
+
+    max_iterations: int
+    generation_timeout_s: float
+
+
+async def run_turn(
+    turn: Turn, request: ModelRequest, gateway: Gateway, toolbox: Toolbox, limits: TurnLimits, stop: Stop
+) -> AsyncGenerator[EventBody]:
+    """Everything that happens in a turn, ending in exactly one Done or Failed, whatever happens."""
+    deadline = None
+    if limits.generation_timeout_s:
+        deadline = asyncio.get_running_loop().time() + limits.generation_timeout_s
+    yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
+    run = _Run(turn, request, gateway, toolbox, limits)
+    steps = run.steps()
+    try:
+        while True:
+            yield await stop.guard(anext(steps), deadline)
+    except StopAsyncIteration:
+        end = run.answered()
+    except Stopped as stopped:
+        end = run.stopped(stopped.reason)
+    except GatewayError as exc:
+        end = Failed(exc.code, exc.message, exc.retryable)
+    except ThreadkeepError as exc:
+        end = Failed(exc.code, exc.message)
+    except Exception:
+        log.exception("turn %s failed", turn.id)
+        end = Failed("INTERNAL_ERROR", "Something went wrong on our side; it has been logged.")
+    finally:
+        await steps.aclose()
+    for event in run.loose_ends():
+        yield event
+    yield run.with_usage(end)
+
+
+@dataclass(slots=True)
+class _ModelCall:
+    """One call of the model: what it has said and asked for so far."""
+
+    blocks: list[Block] = field(default_factory=list[Block])
+    text: list[str] = field(default_factory=list[str])
+    thought: list[str] = field(default_factory=list[str])
+    tool_uses: list[ToolUse] = field(default_factory=list[ToolUse])
+    usage: ModelUsage | None = None
+    stop_reason: str = "end_turn"
+    length: int = 0
+
+    def close_thought(self, signature: str) -> None:
+        """The reasoning so far goes back to the model as the provider signed it."""
+        self.blocks.append(ThinkingBlock("".join(self.thought), signature))
+        self.thought.clear()
+
+    def message(self) -> ModelMessage:
+        """The call as a message of the history."""
+        said = "".join(self.text)
+        spoken: list[Block] = [] if is_blank(said) else [TextBlock(said)]
+        asked = [ToolUseBlock(use.id, use.name, use.arguments) for use in self.tool_uses]
+        return ModelMessage("assistant", (*self.blocks, *spoken, *asked))
+
+
+class _Run:
+    """A turn under way: what it has said, asked for and spent so far."""
+
+    def __init__(
+        self, turn: Turn, request: ModelRequest, gateway: Gateway, toolbox: Toolbox, limits: TurnLimits
+    ) -> None:
+        self._turn = turn
+        self._request = request
+        self._gateway = gateway
+        self._toolbox = toolbox
+        self._limits = limits
+        self._call: _ModelCall | None = None
+        self._open_calls: dict[str, ToolCalled] = {}
+        self._usage = Usage(0, 0)
+        self._stop_reason = "end_turn"
+        self._has_spoken = False
+
+    async def steps(self) -> AsyncGenerator[EventBody]:
+        """The turn as it goes well."""
+        for away in await self._toolbox.open():
+            yield Notice("MCP_SERVER_UNAVAILABLE", f"{away.server} is away: {away.message}")
+        self._request = replace(self._request, tools=self._toolbox.specs)
+        iteration = 0
+        while True:
+            iteration += 1
+            yield IterationStart(iteration)
+            call = self._call = _ModelCall()
+            async for event in self._call_model(call):
+                yield event
+            yield self._spend(call)
+            self._stop_reason = call.stop_reason
+            if not call.tool_uses:
+                return
+            if self._limits.max_iterations and iteration >= self._limits.max_iterations:
+                self._stop_reason = "max_iterations"
+                yield Notice("MAX_ITERATIONS", f"The agent may use tools {iteration} times and has done so.")
+                return
+            async for event in self._use_tools(call):
+                yield event
+
+    async def _call_model(self, call: _ModelCall) -> AsyncGenerator[EventBody]:
+        stream = self._gateway.stream(self._request)
+        try:
+            async for event in stream:
+                match event:
+                    case TextDelta(text):
+                        text = storable(text)
+                        call.text.append(text)
+                        self._has_spoken = self._has_spoken or not is_blank(text)
+                        yield Text(text)
+                    case ThoughtDelta(text):
+                        text = storable(text)
+                        call.thought.append(text)
+                        yield Thought(text)
+                    case ThoughtSigned(signature):
+                        call.close_thought(signature)
+                    case ToolUse():
+                        call.tool_uses.append(event)
+                    case ModelUsage():
+                        call.usage = event
+                    case Retrying(code, message):
+                        yield Notice(code, message)
+                    case ModelStopped(reason):
+                        call.stop_reason = reason
+        finally:
+            await stream.aclose()
+
+    async def _use_tools(self, call: _ModelCall) -> AsyncGenerator[EventBody]:
+        for use in call.tool_uses:
+            called = self._open_calls[use.id] = self._toolbox.called(use)
+            yield called
+        results: dict[str, ToolResulted] = {}
+        running = self._toolbox.run(call.tool_uses)
+        try:
+            async for event in running:
+                if isinstance(event, ToolResulted):
+                    results[event.tool_call_id] = event
+                    del self._open_calls[event.tool_call_id]
+                yield event
+        finally:
+            await running.aclose()
+        answers = [_result_block(results[use.id]) for use in call.tool_uses]
+        self._request = replace(
+            self._request,
+            messages=(*self._request.messages, call.message(), ModelMessage("user", tuple(answers))),
+        )
+
+    def _spend(self, call: _ModelCall) -> UsageReported:
+        """Counts what a call has cost; estimated where the provider did not say."""
+        self._call = None
+        if call.usage is not None:
+            spent = Usage(call.usage.input_tokens, call.usage.output_tokens)
+        else:
+            said = "".join([*call.text, *call.thought])
+            spent = Usage(estimate_request_tokens(self._request), estimate_tokens(said), estimated=True)
+        self._usage = Usage(
+            self._usage.input_tokens + spent.input_tokens,
+            self._usage.output_tokens + spent.output_tokens,
+            self._usage.estimated or spent.estimated,
+        )
+        return UsageReported(spent.input_tokens, spent.output_tokens, spent.estimated)
+
+    def loose_ends(self) -> Iterator[EventBody]:
+        """Whatever a turn that broke off has left open: calls without a result, a call without its cost."""
+        for called in self._open_calls.values():
+            yield ToolResulted(
+                called.tool_call_id, called.tool_name, "interrupted", error="The turn ended before the tool."
+            )
+        if self._call is not None:
+            yield self._spend(self._call)
+
+    def answered(self) -> Terminal:
+        """How a turn ends that was not broken off."""
+        if not self._has_spoken:
+            return Failed("AGENTX_ERROR", "The model gave an empty reply.", retryable=True)
+        return Done("COMPLETED", self._turn.assistant_message_id, self._usage, self._stop_reason)
+
+    def stopped(self, reason: StopReason) -> Terminal:
+        """How a turn ends that was broken off."""
+        match reason:
+            case "abort":
+                return Done("CANCELLED", self._turn.assistant_message_id, self._usage, "aborted")
+            case "timeout":
+                limit = self._limits.generation_timeout_s
+                return Failed("GENERATION_TIMEOUT", f"The turn took longer than {limit:g} s.", retryable=True)
+            case "interrupt":
+                return Failed("INTERRUPTED", "The server was stopped during this turn.", retryable=True)
+
+    def with_usage(self, end: Terminal) -> Terminal:
+        """The end with all that was spent, the loose ends included."""
+        return replace(end, usage=self._usage) if isinstance(end, Done) else end
+
+
+def _result_block(result: ToolResulted) -> ToolResultBlock:
+    content = result.error if result.error is not None else result.result
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    return ToolResultBlock(result.tool_call_id, text, is_error=result.status != "ok")

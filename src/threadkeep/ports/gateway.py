@@ -1,0 +1,174 @@
+"""A model behind a provider: what it is sent, and what it streams back.
+
+The system prompt stands apart, and messages only ever have the roles `user` and `assistant`.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from threadkeep.domain.errors import ThreadkeepError
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """A text that was said."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingBlock:
+    """The model's own reasoning, handed back as the provider signed it; only within one turn."""
+
+    text: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUseBlock:
+    """A tool that the model asked for."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResultBlock:
+    """What the tool gave back."""
+
+    tool_use_id: str
+    content: str
+    is_error: bool
+
+
+Block = TextBlock | ThinkingBlock | ToolUseBlock | ToolResultBlock
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMessage:
+    """One message of the history."""
+
+    role: Literal["user", "assistant"]
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the model sees it."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """Everything that one call of the model is sent."""
+
+    model: str | None
+    system: str
+    messages: tuple[ModelMessage, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtDelta:
+    """A piece of the reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtSigned:
+    """A block of reasoning is complete; the signature goes back with it."""
+
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """The model asks for a tool; `problem` tells why its arguments could not be read."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUsage:
+    """What the call has cost, as the provider says."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """The provider was busy before the first token, and is asked again."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStopped:
+    """The reply is complete. `stop_reason` is one of end_turn, tool_use, max_tokens, refusal, other."""
+
+    stop_reason: str
+
+
+ModelEvent = TextDelta | ThoughtDelta | ThoughtSigned | ToolUse | ModelUsage | Retrying | ModelStopped
+
+
+class GatewayError(ThreadkeepError):
+    """The provider refused, failed or broke off; the message is for people and holds no secret."""
+
+    code = "AGENTX_ERROR"
+
+    def __init__(self, message: str, *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
+class Gateway(Protocol):
+    """A way to a model."""
+
+    @property
+    def name(self) -> str:
+        """How the settings call it."""
+        ...
+
+    @property
+    def default_model(self) -> str:
+        """The model for agents that name none."""
+        ...
+
+    @property
+    def supports_tools(self) -> bool:
+        """Whether the model can call tools."""
+        ...
+
+    @property
+    def context_tokens(self) -> int:
+        """How much fits into one request, with the reply."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        """Calls the model; raises GatewayError, ends with ModelStopped. Closing it ends the call."""
+        ...
+
+    async def close(self) -> None:
+        """Lets go of connections."""
+        ...
