@@ -1,7 +1,6 @@
 """Prints how fast Threadkeep is against the floor, on both databases."""
 
 import argparse
-import asyncio
 import os
 import platform
 import sys
@@ -9,6 +8,7 @@ import sys
 import uvloop
 
 from bench.databases import DATABASES, Copies, open_floor
+from bench.http import through_http
 from bench.measure import FULL, QUICK, Effort
 from bench.operations import OPERATIONS, Sides
 from bench.ours import Threadkeep
@@ -16,15 +16,16 @@ from bench.sample import Sample, check_same_rows, make_sample
 from bench.table import HEADINGS, Line, render
 from threadkeep.storage.store import open_store
 
+GROUPS = (*OPERATIONS, "http")
+GROUPS_ON = {"slow-disk": ("writers",)}
 
-async def measure(copies: Copies, sample: Sample, effort: Effort, only: str | None) -> list[Line]:
-    """Every operation through the store, on one database."""
+
+async def through_store(copies: Copies, sample: Sample, effort: Effort, groups: list[str]) -> list[Line]:
+    """The operations of the store on one database; at the end both sides must have left the same rows."""
     floor = await open_floor(copies.floor_url, sample.dataset)
     ours = Threadkeep(await open_store(copies.ours_url), sample.dataset)
-    lines: list[Line] = []
-    for name, operation in OPERATIONS.items():
-        if only in (None, name):
-            lines += await operation(Sides(floor, ours, sample), effort)
+    sides = Sides(floor, ours, sample, copies.writers_aim)
+    lines = [line for name in groups if name in OPERATIONS for line in await OPERATIONS[name](sides, effort)]
     await ours.close()
     witness = await open_floor(copies.ours_url, sample.dataset)
     await check_same_rows(floor, witness)
@@ -34,26 +35,31 @@ async def measure(copies: Copies, sample: Sample, effort: Effort, only: str | No
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    """Both databases, one after the other."""
-    effort = QUICK if arguments.quick else FULL
-    print(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, uvloop")
+    """Every database, one after the other."""
+    effort: Effort = QUICK if arguments.quick else FULL
+    print(f"{platform.system()}, {os.cpu_count()} cores, Python {platform.python_version()}, uvloop")
     for name, opened in DATABASES.items():
-        if arguments.database in (None, name):
-            sample = make_sample(effort)
-            async with opened(sample.dataset) as copies:
-                lines = await measure(copies, sample, effort, arguments.only)
-            print(f"\n{'### ' if arguments.markdown else ''}{copies.title}\n")
-            print(render([line.cells() for line in lines], HEADINGS, markdown=arguments.markdown), flush=True)
+        groups = [it for it in GROUPS_ON.get(name, GROUPS) if arguments.only in (None, it)]
+        if not groups or arguments.database not in (None, name):
+            continue
+        sample = make_sample(effort)
+        async with opened(sample.dataset) as copies:
+            lines = await through_store(copies, sample, effort, groups)
+            if "http" in groups:
+                lines += through_http(copies, sample, effort)
+        print(f"\n{'### ' if arguments.markdown else ''}{copies.title}\n")
+        print(render([line.cells() for line in lines], HEADINGS, markdown=arguments.markdown), flush=True)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser("python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="half a minute instead of four")
-    parser.add_argument("--only", choices=OPERATIONS, help="measure one operation only")
+    parser.add_argument("--only", choices=GROUPS, help="measure one group of operations only")
     parser.add_argument("--database", choices=DATABASES, help="on one database only")
-    parser.add_argument("--markdown", action="store_true", help="print a table for a document")
+    parser.add_argument("--markdown", action="store_true", help="print tables for a document")
     return parser.parse_args(arguments)
 
 
-uvloop.run(main(parse(sys.argv[1:])))
+if __name__ == "__main__":
+    uvloop.run(main(parse(sys.argv[1:])))

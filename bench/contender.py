@@ -37,6 +37,6 @@ class Floor(Contender, Protocol):
         """A whole turn in one commit, as by a program that stores nothing before the reply is there."""
         ...
 
-    async def fetch(self, sql: str) -> Sequence[tuple[object, ...]]:
-        """The rows of any reading statement, for comparing."""
+    async def fetch(self, sql: str, *values: object) -> Sequence[tuple[object, ...]]:
+        """The rows of any reading statement, with `?` for parameters."""
         ...

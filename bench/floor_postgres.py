@@ -1,6 +1,7 @@
 """The floor on PostgreSQL: one open connection of psycopg 3, one statement a commit, all prepared."""
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import count
 from typing import Any, LiteralString, cast
 
@@ -58,6 +59,7 @@ AT_ONCE = """WITH conversation AS (
         $6::bigint, $6::bigint + 1 FROM conversation"""
 
 
+@cache
 def _numbered(sql: str) -> str:
     numbers = count(1)
     return "".join(f"${next(numbers)}" if character == "?" else character for character in sql)
@@ -82,9 +84,7 @@ class PostgresFloor:
             BEGIN, turn, conversation_id, asked, seq, seq + 1, now, reply, MODEL, QUESTION
         )
         assert begun.rowcount == 2
-        ended = await self._run(
-            END, USAGE, now + 1, turn, ANSWER, TOKENS, MODEL, reply, conversation_id
-        )
+        ended = await self._run(END, USAGE, now + 1, turn, ANSWER, TOKENS, MODEL, reply, conversation_id)
         assert ended.rowcount == 1
         self._last_seq[conversation_id] = seq + 1
 
@@ -111,9 +111,9 @@ class PostgresFloor:
         """The main conversation; it is there, so that looking is all there is to do."""
         return await (await self._run(MAIN_NUMBERED, user_id, agent_id)).fetchall()
 
-    async def fetch(self, sql: str) -> Sequence[tuple[object, ...]]:
+    async def fetch(self, sql: str, *values: object) -> Sequence[tuple[object, ...]]:
         """Any rows."""
-        return await (await self._run(sql)).fetchall()
+        return await (await self._run(_numbered(sql), *values)).fetchall()
 
     async def close(self) -> None:
         """Closes the connection."""
@@ -131,6 +131,13 @@ async def connect(url: str) -> Connection:
     connection.adapters.register_loader("uuid", TextLoader)
     connection.adapters.register_dumper(int, Int8Dumper)
     return connection
+
+
+async def version(url: str) -> int:
+    """Which PostgreSQL it is."""
+    connection = await connect(url)
+    async with connection:
+        return connection.info.server_version // 10_000
 
 
 async def load(url: str, dataset: Dataset) -> None:

@@ -1,15 +1,25 @@
-"""The statements that both floors share, with `?` for parameters."""
+"""The reading statements of both floors, with `?` for parameters."""
 
-MESSAGES = """id, conversation_id, seq, turn_id, role, content, status, created_at, completed_at,
-    thought_process, citations, artifact_ids, token_count, usage, model, error, content_type,
-    tool_call_count"""
+AGENTS = """id, owner_id, name, description, primary_role_id, system_prompt, model, visibility, settings,
+    is_default, version, created_at, updated_at, deleted_at"""
 CONVERSATIONS = """id, user_id, agent_id, session_id, title, title_source, status, is_main, metadata,
     last_seq, message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at,
     deleted_at"""
+MESSAGES = """id, conversation_id, seq, turn_id, role, content, status, created_at, completed_at,
+    thought_process, citations, artifact_ids, token_count, usage, model, error, content_type,
+    tool_call_count"""
 
-LATEST = f"""SELECT {MESSAGES} FROM tk_messages WHERE conversation_id = ? AND status <> 'OVERWRITTEN'
-    ORDER BY seq DESC LIMIT ?"""
-LIST = f"""SELECT {CONVERSATIONS} FROM tk_conversations WHERE user_id = ? AND deleted_at IS NULL
-    ORDER BY updated_at DESC, id DESC LIMIT ?"""
+AGENT = f"SELECT {AGENTS} FROM tk_agents WHERE id = ?"
+CONVERSATION = f"""SELECT {CONVERSATIONS} FROM tk_conversations
+    WHERE id = ? AND user_id = ? AND deleted_at IS NULL"""
 MAIN = f"""SELECT {CONVERSATIONS} FROM tk_conversations
     WHERE user_id = ? AND agent_id = ? AND is_main AND deleted_at IS NULL"""
+LIST = f"""SELECT {CONVERSATIONS} FROM tk_conversations WHERE user_id = ? AND deleted_at IS NULL
+    ORDER BY updated_at DESC, id DESC LIMIT ?"""
+LATEST = f"""SELECT {MESSAGES} FROM tk_messages
+    WHERE conversation_id = ? AND status <> 'OVERWRITTEN' ORDER BY seq DESC LIMIT ?"""
+
+
+def names(columns: str) -> tuple[str, ...]:
+    """The names of selected columns."""
+    return tuple(columns.replace(",", " ").split())

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.data import ANSWER, MODEL, NOW, QUESTION, TOKENS, USAGE, Batch, Dataset
 from bench.floor_sql import LATEST, LIST, MAIN
@@ -11,21 +12,25 @@ from threadkeep.domain.ids import AgentId, ConversationId, UserId, new_uuid
 ADVANCE = """UPDATE tk_conversations SET last_seq = ?, message_count = ?, active_turn_id = ?, updated_at = ?,
         last_message_at = ?
     WHERE id = ? AND last_seq = ? AND active_turn_id IS NULL AND deleted_at IS NULL"""
-BEGIN_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin, status,
-    model, started_at) VALUES (?, ?, ?, ?, 'live', 'RUNNING', ?, ?)"""
-BEGIN_MESSAGES = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content, status,
-        model, created_at, completed_at)
+BEGIN_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
+        status, model, started_at)
+    VALUES (?, ?, ?, ?, 'live', 'RUNNING', ?, ?)"""
+BEGIN_MESSAGES = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
+        status, model, created_at, completed_at)
     VALUES (?, ?, ?, ?, 'user', 'text', ?, 'COMPLETED', NULL, ?, ?),
         (?, ?, ?, ?, 'assistant', 'text', '', 'PENDING', ?, ?, NULL)"""
-END_TURN = "UPDATE tk_turns SET status = 'COMPLETED', usage = ?, ended_at = ? WHERE id = ? AND status = 'RUNNING'"
-END_MESSAGE = """UPDATE tk_messages SET status = 'COMPLETED', content = ?, token_count = ?, usage = ?, model = ?,
-    completed_at = ? WHERE id = ?"""
+END_TURN = """UPDATE tk_turns SET status = 'COMPLETED', usage = ?, ended_at = ?
+    WHERE id = ? AND status = 'RUNNING'"""
+END_MESSAGE = """UPDATE tk_messages SET status = 'COMPLETED', content = ?, token_count = ?, usage = ?,
+        model = ?, completed_at = ?
+    WHERE id = ?"""
 FREE = """UPDATE tk_conversations SET active_turn_id = NULL, updated_at = ?, last_message_at = ?
     WHERE id = ? AND active_turn_id = ?"""
-WHOLE_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin, status,
-    model, usage, started_at, ended_at) VALUES (?, ?, ?, ?, 'live', 'COMPLETED', ?, ?, ?, ?)"""
-WHOLE_MESSAGES = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content, status,
-        token_count, usage, model, created_at, completed_at)
+WHOLE_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
+        status, model, usage, started_at, ended_at)
+    VALUES (?, ?, ?, ?, 'live', 'COMPLETED', ?, ?, ?, ?)"""
+WHOLE_MESSAGES = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
+        status, token_count, usage, model, created_at, completed_at)
     VALUES (?, ?, ?, ?, 'user', 'text', ?, 'COMPLETED', NULL, NULL, NULL, ?, ?),
         (?, ?, ?, ?, 'assistant', 'text', ?, 'COMPLETED', ?, ?, ?, ?, ?)"""
 
@@ -86,9 +91,9 @@ class SqliteFloor:
         """The main conversation; it is there, so that looking is all there is to do."""
         return self._connection.execute(MAIN, (user_id, agent_id)).fetchall()
 
-    async def fetch(self, sql: str) -> Sequence[tuple[object, ...]]:
+    async def fetch(self, sql: str, *values: Any) -> Sequence[tuple[object, ...]]:
         """Any rows."""
-        return self._connection.execute(sql).fetchall()
+        return self._connection.execute(sql, values).fetchall()
 
     async def close(self) -> None:
         """Closes the connection."""

@@ -3,7 +3,7 @@
 import gc
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median, quantiles
 from typing import TypeVar
 
@@ -17,40 +17,66 @@ LONGEST_BLOCK_CALLS = 1_000
 class Effort:
     """How long to measure."""
 
-    rounds: int
-    block_ms: float
+    append_rounds: int
     turns_a_block: int
     """Appended turns are counted, not timed: they make the conversation longer."""
-    turns_a_writer: int
+    read_rounds: int
+    read_block_ms: float
+    """Short blocks and many rounds: whatever else the machine does then disturbs few of them."""
     writer_rounds: int
+    turns_a_writer: int
+    http_rounds: int
     requests_a_block: int
 
 
 QUICK = Effort(
-    rounds=8, block_ms=15, turns_a_block=2, turns_a_writer=4, writer_rounds=2, requests_a_block=200
+    append_rounds=8,
+    turns_a_block=2,
+    read_rounds=30,
+    read_block_ms=5,
+    writer_rounds=3,
+    turns_a_writer=4,
+    http_rounds=4,
+    requests_a_block=100,
 )
 FULL = Effort(
-    rounds=40, block_ms=30, turns_a_block=5, turns_a_writer=8, writer_rounds=6, requests_a_block=400
+    append_rounds=40,
+    turns_a_block=5,
+    read_rounds=150,
+    read_block_ms=8,
+    writer_rounds=7,
+    turns_a_writer=8,
+    http_rounds=15,
+    requests_a_block=300,
 )
 
 
-async def race(calls: Mapping[Name, Call], *, rounds: int, times: int) -> dict[Name, list[float]]:
-    """Microseconds a call of each contender, one figure a block; who goes first changes every round."""
-    figures: dict[Name, list[float]] = {name: [] for name in calls}
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A run of calls: microseconds a call by the clock, and of this process's processor time."""
+
+    wall: float
+    cpu: float
+
+
+async def race(calls: Mapping[Name, Call], *, rounds: int, times: int) -> dict[Name, list[Block]]:
+    """The blocks of each contender; who goes first changes every round."""
+    blocks: dict[Name, list[Block]] = {name: [] for name in calls}
     names = list(calls)
     gc.collect()
     for number in range(rounds):
         for name in names[number % len(names) :] + names[: number % len(names)]:
-            figures[name].append(await block(calls[name], times))
-    return figures
+            blocks[name].append(await block(calls[name], times))
+    return blocks
 
 
-async def block(call: Call, times: int) -> float:
-    """Microseconds a call, over a run of calls."""
-    begun = time.perf_counter_ns()
+async def block(call: Call, times: int) -> Block:
+    """Runs a call so many times."""
+    cpu, begun = time.process_time_ns(), time.perf_counter_ns()
     for _ in range(times):
         await call()
-    return (time.perf_counter_ns() - begun) / 1_000 / times
+    wall = time.perf_counter_ns() - begun
+    return Block(wall / 1_000 / times, (time.process_time_ns() - cpu) / 1_000 / times)
 
 
 async def calls_a_block(calls: Mapping[Name, Call], block_ms: float) -> int:
@@ -58,25 +84,30 @@ async def calls_a_block(calls: Mapping[Name, Call], block_ms: float) -> int:
     slowest = 0.0
     for call in calls.values():
         await block(call, 100)
-        slowest = max(slowest, await block(call, 20))
+        slowest = max(slowest, (await block(call, 20)).wall)
     return max(1, min(LONGEST_BLOCK_CALLS, int(block_ms * 1_000 / slowest)))
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two contenders of one race. Where less is better the ratio is ours to the floor's."""
+    """Two contenders of one race, by the medians of their blocks."""
 
     floor: float
     ours: float
     ratio: float
     spread: tuple[float, float]
     """From the 10th to the 90th percentile of the rounds' own ratios."""
+    cpu_ratio: float | None = None
 
 
 def compare(floor: Sequence[float], ours: Sequence[float]) -> Comparison:
-    """The medians of the blocks and their ratio, with the spread over the rounds."""
+    """Two rows of figures from the same rounds."""
     ratios = [mine / theirs for theirs, mine in zip(floor, ours, strict=True)]
-    tenths = quantiles(ratios, n=10, method="inclusive") if len(ratios) > 1 else [ratios[0]]
-    return Comparison(
-        median(floor), median(ours), median(ours) / median(floor), spread=(tenths[0], tenths[-1])
-    )
+    tenths = quantiles(ratios, n=10, method="inclusive") if len(ratios) > 1 else ratios
+    return Comparison(median(floor), median(ours), median(ours) / median(floor), (tenths[0], tenths[-1]))
+
+
+def compare_blocks(floor: Sequence[Block], ours: Sequence[Block]) -> Comparison:
+    """Compares the time that was taken, and the processor time beside it."""
+    cpu = compare([it.cpu for it in floor], [it.cpu for it in ours])
+    return replace(compare([it.wall for it in floor], [it.wall for it in ours]), cpu_ratio=cpu.ratio)

@@ -47,7 +47,7 @@ class Sample:
 def make_sample(effort: Effort) -> Sample:
     """Makes everything; an empty conversation is appended to once, hence the many."""
     agent = AgentId(new_uuid())
-    empty = WARM_UP_TURNS + effort.rounds * effort.turns_a_block
+    empty = WARM_UP_TURNS + effort.append_rounds * effort.turns_a_block
     read = [make_conversation(READER, agent, length=5_000)]
     listed = [
         make_conversation(READER, agent, length=2, age=number, is_main=number == 1)

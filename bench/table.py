@@ -6,7 +6,7 @@ from typing import Literal
 
 from bench.measure import Comparison
 
-HEADINGS = ("operation", "floor", "Threadkeep", "ratio", "spread", "aim", "")
+HEADINGS = ("operation", "floor", "Threadkeep", "ratio", "spread", "CPU ratio", "aim", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Line:
             _amount(it.ours, self.unit),
             f"{it.ratio:.2f}",
             f"{it.spread[0]:.2f}–{it.spread[1]:.2f}",
+            "" if it.cpu_ratio is None else f"{it.cpu_ratio:.2f}",
             "" if self.aim is None else str(self.aim),
             verdict,
         )

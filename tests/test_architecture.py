@@ -16,7 +16,8 @@ ROOMS = {
     "domain": set[str](),
     "ports": {"domain"},
     "engine": {"ports", "domain"},
-    "services": {"engine", "ports", "domain"},
+    # The log is stored as the `events` dialect writes it.
+    "services": {"engine", "dialects", "ports", "domain"},
     "dialects": {"domain"},
     "http": {"services", "engine", "dialects", "ports", "domain", "settings", "version"},
     "storage": {"ports", "domain"},

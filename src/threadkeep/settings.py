@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -38,6 +38,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     database_pool_size: Annotated[
         int, Meta(ge=1, le=200, description="PostgreSQL: connections at most. SQLite: reader threads.")
     ] = 8
+    gateway: Annotated[
+        Literal["anthropic", "openai", "local"],
+        Meta(
+            description="Where the model is: anthropic (Messages API), openai (chat completions, any "
+            "compatible server) or local (the small demonstration model in this process)."
+        ),
+    ] = "local"
+    gateway_url: Annotated[
+        str | None, Meta(description="The gateway's address; by default the provider's own.")
+    ] = None
+    gateway_api_key: Annotated[
+        Secret, Meta(description="The gateway's key; by default ANTHROPIC_API_KEY or OPENAI_API_KEY.")
+    ] = None
+    model: Annotated[
+        str | None,
+        Meta(description="The model of agents that name none; for `local` the path of a GGUF file."),
+    ] = None
+    turn_log_ttl_hours: Annotated[
+        int, Meta(ge=0, description="Hours for which the events of a finished turn can be replayed.")
+    ] = 24
     jwt_secret: Annotated[
         Secret, Meta(description="Sign-in with HS256 tokens: the shared secret, 32 characters or more.")
     ] = None
@@ -79,6 +99,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             if value := environment.get(PREFIX + name.upper()):
                 given[name] = value
         given |= {name: value for name, value in overrides.items() if value is not None}
+        _choose_gateway(given, environment)
         for name in ("allowed_hosts", "cors_origins"):
             if isinstance(text := given.get(name), str):
                 given[name] = tuple(part.strip() for part in text.split(",") if part.strip())
@@ -156,6 +177,15 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _choose_gateway(given: dict[str, object], environment: Mapping[str, str]) -> None:
+    """A provider's own key in the environment chooses that provider where nothing else is said."""
+    for gateway in ("anthropic", "openai"):
+        if key := environment.get(f"{gateway.upper()}_API_KEY"):
+            given.setdefault("gateway", gateway)
+            if given["gateway"] == gateway:
+                given.setdefault("gateway_api_key", key)
 
 
 def _describe(name: str, hint: Any, value: object) -> Described:

@@ -57,8 +57,8 @@ class Listening:
 
     def verbs(self, table: str) -> list[str]:
         """What was done with a table: SELECT, INSERT …"""
-        statements = [query.statement.sqlite for query in self.heard]
-        return [statement.split()[0] for statement in statements if f" {table} " in statement]
+        statements = [query.statement.sqlite.split() for query in self.heard]
+        return [words[0] for words in statements if table in words]
 
 
 async def make_agent_b(client: httpx.AsyncClient, name: str = "B") -> str:
@@ -75,7 +75,9 @@ async def detail(client: httpx.AsyncClient, conversation_id: str) -> dict[str, A
     return (await client.get(f"/api/conversations/{conversation_id}")).json()
 
 
-async def context(client: httpx.AsyncClient, conversation: Conversation, **query: int) -> list[dict[str, str]]:
+async def context(
+    client: httpx.AsyncClient, conversation: Conversation, **query: int
+) -> list[dict[str, str]]:
     answer = await client.get(f"/api/conversations/{conversation.id}/context", params=query)
     return answer.json()["messages"]
 

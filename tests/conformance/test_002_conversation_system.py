@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.conftest import Api
-from tests.making import ALICE, NOW, all_messages, keep_turn
+from tests.making import ALICE, all_messages, keep_turn
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import ConversationId, new_uuid
 from threadkeep.domain.message import check_user_content
@@ -48,7 +48,9 @@ async def conversation(alice: httpx.AsyncClient, domain: dict[str, Any]) -> dict
 
 
 @pytest.mark.requirement("CONV-001-S1", "002-API-1")
-async def test_成功创建对话(api: Api, alice: httpx.AsyncClient, domain: dict[str, Any]):
+async def test_conversation_is_created_with_its_session(
+    api: Api, alice: httpx.AsyncClient, domain: dict[str, Any]
+):
     # When 用户请求创建对话
     answer = await alice.post(f"/api/domains/{domain['id']}/conversations")
     # Then 系统创建 Session，返回对话信息包含 id, domainId, sessionId, title, status
@@ -66,7 +68,7 @@ async def test_成功创建对话(api: Api, alice: httpx.AsyncClient, domain: di
 
 
 @pytest.mark.requirement("CONV-001-S2")
-async def test_领域不存在时创建失败(alice: httpx.AsyncClient):
+async def test_creating_fails_where_the_domain_does_not_exist(alice: httpx.AsyncClient):
     # Given 领域 "不存在的领域" 不存在
     for absent in (new_uuid(), "不存在的领域"):
         # When 用户请求在该领域下创建对话
@@ -77,7 +79,9 @@ async def test_领域不存在时创建失败(alice: httpx.AsyncClient):
 
 
 @pytest.mark.requirement("CONV-002-S1", "002-API-2")
-async def test_成功查询对话列表(api: Api, alice: httpx.AsyncClient, domain: dict[str, Any]):
+async def test_conversations_of_a_domain_are_listed(
+    api: Api, alice: httpx.AsyncClient, domain: dict[str, Any]
+):
     # Given 领域 "法律顾问" 下有 3 个对话，另一个领域下有 1 个
     path = f"/api/domains/{domain['id']}/conversations"
     first, second, third = [(await alice.post(path, json={"title": title})).json() for title in "一二三"]
@@ -85,7 +89,7 @@ async def test_成功查询对话列表(api: Api, alice: httpx.AsyncClient, doma
     await alice.post(f"/api/domains/{other['id']}/conversations")
     row = await kept(api.store, second["id"])
     assert row
-    await keep_turn(api.store, row, "问", "答", NOW)
+    await keep_turn(api.store, row, "问", "答", row.updated_at + 60_000)
     # When 用户查询该领域的对话列表
     listed = (await alice.get(path)).json()["items"]
     # Then 返回 3 个对话，按更新时间倒序排列
@@ -103,7 +107,9 @@ async def test_成功查询对话列表(api: Api, alice: httpx.AsyncClient, doma
 
 
 @pytest.mark.requirement("CONV-003-S1", "002-API-3")
-async def test_成功查询对话详情(api: Api, alice: httpx.AsyncClient, conversation: dict[str, Any]):
+async def test_conversation_is_read_with_its_messages(
+    api: Api, alice: httpx.AsyncClient, conversation: dict[str, Any]
+):
     row = await kept(api.store, conversation["id"])
     assert row
     await keep_turn(api.store, row, "这份合同有什么风险？", "违约金过高。")
@@ -122,7 +128,7 @@ async def test_成功查询对话详情(api: Api, alice: httpx.AsyncClient, conv
 
 
 @pytest.mark.requirement("CONV-003-S2")
-async def test_对话不存在时查询失败(alice: httpx.AsyncClient):
+async def test_reading_fails_where_the_conversation_does_not_exist(alice: httpx.AsyncClient):
     # Given 对话 "不存在的对话" 不存在
     for absent in (new_uuid(), "不存在的对话"):
         # When 用户查询该对话详情
@@ -133,7 +139,7 @@ async def test_对话不存在时查询失败(alice: httpx.AsyncClient):
 
 @pytest.mark.requirement("CONV-004-S1", "002-API-4")
 @pytest.mark.parametrize("steps", [["?purge=true"], ["", "?purge=true"]], ids=["at once", "after hiding"])
-async def test_成功删除对话(
+async def test_conversation_is_deleted_with_its_session_and_messages(
     api: Api, alice: httpx.AsyncClient, domain: dict[str, Any], conversation: dict[str, Any], steps: list[str]
 ):
     row = await kept(api.store, conversation["id"])
@@ -154,7 +160,7 @@ async def test_成功删除对话(
 
 
 @pytest.mark.requirement("CONV-005-S2")
-async def test_消息内容为空时发送失败(alice: httpx.AsyncClient, conversation: dict[str, Any]):
+async def test_sending_an_empty_message_fails(alice: httpx.AsyncClient, conversation: dict[str, Any]):
     path = f"/api/conversations/{conversation['id']}/messages"
     for body in BLANK:
         # When 用户发送空消息，Then 返回 400 错误 "MESSAGE_CONTENT_REQUIRED"
@@ -163,7 +169,9 @@ async def test_消息内容为空时发送失败(alice: httpx.AsyncClient, conve
 
 
 @pytest.mark.requirement("CONV-005-S3")
-async def test_消息内容过长时发送失败(alice: httpx.AsyncClient, conversation: dict[str, Any]):
+async def test_sending_a_message_that_is_too_long_fails(
+    alice: httpx.AsyncClient, conversation: dict[str, Any]
+):
     path = f"/api/conversations/{conversation['id']}/messages"
     # When 用户发送超过 10000 字符的消息（字符，不是字节）
     answer = await alice.post(path, json={"content": "字" * 10_001})

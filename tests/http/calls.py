@@ -4,6 +4,10 @@ from typing import Any
 
 import httpx
 
+from tests.conftest import Api
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.ids import ConversationId, UserId
+
 Json = dict[str, Any]
 
 
@@ -26,12 +30,11 @@ def refusal(answer: httpx.Response, status: int, code: str, param: str | None = 
     """The error of an answer that must be refused in just this way."""
     assert answer.status_code == status, answer.text
     error = answer.json()["error"]
-    assert answer.json().keys() == {"error"}
-    assert error["code"] == code
-    assert error.get("param") == param
+    assert answer.json().keys() == {"error"}, answer.text
+    assert (error["code"], error.get("param")) == (code, param), answer.text
     assert error["message"]
     assert error["requestId"] == answer.headers["x-request-id"]
-    assert error.keys() <= {"code", "message", "param", "details", "requestId"}
+    assert error.keys() <= {"code", "message", "param", "details", "requestId"}, answer.text
     return error
 
 
@@ -47,3 +50,12 @@ async def items(client: httpx.AsyncClient, path: str, **query: Any) -> list[Json
         if page["nextCursor"] is None:
             return found
         query["cursor"] = page["nextCursor"]
+
+
+async def stored(api: Api, conversation: Json) -> Conversation:
+    """The aggregate of a conversation that a client sees."""
+    found = await api.store.conversations.get(
+        UserId(conversation["userId"]), ConversationId(conversation["id"])
+    )
+    assert found
+    return found

@@ -27,7 +27,7 @@ DEFAULT_SETTINGS = {
     "temperature": None,
     "maxTokens": None,
 }
-WHOLE = {
+WHOLE: dict[str, Any] = {
     "name": "法律顾问",
     "description": "懂合同",
     "primaryRoleId": "lawyer",
@@ -96,9 +96,8 @@ async def test_agent_needs_only_a_name(alice: httpx.AsyncClient):
     assert agent["settings"] == DEFAULT_SETTINGS
 
 
-@pytest.mark.parametrize(
-    ("body", "param"),
-    [
+async def test_malformed_agent_is_refused_with_the_field_named(alice: httpx.AsyncClient):
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "name"),
         ({"name": ""}, "name"),
         ({"name": " \n\u3000\u200b"}, "name"),
@@ -121,12 +120,9 @@ async def test_agent_needs_only_a_name(alice: httpx.AsyncClient):
         ({"name": "x", "settings": {"contextThoughts": 1}}, "settings.contextThoughts"),
         ({"name": "x", "settings": {"temperature": "hot"}}, "settings.temperature"),
         ({"name": "x", "settings": {"maxTokens": 0}}, "settings.maxTokens"),
-    ],
-)
-async def test_malformed_agent_is_refused_with_the_field_named(
-    alice: httpx.AsyncClient, body: dict[str, Any], param: str
-):
-    refusal(await alice.post("/api/agents", json=body), 422, "INVALID_REQUEST", param)
+    ]
+    for body, param in cases:
+        refusal(await alice.post("/api/agents", json=body), 422, "INVALID_REQUEST", param)
     assert [agent["name"] for agent in await items(alice, "/api/agents")] == ["Assistant"]
 
 
@@ -158,9 +154,7 @@ async def test_others_see_name_and_description_of_a_public_agent_only(
     assert "brief" not in seen.text
 
 
-@pytest.mark.parametrize(
-    ("noun", "code"), [("agents", "AGENT_NOT_FOUND"), ("domains", "DOMAIN_NOT_FOUND")]
-)
+@pytest.mark.parametrize(("noun", "code"), [("agents", "AGENT_NOT_FOUND"), ("domains", "DOMAIN_NOT_FOUND")])
 async def test_private_agent_does_not_exist_for_others(
     alice: httpx.AsyncClient, bob: httpx.AsyncClient, noun: str, code: str
 ):
@@ -208,7 +202,7 @@ async def test_patch_changes_what_it_names_and_nothing_else(alice: httpx.AsyncCl
         f"/api/domains/{agent['id']}", json={"name": " New ", "settings": {"maxTokens": 9}}
     )
     assert patched.status_code == 200
-    expected = WHOLE | {"name": "New", "settings": WHOLE["settings"] | {"maxTokens": 9}}  # pyright: ignore[reportOperatorIssue, reportUnknownVariableType]
+    expected = WHOLE | {"name": "New", "settings": WHOLE["settings"] | {"maxTokens": 9}}
     assert {name: patched.json()[name] for name in WHOLE} == expected
     assert patched.json()["version"] == 2
     assert patched.headers["etag"] == '"2"'
@@ -218,8 +212,10 @@ async def test_patch_changes_what_it_names_and_nothing_else(alice: httpx.AsyncCl
 
 async def test_null_in_a_patch_brings_the_default_back(alice: httpx.AsyncClient):
     path = f"/api/agents/{(await new_agent(alice, **WHOLE))['id']}"
-    patched = (await alice.patch(path, json={"settings": {"maxTokens": None, "maxMessageChars": None}})).json()
-    assert patched["settings"] == WHOLE["settings"] | {"maxTokens": None, "maxMessageChars": 10_000}  # pyright: ignore[reportOperatorIssue]
+    patched = (
+        await alice.patch(path, json={"settings": {"maxTokens": None, "maxMessageChars": None}})
+    ).json()
+    assert patched["settings"] == WHOLE["settings"] | {"maxTokens": None, "maxMessageChars": 10_000}
     nulls = dict.fromkeys(["description", "primaryRoleId", "systemPrompt", "model", "visibility", "settings"])
     patched = (await alice.patch(path, json=nulls)).json()
     assert patched["name"] == WHOLE["name"]
@@ -230,9 +226,11 @@ async def test_null_in_a_patch_brings_the_default_back(alice: httpx.AsyncClient)
     assert patched["settings"] == DEFAULT_SETTINGS
 
 
-@pytest.mark.parametrize(
-    ("patch", "param"),
-    [
+async def test_bad_entry_in_a_patch_changes_nothing(alice: httpx.AsyncClient, admin: httpx.AsyncClient):
+    agent = await new_agent(alice, **WHOLE)
+    path = f"/api/agents/{agent['id']}"
+    good: dict[str, Any] = {"name": "New", "description": "new", "settings": {"maxTokens": 9}}
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"name": None}, "name"),
         ({"name": "  "}, "name"),
         ({"name": "x" * 101}, "name"),
@@ -245,17 +243,12 @@ async def test_null_in_a_patch_brings_the_default_back(alice: httpx.AsyncClient)
         ({"settings": {"contextMessages": -1}}, "settings.contextMessages"),
         ({"settings": {"contextMessages": {"a": 1}}}, "settings.contextMessages"),
         ({"settings": {"temperature": 2.1}}, "settings.temperature"),
-    ],
-)
-async def test_bad_entry_in_a_patch_changes_nothing(
-    alice: httpx.AsyncClient, admin: httpx.AsyncClient, patch: dict[str, Any], param: str
-):
-    agent = await new_agent(alice, **WHOLE)
-    path = f"/api/agents/{agent['id']}"
-    good: dict[str, Any] = {"name": "New", "description": "new", "settings": {"maxTokens": 9}}
-    if isinstance(patch.get("settings"), dict):
-        patch = {"settings": {"maxTokens": 9} | patch["settings"]}
-    refusal(await alice.patch(path, json=good | patch), 422, "INVALID_REQUEST", param)
+    ]
+    for bad, param in cases:
+        patch = good | bad
+        if isinstance(bad.get("settings"), dict):
+            patch["settings"] = good["settings"] | bad["settings"]
+        refusal(await alice.patch(path, json=patch), 422, "INVALID_REQUEST", param)
     read = await alice.get(path)
     assert read.json() == agent
     assert read.headers["etag"] == '"1"'
@@ -276,11 +269,12 @@ async def test_if_match_lets_only_the_version_that_was_read_be_changed(alice: ht
     assert fourth.json()["version"] == 4
 
 
-@pytest.mark.parametrize("tag", ["garbage", "", '"', '"-1"', '"1.5"', '"²"', "1e3", f'"{"9" * 5000}"'])
-async def test_if_match_that_is_no_etag_of_ours_is_refused(alice: httpx.AsyncClient, tag: str):
+async def test_if_match_that_is_no_etag_of_ours_is_refused(alice: httpx.AsyncClient):
     path = f"/api/agents/{(await new_agent(alice))['id']}"
-    answer = await alice.patch(path, json={"name": "new"}, headers={"If-Match": tag.encode("latin-1")})  # pyright: ignore[reportArgumentType]
-    refusal(answer, 422, "INVALID_REQUEST", "If-Match")
+    for tag in ("garbage", "", '"', '"-1"', '"1.5"', '"\u00b2"', "1e3", f'"{"9" * 5000}"'):
+        headers = [(b"If-Match", tag.encode("latin-1"))]
+        answer = await alice.patch(path, json={"name": "new"}, headers=headers)
+        refusal(answer, 422, "INVALID_REQUEST", "If-Match")
     assert (await alice.get(path)).json()["version"] == 1
 
 

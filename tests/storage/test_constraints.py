@@ -175,6 +175,12 @@ async def test_blank_text_is_refused(database: Database, place: Place):
         await add(database, table, place, **{column: f"{BLANK_CHARACTERS}字{BLANK_CHARACTERS}"})
 
 
+async def test_value_that_no_database_can_keep_is_refused(database: Database, place: Place):
+    for column, value in (("content", "half a pair: \ud83d"), ("created_at", 2**63)):
+        await refused(database, "tk_messages", place, **{column: value})
+    await add(database, "tk_messages", place, created_at=2**63 - 1)
+
+
 async def test_only_an_unfinished_reply_may_be_empty(database: Database, place: Place):
     unfinished = ("PENDING", "STREAMING", "FAILED", "CANCELLED", "OVERWRITTEN")
     for role in ("user", "assistant", "system"):
@@ -282,8 +288,8 @@ async def test_deleting_a_user_leaves_no_row_of_theirs_in_any_table(database: Da
     assert await counts(database, theirs) == before
 
 
-async def test_what_goes_with_a_conversation_is_found_by_an_index(database: Database):
+async def test_what_goes_with_a_conversation_or_an_agent_is_found_by_an_index(database: Database):
     indexed = {(table, column) for table, column in await database.fetch(INDEXED())}
-    parents = {"tk_conversations", "tk_turns", "tk_messages"}
+    parents = {"tk_conversations", "tk_turns", "tk_messages", "tk_agents", "tk_documents"}
     keys = {(table, column) for table, column, to in await database.fetch(FOREIGN_KEYS()) if to in parents}
     assert keys and keys - indexed == set()

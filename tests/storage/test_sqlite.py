@@ -312,6 +312,19 @@ async def main():
 asyncio.run(main())
 """
 
+FORGET = """
+import asyncio, sys
+from pathlib import Path
+from threadkeep.storage.database import Statement
+from threadkeep.storage.sqlite import SqliteDatabase
+
+async def main():
+    database = await SqliteDatabase.open(Path(sys.argv[1]), reader_count=1)
+    await database.execute(Statement("INSERT INTO tk_meta VALUES ('kept', '')")())
+
+asyncio.run(main())
+"""
+
 # Sixteen writers; what the database has acknowledged is said at once, a line each.
 WRITE = """
 import asyncio, sys
@@ -370,6 +383,14 @@ async def test_folder_can_be_opened_after_it_was_closed(database: SqliteDatabase
     await database.close()
     with running(OPEN, path) as second:
         assert line(second) == "opened"
+    again = await SqliteDatabase.open(path, reader_count=1)
+    assert await again.fetch(NAMES()) == [("kept",)]
+    await again.close()
+
+
+async def test_process_that_never_closes_ends_all_the_same(path: Path):
+    with running(FORGET, path) as process:
+        assert await asyncio.to_thread(process.wait) == 0
     again = await SqliteDatabase.open(path, reader_count=1)
     assert await again.fetch(NAMES()) == [("kept",)]
     await again.close()

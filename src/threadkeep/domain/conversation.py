@@ -32,12 +32,16 @@ class TitleSource(Choice):
 
 @dataclass(frozen=True, slots=True)
 class BegunTurn:
-    """All that is stored when a turn begins: the conversation moved on, the turn and its two messages."""
+    """All that is stored when a turn begins: the conversation moved on, the turn and its messages.
+
+    A regenerated turn has no new question; it overwrites the reply that there was.
+    """
 
     conversation: "Conversation"
     turn: Turn
-    user_message: Message
     assistant_message: Message
+    user_message: Message | None = None
+    overwritten: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +116,14 @@ class Conversation:
         title = check_line(title.strip(), "title", most=MOST_TITLE_CHARACTERS)
         return replace(self, title=title, title_source=TitleSource.USER)
 
-    def begin_turn(self, content: str, now: int, *, model: str | None = None) -> BegunTurn:
-        """Adds the user's message and an empty reply, and starts the turn that fills it."""
-        if self.active_turn_id is not None:
-            raise TurnInProgress(
-                "The agent is still answering in this conversation.", details={"turnId": self.active_turn_id}
-            )
+    def begin_turn(
+        self, content: str, now: int, *, model: str | None = None, title: str | None = None
+    ) -> BegunTurn:
+        """Adds the user's message and an empty reply, and starts the turn that fills it.
+
+        `title` is what the conversation is called from now on, unless it has a title already.
+        """
+        self._check_idle()
         turn_id = TurnId(new_uuid())
         asked = Message(
             id=MessageId(new_uuid()),
@@ -130,19 +136,26 @@ class Conversation:
             created_at=now,
             completed_at=now,
         )
-        reply = Message(
-            id=MessageId(new_uuid()),
-            conversation_id=self.id,
-            seq=self.last_seq + 2,
-            turn_id=turn_id,
-            role=MessageRole.ASSISTANT,
-            content="",
-            status=MessageStatus.PENDING,
-            created_at=now,
-            model=model,
-        )
+        reply = self._empty_reply(turn_id, self.last_seq + 2, now, model)
         turn = Turn(turn_id, self.id, asked.id, reply.id, TurnStatus.RUNNING, now, model=model)
-        return BegunTurn(self._grown(2, now, active_turn_id=turn_id), turn, asked, reply)
+        grown = self._grown(2, now, active_turn_id=turn_id)
+        if self.title is None and title is not None:
+            grown = replace(grown, title=title, title_source=TitleSource.DERIVED)
+        return BegunTurn(grown, turn, reply, user_message=asked)
+
+    def regenerate(
+        self, reply: Message, user_message_id: MessageId, now: int, *, model: str | None = None
+    ) -> BegunTurn:
+        """Overwrites a reply and starts a turn that answers the same question anew."""
+        self._check_idle()
+        overwritten = reply.become(MessageStatus.OVERWRITTEN)
+        turn_id = TurnId(new_uuid())
+        fresh = self._empty_reply(turn_id, self.last_seq + 1, now, model)
+        turn = Turn(turn_id, self.id, user_message_id, fresh.id, TurnStatus.RUNNING, now, model=model)
+        grown = self._grown(1, now, active_turn_id=turn_id)
+        # The overwritten one no longer counts.
+        grown = replace(grown, message_count=self.message_count)
+        return BegunTurn(grown, turn, fresh, overwritten=overwritten)
 
     def end_turn(self, turn: Turn, reply: Message, now: int) -> EndedTurn:
         """Ends the running turn the way its reply ended, and frees the conversation for the next."""
@@ -166,6 +179,25 @@ class Conversation:
             completed_at=now,
         )
         return self._grown(1, now, active_turn_id=self.active_turn_id), message
+
+    def _check_idle(self) -> None:
+        if self.active_turn_id is not None:
+            raise TurnInProgress(
+                "The agent is still answering in this conversation.", details={"turnId": self.active_turn_id}
+            )
+
+    def _empty_reply(self, turn_id: TurnId, seq: int, now: int, model: str | None) -> Message:
+        return Message(
+            id=MessageId(new_uuid()),
+            conversation_id=self.id,
+            seq=seq,
+            turn_id=turn_id,
+            role=MessageRole.ASSISTANT,
+            content="",
+            status=MessageStatus.PENDING,
+            created_at=now,
+            model=model,
+        )
 
     def _grown(self, by: int, now: int, *, active_turn_id: TurnId | None) -> "Conversation":
         return replace(

@@ -25,8 +25,14 @@ ThreadkeepError
 │   ├── NothingToRegenerate
 │   ├── TooFewMessages
 │   └── IllegalTransition          a state machine was asked for a step it does not have
+├── EventsExpired                  the log of an old turn has been trimmed
 ├── PreconditionFailed
 ├── GatewayNotConfigured
+├── TurnFailed                     a turn that somebody waited for did not end well
+│   ├── GenerationAborted
+│   ├── GenerationTimeout
+│   ├── GenerationFailed           the model gateway failed
+│   └── GenerationInterrupted      the process that ran the turn ended
 ├── StorageError
 │   ├── StorageUnavailable         the database is away, full or read-only; trying later may help
 │   ├── StorageConflict            somebody else wrote first; read again and decide anew
@@ -152,12 +158,36 @@ class IllegalTransition(Conflict):
     code = "ILLEGAL_TRANSITION"
 
 
+class EventsExpired(ThreadkeepError):
+    code = "EVENTS_EXPIRED"
+
+
 class PreconditionFailed(ThreadkeepError):
     code = "PRECONDITION_FAILED"
 
 
 class GatewayNotConfigured(ThreadkeepError):
     code = "GATEWAY_NOT_CONFIGURED"
+
+
+class TurnFailed(ThreadkeepError):
+    """A turn that somebody waited for did not end well; `details` has the partial message."""
+
+
+class GenerationAborted(TurnFailed):
+    code = "GENERATION_ABORTED"
+
+
+class GenerationTimeout(TurnFailed):
+    code = "GENERATION_TIMEOUT"
+
+
+class GenerationFailed(TurnFailed):
+    code = "AGENTX_ERROR"
+
+
+class GenerationInterrupted(TurnFailed):
+    code = "INTERRUPTED"
 
 
 class StorageError(ThreadkeepError):

@@ -32,7 +32,7 @@ class ContentType(Choice):
 
 
 class MessageStatus(Choice):
-    """Where a message is on its way; see `NEXT_STATUSES` for the legal steps."""
+    """Where a message is on its way: it is asked for, streams, and ends; a reply may be regenerated."""
 
     PENDING = "PENDING"
     STREAMING = "STREAMING"

@@ -45,6 +45,7 @@ class Turn:
     origin: TurnOrigin = TurnOrigin.LIVE
     model: str | None = None
     ended_at: int | None = None
+    last_event_seq: int = 0
     usage: Usage | None = None
     error: Failure | None = None
 

@@ -1,6 +1,7 @@
-"""History, summary and briefings as what a model can be sent."""
+"""History, summary and briefings as a request that every provider takes, and its receipt."""
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Literal
@@ -8,8 +9,11 @@ from typing import Literal
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.text import is_blank
+from threadkeep.engine.tokens import estimate_tokens
+from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock
 
 MOST_SUMMARY_CHARACTERS = 500
+TOKENS_KEPT_FOR_THE_REPLY = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,43 @@ class ContextMessage:
 
     role: Literal["user", "assistant"]
     content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A named part of the system prompt."""
+
+    name: str
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        """Names the text by its content; the texts of receipts are kept once."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentReceipt:
+    """A part of the system prompt as a receipt names it."""
+
+    name: str
+    sha256: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a model was sent, by name: enough to build the very same request again."""
+
+    model: str | None
+    components: tuple[ComponentReceipt, ...]
+    message_ids: tuple[str, ...]
+    tools: tuple[str, ...]
+    temperature: float | None
+    max_tokens: int | None
+    zone: str
+    token_estimate: int
+    dropped_messages: int
 
 
 def is_in_context(message: Message) -> bool:
@@ -31,6 +72,93 @@ def to_context(messages: Iterable[Message], *, summary: str | None, zone: tzinfo
     """Messages, oldest first, as role and content; the summary of what is archived stands first."""
     history = [_entry(message, zone) for message in messages if is_in_context(message)]
     return [ContextMessage("user", f"[摘要 Summary]\n{summary}"), *history] if summary else history
+
+
+def build_request(
+    messages: Sequence[Message],
+    components: Sequence[Component],
+    *,
+    model: str | None,
+    context_tokens: int,
+    zone: tzinfo,
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+) -> tuple[ModelRequest, Receipt]:
+    """A request from messages, oldest first; the oldest are dropped where it would not fit the model."""
+    components = [component for component in components if not is_blank(component.text)]
+    candidates = [message for message in messages if is_in_context(message)]
+    room = context_tokens - (max_tokens or TOKENS_KEPT_FOR_THE_REPLY)
+    room -= sum(estimate_tokens(component.text) for component in components)
+    kept = _newest_that_fit(candidates, room, zone)
+    request = _request(kept, components, model, temperature, max_tokens, zone)
+    receipt = Receipt(
+        model=model,
+        components=tuple(ComponentReceipt(it.name, it.sha256, len(it.text)) for it in components),
+        message_ids=tuple(message.id for message in kept),
+        tools=(),
+        temperature=temperature,
+        max_tokens=max_tokens,
+        zone=str(zone),
+        token_estimate=context_tokens - room + _estimate(kept, zone),
+        dropped_messages=len(candidates) - len(kept),
+    )
+    return request, receipt
+
+
+def rebuild_request(
+    receipt: Receipt, texts: Mapping[str, str], messages: Mapping[str, Message], zone: tzinfo
+) -> ModelRequest:
+    """The request that a receipt stands for, from the kept texts and messages."""
+    components = [Component(it.name, texts[it.sha256]) for it in receipt.components]
+    kept = [messages[message_id] for message_id in receipt.message_ids]
+    return _request(kept, components, receipt.model, receipt.temperature, receipt.max_tokens, zone)
+
+
+def _request(
+    messages: Iterable[Message],
+    components: Iterable[Component],
+    model: str | None,
+    temperature: float | None,
+    max_tokens: int | None,
+    zone: tzinfo,
+) -> ModelRequest:
+    return ModelRequest(
+        model=model,
+        system="\n\n".join(component.text for component in components),
+        messages=tuple(_alternating(_entry(message, zone) for message in messages)),
+        temperature=temperature,
+        max_tokens=max_tokens,
+    )
+
+
+def _newest_that_fit(messages: Sequence[Message], room: int, zone: tzinfo) -> Sequence[Message]:
+    """The newest messages that fit; the last one always stays, it is what is being asked."""
+    first = len(messages)
+    while first and (first == len(messages) or room > 0):
+        room -= estimate_tokens(_entry(messages[first - 1], zone).content)
+        if room <= 0 and first < len(messages):
+            break
+        first -= 1
+    return messages[first:]
+
+
+def _estimate(messages: Iterable[Message], zone: tzinfo) -> int:
+    return sum(estimate_tokens(_entry(message, zone).content) for message in messages)
+
+
+def _alternating(entries: Iterable[ContextMessage]) -> list[ModelMessage]:
+    """Valid for every provider: begins and ends with the user, and the two take turns."""
+    merged: list[ContextMessage] = []
+    for entry in entries:
+        if merged and merged[-1].role == entry.role:
+            merged[-1] = ContextMessage(entry.role, f"{merged[-1].content}\n\n{entry.content}")
+        else:
+            merged.append(entry)
+    while merged and merged[0].role == "assistant":
+        merged.pop(0)
+    while merged and merged[-1].role == "assistant":
+        merged.pop()
+    return [ModelMessage(entry.role, (TextBlock(entry.content),)) for entry in merged]
 
 
 def _entry(message: Message, zone: tzinfo) -> ContextMessage:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
@@ -100,7 +101,9 @@ class Toolbox:
 
 def _progress(use: ToolUse, step: Progress) -> ToolProgress:
     message = None if step.message is None else storable(step.message)
-    return ToolProgress(use.id, step.progress, step.total, message)
+    progress = step.progress if math.isfinite(step.progress) else 0.0
+    total = step.total if step.total is not None and math.isfinite(step.total) else None
+    return ToolProgress(use.id, progress, total, message)
 
 
 def clean(value: Any) -> Any:
@@ -108,6 +111,8 @@ def clean(value: Any) -> Any:
     match value:
         case str():
             return storable(value)
+        case float():
+            return value if math.isfinite(value) else None
         case Mapping():
             return {storable(str(key)): clean(item) for key, item in value.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         case list() | tuple():

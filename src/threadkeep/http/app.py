@@ -25,6 +25,8 @@ from threadkeep.http.routing import Endpoint, endpoint
 from threadkeep.http.services import Services
 from threadkeep.settings import Settings
 
+# The page needs its own style and nothing else.
+_DOCS_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 _NOBODY = User(UserId("nobody"))
 
 
@@ -76,10 +78,11 @@ def _routes(
         return Response(document, media_type="application/json")
 
     async def get_docs(request: Request) -> Response:
-        return HTMLResponse(page)
+        return HTMLResponse(page, headers={"Content-Security-Policy": _DOCS_POLICY})
 
     async def get_start(request: Request) -> Response:
-        return RedirectResponse(request.url_for("docs").path)
+        # Not by `url_for`: mounted in a host, that looks for the page among the host's routes.
+        return RedirectResponse(f"{request.scope.get('root_path', '')}/docs")
 
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
@@ -92,7 +95,7 @@ def _routes(
             for path, endpoints in by_path.items()
         ),
         StarletteRoute("/openapi.json", get_openapi),
-        StarletteRoute("/docs", get_docs, name="docs"),
+        StarletteRoute("/docs", get_docs),
         StarletteRoute("/", get_start),
     ]
 
@@ -125,7 +128,8 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
         return app
     return CORSMiddleware(
         app,
-        allow_origins=settings.cors_origins,
+        # As a browser spells an origin: in small letters and without a slash at its end.
+        allow_origins=[origin.lower().rstrip("/") for origin in settings.cors_origins],
         allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
         allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Last-Event-ID"],
         expose_headers=["ETag", "Location", "Threadkeep-Version", "X-Request-Id", "Retry-After"],

@@ -83,13 +83,6 @@ class ContextQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     limit: Limit | None = None
 
 
-class ChatQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which messages of the chat."""
-
-    limit: Limit = 20
-    offset: Annotated[int, Meta(ge=0, le=10**9)] = 0
-
-
 async def create_conversation(
     call: ApiCall, *, agent_id: str, body: ConversationBody
 ) -> Reply[ConversationView]:
@@ -176,14 +169,11 @@ async def list_messages(call: ApiCall, *, conversation_id: str, query: MessageQu
     pager = Pager(call.services.cursors, call.user, listings[newest_first], query)
     window = MessageWindow(query.after_seq, query.before_seq, newest_first, query.include is not None)
     position = pager.after(int)
-    if position is not None:
-        window = (
-            replace(
-                window, before_seq=position if window.before_seq is None else min(position, window.before_seq)
-            )
-            if newest_first
-            else replace(window, after_seq=max(position, window.after_seq))
-        )
+    if position is not None and newest_first:
+        before_seq = position if window.before_seq is None else min(position, window.before_seq)
+        window = replace(window, before_seq=before_seq)
+    elif position is not None:
+        window = replace(window, after_seq=max(position, window.after_seq))
     conversation, found = await call.services.conversations.messages(
         call.user, conversation_id, window, offset=pager.offset, limit=pager.fetch_limit
     )
@@ -209,10 +199,10 @@ async def send_chat(call: ApiCall, *, body: MessageBody) -> None:
     await call.services.conversations.send(call.user, conversation.id, body.content or "")
 
 
-async def list_chat_messages(call: ApiCall, *, query: ChatQuery) -> PageView[MessageView]:
+async def list_chat_messages(call: ApiCall, *, query: PageQuery) -> PageView[MessageView]:
     """List the messages of one's main conversation with the default agent, oldest first."""
     conversation = await call.services.conversations.main_with_default_agent(call.user)
-    page = MessageQuery(limit=query.limit, offset=query.offset)
+    page = MessageQuery(limit=query.limit, cursor=query.cursor, offset=query.offset)
     return await list_messages(call, conversation_id=conversation.id, query=page)
 
 

@@ -1,7 +1,7 @@
 """What comes from outside, decoded: within limits, or refused with the field named."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,6 +10,8 @@ from starlette.requests import ClientDisconnect, Request
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
 
 T = TypeVar("T")
+
+MOST_NESTING = 100  # far below what Python or a database can take, far above what anybody means
 
 _PLACE = re.compile(r" - at `(?:key in )?\$?\.?([^`]*)`$")
 _FIELD = re.compile(r"field `([^`]+)`")
@@ -45,7 +47,9 @@ def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     except UnicodeDecodeError as exc:
         raise InvalidRequest("The body is not valid UTF-8.") from exc
     except RecursionError as exc:
-        raise InvalidRequest("The body is nested too deeply.") from exc
+        raise _too_deep() from exc
+    if raw.count(b"[") + raw.count(b"{") > MOST_NESTING:
+        _refuse_deep(msgspec.json.decode(raw))
     if b"\\u0000" in raw:
         _refuse_nul(msgspec.json.decode(raw))
     return decoded
@@ -69,6 +73,26 @@ def refused(error: msgspec.ValidationError) -> InvalidRequest:
     parts = [place[1] if place else "", named[1] if named else ""]
     message = text[: place.start()] if place else text
     return InvalidRequest(f"{message}.", param=".".join(filter(None, parts)) or None)
+
+
+def _refuse_deep(value: Any) -> None:
+    """What is nested deeper than our own functions can follow would fail later, halfway through."""
+    level = [value]
+    for _ in range(MOST_NESTING + 1):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return value if isinstance(value, list) else ()  # pyright: ignore[reportUnknownVariableType]
+
+
+def _too_deep() -> InvalidRequest:
+    return InvalidRequest(f"The body is nested too deeply; at most {MOST_NESTING} levels are taken.")
 
 
 def _refuse_nul(value: Any) -> None:

@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -62,7 +62,8 @@ class Edge:
             await response(scope, receive, send_with_headers)
         if log.isEnabledFor(logging.INFO):
             took = (time.perf_counter() - started) * 1000
-            log.info("%s %s %s %.1f ms %s", scope.get("method"), scope["path"], status, took, request_id)
+            path = quote(scope["path"])  # a line break in it would write a line of its own
+            log.info("%s %s %s %.1f ms %s", scope.get("method"), path, status, took, request_id)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Forbidden | None:
         host = headers.get("host", "")

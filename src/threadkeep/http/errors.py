@@ -29,13 +29,18 @@ STATUSES: dict[str, int] = {
     errors.TooFewMessages.code: 409,
     errors.IllegalTransition.code: 409,
     errors.Conflict.code: 409,
+    errors.EventsExpired.code: 410,
     errors.PreconditionFailed.code: 412,
     errors.PayloadTooLarge.code: 413,
     errors.InvalidRequest.code: 422,
     errors.IdempotencyMismatch.code: 422,
+    errors.GenerationAborted.code: 499,
+    errors.GenerationFailed.code: 502,
+    errors.GenerationInterrupted.code: 503,
     errors.GatewayNotConfigured.code: 503,
     errors.SignInUnavailable.code: 503,
     errors.StorageUnavailable.code: 503,
+    errors.GenerationTimeout.code: 504,
     ThreadkeepError.code: 500,
 }
 

@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import importlib.util
+import logging
 import signal
 import socket
 from collections.abc import Callable, Generator
@@ -48,6 +49,7 @@ async def _serve(app: Threadkeep, listener: socket.socket, when_ready: Callable[
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
     server = _Server(config)
+    logging.getLogger("uvicorn.error").addFilter(_is_no_cut_request)
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, server.handle_exit, number, None)
     # Errors of the start come out here as sentences; within uvicorn they would be stack traces.
@@ -62,6 +64,11 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
+
+
+def _is_no_cut_request(record: logging.LogRecord) -> bool:
+    """A request that is cut off because we end is nobody's error: no stack trace for it."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

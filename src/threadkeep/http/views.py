@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from threadkeep.domain.message import (
     Usage,
 )
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.domain.turn import TurnStatus
 from threadkeep.domain.user import User, UserRole
 from threadkeep.ports.store import AuditEntry
 
@@ -205,6 +206,39 @@ class MessageView(View, frozen=True, kw_only=True):
     error: FailureView | UnsetType = UNSET
 
 
+class StartedTurnView(View, frozen=True, kw_only=True):
+    """A turn that has begun."""
+
+    turn_id: Id
+    user_message_id: Id
+    assistant_message_id: Id
+
+
+class TurnView(View, frozen=True, kw_only=True):
+    """How a turn stands."""
+
+    id: Id
+    run_id: RunAlias
+    conversation_id: Id
+    user_message_id: Id
+    assistant_message_id: Id
+    status: TurnStatus
+    model: str | None
+    started_at: Time
+    ended_at: Time | None
+    usage: UsageView | None
+    error: FailureView | None
+
+
+class AbortView(View, frozen=True, kw_only=True, omit_defaults=True):
+    """What was stopped; `IDLE` when nothing ran."""
+
+    status: Literal["GENERATION_ABORTED", "IDLE"]
+    turn_id: Id | None = None
+    message_id: Id | None = None
+    content: str | None = None
+
+
 class ConversationDetailView(ConversationView, frozen=True, kw_only=True):
     """A conversation with its latest messages, oldest first; `nextCursor` leads to the older ones."""
 
@@ -248,7 +282,8 @@ def _second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 
 
-def _time_or_none(milliseconds: int | None) -> str | None:
+def time_or_none(milliseconds: int | None) -> str | None:
+    """The same for a time that may be missing."""
     return None if milliseconds is None else rfc3339(milliseconds)
 
 
@@ -310,17 +345,20 @@ def _conversation_fields(conversation: Conversation, *, with_session: bool) -> d
         "started_at": created_at,
         "created_at": created_at,
         "updated_at": rfc3339(conversation.updated_at),
-        "last_message_at": _time_or_none(conversation.last_message_at),
+        "last_message_at": time_or_none(conversation.last_message_at),
         "session_id": conversation.session_id if with_session else UNSET,
     }
 
 
 def message_views(conversation: Conversation, messages: Sequence[Message]) -> list[MessageView]:
     """Messages of one conversation; those that a summary stands for are flagged as archived."""
-    return [_message_view(message, message.seq <= conversation.archived_to_seq) for message in messages]
+    return [
+        message_view(message, archived=message.seq <= conversation.archived_to_seq) for message in messages
+    ]
 
 
-def _message_view(message: Message, archived: bool) -> MessageView:
+def message_view(message: Message, *, archived: bool = False) -> MessageView:
+    """One message."""
     content = message.content
     return MessageView(
         id=message.id,
@@ -337,12 +375,12 @@ def _message_view(message: Message, archived: bool) -> MessageView:
         artifact_ids=message.artifact_ids,
         tool_calls=[_tool_call_view(call) for call in message.tool_calls],
         token_count=message.token_count,
-        usage=_usage_view(message.usage) if message.usage else None,
+        usage=usage_view(message.usage) if message.usage else None,
         model=message.model,
         archived=archived,
         created_at=rfc3339(message.created_at),
-        completed_at=_time_or_none(message.completed_at),
-        error=_failure_view(message.error) if message.error else UNSET,
+        completed_at=time_or_none(message.completed_at),
+        error=failure_view(message.error) if message.error else UNSET,
     )
 
 
@@ -373,13 +411,15 @@ def _citation_view(citation: Citation) -> CitationView:
     return CitationView(**{name: getattr(citation, name) for name in CitationView.__struct_fields__})
 
 
-def _usage_view(usage: Usage) -> UsageView:
+def usage_view(usage: Usage) -> UsageView:
+    """What was spent."""
     return UsageView(
         input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, estimated=usage.estimated
     )
 
 
-def _failure_view(failure: Failure) -> FailureView:
+def failure_view(failure: Failure) -> FailureView:
+    """Why something failed."""
     return FailureView(code=failure.code, message=failure.message, retryable=failure.retryable)
 
 

@@ -12,10 +12,11 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, ConversationStatus, EndedTurn
-from threadkeep.domain.ids import AgentId, ConversationId, TurnId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.tool_call import ToolCall
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.ports.turn_log import Lease, LogChunk, TurnLogStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,14 @@ class MessageWindow:
     before_seq: int | None = None
     newest_first: bool = False
     with_overwritten: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """A client's name for one request, and what was asked, so that a second try is recognised."""
+
+    name: str
+    request_hash: str
 
 
 class AgentStore(Protocol):
@@ -144,17 +153,15 @@ class MessageStore(Protocol):
         """A run of messages with their tool calls, in the order asked for."""
         ...
 
-    async def begin_turn(self, begun: BegunTurn) -> None:
-        """Keeps a begun turn; StorageConflict when the conversation has moved on since it was read."""
+    async def get(self, message_id: MessageId) -> Message | None:
+        """One message with its tool calls, whosever it is."""
         ...
 
-    async def end_turn(self, ended: EndedTurn) -> None:
-        """Keeps a turn's end: reply, tool calls, and the conversation free again, all or nothing."""
-        ...
+    async def begin_turn(self, begun: BegunTurn) -> None: ...
 
-    async def get_turn(self, user_id: UserId, turn_id: TurnId) -> Turn | None:
-        """One turn in a conversation of the user that is not deleted."""
-        ...
+    async def end_turn(self, ended: EndedTurn) -> None: ...
+
+    async def get_turn(self, user_id: UserId, turn_id: TurnId) -> Turn | None: ...
 
     async def add_card(self, conversation: Conversation, message: Message) -> None:
         """Keeps a card; StorageConflict when the conversation has moved on since it was read."""
@@ -168,6 +175,35 @@ class MessageStore(Protocol):
         self, user_id: UserId, tool_name: str, *, before: tuple[int, str] | None, limit: int
     ) -> Sequence[ToolCall]:
         """The user's calls of one tool over all conversations, newest first."""
+        ...
+
+
+class TurnStore(Protocol):
+    """Turns: how they begin and how they end."""
+
+    async def begin(self, begun: BegunTurn, lease: Lease, key: IdempotencyKey | None = None) -> None:
+        """Keeps a begun turn; StorageConflict when the conversation has moved on since it was read."""
+        ...
+
+    async def end(self, ended: EndedTurn, chunk: LogChunk, fence: int) -> None:
+        """Keeps a turn's end: the last of its log, the reply, the conversation free again; all or nothing.
+
+        StorageConflict when it has ended already or another node has taken it over.
+        """
+        ...
+
+    async def get(self, user_id: UserId, turn_id: TurnId) -> Turn | None:
+        """One turn in a conversation of the user that is not deleted."""
+        ...
+
+    async def status(self, turn_id: TurnId) -> TurnStatus | None:
+        """How a turn stands, whosever it is; None when there is none."""
+        ...
+
+    async def find_by_key(
+        self, conversation_id: ConversationId, key: str, now: int
+    ) -> tuple[Turn, str] | None:
+        """The turn that was begun with an idempotency key not long ago, and the hash of what was asked."""
         ...
 
 
@@ -200,6 +236,8 @@ class Store:
     agents: AgentStore
     conversations: ConversationStore
     messages: MessageStore
+    turns: TurnStore
+    log: TurnLogStore
     briefings: BriefingStore
     users: UserStore
     key: bytes

@@ -30,6 +30,16 @@ GET_MAIN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_conversations
     WHERE user_id = :user_id AND agent_id = :agent_id AND is_main AND deleted_at IS NULL"""
 )
+OF_TURN = Statement(
+    f"""SELECT {_COLUMNS} FROM tk_conversations
+    WHERE id = (SELECT conversation_id FROM tk_turns WHERE id = :turn_id)"""
+)
+# `last_seq` is the version: whoever prepared an append on an older one is refused. A title that somebody
+# gave meanwhile stays.
+ADVANCE = """UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count,
+        active_turn_id = :active_turn_id, updated_at = :now, last_message_at = :now,
+        title = COALESCE(title, :title), title_source = COALESCE(title_source, :title_source)
+    WHERE id = :conversation_id AND last_seq = :expected_seq AND deleted_at IS NULL"""
 _UPDATE = Statement(
     """UPDATE tk_conversations SET session_id = :session_id, title = :title, title_source = :title_source,
         status = :status, metadata = :metadata
@@ -167,6 +177,20 @@ def _update(
     changed = change(to_conversation(rows[0]))
     yield _UPDATE(**_values(changed))
     return changed
+
+
+def advance_values(conversation: Conversation, first_new_seq: int) -> dict[str, Any]:
+    """The parameters of ADVANCE for a conversation that has grown by messages from `first_new_seq` on."""
+    return {
+        "conversation_id": conversation.id,
+        "last_seq": conversation.last_seq,
+        "expected_seq": first_new_seq - 1,
+        "message_count": conversation.message_count,
+        "active_turn_id": conversation.active_turn_id,
+        "title": conversation.title,
+        "title_source": conversation.title_source,
+        "now": conversation.updated_at,
+    }
 
 
 def _values(conversation: Conversation) -> dict[str, Any]:

@@ -6,7 +6,7 @@ runs in SQLite's writer thread and on an asynchronous PostgreSQL connection alik
 """
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 Row = tuple[Any, ...]
@@ -41,6 +41,20 @@ class Statement:
         return Query(self, values)
 
 
+_CLOCKS = {
+    "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+    "postgres": "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)",
+}
+
+
+def with_clock(sql: str, *, postgres: str | None = None) -> Statement:
+    """A statement in which {now} is the database's own clock in ms: the one clock that all nodes share."""
+    return Statement(
+        sql.replace("{now}", _CLOCKS["sqlite"]),
+        postgres=(postgres or sql).replace("{now}", _CLOCKS["postgres"]),
+    )
+
+
 Plan = Generator[Query, Rows, T]
 
 
@@ -62,6 +76,10 @@ class Database(Protocol):
 
     async def write(self, plan: Callable[[], Plan[T]]) -> T:
         """Runs a plan in one transaction; returns after the commit. The plan may be run again."""
+        ...
+
+    def listen(self, channel: str) -> AsyncGenerator[str]:
+        """What other processes tell through the database; nothing where there are none."""
         ...
 
     async def close(self) -> None:

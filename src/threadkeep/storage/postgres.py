@@ -1,23 +1,29 @@
 """PostgreSQL 14 and later, over psycopg 3 and its pool."""
 
+import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal, LiteralString, TypeVar, cast
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 from psycopg_pool import AsyncConnectionPool
 
-from threadkeep.domain.errors import StorageConflict, StorageRefused, StorageUnavailable
+from threadkeep.domain.errors import SettingsError, StorageConflict, StorageRefused, StorageUnavailable
 from threadkeep.storage.database import Plan, Query, Rows
 from threadkeep.storage.migrate import migrate, migrations
+
+log = logging.getLogger("threadkeep.storage")
 
 T = TypeVar("T")
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 
 WAIT_FOR_CONNECTION_S = 5.0
+LISTEN_AGAIN_S = 0.5
 MIGRATION_LOCK = 0x7468_7265_6164  # "thread": one process migrates, the others wait for it
 
 
@@ -26,13 +32,15 @@ class PostgresDatabase:
 
     dialect: Literal["postgres"] = "postgres"
 
-    def __init__(self, pool: "AsyncConnectionPool[Connection]") -> None:
+    def __init__(self, url: str, pool: "AsyncConnectionPool[Connection]") -> None:
+        self._url = url
         self._pool = pool
         self._checking = False
 
     @staticmethod
     async def open(url: str, *, schema: str | None, pool_size: int) -> "PostgresDatabase":
         """Connects, and brings the schema up to date while other nodes wait."""
+        _check_url(url)
 
         async def configure(connection: Connection) -> None:
             # Ids are text inside Threadkeep; numbers always have one type, so that each statement
@@ -50,6 +58,8 @@ class PostgresDatabase:
             max_size=pool_size,
             open=False,
             timeout=WAIT_FOR_CONNECTION_S,
+            # Tries that back off for minutes would keep us away long after the server has come back.
+            reconnect_timeout=WAIT_FOR_CONNECTION_S,
             configure=configure,
             kwargs={
                 "autocommit": True,
@@ -63,7 +73,7 @@ class PostgresDatabase:
         except psycopg.Error as exc:
             await pool.close()
             raise StorageRefused(f"The PostgreSQL database cannot be used: {_text(exc)}") from exc
-        return PostgresDatabase(pool)
+        return PostgresDatabase(url, pool)
 
     async def fetch(self, query: Query) -> Rows:
         """Runs one reading statement; once more when the connection had died."""
@@ -82,6 +92,18 @@ class PostgresDatabase:
         async with self._connection() as connection, connection.transaction():
             return await _drive(connection, plan())
 
+    async def listen(self, channel: str) -> AsyncGenerator[str]:
+        """What other nodes tell, on a connection of its own that is renewed when it breaks."""
+        while True:
+            try:
+                async with await psycopg.AsyncConnection.connect(self._url, autocommit=True) as connection:
+                    await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+                    async for notify in connection.notifies():
+                        yield notify.payload
+            except psycopg.Error as exc:
+                log.warning("the connection that listens broke: %s", _text(exc))
+            await asyncio.sleep(LISTEN_AGAIN_S)
+
     async def close(self) -> None:
         """Lets running statements end and closes the connections."""
         await self._pool.close()
@@ -93,6 +115,8 @@ class PostgresDatabase:
                 yield connection
         except (psycopg.IntegrityError, psycopg.DataError, psycopg.errors.DeadlockDetected) as exc:
             raise StorageConflict(f"The database refused the row: {_text(exc)}") from exc
+        except UnicodeEncodeError as exc:
+            raise StorageConflict(f"The database refused the row: {exc}.") from exc
         except psycopg.Error as exc:
             if isinstance(exc, psycopg.OperationalError):
                 await self._replace_dead_connections()
@@ -139,6 +163,21 @@ async def _migrate(url: str, schema: str | None) -> None:
             )
             await connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(name).as_bytes(connection))
         await _drive(connection, migrate(migrations()))
+
+
+def _check_url(url: str) -> None:
+    """Refuses an address that cannot be read, in words of our own: libpq's would repeat the password."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        parts = None
+    # An @ or / in the password ends it early, and the rest of it is taken for the host or the database.
+    if parts is None or any("@" in str(parts.get(name)) for name in ("host", "dbname")):
+        raise SettingsError(
+            "The database URL cannot be read. It looks like sqlite:///folder/file.db or "
+            "postgresql://user:password@host/database; special characters in the password are "
+            "percent-encoded, an @ as %40."
+        )
 
 
 def _text(error: psycopg.Error) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -29,9 +29,14 @@ class SqliteDatabase:
         self._lock = lock
         self._writes: queue.SimpleQueue[_Unit | None] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[_Unit | None] = queue.SimpleQueue()
-        self._threads = [threading.Thread(target=_write_all, args=(writer, self._writes), name="tk-writer")]
+        # Daemons: a host that forgets to close us can still end, and what was answered is on the disk.
+        self._threads = [
+            threading.Thread(target=_write_all, args=(writer, self._writes), name="tk-writer", daemon=True)
+        ]
         self._threads += [
-            threading.Thread(target=_read_all, args=(reader, self._reads), name=f"tk-reader-{number}")
+            threading.Thread(
+                target=_read_all, args=(reader, self._reads), name=f"tk-reader-{number}", daemon=True
+            )
             for number, reader in enumerate(readers)
         ]
         self._closed = False
@@ -61,6 +66,11 @@ class SqliteDatabase:
         """Runs a plan in the writer thread, committed together with whatever else is waiting there."""
         return await self._ask(self._writes, plan)
 
+    async def listen(self, channel: str) -> AsyncGenerator[str]:
+        """There is no other process on this file."""
+        return
+        yield
+
     async def _ask(self, where: "queue.SimpleQueue[_Unit | None]", plan: Callable[[], Plan[T]]) -> T:
         if self._closed:
             raise StorageUnavailable("The database is closed.")
@@ -74,11 +84,14 @@ class SqliteDatabase:
         if self._closed:
             return
         self._closed = True
-        for _ in self._threads[1:]:
+        writer, *readers = self._threads
+        for _ in readers:
             self._reads.put(None)
+        for reader in readers:
+            await asyncio.to_thread(reader.join)
+        # Last and alone, so that its connection moves the log into the file: that may be copied then.
         self._writes.put(None)
-        for thread in self._threads:
-            await asyncio.to_thread(thread.join)
+        await asyncio.to_thread(writer.join)
         self._lock.release()
 
 
@@ -101,6 +114,9 @@ class _Unit:
             self.result = _drive(connection, self.plan())
         except sqlite3.Error as exc:
             self.error = _translate(exc)
+        except (UnicodeEncodeError, OverflowError) as exc:  # half a surrogate pair, more than 64 bits
+            self.error = StorageConflict(f"The database refused the row: {exc}.")
+            self.error.__cause__ = exc
         except Exception as exc:  # noqa: BLE001 - the unit ends here; its caller gets the error
             self.error = exc
 
@@ -220,6 +236,8 @@ def _prepare(path: Path, connection_count: int) -> list[sqlite3.Connection]:
             _configure(connections[-1])
         connections[0].execute("BEGIN IMMEDIATE")
         _drive(connections[0], migrate(migrations()))
+        # A file that can only be read lets all of the above pass; this it does not.
+        connections[0].execute("DELETE FROM tk_migrations WHERE FALSE")
         connections[0].execute("COMMIT")
     except (sqlite3.Error, StorageRefused) as exc:
         for connection in connections:

@@ -12,6 +12,8 @@ from threadkeep.storage.conversations import SqlConversations
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.sqlite import SqliteDatabase
+from threadkeep.storage.turn_log import SqlTurnLog
+from threadkeep.storage.turns import SqlTurns
 from threadkeep.storage.users import SqlUsers
 
 _PING = Statement("SELECT 1")
@@ -26,7 +28,7 @@ async def open_store(url: str, *, schema: str | None = None, pool_size: int = 8)
 
 async def open_database(url: str, *, schema: str | None = None, pool_size: int = 8) -> Database:
     """Opens the database that a URL names and migrates it."""
-    if urlsplit(url).scheme == "sqlite":
+    if url.startswith("sqlite:"):
         return await SqliteDatabase.open(sqlite_path(url), reader_count=pool_size)
     try:
         from threadkeep.storage.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
@@ -47,6 +49,8 @@ async def store_on(database: Database) -> Store:
         agents=SqlAgents(database),
         conversations=SqlConversations(database),
         messages=SqlMessages(database),
+        turns=SqlTurns(database),
+        log=SqlTurnLog(database),
         briefings=SqlBriefings(database),
         users=SqlUsers(database),
         key=bytes.fromhex(key),

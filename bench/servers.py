@@ -1,0 +1,62 @@
+"""Servers in processes of their own, all under uvicorn with the same settings."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.postgres import free_port
+
+UVICORN = (
+    "-m", "uvicorn", "--factory", "--loop", "uvloop", "--http", "httptools", "--log-level", "warning",
+    "--no-access-log", "--no-server-header",
+)  # fmt: skip
+START_S = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that takes requests."""
+
+    port: int
+    pid: int
+
+    def cpu_s(self) -> float:
+        """The processor time that all its threads have used so far (Linux)."""
+        tasks = Path(f"/proc/{self.pid}/task").iterdir()
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+
+@contextmanager
+def serve(factory: str, environment: Mapping[str, str]) -> Generator[Server]:
+    """Runs the app that a factory makes, for as long as the block lasts."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, *UVICORN, "--port", str(port), factory], env=os.environ | environment
+    )
+    try:
+        _wait_until_open(port, process)
+        yield Server(port, process.pid)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def serve_threadkeep(url: str, **settings: str):
+    """Threadkeep on a database."""
+    return serve("threadkeep:create_app", {"THREADKEEP_DATABASE_URL": url} | settings)
+
+
+def _wait_until_open(port: int, process: "subprocess.Popen[bytes]") -> None:
+    until = time.monotonic() + START_S
+    while time.monotonic() < until and process.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise RuntimeError("a server did not start")

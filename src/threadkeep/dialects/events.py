@@ -1,0 +1,128 @@
+"""The `events` dialect: turn events as the contract writes them, which is also how the log is stored.
+
+An event is one flat JSON object that begins with `type`, `turn_id`, `seq` and `at`, in this order; a chunk of
+the log is one event a line. So a stored chunk becomes frames without being parsed.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any, assert_never, get_args
+
+import msgspec
+
+from threadkeep.dialects.sse import Dialect, Frames, TurnContext, frame
+from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.events import (
+    Done,
+    EventBody,
+    Failed,
+    IterationStart,
+    Notice,
+    Retrieval,
+    Text,
+    Thought,
+    ToolCalled,
+    ToolProgress,
+    ToolResulted,
+    TurnEvent,
+    TurnStart,
+    UsageReported,
+)
+
+
+class UnreadableEvent(ThreadkeepError):
+    """An event that this version cannot read."""
+
+
+class _Head(msgspec.Struct):
+    type: str
+    turn_id: str
+    seq: int
+    at: int
+
+
+_TYPE_BEGINS = len('{"type":"')
+_encode = msgspec.json.Encoder().encode
+_decode_head = msgspec.json.Decoder(_Head).decode
+_BODIES: dict[str, msgspec.json.Decoder[EventBody]] = {
+    body.type: msgspec.json.Decoder(body) for body in get_args(EventBody)
+}
+
+
+def encode_event(event: TurnEvent) -> bytes:
+    """An event as JSON."""
+    # The head is put together by hand, since it is the same for all: ids and types need no escaping.
+    head = f'{{"type":"{event.body.type}","turn_id":"{event.turn_id}","seq":{event.seq},"at":{event.at},'
+    return head.encode() + _encode(_further_fields(event.body))[1:]
+
+
+def _further_fields(body: EventBody) -> object:
+    match body:
+        case Text() | Thought():
+            return body
+        case TurnStart() | IterationStart() | ToolCalled() | Notice() | UsageReported() | Done() | Failed():
+            return body
+        case Retrieval():
+            return _without_empty(body, "tool_call_id")
+        case ToolProgress():
+            return _without_empty(body, "total", "message")
+        case ToolResulted():
+            other = "error" if body.error is None else "result"
+            return _without_empty(body, other, "chart_data", "artifact_ids")
+        case _ as never:
+            assert_never(never)
+
+
+def _without_empty(body: Retrieval | ToolProgress | ToolResulted, *optional: str) -> dict[str, Any]:
+    values = {it.name: getattr(body, it.name) for it in fields(body)}
+    return {name: it for name, it in values.items() if name not in optional or it not in (None, ())}
+
+
+def decode_event(raw: bytes | str) -> TurnEvent:
+    """An event from its JSON."""
+    try:
+        head = _decode_head(raw)
+        body = _BODIES.get(head.type)
+        if body is None:
+            raise UnreadableEvent(f"There is no event of the type {head.type!r}.")
+        return TurnEvent(head.turn_id, head.seq, head.at, body.decode(raw))
+    except msgspec.DecodeError as exc:
+        raise UnreadableEvent(f"An event cannot be read: {exc}") from exc
+
+
+def encode_chunk(events: Iterable[TurnEvent]) -> str:
+    """A run of events as the log stores it."""
+    return b"\n".join(map(encode_event, events)).decode()
+
+
+def encode_replayed(events: Iterable[TurnEvent]) -> str:
+    """Events that were made from a message because their log is gone; each says so."""
+    return b"\n".join(encode_event(event)[:-1] + b',"replayed":true}' for event in events).decode()
+
+
+def decode_chunk(lines: bytes | str) -> list[TurnEvent]:
+    """The events of a stored chunk."""
+    text = lines.decode() if isinstance(lines, bytes) else lines
+    return [decode_event(line) for line in text.split("\n") if line]
+
+
+def frames_of_chunk(first_seq: int, events_text: str, after: int) -> bytes:
+    """The frames of a stored chunk's events with a number above `after`."""
+    seen = max(after - first_seq + 1, 0)
+    lines = enumerate(events_text.split("\n")[seen:], first_seq + seen)
+    return "".join([f"id: {seq}\nevent: {_type_of(line)}\ndata: {line}\n\n" for seq, line in lines]).encode()
+
+
+def _type_of(line: str) -> str:
+    return line[_TYPE_BEGINS : line.index('"', _TYPE_BEGINS)]
+
+
+def _frames(event: TurnEvent) -> Sequence[bytes]:
+    return (frame(encode_event(event), event=event.body.type, id=event.seq),)
+
+
+def _start(turn: TurnContext) -> Frames:
+    return _frames
+
+
+EVENTS = Dialect("events", _start)

@@ -1,0 +1,113 @@
+"""Server-sent events, and what all dialects have in common.
+
+A dialect maps each event of a turn to frames. The mapping may remember earlier events of the same turn and
+nothing else, so a replay gives the same bytes. Adding a dialect is adding a file and a line in `__init__`.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.events import TurnEvent
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
+
+MEDIA_TYPE = "text/event-stream"
+HEARTBEAT = b": keep-alive\n\n"
+
+# All three end a line in a stream, so all three have to begin a new `data:` line.
+_NEWLINE = re.compile(rb"\r\n|\n|\r")
+_SEQ = re.compile(r"[0-9]{1,15}")
+
+
+def frame(data: str | bytes, *, event: str | None = None, id: str | int | None = None) -> bytes:  # noqa: A002
+    """One frame; a newline inside the data becomes a further `data:` line."""
+    body = data.encode() if isinstance(data, str) else data
+    if b"\n" in body or b"\r" in body:
+        body = _NEWLINE.sub(b"\ndata: ", body)
+    head = "data: " if event is None else f"event: {event}\ndata: "
+    if id is not None:
+        head = f"id: {id}\n{head}"
+    return b"%b%b\n\n" % (head.encode(), body)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """What is known of a turn before its first event.
+
+    The session is a credential: it is left empty unless the reader has shown it or owns the conversation.
+    """
+
+    turn_id: TurnId
+    message_id: MessageId
+    conversation_id: ConversationId
+    agent_id: AgentId
+    session_id: str = ""
+
+
+class Position(NamedTuple):
+    """How far a reader has come: it has all events up to `seq`, and so many frames of the next one."""
+
+    seq: int = 0
+    frames: int = 0
+
+
+START = Position()
+
+
+def position_of_seq(turn: TurnContext, last_id: str) -> Position:
+    """The position after an id that is an event's number."""
+    if not _SEQ.fullmatch(last_id):
+        raise InvalidRequest("The last event's id is not a number of an event.", param="after")
+    return Position(int(last_id))
+
+
+Frames = Callable[[TurnEvent], Sequence[bytes]]
+"""The frames of each event of one turn, given from the first event on, in order."""
+
+
+class Encoder:
+    """A dialect's bytes for one reader of one turn: what the reader has is left out."""
+
+    def __init__(self, frames: Frames, after: Position, closing: bytes) -> None:
+        self._frames = frames
+        self._after = after
+        self._closing = closing
+
+    def encode(self, event: TurnEvent) -> bytes:
+        """The next event as this reader gets it; empty when the dialect has no word for it."""
+        frames = self._frames(event)
+        if event.seq <= self._after.seq:
+            return b""
+        if event.seq == self._after.seq + 1:
+            frames = frames[self._after.frames :]
+        return b"".join(frames)
+
+    def end(self) -> bytes:
+        """What is said after the turn's last event."""
+        return self._closing
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A way to tell a turn; a value, shared by all streams."""
+
+    name: str
+    frames: Callable[[TurnContext], Frames]
+    closing: bytes = b""
+    remembers: bool = False
+    """Whether frames depend on earlier events; then a stream is fed from seq 1, wherever its reader is."""
+    position: Callable[[TurnContext, str], Position] = position_of_seq
+    """Reads the id of a frame back, as `Last-Event-ID` brings it."""
+    media_type: str = MEDIA_TYPE
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What the response says beyond what every stream says."""
+
+    def start(self, turn: TurnContext, after: Position = START) -> Encoder:
+        """A stream of this dialect, for a reader that may have seen a part of it."""
+        return Encoder(self.frames(turn), after, self.closing)
+
+    def first_seq(self, after: Position) -> int:
+        """The first event that a stream has to be fed."""
+        return 1 if self.remembers else after.seq + 1

@@ -1,0 +1,54 @@
+"""Titles: one at once from the first message, a better one by the model later."""
+
+import re
+
+from threadkeep.domain.text import is_blank, storable
+from threadkeep.ports.gateway import Gateway, ModelMessage, ModelRequest, TextBlock, TextDelta
+
+MOST_TITLE_CHARACTERS = 50
+MOST_EXCERPT_CHARACTERS = 2_000
+MOST_TITLE_TOKENS = 60
+
+_MARKUP = re.compile(r"```.*?(?:```|$)|[#>*_`~|]+", re.DOTALL)
+# What people say before they say what they want.
+_POLITE = re.compile(
+    r"^(?:(?:请问|请帮我|请你|请|麻烦你|麻烦|帮我|帮忙|你好|您好|能不能|可以|hi|hello|hey|please|"
+    r"can you|could you|would you|help me|i want to|i'd like to)[\s,，。!！:：]*)+",
+    re.IGNORECASE,
+)
+_INSTRUCTION = (
+    "Write a title for this conversation: at most 8 words or 20 Chinese characters, in the language of the "
+    "conversation, without quotation marks, without a full stop. Answer with the title only."
+)
+
+
+def derive_title(content: str) -> str | None:
+    """A title from what the user said first, without a model."""
+    plain = " ".join(_MARKUP.sub(" ", content).split()) or " ".join(content.split())
+    return _shortened(_POLITE.sub("", plain) or plain)
+
+
+async def ask_for_title(gateway: Gateway, model: str | None, asked: str, answered: str) -> str | None:
+    """A title by the model; None when it has none to give."""
+    excerpt = f"User: {asked[:MOST_EXCERPT_CHARACTERS]}\n\nAssistant: {answered[:MOST_EXCERPT_CHARACTERS]}"
+    request = ModelRequest(
+        model,
+        _INSTRUCTION,
+        (ModelMessage("user", (TextBlock(excerpt),)),),
+        temperature=0.0,
+        max_tokens=MOST_TITLE_TOKENS,
+    )
+    pieces = [event.text async for event in gateway.stream(request) if isinstance(event, TextDelta)]
+    lines = [line.strip(" \t\"'“”‘’「」《》#*.。") for line in storable("".join(pieces)).splitlines()]
+    return _shortened(next((line for line in lines if not is_blank(line)), ""))
+
+
+def _shortened(text: str) -> str | None:
+    if is_blank(text):
+        return None
+    if len(text) <= MOST_TITLE_CHARACTERS:
+        return text
+    cut = text[: MOST_TITLE_CHARACTERS - 1]
+    # At a word's end where there is one not far back; Chinese has none.
+    at_word = cut.rfind(" ")
+    return (cut[:at_word] if at_word > MOST_TITLE_CHARACTERS // 2 else cut).rstrip() + "…"

@@ -1,0 +1,1 @@
+"""Ways to a model: one file a provider's wire."""

@@ -1,0 +1,313 @@
+"""Anthropic's Messages API, as Anthropic and compatible servers speak it."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, assert_never
+
+import httpx
+import msgspec
+
+from threadkeep.gateways.http import Patience, Provider, check_key, check_url
+from threadkeep.gateways.refusals import broke_off, stream_error
+from threadkeep.gateways.sse import ServerSentEvent
+from threadkeep.gateways.tool_calls import ToolUses, input_schema, sendable_name
+from threadkeep.gateways.wire import decode, encode
+from threadkeep.ports.gateway import (
+    Block,
+    ModelEvent,
+    ModelMessage,
+    ModelRequest,
+    ModelStopped,
+    ModelUsage,
+    TextBlock,
+    TextDelta,
+    ThinkingBlock,
+    ThoughtDelta,
+    ThoughtSigned,
+    ToolResultBlock,
+    ToolSpec,
+    ToolUseBlock,
+)
+
+VERSION = "2023-06-01"
+MAX_TOKENS = 4096
+MOST_TEMPERATURE = 1.0
+
+# Reasoning that the provider shows nobody goes back as it came; this marks it among the signatures.
+_REDACTED = "redacted_thinking:"
+
+_STOP_REASONS = {
+    "end_turn": "end_turn",
+    "stop_sequence": "end_turn",
+    "tool_use": "tool_use",
+    "max_tokens": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",
+    "refusal": "refusal",
+}
+
+
+class AnthropicGateway:
+    """A model behind the Messages API."""
+
+    def __init__(
+        self,
+        url: str,
+        api_key: str,
+        model: str,
+        *,
+        context_tokens: int = 200_000,
+        client: httpx.AsyncClient | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        base, self._key = str(check_url(url)).removesuffix("/v1"), check_key(api_key)
+        headers = {"anthropic-version": VERSION}
+        if self._key:
+            headers["x-api-key"] = self._key
+        self._model = model
+        self._context_tokens = context_tokens
+        self._provider = Provider(f"{base}/v1/messages", headers, self._key, patience or Patience(), client)
+
+    @property
+    def name(self) -> str:
+        """How the settings call it."""
+        return "anthropic"
+
+    @property
+    def default_model(self) -> str:
+        """The model for agents that name none."""
+        return self._model
+
+    @property
+    def supports_tools(self) -> bool:
+        """Whether the model can call tools."""
+        return True
+
+    @property
+    def context_tokens(self) -> int:
+        """How much fits into one request, with the reply."""
+        return self._context_tokens
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        """Calls the model; raises GatewayError, ends with ModelStopped."""
+        body = encode(anthropic_body(request, self._model))
+        return self._provider.ask(body, lambda: _Answer(ToolUses(request), self._key))
+
+    async def close(self) -> None:
+        """Lets go of connections."""
+        await self._provider.close()
+
+
+def anthropic_body(request: ModelRequest, default_model: str) -> dict[str, Any]:
+    """A request as the Messages API takes it."""
+    body: dict[str, Any] = {
+        "model": request.model or default_model,
+        "max_tokens": request.max_tokens or MAX_TOKENS,
+        "messages": [_message(message) for message in request.messages],
+        "stream": True,
+    }
+    if request.system:
+        body["system"] = request.system
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+    if request.temperature is not None:
+        body["temperature"] = min(request.temperature, MOST_TEMPERATURE)
+    return body
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    spec = {"name": tool.name, "input_schema": input_schema(tool)}
+    return spec | {"description": tool.description} if tool.description else spec
+
+
+def _message(message: ModelMessage) -> dict[str, Any]:
+    return {"role": message.role, "content": [_block(block) for block in message.blocks]}
+
+
+def _block(block: Block) -> dict[str, Any]:
+    match block:
+        case TextBlock(text):
+            return {"type": "text", "text": text}
+        case ThinkingBlock(text, signature) if signature.startswith(_REDACTED):
+            return {"type": "redacted_thinking", "data": signature.removeprefix(_REDACTED)}
+        case ThinkingBlock(text, signature):
+            return {"type": "thinking", "thinking": text, "signature": signature}
+        case ToolUseBlock(use_id, name, arguments):
+            return {"type": "tool_use", "id": use_id, "name": sendable_name(name), "input": arguments}
+        case ToolResultBlock(use_id, content, is_error):
+            result = {"type": "tool_result", "tool_use_id": use_id, "is_error": is_error}
+            return result | {"content": content} if content else result
+        case _:
+            assert_never(block)
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+
+class _Message(msgspec.Struct):
+    usage: _Usage | None = None
+
+
+class _MessageStart(msgspec.Struct):
+    message: _Message
+
+
+class _Content(msgspec.Struct):
+    type: str
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: dict[str, Any] | None = None
+
+
+class _BlockStart(msgspec.Struct):
+    index: int
+    content_block: _Content
+
+
+class _Delta(msgspec.Struct):
+    type: str
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    partial_json: str | None = None
+
+
+class _BlockDelta(msgspec.Struct):
+    index: int
+    delta: _Delta
+
+
+class _BlockStop(msgspec.Struct):
+    index: int
+
+
+class _MessageChange(msgspec.Struct):
+    stop_reason: str | None = None
+
+
+class _MessageDelta(msgspec.Struct):
+    delta: _MessageChange
+    usage: _Usage | None = None
+
+
+class _Error(msgspec.Struct):
+    error: Any = None
+
+
+_message_start = msgspec.json.Decoder(_MessageStart)
+_block_start = msgspec.json.Decoder(_BlockStart)
+_block_delta = msgspec.json.Decoder(_BlockDelta)
+_block_stop = msgspec.json.Decoder(_BlockStop)
+_message_delta = msgspec.json.Decoder(_MessageDelta)
+_error = msgspec.json.Decoder(_Error)
+
+
+class _OpenBlock:
+    """A block of the answer that has not ended yet."""
+
+    def __init__(self, content: _Content) -> None:
+        self.content = content
+        self.signature = content.signature or ""
+        self.json: list[str] = []
+
+
+class _Answer:
+    """One answer, event by event."""
+
+    def __init__(self, tool_uses: ToolUses, secret: str) -> None:
+        self._tool_uses = tool_uses
+        self._secret = secret
+        self._blocks: dict[int, _OpenBlock] = {}
+        self._usage = _Usage()
+        self._stop_reason: str | None = None
+        self.is_complete = False
+
+    def read(self, event: ServerSentEvent) -> Sequence[ModelEvent]:
+        """What an event of the stream means; kinds that are not known mean nothing."""
+        data = event.data
+        match event.event:
+            case b"content_block_delta":
+                return self._read_delta(decode(_block_delta, data))
+            case b"content_block_start":
+                return self._open_block(decode(_block_start, data))
+            case b"content_block_stop":
+                return self._close_block(decode(_block_stop, data).index)
+            case b"message_start":
+                self._count(decode(_message_start, data).message.usage)
+            case b"message_delta":
+                change = decode(_message_delta, data)
+                self._stop_reason = change.delta.stop_reason or self._stop_reason
+                self._count(change.usage)
+            case b"message_stop":
+                return self._finish()
+            case b"error":
+                raise stream_error(decode(_error, data).error, secret=self._secret)
+            case _:
+                pass
+        return ()
+
+    def end(self) -> Sequence[ModelEvent]:
+        """The stream may only end after `message_stop`."""
+        raise broke_off()
+
+    def _read_delta(self, change: _BlockDelta) -> Sequence[ModelEvent]:
+        delta = change.delta
+        if delta.text:
+            return (TextDelta(delta.text),)
+        if delta.thinking:
+            return (ThoughtDelta(delta.thinking),)
+        block = self._blocks.get(change.index)
+        if block is not None and delta.partial_json:
+            block.json.append(delta.partial_json)
+        if block is not None and delta.signature:
+            block.signature = delta.signature
+        return ()
+
+    def _open_block(self, start: _BlockStart) -> Sequence[ModelEvent]:
+        content = start.content_block
+        self._blocks[start.index] = _OpenBlock(content)
+        if content.type == "text" and content.text:
+            return (TextDelta(content.text),)
+        if content.type == "thinking" and content.thinking:
+            return (ThoughtDelta(content.thinking),)
+        return ()
+
+    def _close_block(self, index: int) -> Sequence[ModelEvent]:
+        block = self._blocks.pop(index, None)
+        if block is None:
+            return ()
+        content = block.content
+        match content.type:
+            case "tool_use":
+                arguments = "".join(block.json) or content.input or {}
+                return (self._tool_uses.make(content.id or "", content.name or "", arguments),)
+            case "thinking" if block.signature:
+                return (ThoughtSigned(block.signature),)
+            case "redacted_thinking" if content.data:
+                return (ThoughtSigned(_REDACTED + content.data),)
+            case _:
+                return ()
+
+    def _count(self, usage: _Usage | None) -> None:
+        """Takes over what is said: later counts include the earlier ones."""
+        for name in _Usage.__struct_fields__:
+            count = getattr(usage, name, None)
+            if count is not None:
+                setattr(self._usage, name, count)
+
+    def _finish(self) -> Sequence[ModelEvent]:
+        events = [event for index in list(self._blocks) for event in self._close_block(index)]
+        usage = self._usage
+        cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
+        spent = ModelUsage((usage.input_tokens or 0) + cached, usage.output_tokens or 0)
+        if spent.input_tokens or spent.output_tokens:
+            events.append(spent)
+        events.append(ModelStopped(_STOP_REASONS.get(self._stop_reason or "", "other")))
+        self.is_complete = True
+        return events

@@ -1,0 +1,272 @@
+"""HTTP/1.1 for answers that come in many small pieces.
+
+httpx's own transport takes about four times the CPU for each piece, which would be most of what a turn
+costs. It stays in use where a proxy is set.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from typing import cast
+
+import httptools
+import httpx
+
+MOST_IDLE = 100
+IDLE_S = 30.0
+MOST_HEADER_BYTES = 64 * 1024
+MOST_WAITING_BYTES = 256 * 1024  # then the sender is held back until somebody reads
+
+_Origin = tuple[str, str, int]
+
+
+class StreamTransport(httpx.AsyncBaseTransport):
+    """Opens connections and keeps those that can be used again."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
+        self._idle: dict[_Origin, list[_Connection]] = {}
+        self._busy: set[_Connection] = set()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Sends a request; gives the response once its head is there."""
+        content = await request.aread()
+        timeout: dict[str, float | None] = request.extensions.get("timeout", {})
+        url = request.url
+        origin = url.scheme, url.raw_host.decode("ascii"), url.port or (443 if url.scheme == "https" else 80)
+        connection = self._take(origin) or await self._connect(origin, timeout.get("connect"))
+        self._busy.add(connection)
+
+        def release() -> None:
+            self._busy.discard(connection)
+            self._keep(origin, connection)
+
+        try:
+            status, headers = await connection.send(_encode(request) + content, timeout.get("read"))
+        except BaseException:
+            release()
+            raise
+        return httpx.Response(status, headers=headers, stream=_Body(connection, release))
+
+    async def aclose(self) -> None:
+        """Closes every connection."""
+        for connection in [*self._busy, *(one for idle in self._idle.values() for one in idle)]:
+            connection.abort()
+        self._idle.clear()
+
+    def _take(self, origin: _Origin) -> "_Connection | None":
+        loop = asyncio.get_running_loop()
+        idle = self._idle.get(origin, [])
+        while idle:
+            connection = idle.pop()
+            if connection.is_reusable(loop):
+                return connection
+            connection.abort()
+        return None
+
+    def _keep(self, origin: _Origin, connection: "_Connection") -> None:
+        idle = self._idle.setdefault(origin, [])
+        if connection.rest() and len(idle) < MOST_IDLE:
+            idle.append(connection)
+        else:
+            connection.abort()
+
+    async def _connect(self, origin: _Origin, timeout_s: float | None) -> "_Connection":
+        scheme, host, port = origin
+        loop = asyncio.get_running_loop()
+        tls = (self._tls or tls_context()) if scheme == "https" else None
+        try:
+            async with asyncio.timeout(timeout_s):
+                _, connection = await loop.create_connection(lambda: _Connection(loop), host, port, ssl=tls)
+        except TimeoutError as exc:
+            raise httpx.ConnectTimeout("The connection could not be made in time.") from exc
+        except (OSError, UnicodeError) as exc:
+            raise httpx.ConnectError(str(exc)) from exc
+        return connection
+
+
+def tls_context() -> ssl.SSLContext:
+    """Checks certificates as httpx does."""
+    context = httpx.create_ssl_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _encode(request: httpx.Request) -> bytes:
+    lines = [b"%s %s HTTP/1.1" % (request.method.encode(), request.url.raw_path)]
+    for name, value in request.headers.raw:
+        if b"\r" in value or b"\n" in value or b"\0" in value:
+            raise httpx.LocalProtocolError(f"The value of {name!r} cannot be sent.")
+        lines.append(b"%s: %s" % (name, value))
+    return b"\r\n".join((*lines, b"", b""))
+
+
+class _Body(httpx.AsyncByteStream):
+    """The rest of a response, as it comes."""
+
+    def __init__(self, connection: "_Connection", release: Callable[[], None]) -> None:
+        self._connection = connection
+        self._release = release
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while piece := await self._connection.read():
+            yield piece
+
+    async def aclose(self) -> None:
+        self._release()
+
+
+class _Connection(asyncio.Protocol):
+    """One connection, carrying one request at a time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._waiting_since = 0.0
+        self._silence_s: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._idle_since = 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._status = 0
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._header_bytes = 0
+        self._pieces: list[bytes] = []
+        self._waiting_bytes = 0
+        self._is_paused = False
+        self._is_complete = False
+        self._can_be_kept = False
+        self._error: httpx.TransportError | None = None
+
+    async def send(self, data: bytes, silence_s: float | None) -> tuple[int, list[tuple[bytes, bytes]]]:
+        """Sends a request; gives status and headers of the response."""
+        self._begin()
+        assert self._transport
+        self._transport.write(data)
+        self._silence_s = silence_s
+        self._watch()
+        while not self._status:
+            await self._wait()
+        return self._status, self._headers
+
+    async def read(self) -> bytes:
+        """What has come of the body since; nothing at its end."""
+        while not self._pieces:
+            if self._is_complete:
+                return b""
+            await self._wait()
+        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces.clear()
+        self._waiting_bytes = 0
+        if self._is_paused and self._transport:
+            self._is_paused = False
+            self._transport.resume_reading()
+        return data
+
+    def is_reusable(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether another request can be sent on it."""
+        return self._loop is loop and self._transport is not None and loop.time() - self._idle_since < IDLE_S
+
+    def rest(self) -> bool:
+        """Ends the request; says whether the connection can be kept for another."""
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        self._idle_since = self._loop.time()
+        return self._is_complete and self._can_be_kept and self._transport is not None
+
+    def abort(self) -> None:
+        """Closes it, whatever is under way."""
+        transport, self._transport = self._transport, None
+        if transport is not None and not self._loop.is_closed():
+            transport.abort()
+
+    async def _wait(self) -> None:
+        if self._error is not None:
+            raise self._error
+        self._waiting_since = self._loop.time()
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, error: httpx.TransportError) -> None:
+        if self._error is None and not self._is_complete:
+            self._error = error
+        self._wake()
+        self.abort()
+
+    def _watch(self) -> None:
+        # One timer that looks now and then, instead of one for each piece.
+        if self._silence_s is None:
+            return
+        now = self._loop.time()
+        until = (self._waiting_since if self._waiter else now) + self._silence_s
+        if now >= until:
+            self._fail(httpx.ReadTimeout("Nothing came for too long."))
+        else:
+            self._timer = self._loop.call_at(until, self._watch)
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_complete:
+            self.abort()  # nobody has asked for this
+            return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as exc:
+            self._fail(httpx.RemoteProtocolError(f"This is not HTTP: {type(exc).__name__}."))
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._is_complete and self._status and exc is None and self._ends_with_connection():
+            self._is_complete = True
+        self._transport = None
+        self._fail(httpx.RemoteProtocolError("The connection was closed before the answer was complete."))
+
+    def _ends_with_connection(self) -> bool:
+        names = {name.lower() for name, _ in self._headers}
+        return not names & {b"content-length", b"transfer-encoding"}
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        if self._is_complete:
+            raise ValueError("nobody has asked for another response")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._header_bytes += len(name) + len(value)
+        if self._header_bytes > MOST_HEADER_BYTES:
+            raise ValueError("too many headers")
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status < 200:
+            self._headers = []  # an announcement; the response is still to come
+        else:
+            self._status = status
+
+    def on_body(self, body: bytes) -> None:
+        self._pieces.append(body)
+        self._waiting_bytes += len(body)
+        if self._waiting_bytes > MOST_WAITING_BYTES and not self._is_paused and self._transport:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def on_message_complete(self) -> None:
+        if self._status:
+            self._is_complete = True
+            self._can_be_kept = self._parser.should_keep_alive()

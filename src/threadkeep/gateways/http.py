@@ -1,0 +1,230 @@
+"""Asking a provider over HTTP: sending, asking again, and reading the answer as it comes."""
+
+import asyncio
+import ipaddress
+import logging
+import secrets
+import time
+import urllib.request
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import httpx
+
+from threadkeep.domain.errors import SettingsError
+from threadkeep.gateways.connection import StreamTransport, tls_context
+from threadkeep.gateways.refusals import Unanswered, Unreadable, broke_off, pause_asked_for, refusal
+from threadkeep.gateways.sse import EventReader, EventTooLong, ServerSentEvent
+from threadkeep.ports.gateway import GatewayError, ModelEvent, Retrying
+
+CONNECT_S = 10.0
+SILENCE_S = 60.0
+MOST_TRIES = 3
+FIRST_PAUSE_S = 0.5
+MOST_ERROR_BYTES = 64 * 1024
+ERROR_BODY_S = 5.0
+LAST_BYTES_S = 0.2
+
+_log = logging.getLogger(__name__)
+
+
+class Answer(Protocol):
+    """One answer of a model, understood event by event."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the provider has said that this was all."""
+        ...
+
+    def read(self, event: ServerSentEvent) -> Sequence[ModelEvent]:
+        """What an event of the stream means; raises GatewayError."""
+        ...
+
+    def end(self) -> Sequence[ModelEvent]:
+        """What the end of the stream means; raises GatewayError where something is missing."""
+        ...
+
+
+def _jitter() -> float:
+    return secrets.randbelow(1000) / 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait and when to ask again; tests bring their own time."""
+
+    silence_s: float = SILENCE_S
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    clock: Callable[[], float] = time.time
+    jitter: Callable[[], float] = _jitter
+
+
+class Provider:
+    """One address of a model, with the key to it."""
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        secret: str,
+        patience: Patience,
+        client: httpx.AsyncClient | None,
+    ) -> None:
+        # Compressed pieces would wait for each other.
+        self._headers = {"content-type": "application/json", "accept-encoding": "identity", **headers}
+        self._url = url
+        self._secret = secret
+        self._patience = patience
+        self._client, self._owns_client = client or _open_client(httpx.URL(url)), client is None
+
+    async def close(self) -> None:
+        """Lets go of connections."""
+        if self._owns_client:
+            await self._client.aclose()
+
+    async def ask(self, body: bytes, begin: Callable[[], Answer]) -> AsyncGenerator[ModelEvent]:
+        """The model's answer; asks again as long as nothing of it has come."""
+        tries = 0
+        while True:
+            tries += 1
+            has_begun = False
+            events = self._ask_once(body, begin())
+            try:
+                async for event in events:
+                    has_begun = True
+                    yield event
+                return
+            except Unanswered as exc:
+                if has_begun or tries == MOST_TRIES:
+                    raise
+                pause = exc.after_s
+                if pause is None:
+                    pause = FIRST_PAUSE_S * 2 ** (tries - 1) * (1 + self._patience.jitter())
+                notice = Retrying(exc.notice_code, f"{exc.message} Asking again in {pause:.1f} s.")
+            finally:
+                await events.aclose()
+            yield notice
+            await self._patience.sleep(pause)
+
+    async def _ask_once(self, body: bytes, answer: Answer) -> AsyncGenerator[ModelEvent]:
+        response = await self._send(body)
+        try:
+            if not response.is_success:
+                raise await self._refusal(response)
+            reader = EventReader()
+            # Some proxies compress what was asked for plain.
+            is_plain = "content-encoding" not in response.headers
+            pieces = response.aiter_raw() if is_plain else response.aiter_bytes()
+            async for piece in pieces:
+                for event in reader.feed(piece):
+                    for meaning in answer.read(event):
+                        yield meaning
+                    if answer.is_complete:
+                        await _read_last_bytes(pieces)
+                        return
+            for meaning in _read_end(reader, answer):
+                yield meaning
+        except EventTooLong as exc:
+            raise Unreadable from exc
+        except httpx.ReadTimeout as exc:
+            raise self._silent() from exc
+        except httpx.HTTPError as exc:
+            raise broke_off() from exc
+        finally:
+            await response.aclose()
+
+    async def _send(self, body: bytes) -> httpx.Response:
+        timeout = httpx.Timeout(self._patience.silence_s, connect=CONNECT_S, pool=None)
+        request = self._client.build_request(
+            "POST", self._url, content=body, headers=self._headers, timeout=timeout
+        )
+        try:
+            return await self._client.send(request, stream=True, follow_redirects=False)
+        except httpx.ReadTimeout as exc:
+            raise self._silent() from exc
+        except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
+            _log.warning("The model provider cannot be reached: %s", exc)
+            raise Unanswered("The model provider cannot be reached.", code="MODEL_UNREACHABLE") from exc
+        except httpx.HTTPError as exc:
+            _log.warning("The model provider closed the connection: %s", exc)
+            message = "The model provider closed the connection."
+            raise Unanswered(message, code="MODEL_UNREACHABLE") from exc
+
+    async def _refusal(self, response: httpx.Response) -> GatewayError:
+        body = bytearray()
+        try:
+            async with asyncio.timeout(ERROR_BODY_S):
+                async for piece in response.aiter_bytes():
+                    body += piece
+                    if len(body) >= MOST_ERROR_BYTES:
+                        break
+        except (httpx.HTTPError, TimeoutError):
+            pass  # the status says enough
+        after_s = pause_asked_for(response.headers, self._patience.clock)
+        return refusal(
+            response.status_code, bytes(body[:MOST_ERROR_BYTES]), after_s=after_s, secret=self._secret
+        )
+
+    def _silent(self) -> GatewayError:
+        silence = f"{self._patience.silence_s:g} s"
+        return GatewayError(f"The model did not send anything for {silence}.", retryable=True)
+
+
+def _read_end(reader: EventReader, answer: Answer) -> Iterator[ModelEvent]:
+    try:
+        for event in reader.finish():
+            yield from answer.read(event)
+    except Unreadable:
+        pass  # half an event
+    if not answer.is_complete:
+        yield from answer.end()
+
+
+async def _read_last_bytes(pieces: AsyncIterator[bytes]) -> None:
+    """Reads on to the very end, which mostly has come already, so that the connection can be used again."""
+    try:
+        async with asyncio.timeout(LAST_BYTES_S):
+            async for _ in pieces:
+                pass
+    except (httpx.HTTPError, TimeoutError):
+        pass  # the answer is complete all the same
+
+
+def check_url(url: str) -> httpx.URL:
+    """The address of a provider, as an operator has written it."""
+    try:
+        parsed = httpx.URL(url.strip().rstrip("/"))
+    except httpx.InvalidURL as exc:
+        raise SettingsError(f"The model's address cannot be read: {exc}") from exc
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise SettingsError("The model's address must begin with http:// or https:// and name a host.")
+    if parsed.userinfo or parsed.query or parsed.fragment:
+        raise SettingsError("The model's address must have no password, query or fragment.")
+    return parsed
+
+
+def check_key(key: str) -> str:
+    """An API key that a header can carry; the message never repeats it."""
+    key = key.strip()
+    if not (key.isascii() and key.isprintable()):
+        raise SettingsError("The API key holds characters that no API key has.")
+    return key
+
+
+def _open_client(url: httpx.URL) -> httpx.AsyncClient:
+    if _is_proxied(url):
+        return httpx.AsyncClient(limits=httpx.Limits(max_connections=None, max_keepalive_connections=100))
+    tls = tls_context() if url.scheme == "https" else None
+    return httpx.AsyncClient(transport=StreamTransport(tls), trust_env=False)
+
+
+def _is_proxied(url: httpx.URL) -> bool:
+    """Whether the machine's proxy stands between; never for a model on the machine itself."""
+    try:
+        is_local = ipaddress.ip_address(url.host).is_loopback
+    except ValueError:
+        is_local = url.host == "localhost"
+    proxies = urllib.request.getproxies()
+    has_proxy = url.scheme in proxies or "all" in proxies
+    return has_proxy and not is_local and not urllib.request.proxy_bypass(url.host)

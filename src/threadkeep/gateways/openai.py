@@ -1,0 +1,308 @@
+"""OpenAI's chat completions, as OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and others speak them."""
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import msgspec
+
+from threadkeep.gateways.http import Patience, Provider, check_key, check_url
+from threadkeep.gateways.refusals import Refused, broke_off, stream_error
+from threadkeep.gateways.sse import ServerSentEvent
+from threadkeep.gateways.tool_calls import ToolUses, input_schema, sendable_name
+from threadkeep.gateways.wire import decode, encode
+from threadkeep.ports.gateway import (
+    ModelEvent,
+    ModelMessage,
+    ModelRequest,
+    ModelStopped,
+    ModelUsage,
+    TextBlock,
+    TextDelta,
+    ThoughtDelta,
+    ToolResultBlock,
+    ToolSpec,
+    ToolUseBlock,
+)
+
+_STOP_REASONS = {
+    "stop": "end_turn",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "length": "max_tokens",
+    "content_filter": "refusal",
+}
+
+
+@dataclass(slots=True)
+class Habits:
+    """What a server has turned out not to take."""
+
+    takes_stream_options: bool = True
+    takes_max_tokens: bool = True
+
+    def learn(self, reason: str) -> bool:
+        """Whether a refusal names something that can be left out or said otherwise."""
+        if self.takes_stream_options and "stream_options" in reason:
+            self.takes_stream_options = False
+            return True
+        if self.takes_max_tokens and "max_completion_tokens" in reason:
+            self.takes_max_tokens = False
+            return True
+        return False
+
+
+class OpenAIGateway:
+    """A model behind chat completions."""
+
+    def __init__(
+        self,
+        url: str,
+        api_key: str,
+        model: str,
+        *,
+        context_tokens: int = 128_000,
+        client: httpx.AsyncClient | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self._key = check_key(api_key)
+        headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
+        self._model = model
+        self._context_tokens = context_tokens
+        self._habits: dict[str, Habits] = {}
+        self._provider = Provider(_completions_url(url), headers, self._key, patience or Patience(), client)
+
+    @property
+    def name(self) -> str:
+        """How the settings call it."""
+        return "openai"
+
+    @property
+    def default_model(self) -> str:
+        """The model for agents that name none."""
+        return self._model
+
+    @property
+    def supports_tools(self) -> bool:
+        """Whether the model can call tools."""
+        return True
+
+    @property
+    def context_tokens(self) -> int:
+        """How much fits into one request, with the reply."""
+        return self._context_tokens
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        """Calls the model; raises GatewayError, ends with ModelStopped."""
+        habits = self._habits.setdefault(request.model or self._model, Habits())
+        while True:
+            body = encode(openai_body(request, self._model, habits))
+            events = self._provider.ask(body, lambda: _Answer(ToolUses(request), self._key))
+            try:
+                async for event in events:
+                    yield event
+                return
+            except Refused as exc:
+                if not habits.learn(exc.reason):
+                    raise
+            finally:
+                await events.aclose()
+
+    async def close(self) -> None:
+        """Lets go of connections."""
+        await self._provider.close()
+
+
+def _completions_url(url: str) -> str:
+    """A bare host gets the usual `/v1`; a path is taken as it is written."""
+    parsed = check_url(url)
+    base = str(parsed).rstrip("/")
+    return f"{base}/chat/completions" if parsed.path.strip("/") else f"{base}/v1/chat/completions"
+
+
+def openai_body(request: ModelRequest, default_model: str, habits: Habits) -> dict[str, Any]:
+    """A request as chat completions take it."""
+    messages: list[dict[str, Any]] = []
+    if request.system:
+        messages.append({"role": "system", "content": request.system})
+    for message in request.messages:
+        messages.extend(_assistant(message) if message.role == "assistant" else _user(message))
+    body: dict[str, Any] = {"model": request.model or default_model, "messages": messages, "stream": True}
+    if habits.takes_stream_options:
+        body["stream_options"] = {"include_usage": True}
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.max_tokens is not None:
+        body["max_tokens" if habits.takes_max_tokens else "max_completion_tokens"] = request.max_tokens
+    return body
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": input_schema(tool)}
+    return {"type": "function", "function": function}
+
+
+def _text(message: ModelMessage) -> str:
+    return "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+
+
+def _assistant(message: ModelMessage) -> Iterator[dict[str, Any]]:
+    calls = [
+        {
+            "id": block.id,
+            "type": "function",
+            "function": {"name": sendable_name(block.name), "arguments": encode(block.arguments).decode()},
+        }
+        for block in message.blocks
+        if isinstance(block, ToolUseBlock)
+    ]
+    entry: dict[str, Any] = {"role": "assistant", "content": _text(message) or None}
+    yield entry | {"tool_calls": calls} if calls else entry
+
+
+def _user(message: ModelMessage) -> Iterator[dict[str, Any]]:
+    for block in message.blocks:
+        if isinstance(block, ToolResultBlock):
+            # There is no other place to say that it failed.
+            content = f"Error: {block.content}" if block.is_error else block.content
+            yield {"role": "tool", "tool_call_id": block.tool_use_id, "content": content}
+    if text := _text(message):
+        yield {"role": "user", "content": text}
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class _CallDelta(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(msgspec.Struct):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_CallDelta] | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: Any = None
+    object: str | None = None
+    message: Any = None
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+
+
+@dataclass(slots=True)
+class _Call:
+    """A tool call as far as it has come."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list[str])
+
+    def is_followed_by(self, delta: _CallDelta) -> bool:
+        """Whether a piece under the same index begins another call."""
+        if delta.id and self.id:
+            return delta.id != self.id
+        names_another = delta.function is not None and delta.function.name
+        return delta.index is None and bool(self.name and names_another)
+
+    def add(self, delta: _CallDelta) -> None:
+        """Takes in a piece."""
+        self.id = self.id or delta.id or ""
+        function = delta.function or _Function()
+        # Some servers repeat the name in every piece.
+        if function.name and function.name != self.name:
+            self.name += function.name
+        if isinstance(function.arguments, dict):
+            self.arguments.append(encode(function.arguments).decode())
+        elif function.arguments:
+            self.arguments.append(function.arguments)
+
+
+class _Answer:
+    """One answer, chunk by chunk."""
+
+    def __init__(self, tool_uses: ToolUses, secret: str) -> None:
+        self._tool_uses = tool_uses
+        self._secret = secret
+        self._calls: list[_Call] = []
+        self._by_index: dict[int | None, _Call] = {}
+        self._usage: _Usage | None = None
+        self._finish_reason: str | None = None
+        self.is_complete = False
+
+    def read(self, event: ServerSentEvent) -> Sequence[ModelEvent]:
+        """What a chunk of the stream means."""
+        data = event.data
+        if data.startswith(b"[DONE]"):
+            return self._finish()
+        if not data:
+            return ()
+        chunk = decode(_chunk, data)
+        if chunk.error or chunk.object == "error":
+            raise stream_error(chunk.error or {"message": chunk.message}, secret=self._secret)
+        self._usage = chunk.usage or self._usage
+        if not chunk.choices:
+            return ()
+        choice = chunk.choices[0]
+        self._finish_reason = choice.finish_reason or self._finish_reason
+        return self._read_delta(choice.delta) if choice.delta else ()
+
+    def end(self) -> Sequence[ModelEvent]:
+        """Some servers just close the connection when they have said why they stop."""
+        if self._finish_reason is None:
+            raise broke_off()
+        return self._finish()
+
+    def _read_delta(self, delta: _Delta) -> Sequence[ModelEvent]:
+        for call in delta.tool_calls or ():
+            self._call(call).add(call)
+        thought = delta.reasoning_content or delta.reasoning
+        text = delta.content or delta.refusal
+        if thought:
+            return (ThoughtDelta(thought), TextDelta(text)) if text else (ThoughtDelta(thought),)
+        return (TextDelta(text),) if text else ()
+
+    def _call(self, delta: _CallDelta) -> _Call:
+        """The call that a piece belongs to; some servers give every call the same index, or none."""
+        known = self._by_index.get(delta.index)
+        if known is not None and not known.is_followed_by(delta):
+            return known
+        call = self._by_index[delta.index] = _Call()
+        self._calls.append(call)
+        return call
+
+    def _finish(self) -> Sequence[ModelEvent]:
+        events: list[ModelEvent] = [
+            self._tool_uses.make(call.id, call.name, "".join(call.arguments)) for call in self._calls
+        ]
+        usage = self._usage or _Usage()
+        spent = ModelUsage(usage.prompt_tokens or 0, usage.completion_tokens or 0)
+        if spent.input_tokens or spent.output_tokens:
+            events.append(spent)
+        reason = _STOP_REASONS.get(self._finish_reason or "stop", "other")
+        events.append(ModelStopped("tool_use" if self._calls and reason == "end_turn" else reason))
+        self.is_complete = True
+        return events

@@ -1,0 +1,133 @@
+"""What a provider says when it does not answer, in words for people and without a secret."""
+
+import email.utils
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from threadkeep.domain.text import storable
+from threadkeep.ports.gateway import GatewayError
+
+MOST_REASON_CHARACTERS = 300
+LEAST_SECRET_CHARACTERS = 4  # what is shorter is no secret but a filler, and hides in every word
+MOST_PAUSE_S = 20.0
+
+KEY_REFUSED = "The model provider refused the API key."
+BROKE_OFF = "The model's answer broke off."
+
+_PASSING = {408, 409, 429, 500, 502, 503, 504, 529}
+_BUSY = {408, 409, 429, 503, 529}
+# Where a stream names no status: these say that asking again changes nothing.
+_LASTING = ("invalid", "auth", "permission", "not_found", "too_large", "context", "billing", "quota")
+
+
+class Unanswered(GatewayError):
+    """Nothing has come yet, and asking again may help; `after_s` is when the provider wants it."""
+
+    def __init__(self, message: str, *, code: str = "MODEL_BUSY", after_s: float | None = None) -> None:
+        super().__init__(message, retryable=True)
+        self.notice_code = code
+        self.after_s = after_s
+
+
+class Refused(GatewayError):
+    """The provider does not take this request; `reason` is its own word for why."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Unreadable(GatewayError):
+    """What came is not what a model sends."""
+
+    def __init__(self) -> None:
+        super().__init__("The model's answer could not be read.", retryable=True)
+
+
+def broke_off() -> GatewayError:
+    """The answer ended before it was complete."""
+    return Unanswered(BROKE_OFF, code="MODEL_UNREACHABLE")
+
+
+def refusal(status: int, body: bytes, *, after_s: float | None, secret: str) -> GatewayError:
+    """The error for a response that is not an answer."""
+    if status in (401, 403):
+        return GatewayError(KEY_REFUSED)
+    error = _find_error(body)
+    reason = _readable(error.get("message"), secret)
+    if status in _PASSING and "insufficient_quota" not in (error.get("code"), error.get("type")):
+        problem = "is busy" if status in _BUSY else "has failed"
+        return Unanswered(_sentence(f"The model provider {problem} ({status})", reason), after_s=after_s)
+    return Refused(_sentence(f"The model provider refused the request ({status})", reason), reason)
+
+
+def stream_error(error: object, *, secret: str) -> GatewayError:
+    """The error for one that came in the middle of an answer."""
+    fields = _error_fields(error)
+    code = fields.get("code")
+    kinds = [str(fields.get(name) or "") for name in ("type", "code")]
+    if code in (401, 403) or "authentication_error" in kinds:
+        return GatewayError(KEY_REFUSED)
+    reason = _readable(fields.get("message"), secret)
+    message = _sentence("The model provider has failed", reason)
+    if isinstance(code, int):
+        lasts = code not in _PASSING
+    else:
+        lasts = any(word in kind for word in _LASTING for kind in kinds)
+    return Refused(message, reason) if lasts else Unanswered(message)
+
+
+def pause_asked_for(headers: Mapping[str, str], clock: Callable[[], float]) -> float | None:
+    """How long the provider wants to be left alone, in seconds; at most what a person would wait."""
+    asked: float | None = None
+    after = headers.get("retry-after", "")
+    try:
+        if "retry-after-ms" in headers:
+            asked = float(headers["retry-after-ms"]) / 1000
+        elif after[:1].isdigit():
+            asked = float(after)
+        elif after:
+            asked = email.utils.parsedate_to_datetime(after).timestamp() - clock()
+    except (ValueError, OverflowError):
+        return None
+    if asked is None or math.isnan(asked):
+        return None
+    return min(max(asked, 0.0), MOST_PAUSE_S)
+
+
+def _readable(message: object, secret: str) -> str:
+    """A provider's own words on one line and without the key."""
+    if isinstance(message, list | dict):
+        message = json.dumps(message, ensure_ascii=False)
+    if not isinstance(message, str) or message.lstrip().startswith("<"):
+        return ""  # a proxy's page
+    if len(secret) >= LEAST_SECRET_CHARACTERS:
+        message = message.replace(secret, "***")
+    return " ".join(storable(message).split())
+
+
+def _sentence(what: str, reason: str) -> str:
+    if not reason:
+        return f"{what}."
+    if len(reason) > MOST_REASON_CHARACTERS:
+        reason = reason[: MOST_REASON_CHARACTERS - 1] + "…"
+    return f"{what}: {reason}" if reason.endswith((".", "!", "?", "…")) else f"{what}: {reason}."
+
+
+def _find_error(body: bytes) -> dict[str, Any]:
+    text = body.decode("utf-8", "replace")
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return {"message": text}
+    if isinstance(found, list):
+        entries = cast("list[object]", found)  # as Google's servers have it
+        found = entries[0] if entries else None
+    fields = _error_fields(found)
+    return _error_fields(fields.get("error") or fields.get("detail") or fields)
+
+
+def _error_fields(error: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": error}

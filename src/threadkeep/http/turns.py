@@ -1,0 +1,197 @@
+"""Turns over HTTP: sending, following, stopping, regenerating."""
+
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+from starlette.requests import Request
+
+from threadkeep.dialects import DIALECTS
+from threadkeep.dialects.events import EVENTS, decode_chunk, frames_of_chunk
+from threadkeep.dialects.sse import Position, TurnContext
+from threadkeep.domain.errors import (
+    GenerationAborted,
+    GenerationFailed,
+    GenerationInterrupted,
+    GenerationTimeout,
+    InvalidRequest,
+    TurnFailed,
+)
+from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.http.routing import Reply
+from threadkeep.http.services import ApiCall
+from threadkeep.http.stream import EventStream
+from threadkeep.http.views import (
+    AbortView,
+    MessageView,
+    StartedTurnView,
+    TurnView,
+    failure_view,
+    message_view,
+    rfc3339,
+    time_or_none,
+    usage_view,
+)
+from threadkeep.ports.turn_log import LogChunk
+from threadkeep.services.live_log import LiveLog
+
+MOST_KEY_CHARACTERS = 255
+
+DialectName = Annotated[
+    Literal["events", "text", "agentx"], Meta(description="In which form the events are streamed.")
+]
+
+
+class MessageBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What a user says."""
+
+    content: str | None = None
+
+
+class SendQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to answer."""
+
+    dialect: DialectName = "events"
+    wait: Annotated[bool, Meta(description="With `Accept: application/json`: answer when it is done.")] = (
+        False
+    )
+
+
+class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which events, in which form."""
+
+    dialect: DialectName = "events"
+    after: Annotated[str | None, Meta(description="As `Last-Event-ID`: the last event that was seen.")] = None
+
+
+Sent = EventStream | Reply[StartedTurnView | MessageView]
+
+
+async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery, body: MessageBody) -> Sent:
+    """Say something to the agent: starts a turn and streams it.
+
+    With `Accept: application/json` the answer is 202 with the turn's ids, or with `wait=true` the finished
+    message. The same `Idempotency-Key` never starts a second turn.
+    """
+    turn = await call.services.turns.send(
+        call.user,
+        conversation_id,
+        body.content or "",
+        idempotency_key=_idempotency_key(call.request),
+    )
+    return await _answer(call, turn, query)
+
+
+async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery) -> Sent:
+    """Overwrite the latest reply and answer anew; answers as sending a message does."""
+    return await _answer(call, await call.services.turns.regenerate(call.user, conversation_id), query)
+
+
+async def send_chat(call: ApiCall, *, query: SendQuery, body: MessageBody) -> Sent:
+    """Say something in one's main conversation with the default agent, made if missing."""
+    conversation = await call.services.conversations.main_with_default_agent(call.user)
+    return await send_message(call, conversation_id=conversation.id, query=query, body=body)
+
+
+async def abort(call: ApiCall, *, conversation_id: str) -> AbortView:
+    """Stop the turn that runs in a conversation; what it has said is kept. `IDLE` when none runs."""
+    aborted = await call.services.turns.abort(call.user, conversation_id)
+    if aborted is None:
+        return AbortView(status="IDLE")
+    message = aborted.message
+    return AbortView(
+        status="GENERATION_ABORTED",
+        turn_id=aborted.turn_id,
+        message_id=message.id,
+        content=message.content if isinstance(message.content, str) else "",
+    )
+
+
+async def get_turn(call: ApiCall, *, turn_id: str) -> TurnView:
+    """Read how a turn stands."""
+    turn = await call.services.turns.get(call.user, turn_id)
+    return TurnView(
+        id=turn.id,
+        run_id=turn.id,
+        conversation_id=turn.conversation_id,
+        user_message_id=turn.user_message_id,
+        assistant_message_id=turn.assistant_message_id,
+        status=turn.status,
+        model=turn.model,
+        started_at=rfc3339(turn.started_at),
+        ended_at=time_or_none(turn.ended_at),
+        usage=usage_view(turn.usage) if turn.usage else None,
+        error=failure_view(turn.error) if turn.error else None,
+    )
+
+
+async def get_turn_events(call: ApiCall, *, turn_id: str, query: EventsQuery) -> EventStream | None:
+    """Follow a turn's events from the start or after `Last-Event-ID`, live; 204 when nothing is left."""
+    turn = await call.services.turns.get(call.user, turn_id)
+    last_id = query.after if query.after is not None else call.request.headers.get("last-event-id")
+    return await _stream(call, turn, query.dialect, last_id or None)
+
+
+async def _answer(call: ApiCall, turn: Turn, query: SendQuery) -> Sent:
+    accept = call.request.headers.get("accept", "")
+    location = {"Location": call.link(f"/api/turns/{turn.id}")}
+    if "application/json" not in accept or "text/event-stream" in accept:
+        stream = await _stream(call, turn, query.dialect, None)
+        assert stream is not None
+        stream.headers.update(location)
+        return stream
+    if query.wait:
+        return Reply(message_view(_good(await call.services.turns.finished(turn))), 200, location)
+    started = StartedTurnView(
+        turn_id=turn.id,
+        user_message_id=turn.user_message_id,
+        assistant_message_id=turn.assistant_message_id,
+    )
+    return Reply(started, 202, location)
+
+
+def _good(message: Message) -> Message:
+    if message.status is MessageStatus.COMPLETED:
+        return message
+    kinds: dict[str, type[TurnFailed]] = {
+        it.code: it for it in (GenerationFailed, GenerationTimeout, GenerationInterrupted)
+    }
+    kind = GenerationAborted if message.error is None else kinds.get(message.error.code, GenerationFailed)
+    told = message.error.message if message.error else "The turn was stopped."
+    raise kind(told, details={"message": message_view(message)})
+
+
+async def _stream(call: ApiCall, turn: Turn, dialect_name: str, last_id: str | None) -> EventStream | None:
+    """The events after `last_id` in a dialect; None when nothing is left."""
+    dialect = DIALECTS[dialect_name]
+    conversation = await call.services.conversations.get(call.user, turn.conversation_id)
+    context = TurnContext(
+        turn.id, turn.assistant_message_id, conversation.id, conversation.agent_id, conversation.session_id
+    )
+    after = dialect.position(context, last_id) if last_id is not None else Position()
+    fed = dialect.first_seq(after) - 1
+    watch: AbstractAsyncContextManager[LiveLog]
+    if turn.status is TurnStatus.RUNNING:
+        watch = call.services.turns.watch(turn.id)
+    elif after.seq >= turn.last_event_seq:
+        return None
+    else:
+        watch = nullcontext(await call.services.turns.ended_log(turn, after.seq))
+    encoder = dialect.start(context, after)
+
+    def encode(chunk: LogChunk) -> bytes:
+        if dialect is EVENTS:
+            return frames_of_chunk(chunk.first_seq, chunk.events, after.seq)
+        return b"".join(encoder.encode(event) for event in decode_chunk(chunk.events) if event.seq > fed)
+
+    return EventStream(watch, fed, encode, encoder.end, dialect.headers)
+
+
+def _idempotency_key(request: Request) -> str | None:
+    key = request.headers.get("idempotency-key")
+    if key is not None and not 0 < len(key) <= MOST_KEY_CHARACTERS:
+        raise InvalidRequest(
+            f"An Idempotency-Key has 1 to {MOST_KEY_CHARACTERS} characters.", param="Idempotency-Key"
+        )
+    return key

@@ -1,0 +1,35 @@
+"""Work that is done later, and not forgotten: it is kept in the database until it is done."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Something to do. `kind` names who knows how."""
+
+    id: str
+    kind: str
+    arguments: Mapping[str, Any]
+    attempts: int = 0
+
+
+class JobStore(Protocol):
+    """Where jobs wait."""
+
+    async def add(self, job: Job, *, delay_ms: int = 0) -> None:
+        """Keeps a job that is due after a delay."""
+        ...
+
+    async def take(self, *, lease_ms: int, limit: int) -> Sequence[Job]:
+        """Takes due jobs; whoever took one and died gives it up when the lease runs out."""
+        ...
+
+    async def finish(self, job: Job) -> None:
+        """Forgets a job that is done."""
+        ...
+
+    async def postpone(self, job: Job, *, delay_ms: int, error: str) -> None:
+        """Puts a job back that could not be done."""
+        ...

@@ -1,0 +1,49 @@
+"""What has been stored of a turn's log, for those on this node who follow it."""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import AsyncGenerator, Sequence
+
+from threadkeep.domain.ids import TurnId
+from threadkeep.ports.turn_log import LogChunk
+
+
+class LiveLog:
+    """The stored chunks of one turn. Followers read at their own pace; the turn never waits for them."""
+
+    def __init__(self, turn_id: TurnId) -> None:
+        self.turn_id = turn_id
+        self.ended = False
+        self._chunks: list[LogChunk] = []
+        self._changed = asyncio.Event()
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the newest event that is stored."""
+        return self._chunks[-1].last_seq if self._chunks else 0
+
+    def extend(self, chunks: Sequence[LogChunk], *, ended: bool = False) -> None:
+        """Shows chunks that are stored; those that are shown already are passed over."""
+        self._chunks += [chunk for chunk in chunks if chunk.first_seq > self.last_seq]
+        self.ended = self.ended or ended
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def since(self, seq: int) -> Sequence[LogChunk]:
+        """The chunks that hold events after `seq`."""
+        return self._chunks[bisect_right(self._chunks, seq, key=lambda chunk: chunk.last_seq) :]
+
+    async def changed(self) -> None:
+        """Returns when there is more, or the turn has ended."""
+        await self._changed.wait()
+
+    async def follow(self, after_seq: int) -> AsyncGenerator[Sequence[LogChunk]]:
+        """All chunks with events after `after_seq`, as they come, until the turn has ended."""
+        while True:
+            if fresh := self.since(after_seq):
+                after_seq = fresh[-1].last_seq
+                yield fresh
+            elif self.ended:
+                return
+            else:
+                await self.changed()

@@ -1,0 +1,255 @@
+"""This process as one of the nodes that run turns: its leases, its running turns, and those of the dead."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import dataclass, field
+
+from threadkeep.dialects.events import decode_chunk
+from threadkeep.domain.conversation import BegunTurn
+from threadkeep.domain.errors import StorageConflict, StorageError
+from threadkeep.domain.events import (
+    Done,
+    EventBody,
+    Failed,
+    ToolCalled,
+    ToolResulted,
+    TurnStart,
+    UsageReported,
+)
+from threadkeep.domain.ids import TurnId, new_uuid
+from threadkeep.domain.turn import TurnStatus
+from threadkeep.engine.stop import Stop, StopReason
+from threadkeep.engine.tokens import estimate_tokens
+from threadkeep.ports.bus import Bus, Signal
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
+from threadkeep.services import Clock
+from threadkeep.services.live_log import LiveLog
+from threadkeep.services.log_writer import LogWriter, TurnLog, TurnLost, persist
+
+log = logging.getLogger("threadkeep.turns")
+
+LEASE_MS = 4_000
+BEAT_S = 1.0
+CLOSE_S = 10.0
+FIRST_FENCE = 1
+
+WROTE, ABORT = "wrote", "abort"
+
+
+@dataclass(slots=True)
+class _Running:
+    """A turn that runs here."""
+
+    task: "asyncio.Task[None]"
+    log: TurnLog
+    stop: Stop
+
+
+@dataclass(slots=True)
+class _Mirror:
+    """A turn that runs elsewhere, or has ended, and is followed from here."""
+
+    live: LiveLog
+    task: "asyncio.Task[None]"
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    followers: int = 0
+
+
+class Node:
+    """Runs turns detached from whoever asked for them, and shows those of other nodes."""
+
+    def __init__(self, store: Store, bus: Bus, clock: Clock, *, alone: bool) -> None:
+        self.id = new_uuid()
+        self._store = store
+        self._bus = bus
+        self._clock = clock
+        self._alone = alone
+        self._running: dict[TurnId, _Running] = {}
+        self._mirrors: dict[TurnId, _Mirror] = {}
+        self._writer = LogWriter(store.log, clock, self._announce)
+        self._unsubscribe = bus.subscribe(self._hear)
+        self._beating = asyncio.create_task(self._beat())
+
+    @property
+    def lease(self) -> Lease:
+        """What a turn that begins on this node is stored with."""
+        return Lease(self.id, FIRST_FENCE, LEASE_MS)
+
+    def run(self, begun: BegunTurn, events: Callable[[Stop], AsyncGenerator[EventBody]]) -> None:
+        """Runs a turn that has been stored with this node's lease."""
+        stop = Stop()
+        held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, FIRST_FENCE)
+        turn_log = self._writer.open(begun.turn.id, held.fence)
+        task = asyncio.create_task(self._run(held, turn_log, events(stop)))
+        self._running[begun.turn.id] = _Running(task, turn_log, stop)
+        task.add_done_callback(lambda _: self._running.pop(begun.turn.id, None))
+
+    def stop(self, turn_id: TurnId, reason: StopReason) -> bool:
+        """Stops a turn that runs here; tells whether there was one."""
+        running = self._running.get(turn_id)
+        if running is not None:
+            running.stop.request(reason)
+        return running is not None
+
+    async def abort(self, turn_id: TurnId) -> None:
+        """Aborts a turn, wherever it runs, and returns when it has ended."""
+        if not self.stop(turn_id, "abort"):
+            await self._store.log.request_abort(turn_id)
+            await self._bus.publish([f"{ABORT} {turn_id}"])
+        async with self.watch(turn_id) as live:
+            async for _ in live.follow(live.last_seq):
+                pass
+
+    @contextlib.asynccontextmanager
+    async def watch(self, turn_id: TurnId) -> AsyncGenerator[LiveLog]:
+        """The log of a turn as it is stored, wherever it runs or has run."""
+        running = self._running.get(turn_id)
+        if running is not None:
+            yield running.log.live
+            return
+        mirror = self._mirrors.get(turn_id)
+        if mirror is None:
+            live = LiveLog(turn_id)
+            mirror = _Mirror(live, asyncio.create_task(self._feed(live)))
+            self._mirrors[turn_id] = mirror
+        mirror.followers += 1
+        try:
+            yield mirror.live
+        finally:
+            mirror.followers -= 1
+            if not mirror.followers:
+                mirror.task.cancel()
+                del self._mirrors[turn_id]
+
+    async def close(self) -> None:
+        """Ends the turns that run here as interrupted, keeping what they have said."""
+        self._unsubscribe()
+        self._beating.cancel()
+        tasks = {running.task for running in self._running.values()}
+        for running in tuple(self._running.values()):
+            running.stop.request("interrupt")
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSE_S)
+        leftover = [*tasks, self._beating, *(mirror.task for mirror in self._mirrors.values())]
+        for task in leftover:
+            task.cancel()
+        await asyncio.gather(*leftover, return_exceptions=True)
+        await self._writer.close()
+
+    async def _run(self, held: HeldTurn, turn_log: TurnLog, events: AsyncGenerator[EventBody]) -> None:
+        try:
+            async for body in events:
+                if isinstance(body, Done | Failed):
+                    await self._end(held, turn_log, body)
+                else:
+                    await turn_log.add(body, at_once=isinstance(body, TurnStart | ToolCalled))
+        except TurnLost:
+            log.warning("turn %s was taken over by another node", held.turn.id)
+        except StorageError as exc:
+            # Nobody was shown what is not stored. The lease runs out, and whoever can will end the turn.
+            log.error("turn %s could not be stored: %s", held.turn.id, exc.message)
+        except Exception:
+            log.exception("turn %s broke", held.turn.id)
+        finally:
+            await events.aclose()
+            turn_log.live.extend([], ended=True)
+
+    async def _end(self, held: HeldTurn, turn_log: TurnLog, *last: EventBody) -> None:
+        """Stores the last events, the reply and the turn's end together, then shows them."""
+        await self._writer.flush(turn_log)
+        chunk = turn_log.take(*last)
+        assert chunk is not None
+        reply = turn_log.folding.message(held.reply)
+        ended = held.conversation.end_turn(held.turn, reply, self._clock())
+        try:
+            await persist(lambda: self._store.turns.end(ended, chunk, held.fence))
+        except StorageConflict as exc:
+            # Unless it was stored at the first try, and only the answer was lost on the way.
+            written = await self._store.log.read(held.turn.id, chunk.first_seq - 1)
+            if [it.events for it in written] != [chunk.events]:
+                raise TurnLost from exc
+        turn_log.live.extend([chunk], ended=True)
+        await self._announce([chunk])
+
+    async def _announce(self, chunks: Iterable[LogChunk]) -> None:
+        await self._bus.publish([f"{WROTE} {chunk.turn_id}" for chunk in chunks])
+
+    def _hear(self, signal: Signal) -> None:
+        kind, _, name = signal.partition(" ")
+        turn_id = TurnId(name)
+        if kind == ABORT:
+            self.stop(turn_id, "abort")
+        elif kind == WROTE and (mirror := self._mirrors.get(turn_id)):
+            mirror.wake.set()
+
+    async def _feed(self, live: LiveLog) -> None:
+        """Reads the log of a turn that does not run here, when told to and from time to time."""
+        while not live.ended:
+            try:
+                # The status first: once it says that the turn has ended, the log is complete.
+                ended = await self._store.turns.status(live.turn_id) is not TurnStatus.RUNNING
+                live.extend(await self._store.log.read(live.turn_id, live.last_seq), ended=ended)
+            except StorageError as exc:
+                log.warning("turn %s cannot be read: %s", live.turn_id, exc.message)
+            if (mirror := self._mirrors.get(live.turn_id)) is not None:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(BEAT_S):
+                        await mirror.wake.wait()
+                mirror.wake.clear()
+
+    async def _beat(self) -> None:
+        """Renews the leases, hears aborts that were not signalled, and ends the turns of the dead."""
+        while True:
+            try:
+                await self._renew()
+                for turn_id in await self._store.log.abandoned(self.id, alone=self._alone):
+                    await self._bury(turn_id)
+            except StorageError as exc:
+                log.warning("leases could not be renewed: %s", exc.message)
+            except Exception:
+                log.exception("looking after the turns failed")
+            await asyncio.sleep(BEAT_S)
+
+    async def _renew(self) -> None:
+        ours = dict(self._running)
+        if not ours:
+            return
+        held = await self._store.log.renew(self.id, LEASE_MS)
+        for turn_id, running in ours.items():
+            if turn_id not in held:
+                running.log.error = running.log.error or TurnLost()
+                running.stop.request("interrupt")
+            elif held[turn_id]:
+                running.stop.request("abort")
+
+    async def _bury(self, turn_id: TurnId) -> None:
+        """Ends a turn whose node is gone: what was shown is kept, and the conversation goes on."""
+        held = await self._store.log.adopt(turn_id, self.lease, alone=self._alone)
+        if held is None:
+            return
+        turn_log = self._writer.open(turn_id, held.fence)
+        for chunk in await self._store.log.read(turn_id, 0):
+            for event in decode_chunk(chunk.events):
+                turn_log.folding.add(event)
+        try:
+            await self._end(held, turn_log, *_last_events(held, turn_log))
+        except TurnLost:
+            return
+        log.warning("turn %s was ended: its node is gone", turn_id)
+
+
+def _last_events(held: HeldTurn, turn_log: TurnLog) -> Iterable[EventBody]:
+    turn, folding = held.turn, turn_log.folding
+    if not folding.last_seq:
+        yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
+    for call in folding.open_calls:
+        yield ToolResulted(
+            call.tool_call_id, call.tool_name, "interrupted", error="The process that ran the tool ended."
+        )
+    reply = folding.message(held.reply)
+    if reply.usage is None and isinstance(reply.content, str) and reply.content:
+        yield UsageReported(0, estimate_tokens(reply.content), estimated=True)
+    yield Failed("INTERRUPTED", "The process that ran this turn ended.", retryable=True)

@@ -1,0 +1,265 @@
+"""Turns: begin, follow, stop and regenerate them."""
+
+import hashlib
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+
+from threadkeep.dialects.events import decode_chunk, encode_replayed
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.conversation import BegunTurn, Conversation, TitleSource
+from threadkeep.domain.errors import (
+    AgentNotFound,
+    ConversationNotFound,
+    EventsExpired,
+    GatewayNotConfigured,
+    IdempotencyMismatch,
+    NothingToRegenerate,
+    StorageConflict,
+    ThreadkeepError,
+    TurnInProgress,
+    TurnNotFound,
+)
+from threadkeep.domain.events import Done, EventBody, Failed, Text, TurnEvent, TurnStart
+from threadkeep.domain.ids import ConversationId, TurnId, is_uuid
+from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage, check_user_content
+from threadkeep.domain.turn import Turn
+from threadkeep.domain.user import User
+from threadkeep.engine.context import Component, build_request
+from threadkeep.engine.fold import Folding
+from threadkeep.engine.loop import TurnLimits, run_turn
+from threadkeep.engine.stop import Stop
+from threadkeep.engine.titles import derive_title
+from threadkeep.engine.tools import Toolbox
+from threadkeep.ports.gateway import Gateway, ModelRequest
+from threadkeep.ports.store import IdempotencyKey, MessageWindow, Store
+from threadkeep.ports.tools import ToolProvider
+from threadkeep.ports.turn_log import LogChunk
+from threadkeep.services import Clock
+from threadkeep.services.jobs import Jobs
+from threadkeep.services.live_log import LiveLog
+from threadkeep.services.node import Node
+from threadkeep.services.titles import TITLE_JOB, title_job
+
+TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Aborted:
+    """What was left when a turn was stopped."""
+
+    turn_id: TurnId
+    message: Message
+
+
+class Turns:
+    """The use cases of turns."""
+
+    def __init__(
+        self,
+        store: Store,
+        node: Node,
+        gateway: Gateway | None,
+        tools: ToolProvider | None,
+        jobs: Jobs,
+        clock: Clock,
+        zone: tzinfo,
+    ) -> None:
+        self._store = store
+        self._node = node
+        self._gateway = gateway
+        self._tools = tools
+        self._jobs = jobs
+        self._clock = clock
+        self._zone = zone
+
+    async def send(
+        self, user: User, conversation_id: str, content: str, *, idempotency_key: str | None = None
+    ) -> Turn:
+        """Begins a turn that answers a user's message; the same key gives the same turn."""
+        key = None
+        if idempotency_key:
+            key = IdempotencyKey(idempotency_key, hashlib.sha256(content.encode()).hexdigest())
+        for _ in range(TRIES):
+            conversation, agent = await self._open(user, conversation_id)
+            check_user_content(content, most=agent.settings.max_message_chars)
+            if key and (
+                found := await self._store.turns.find_by_key(conversation.id, key.name, self._clock())
+            ):
+                turn, request_hash = found
+                if request_hash != key.request_hash:
+                    raise IdempotencyMismatch("This Idempotency-Key was used with another content.")
+                return turn
+            begun = conversation.begin_turn(
+                content, self._clock(), model=self._model(agent), title=derive_title(content)
+            )
+            try:
+                return await self._begin(user, agent, begun, key)
+            except StorageConflict:
+                continue  # somebody else wrote first: read again and decide anew
+        raise TurnInProgress("The conversation changes too quickly; try again.")
+
+    async def regenerate(self, user: User, conversation_id: str) -> Turn:
+        """Overwrites the latest reply and answers the same question anew."""
+        for _ in range(TRIES):
+            conversation, agent = await self._open(user, conversation_id)
+            reply = await self._latest_reply(conversation)
+            before = await self._store.turns.get(user.id, reply.turn_id) if reply and reply.turn_id else None
+            if reply is None or before is None:
+                raise NothingToRegenerate("There is no reply in this conversation yet.")
+            begun = conversation.regenerate(
+                reply, before.user_message_id, self._clock(), model=self._model(agent)
+            )
+            try:
+                return await self._begin(user, agent, begun, None)
+            except StorageConflict:
+                continue
+        raise TurnInProgress("The conversation changes too quickly; try again.")
+
+    async def get(self, user: User, turn_id: str) -> Turn:
+        """One of the user's turns."""
+        turn = await self._store.turns.get(user.id, TurnId(turn_id.lower())) if is_uuid(turn_id) else None
+        if turn is None:
+            raise TurnNotFound
+        return turn
+
+    def watch(self, turn_id: TurnId) -> AbstractAsyncContextManager[LiveLog]:
+        """The log of a turn as it is stored."""
+        return self._node.watch(turn_id)
+
+    async def ended_log(self, turn: Turn, after_seq: int) -> LiveLog:
+        """The log of a turn that has ended; made from its message where the log has been trimmed."""
+        live = LiveLog(turn.id)
+        chunks = await self._store.log.read(turn.id, after_seq)
+        if not chunks:
+            if after_seq:
+                raise EventsExpired("The events of this turn are gone; read its message instead.")
+            chunks = [_replay(turn, await self._reply(turn))]
+        live.extend(chunks, ended=True)
+        return live
+
+    async def finished(self, turn: Turn) -> Message:
+        """The reply of a turn, once it has ended."""
+        async with self._node.watch(turn.id) as live:
+            async for _ in live.follow(live.last_seq):
+                pass
+        return await self._reply(turn)
+
+    async def abort(self, user: User, conversation_id: str) -> Aborted | None:
+        """Stops the turn that runs in a conversation, on whichever node; None when none does."""
+        conversation = await self._conversation(user, conversation_id)
+        if conversation.active_turn_id is None:
+            return None
+        turn = await self.get(user, conversation.active_turn_id)
+        await self._node.abort(turn.id)
+        return Aborted(turn.id, await self._reply(turn))
+
+    async def current(self, message: Message) -> Message:
+        """A reply that is being written, as far as its log goes."""
+        if message.completed_at is not None or message.turn_id is None:
+            return message
+        folding = Folding()
+        for chunk in await self._store.log.read(message.turn_id, 0):
+            for event in decode_chunk(chunk.events):
+                folding.add(event)
+        return folding.message(message)
+
+    def _model_gateway(self) -> Gateway:
+        if self._gateway is None:
+            raise GatewayNotConfigured(
+                "No model gateway is configured. Set THREADKEEP_GATEWAY and THREADKEEP_GATEWAY_API_KEY."
+            )
+        return self._gateway
+
+    async def _begin(self, user: User, agent: Agent, begun: BegunTurn, key: IdempotencyKey | None) -> Turn:
+        await self._store.turns.begin(begun, self._node.lease, key)
+        self._node.run(begun, lambda stop: self._events(user, agent, begun, stop))
+        return begun.turn
+
+    async def _events(
+        self, user: User, agent: Agent, begun: BegunTurn, stop: Stop
+    ) -> AsyncGenerator[EventBody]:
+        turn, gateway = begun.turn, self._model_gateway()
+        try:
+            request = await self._request(agent, begun, gateway)
+        except ThreadkeepError as exc:
+            yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
+            yield Failed(exc.code, exc.message, retryable=True)
+            return
+        tools = self._tools.session(agent, user) if self._tools and gateway.supports_tools else None
+        limits = TurnLimits(agent.settings.max_iterations, agent.settings.generation_timeout_s)
+        async for body in run_turn(turn, request, gateway, Toolbox(tools), limits, stop):
+            yield body
+        # The turn's end is stored by now: whoever takes a yielded event keeps it before taking the next.
+        is_first = begun.conversation.title_source is TitleSource.DERIVED and begun.conversation.last_seq <= 4
+        if is_first and gateway.supports_tools:
+            await self._jobs.add(TITLE_JOB, title_job(begun.conversation))
+
+    async def _request(self, agent: Agent, begun: BegunTurn, gateway: Gateway) -> ModelRequest:
+        conversation, settings = begun.conversation, agent.settings
+        window = MessageWindow(after_seq=conversation.archived_to_seq, newest_first=True)
+        latest = await self._store.messages.page(
+            conversation.id, window, offset=0, limit=settings.context_messages or 10_000
+        )
+        components = [Component("systemPrompt", agent.system_prompt)]
+        if conversation.archived_to_seq:
+            compaction = await self._store.messages.newest_compaction(conversation.id)
+            components.append(Component("summary", compaction.summary if compaction else ""))
+        request, _receipt = build_request(
+            latest[::-1],
+            components,
+            model=begun.turn.model,
+            context_tokens=gateway.context_tokens,
+            zone=self._zone,
+            temperature=settings.temperature,
+            max_tokens=settings.max_tokens,
+        )
+        return request
+
+    def _model(self, agent: Agent) -> str:
+        return agent.model or self._model_gateway().default_model
+
+    async def _open(self, user: User, conversation_id: str) -> tuple[Conversation, Agent]:
+        """A conversation in which the user may begin a turn, and its agent."""
+        conversation = await self._conversation(user, conversation_id)
+        agent = await self._store.agents.get(conversation.agent_id)
+        if agent is None or not agent.is_visible_to(user):
+            raise AgentNotFound("The agent of this conversation has been deleted or made private.")
+        return conversation, agent
+
+    async def _conversation(self, user: User, conversation_id: str) -> Conversation:
+        found = None
+        if is_uuid(conversation_id):
+            found = await self._store.conversations.get(user.id, ConversationId(conversation_id.lower()))
+        if found is None:
+            raise ConversationNotFound
+        return found
+
+    async def _latest_reply(self, conversation: Conversation) -> Message | None:
+        window = MessageWindow(newest_first=True)
+        latest = await self._store.messages.page(conversation.id, window, offset=0, limit=50)
+        return next((message for message in latest if message.role is MessageRole.ASSISTANT), None)
+
+    async def _reply(self, turn: Turn) -> Message:
+        reply = await self._store.messages.get(turn.assistant_message_id)
+        if reply is None:
+            raise TurnNotFound
+        return reply
+
+
+def _replay(turn: Turn, reply: Message) -> LogChunk:
+    """The events of a turn whose log is gone, as far as its message remembers them."""
+    end = Done("COMPLETED", reply.id, reply.usage or Usage(0, 0), "end_turn")
+    if reply.error is not None:
+        end = Failed(reply.error.code, reply.error.message, reply.error.retryable)
+    elif reply.status is MessageStatus.CANCELLED:
+        end = replace(end, status="CANCELLED", stop_reason="aborted")
+    bodies: list[EventBody] = [
+        TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
+    ]
+    if isinstance(reply.content, str) and reply.content:
+        bodies.append(Text(reply.content))
+    at = turn.ended_at or turn.started_at
+    events = [TurnEvent(turn.id, seq, at, body) for seq, body in enumerate([*bodies, end], 1)]
+    return LogChunk(turn.id, 1, len(events), encode_replayed(events))

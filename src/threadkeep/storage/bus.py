@@ -1,0 +1,87 @@
+"""The bus within one process, and over PostgreSQL's LISTEN/NOTIFY."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator
+
+from threadkeep.domain.errors import StorageError
+from threadkeep.ports.bus import Signal
+from threadkeep.storage.database import Database, Statement
+
+log = logging.getLogger("threadkeep.bus")
+
+CHANNEL = "threadkeep"
+MOST_PAYLOAD_BYTES = 7_900  # PostgreSQL takes payloads of less than 8,000 bytes
+_NOTIFY = Statement("SELECT 1", postgres="SELECT pg_notify(:channel, :payload)")
+
+
+def bus_on(database: Database) -> "LocalBus":
+    """The bus for those who share a database."""
+    return PostgresBus(database) if database.dialect == "postgres" else LocalBus()
+
+
+class LocalBus:
+    """Everybody is in this process."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[Signal], None]] = []
+
+    async def publish(self, signals: Iterable[Signal]) -> None:
+        """Tells everybody at once."""
+        self.deliver(signals)
+
+    def deliver(self, signals: Iterable[Signal]) -> None:
+        """Calls the listeners of this process."""
+        for signal in signals:
+            for hear in tuple(self._listeners):
+                hear(signal)
+
+    def subscribe(self, hear: Callable[[Signal], None]) -> Callable[[], None]:
+        """Calls `hear` for every signal, until the returned function is called."""
+        self._listeners.append(hear)
+        return lambda: self._listeners.remove(hear)
+
+    async def close(self) -> None:
+        """There is nothing to stop."""
+
+
+class PostgresBus(LocalBus):
+    """Nodes that share a PostgreSQL database. One connection listens; it is renewed when it breaks."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__()
+        self._database = database
+        self._listening = asyncio.create_task(self._listen())
+
+    async def publish(self, signals: Iterable[Signal]) -> None:
+        """Tells every node in as few statements as the size of a payload allows; this one at once."""
+        signals = list(signals)
+        self.deliver(signals)
+        for payload in _payloads(signals):
+            try:
+                await self._database.execute(_NOTIFY(channel=CHANNEL, payload=payload))
+            except StorageError as exc:
+                # Whoever waits for a signal also looks by itself from time to time.
+                log.warning("other nodes could not be told: %s", exc.message)
+
+    async def _listen(self) -> None:
+        async for payload in self._database.listen(CHANNEL):
+            self.deliver(payload.split("\n"))
+
+    async def close(self) -> None:
+        """Stops listening."""
+        self._listening.cancel()
+        await asyncio.gather(self._listening, return_exceptions=True)
+
+
+def _payloads(signals: Iterable[Signal]) -> Iterator[str]:
+    pending: list[Signal] = []
+    size = 0
+    for signal in signals:
+        if pending and size + len(signal) + 1 > MOST_PAYLOAD_BYTES:
+            yield "\n".join(pending)
+            pending, size = [], 0
+        pending.append(signal)
+        size += len(signal) + 1
+    if pending:
+        yield "\n".join(pending)

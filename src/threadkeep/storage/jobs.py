@@ -1,0 +1,48 @@
+"""Jobs in the database."""
+
+from collections.abc import Sequence
+
+from threadkeep.ports.jobs import Job
+from threadkeep.storage.columns import to_json, to_object
+from threadkeep.storage.database import Database, Statement, with_clock
+
+_ADD = with_clock(
+    """INSERT INTO tk_jobs (id, kind, arguments, attempts, run_at, created_at)
+    VALUES (:id, :kind, :arguments, 0, {now} + :delay_ms, {now})"""
+)
+_DUE = """SELECT id FROM tk_jobs
+    WHERE run_at <= {now} AND (lease_until IS NULL OR lease_until < {now}) ORDER BY run_at LIMIT :limit"""
+_TAKE = """UPDATE tk_jobs SET lease_until = {now} + :lease_ms, attempts = attempts + 1
+    WHERE id IN (DUE) RETURNING id, kind, arguments, attempts"""
+_TAKE_DUE = with_clock(
+    _TAKE.replace("DUE", _DUE), postgres=_TAKE.replace("DUE", f"{_DUE} FOR UPDATE SKIP LOCKED")
+)
+_FINISH = Statement("DELETE FROM tk_jobs WHERE id = :id")
+_POSTPONE = with_clock(
+    "UPDATE tk_jobs SET lease_until = NULL, run_at = {now} + :delay_ms, error = :error WHERE id = :id"
+)
+
+
+class SqlJobs:
+    """The jobs of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, job: Job, *, delay_ms: int = 0) -> None:
+        """Keeps a job that is due after a delay."""
+        values = {"id": job.id, "kind": job.kind, "arguments": to_json(job.arguments)}
+        await self._database.execute(_ADD(**values, delay_ms=delay_ms))
+
+    async def take(self, *, lease_ms: int, limit: int) -> Sequence[Job]:
+        """Takes due jobs."""
+        rows = await self._database.execute(_TAKE_DUE(lease_ms=lease_ms, limit=limit))
+        return [Job(id_, kind, to_object(arguments), attempts) for id_, kind, arguments, attempts in rows]
+
+    async def finish(self, job: Job) -> None:
+        """Forgets a job that is done."""
+        await self._database.execute(_FINISH(id=job.id))
+
+    async def postpone(self, job: Job, *, delay_ms: int, error: str) -> None:
+        """Puts a job back that could not be done."""
+        await self._database.execute(_POSTPONE(id=job.id, delay_ms=delay_ms, error=error))

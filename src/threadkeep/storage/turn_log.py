@@ -1,0 +1,143 @@
+"""The event logs of turns in the database, and their leases."""
+
+from collections.abc import Sequence
+
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.ids import TurnId
+from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
+from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
+from threadkeep.storage.conversations import to_conversation
+from threadkeep.storage.database import Database, Plan, Query, Statement, with_clock
+from threadkeep.storage.messages import REPLY_OF_TURN, to_message
+from threadkeep.storage.turns import TURN_COLUMNS, to_turn
+
+# The turn must be ours still. A chunk that is there already was written by whoever took the turn over,
+# unless it is the very same: then the first try was stored, but its answer was lost on the way.
+_UNLESS_WRITTEN = """ON CONFLICT (turn_id, first_seq) DO UPDATE SET last_seq = excluded.last_seq
+    WHERE tk_turn_chunks.last_seq = excluded.last_seq AND tk_turn_chunks.events = excluded.events
+    RETURNING turn_id"""
+_APPEND = Statement(
+    f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
+    SELECT id, :first_seq, :last_seq, :events FROM tk_turns
+    WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'
+    {_UNLESS_WRITTEN}"""
+)
+_APPEND_ALL = Statement(
+    "SELECT 1",
+    postgres=f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
+    SELECT chunk.turn_id, chunk.first_seq, chunk.last_seq, chunk.events
+    FROM unnest(:turn_ids::uuid[], :fences::bigint[], :firsts::bigint[], :lasts::bigint[], :texts::text[])
+        AS chunk (turn_id, fence, first_seq, last_seq, events)
+    JOIN tk_turns AS turn
+        ON turn.id = chunk.turn_id AND turn.fence = chunk.fence AND turn.status = 'RUNNING'
+    {_UNLESS_WRITTEN}""",
+)
+READ = Statement(
+    """SELECT turn_id, first_seq, last_seq, events FROM tk_turn_chunks
+    WHERE turn_id = :turn_id AND last_seq > :after_seq ORDER BY first_seq"""
+)
+_RENEW = with_clock(
+    """UPDATE tk_turns SET lease_until = {now} + :length_ms
+    WHERE node_id = :node_id AND status = 'RUNNING' AND origin = 'live' RETURNING id, abort_requested"""
+)
+_REQUEST_ABORT = Statement("UPDATE tk_turns SET abort_requested = TRUE WHERE id = :turn_id")
+_ABANDONED_CONDITION = """status = 'RUNNING' AND origin = 'live'
+    AND (node_id IS NULL OR node_id <> :node_id) AND (:alone OR lease_until IS NULL OR lease_until < {now})"""
+_ABANDONED = with_clock(f"SELECT id FROM tk_turns WHERE {_ABANDONED_CONDITION}")
+_ADOPT = with_clock(
+    f"""UPDATE tk_turns AS turn SET node_id = :node_id, fence = fence + 1, lease_until = {{now}} + :length_ms
+    WHERE id = :turn_id AND {_ABANDONED_CONDITION} RETURNING {TURN_COLUMNS}, turn.fence"""
+)
+_TRIM = Statement(
+    """DELETE FROM tk_turn_chunks WHERE turn_id IN (
+        SELECT id FROM tk_turns WHERE ended_at < :ended_before AND status <> 'RUNNING')
+    RETURNING turn_id"""
+)
+
+
+def append_query(chunk: LogChunk, fence: int) -> Query:
+    """The statement that keeps one chunk, for units of work that do more."""
+    return _APPEND(
+        turn_id=chunk.turn_id,
+        fence=fence,
+        first_seq=chunk.first_seq,
+        last_seq=chunk.last_seq,
+        events=chunk.events,
+    )
+
+
+class SqlTurnLog:
+    """The event logs of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def append(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
+        """Keeps chunks in one transaction; one that the database refuses is tried alone and fails alone."""
+        try:
+            return await self._append_all(chunks)
+        except StorageConflict:
+            if len(chunks) == 1:
+                return set()
+            accepted = [await self.append([chunk]) for chunk in chunks]
+            return set[TurnId]().union(*accepted)
+
+    async def _append_all(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
+        if self._database.dialect == "sqlite":
+            return await self._database.write(lambda: _append_each(chunks))
+        rows = await self._database.execute(
+            _APPEND_ALL(
+                turn_ids=[chunk.turn_id for chunk, _ in chunks],
+                fences=[fence for _, fence in chunks],
+                firsts=[chunk.first_seq for chunk, _ in chunks],
+                lasts=[chunk.last_seq for chunk, _ in chunks],
+                texts=[chunk.events for chunk, _ in chunks],
+            )
+        )
+        return {TurnId(turn_id) for (turn_id,) in rows}
+
+    async def read(self, turn_id: TurnId, after_seq: int) -> Sequence[LogChunk]:
+        """The chunks that hold events after `after_seq`, in order."""
+        return [
+            LogChunk(*row) for row in await self._database.fetch(READ(turn_id=turn_id, after_seq=after_seq))
+        ]
+
+    async def renew(self, node_id: str, length_ms: int) -> dict[TurnId, bool]:
+        """Renews all leases of a node."""
+        rows = await self._database.execute(_RENEW(node_id=node_id, length_ms=length_ms))
+        return {TurnId(turn_id): bool(abort) for turn_id, abort in rows}
+
+    async def request_abort(self, turn_id: TurnId) -> None:
+        """Asks whoever runs the turn to abort it."""
+        await self._database.execute(_REQUEST_ABORT(turn_id=turn_id))
+
+    async def abandoned(self, node_id: str, *, alone: bool) -> Sequence[TurnId]:
+        """Running turns whose node is gone."""
+        rows = await self._database.fetch(_ABANDONED(node_id=node_id, alone=alone))
+        return [TurnId(turn_id) for (turn_id,) in rows]
+
+    async def adopt(self, turn_id: TurnId, lease: Lease, *, alone: bool) -> HeldTurn | None:
+        """Takes an abandoned turn over."""
+        return await self._database.write(lambda: _adopt(turn_id, lease, alone))
+
+    async def trim(self, ended_before: int) -> int:
+        """Removes the logs of turns that ended before a time."""
+        return len(await self._database.execute(_TRIM(ended_before=ended_before)))
+
+
+def _append_each(chunks: Sequence[tuple[LogChunk, int]]) -> Plan[set[TurnId]]:
+    accepted: set[TurnId] = set()
+    for chunk, fence in chunks:
+        if (yield append_query(chunk, fence)):
+            accepted.add(chunk.turn_id)
+    return accepted
+
+
+def _adopt(turn_id: TurnId, lease: Lease, alone: bool) -> Plan[HeldTurn | None]:
+    rows = yield _ADOPT(turn_id=turn_id, node_id=lease.node_id, alone=alone, length_ms=lease.length_ms)
+    if not rows:
+        return None
+    turn, fence = rows[0][:-1], rows[0][-1]
+    (conversation,) = yield CONVERSATION_OF_TURN(turn_id=turn_id)
+    (reply,) = yield REPLY_OF_TURN(turn_id=turn_id)
+    return HeldTurn(to_turn(turn), to_conversation(conversation), to_message(reply, ()), fence)

@@ -1,0 +1,235 @@
+"""Turns in the database: how they begin and how they end."""
+
+from typing import Any
+
+import msgspec
+
+from threadkeep.domain.conversation import BegunTurn, EndedTurn
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.ids import ConversationId, TurnId, UserId
+from threadkeep.domain.message import Failure, Usage
+from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
+from threadkeep.ports.store import IdempotencyKey
+from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.storage.columns import to_json_or_null
+from threadkeep.storage.conversations import ADVANCE, advance_values
+from threadkeep.storage.database import Database, Plan, Row, Rows, Statement, with_clock
+from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
+
+_ADVANCE = f"{ADVANCE} AND active_turn_id IS NULL RETURNING id"
+_INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
+    status, model, started_at, idempotency_key, request_hash, node_id, fence, lease_until)"""
+_INSERT_MESSAGE = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
+    status, model, created_at, completed_at)"""
+
+_ADVANCE_FOR_TURN = Statement(_ADVANCE)
+_ADD_TURN = with_clock(
+    f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
+        :now, :key, :request_hash, :node_id, :fence, {{now}} + :length_ms)"""
+)
+_ADD_ASKED = Statement(
+    f"""{_INSERT_MESSAGE} VALUES (:asked_id, :conversation_id, :asked_seq, :turn_id, 'user', 'text', :content,
+        'COMPLETED', NULL, :now, :now)"""
+)
+_ADD_REPLY = Statement(
+    f"""{_INSERT_MESSAGE} VALUES (:reply_id, :conversation_id, :reply_seq, :turn_id, 'assistant', 'text', '',
+        'PENDING', :model, :now, NULL)"""
+)
+_OVERWRITE = Statement(
+    """UPDATE tk_messages SET status = 'OVERWRITTEN'
+    WHERE id = :overwritten_id AND status IN ('COMPLETED', 'FAILED', 'CANCELLED') RETURNING id"""
+)
+_FORGET_OLD_KEY = Statement(
+    """UPDATE tk_turns SET idempotency_key = NULL
+    WHERE conversation_id = :conversation_id AND idempotency_key = :key AND started_at < :expired"""
+)
+# PostgreSQL takes all steps in one statement, hence in one round trip.
+_BEGIN_IN_ONE = with_clock(
+    f"""WITH conversation AS ({_ADVANCE}),
+    turn AS ({_INSERT_TURN}
+        SELECT :turn_id::uuid, id, :asked_id::uuid, :reply_id::uuid, :origin, 'RUNNING', :model, :now::bigint,
+            :key, :request_hash, :node_id, :fence::bigint, {{now}} + :length_ms::bigint
+        FROM conversation)
+    {_INSERT_MESSAGE}
+        SELECT :asked_id::uuid, id, :asked_seq::bigint, :turn_id::uuid, 'user', 'text', :content,
+            'COMPLETED', NULL, :now::bigint, :now::bigint FROM conversation
+        UNION ALL
+        SELECT :reply_id::uuid, id, :reply_seq::bigint, :turn_id::uuid, 'assistant', 'text', '',
+            'PENDING', :model, :now::bigint, NULL FROM conversation
+    RETURNING id"""
+)
+
+# A turn and its reply end with the same word, usage and error.
+_UPDATE_TURN = """UPDATE tk_turns SET status = :status, usage = :usage, error = :error, ended_at = :now,
+        last_event_seq = :last_event_seq, lease_until = NULL
+    WHERE id = :turn_id AND status = 'RUNNING' AND fence = :fence RETURNING id"""
+_UPDATE_REPLY = """UPDATE tk_messages SET status = :status, content = :content,
+        thought_process = :thought_process, citations = :citations, artifact_ids = :artifact_ids,
+        tool_call_count = :tool_call_count, token_count = :token_count, usage = :usage, model = :model,
+        error = :error, completed_at = :completed_at
+    WHERE id = :reply_id"""
+_UPDATE_CONVERSATION = """UPDATE tk_conversations
+    SET active_turn_id = NULL, updated_at = :now, last_message_at = :now
+    WHERE id = :conversation_id AND active_turn_id = :turn_id"""
+_INSERT_CHUNK = "INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)"
+_END_TURN, _END_REPLY, _FREE = map(Statement, (_UPDATE_TURN, _UPDATE_REPLY, _UPDATE_CONVERSATION))
+_ADD_CHUNK = Statement(f"{_INSERT_CHUNK} VALUES (:turn_id, :first_seq, :last_event_seq, :events)")
+_END_IN_ONE = Statement(
+    f"""WITH turn AS ({_UPDATE_TURN}),
+    chunk AS ({_INSERT_CHUNK} SELECT id, :first_seq::bigint, :last_event_seq::bigint, :events FROM turn),
+    reply AS ({_UPDATE_REPLY} AND EXISTS (SELECT 1 FROM turn)),
+    conversation AS ({_UPDATE_CONVERSATION} AND EXISTS (SELECT 1 FROM turn))
+    SELECT id FROM turn"""
+)
+
+TURN_COLUMNS = """turn.id, turn.conversation_id, turn.user_message_id, turn.assistant_message_id,
+    turn.status, turn.started_at, turn.origin, turn.model, turn.ended_at, turn.last_event_seq, turn.usage,
+    turn.error"""
+_GET = Statement(
+    f"""SELECT {TURN_COLUMNS} FROM tk_turns AS turn
+    JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
+    WHERE turn.id = :id AND conversation.user_id = :user_id AND conversation.deleted_at IS NULL"""
+)
+_STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
+_BY_KEY = Statement(
+    f"""SELECT {TURN_COLUMNS}, turn.request_hash FROM tk_turns AS turn
+    WHERE turn.conversation_id = :conversation_id AND turn.idempotency_key = :key
+        AND turn.started_at >= :expired"""
+)
+
+_decode_usage = msgspec.json.Decoder(Usage).decode
+_decode_failure = msgspec.json.Decoder(Failure).decode
+
+KEYS_LIVE_MS = 24 * 60 * 60 * 1000
+
+
+class SqlTurns:
+    """The turns of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin(self, begun: BegunTurn, lease: Lease, key: IdempotencyKey | None = None) -> None:
+        """Keeps a begun turn, unless the conversation has moved on since it was read."""
+        values = _begin_values(begun, lease, key)
+        if self._database.dialect == "postgres" and begun.user_message is not None and key is None:
+            moved_on = not await self._database.execute(_BEGIN_IN_ONE(**values))
+        else:
+            moved_on = not await self._database.write(lambda: _begin(begun, values))
+        if moved_on:
+            raise StorageConflict("The conversation has changed since it was read.")
+
+    async def end(self, ended: EndedTurn, chunk: LogChunk, fence: int) -> None:
+        """Keeps a turn's end with the last of its log, all or nothing; refused when the fence has moved."""
+        values = _end_values(ended, chunk, fence)
+        if self._database.dialect == "postgres" and not ended.assistant_message.tool_calls:
+            done = await self._database.execute(_END_IN_ONE(**values))
+        else:
+            done = await self._database.write(lambda: _end(ended, values))
+        if not done:
+            raise StorageConflict("The turn has ended already, or is another node's.")
+
+    async def get(self, user_id: UserId, turn_id: TurnId) -> Turn | None:
+        """One turn in a conversation of the user that is not deleted."""
+        rows = await self._database.fetch(_GET(id=turn_id, user_id=user_id))
+        return to_turn(rows[0]) if rows else None
+
+    async def status(self, turn_id: TurnId) -> TurnStatus | None:
+        """How a turn stands, whosever it is; None when there is none."""
+        rows = await self._database.fetch(_STATUS(id=turn_id))
+        return TurnStatus(rows[0][0]) if rows else None
+
+    async def find_by_key(
+        self, conversation_id: ConversationId, key: str, now: int
+    ) -> tuple[Turn, str] | None:
+        """The turn that was begun with an idempotency key, and the hash of what was asked."""
+        rows = await self._database.fetch(
+            _BY_KEY(conversation_id=conversation_id, key=key, expired=now - KEYS_LIVE_MS)
+        )
+        return (to_turn(rows[0][:-1]), rows[0][-1]) if rows else None
+
+
+def _begin_values(begun: BegunTurn, lease: Lease, key: IdempotencyKey | None) -> dict[str, Any]:
+    turn, asked, reply = begun.turn, begun.user_message, begun.assistant_message
+    return {
+        **advance_values(begun.conversation, (asked or reply).seq),
+        "turn_id": turn.id,
+        "origin": turn.origin,
+        "model": turn.model,
+        "asked_id": turn.user_message_id,
+        "asked_seq": asked.seq if asked else None,
+        "content": asked.content if asked else None,
+        "reply_id": reply.id,
+        "reply_seq": reply.seq,
+        "overwritten_id": begun.overwritten.id if begun.overwritten else None,
+        "key": key.name if key else None,
+        "request_hash": key.request_hash if key else None,
+        "expired": turn.started_at - KEYS_LIVE_MS,
+        "node_id": lease.node_id,
+        "fence": lease.fence,
+        "length_ms": lease.length_ms,
+    }
+
+
+def _begin(begun: BegunTurn, values: dict[str, Any]) -> Plan[Rows]:
+    if values["key"] is not None:
+        yield _FORGET_OLD_KEY(**values)
+    advanced = yield _ADVANCE_FOR_TURN(**values)
+    if not advanced:
+        return advanced
+    yield _ADD_TURN(**values)
+    if begun.user_message is not None:
+        yield _ADD_ASKED(**values)
+    if begun.overwritten is not None and not (yield _OVERWRITE(**values)):
+        raise StorageConflict("The reply has been overwritten already.")
+    yield _ADD_REPLY(**values)
+    return advanced
+
+
+def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int) -> dict[str, Any]:
+    turn, reply = ended.turn, ended.assistant_message
+    return {
+        "turn_id": turn.id,
+        "reply_id": reply.id,
+        "conversation_id": ended.conversation.id,
+        "fence": fence,
+        "status": turn.status,
+        "usage": to_json_or_null(turn.usage),
+        "error": to_json_or_null(turn.error),
+        "now": turn.ended_at,
+        "content": reply.content,
+        "thought_process": to_json_or_null(reply.thought_process),
+        "citations": to_json_or_null(reply.citations),
+        "artifact_ids": to_json_or_null(reply.artifact_ids),
+        "tool_call_count": len(reply.tool_calls),
+        "token_count": reply.token_count,
+        "model": reply.model,
+        "completed_at": reply.completed_at,
+        "first_seq": chunk.first_seq,
+        "last_event_seq": chunk.last_seq,
+        "events": chunk.events,
+    }
+
+
+def _end(ended: EndedTurn, values: dict[str, Any]) -> Plan[Rows]:
+    done = yield _END_TURN(**values)
+    if done:
+        yield _ADD_CHUNK(**values)
+        yield _END_REPLY(**values)
+        for position, call in enumerate(ended.assistant_message.tool_calls):
+            yield ADD_TOOL_CALL(**tool_call_values(call, ended.conversation, position))
+        yield _FREE(**values)
+    return done
+
+
+def to_turn(row: Row) -> Turn:
+    """A row of `tk_turns` as a turn."""
+    (
+        id_, conversation_id, asked_id, reply_id, status, started_at, origin, model, ended_at, last_event_seq,
+        usage, error,
+    ) = row  # fmt: skip
+    return Turn(
+        id_, conversation_id, asked_id, reply_id, TurnStatus(status), started_at, TurnOrigin(origin), model,
+        ended_at, last_event_seq, _decode_usage(usage) if usage else None,
+        _decode_failure(error) if error else None,
+    )  # fmt: skip

@@ -1,0 +1,129 @@
+"""Asking a gateway in tests, and summing up what it said."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from threadkeep.gateways.anthropic import AnthropicGateway
+from threadkeep.gateways.http import Patience
+from threadkeep.gateways.openai import OpenAIGateway
+from threadkeep.ports.gateway import (
+    Gateway,
+    GatewayError,
+    ModelEvent,
+    ModelMessage,
+    ModelRequest,
+    ModelStopped,
+    ModelUsage,
+    TextBlock,
+    TextDelta,
+    ThoughtDelta,
+    ThoughtSigned,
+    ToolResultBlock,
+    ToolSpec,
+    ToolUse,
+    ToolUseBlock,
+)
+
+KEY = "sk-test-0123456789-secret"
+MODEL = "scripted"
+WIRES = ("anthropic", "openai")
+
+ADD = ToolSpec("add", "Adds numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
+QUESTION = ModelRequest(
+    None, "You are brief.", (ModelMessage("user", (TextBlock("你好, how are you?"),)),), tools=(ADD,)
+)
+AFTER_A_TOOL = ModelRequest(
+    None,
+    "You are brief.",
+    (
+        *QUESTION.messages,
+        ModelMessage("assistant", (TextBlock("One moment."), ToolUseBlock("t1", "add", {"a": 1}))),
+        ModelMessage("user", (ToolResultBlock("t1", "no numbers", is_error=True),)),
+    ),
+    tools=(ADD,),
+)
+
+
+class Naps:
+    """Sleeps that take no time and are written down."""
+
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.taken.append(seconds)
+
+
+def make_gateway(
+    wire: str,
+    url: str,
+    *,
+    key: str = KEY,
+    client: httpx.AsyncClient | None = None,
+    naps: Callable[[float], Awaitable[None]] | None = None,
+    silence_s: float = 10,
+    now: float = 0,
+) -> Gateway:
+    """A gateway that does not wait."""
+    patience = Patience(silence_s, naps or Naps(), lambda: now, lambda: 0.5)
+    kind = AnthropicGateway if wire == "anthropic" else OpenAIGateway
+    return kind(url, key, MODEL, client=client, patience=patience)
+
+
+async def ask(
+    gateway: Gateway, request: ModelRequest = QUESTION
+) -> tuple[list[ModelEvent], GatewayError | None]:
+    """Everything that came, and the error that ended it, if one did. The gateway is closed."""
+    events: list[ModelEvent] = []
+    stream = gateway.stream(request)
+    try:
+        async for event in stream:
+            events.append(event)  # noqa: PERF401  (kept when it breaks off)
+    except GatewayError as exc:
+        return events, exc
+    finally:
+        await stream.aclose()
+        await gateway.close()
+    return events, None
+
+
+def text_of(events: Sequence[ModelEvent]) -> str:
+    """What was said."""
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+@dataclass
+class Heard:
+    """An answer, however it was read."""
+
+    text: str = ""
+    thought: str = ""
+    signatures: list[str] = field(default_factory=list[str])
+    tools: list[tuple[str, str, Mapping[str, Any]]] = field(
+        default_factory=list[tuple[str, str, Mapping[str, Any]]]
+    )
+    usage: tuple[int, int] | None = None
+    stop_reason: str = ""
+
+
+def heard(events: Sequence[ModelEvent]) -> Heard:
+    """An answer as our gateway read it."""
+    answer = Heard(text=text_of(events))
+    for event in events:
+        match event:
+            case ThoughtDelta(text):
+                answer.thought += text
+            case ThoughtSigned(signature):
+                answer.signatures.append(signature)
+            case ToolUse(use_id, name, arguments, None):
+                answer.tools.append((use_id, name, arguments))
+            case ModelUsage(sent, received):
+                answer.usage = sent, received
+            case ModelStopped(reason):
+                answer.stop_reason = reason
+            case _:
+                pass
+    return answer

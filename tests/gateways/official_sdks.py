@@ -1,0 +1,72 @@
+"""The providers' own clients, as reference readers of the same bytes."""
+
+import json
+import warnings
+
+from tests.gateways.asking import KEY, MODEL, Heard
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # what they warn of at import is not ours
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
+    from openai.types.chat import ChatCompletionChunk
+
+_OPENAI_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
+
+
+async def ask_anthropic(url: str) -> Heard:
+    """An answer as Anthropic's client reads it."""
+    answer = Heard()
+    async with (
+        AsyncAnthropic(api_key=KEY, base_url=url, max_retries=0) as client,
+        client.messages.stream(
+            model=MODEL, max_tokens=100, messages=[{"role": "user", "content": "Hello"}]
+        ) as stream,
+    ):
+        message = await stream.get_final_message()
+    for block in message.content:
+        if block.type == "text":
+            answer.text += block.text
+        elif block.type == "thinking":
+            answer.thought += block.thinking
+            answer.signatures.append(block.signature)
+        elif block.type == "tool_use":
+            answer.tools.append((block.id, block.name, block.input))
+    usage = message.usage
+    cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
+    answer.usage = usage.input_tokens + cached, usage.output_tokens
+    answer.stop_reason = str(message.stop_reason)
+    return answer
+
+
+async def ask_openai(url: str) -> Heard:
+    """An answer as OpenAI's client reads it."""
+    answer = Heard()
+    calls: dict[int, list[str]] = {}
+    async with AsyncOpenAI(api_key=KEY, base_url=f"{url}/v1", max_retries=0) as client:
+        stream = await client.chat.completions.create(
+            model=MODEL,
+            messages=[{"role": "user", "content": "Hello"}],
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        async for chunk in stream:
+            _add(answer, calls, chunk)
+    answer.tools = [(use_id, name, json.loads(written or "{}")) for use_id, name, written in calls.values()]
+    return answer
+
+
+def _add(answer: Heard, calls: dict[int, list[str]], chunk: ChatCompletionChunk) -> None:
+    if chunk.usage:
+        answer.usage = chunk.usage.prompt_tokens, chunk.usage.completion_tokens
+    for choice in chunk.choices:
+        answer.text += choice.delta.content or ""
+        answer.thought += (choice.delta.model_extra or {}).get("reasoning_content") or ""
+        for call in choice.delta.tool_calls or []:
+            known = calls.setdefault(call.index, ["", "", ""])
+            known[0] += call.id or ""
+            if call.function:
+                known[1] += call.function.name or ""
+                known[2] += call.function.arguments or ""
+        if choice.finish_reason:
+            answer.stop_reason = _OPENAI_REASONS.get(choice.finish_reason, "refusal")

@@ -1,0 +1,314 @@
+"""What Anthropic and OpenAI require of a request, as their references say it, taken strictly.
+
+Where a provider is lenient but others that speak its wire are not (alternating roles, a system message
+anywhere), the strict reading counts: such a request is valid everywhere.
+"""
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_ANTHROPIC_ID = re.compile(r"[a-zA-Z0-9_-]+")
+
+_ANTHROPIC_FIELDS = {
+    "model", "max_tokens", "messages", "system", "stream", "temperature", "tools", "tool_choice", "metadata",
+    "stop_sequences", "top_k", "top_p", "thinking", "service_tier",
+}  # fmt: skip
+_OPENAI_FIELDS = {
+    "model", "messages", "stream", "stream_options", "temperature", "tools", "tool_choice", "max_tokens",
+    "max_completion_tokens", "top_p", "stop", "n", "user", "seed", "parallel_tool_calls", "response_format",
+    "presence_penalty", "frequency_penalty", "reasoning_effort", "metadata",
+}  # fmt: skip
+_MOST_OPENAI_TOOLS = 128
+
+Fields = Mapping[str, Any]
+
+
+def check_anthropic_request(body: object) -> list[str]:
+    """What the Messages API would refuse; nothing where the request is valid."""
+    rules = _AnthropicRules()
+    rules.check(body)
+    return rules.problems
+
+
+def check_openai_request(body: object) -> list[str]:
+    """What chat completions would refuse; nothing where the request is valid."""
+    rules = _OpenAIRules()
+    rules.check(body)
+    return rules.problems
+
+
+def _objects(value: object) -> list[Fields]:
+    entries = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("Fields", entry) for entry in entries if isinstance(entry, dict)]
+
+
+def _blocks(message: Fields, kind: str | None = None) -> list[Fields]:
+    """The blocks of a message, or those of one kind."""
+    return [block for block in _objects(message.get("content")) if kind in (None, block.get("type"))]
+
+
+class _Rules:
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def require(self, holds: object, problem: str) -> bool:
+        if not holds:
+            self.problems.append(problem)
+        return bool(holds)
+
+    def fields(self, value: object, where: str) -> Fields:
+        if self.require(isinstance(value, dict), f"{where}: must be an object"):
+            return cast("Fields", value)
+        return {}
+
+    def entries(self, value: object, where: str, *, least: int = 1) -> list[Any]:
+        if not self.require(isinstance(value, list), f"{where}: must be a list"):
+            return []
+        found = cast("list[Any]", value)
+        self.require(len(found) >= least, f"{where}: must not be empty")
+        return found
+
+    def text(self, value: object, where: str) -> None:
+        """A text that says something."""
+        if self.require(isinstance(value, str), f"{where}: must be a text"):
+            self.require(cast("str", value).strip(), f"{where}: text must be non-empty, not only white space")
+
+    def messages(self, body: Fields) -> list[Fields]:
+        entries = self.entries(body.get("messages"), "messages")
+        return [self.fields(message, f"messages.{at}") for at, message in enumerate(entries)]
+
+    def unknown(self, body: Fields, known: set[str]) -> None:
+        for name in body.keys() - known:
+            self.problems.append(f"{name}: extra inputs are not permitted")
+
+    def number(self, body: Fields, name: str, least: float, most: float) -> None:
+        value = body.get(name)
+        if value is not None:
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            self.require(is_number and least <= value <= most, f"{name}: must be in {least}..{most}")
+
+    def model(self, body: Fields) -> None:
+        self.require(isinstance(body.get("model"), str) and body["model"], "model: field required")
+        self.require(isinstance(body.get("stream", False), bool), "stream: must be a boolean")
+
+    def positive(self, value: object, where: str) -> None:
+        is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        self.require(is_count, f"{where}: must be a whole number from 1")
+
+    def unique(self, values: Sequence[str], where: str) -> None:
+        self.require(len(set(values)) == len(values), f"{where}: must be unique")
+
+    def schema(self, value: object, where: str) -> None:
+        schema = self.fields(value, where)
+        self.require(schema.get("type") == "object", f"{where}.type: must be 'object'")
+        self.require(isinstance(schema.get("properties", {}), dict), f"{where}.properties: must be an object")
+
+
+class _AnthropicRules(_Rules):
+    def check(self, value: object) -> None:
+        body = self.fields(value, "body")
+        self.unknown(body, _ANTHROPIC_FIELDS)
+        self.model(body)
+        self.positive(body.get("max_tokens"), "max_tokens")
+        self.number(body, "temperature", 0, 1)
+        if "system" in body:
+            self._system(body["system"])
+        messages = self.messages(body)
+        self._messages(messages)
+        if "tools" in body:
+            self._tools(self.entries(body["tools"], "tools"))
+        elif any(_blocks(message, "tool_use") for message in messages):
+            self.problems.append("tools: requests with tool blocks must define tools")
+
+    def _system(self, system: object) -> None:
+        if isinstance(system, list):
+            for at, block in enumerate(self.entries(cast("object", system), "system")):
+                self.text(self.fields(block, f"system.{at}").get("text"), f"system.{at}")
+        else:
+            self.text(system, "system")
+
+    def _messages(self, messages: list[Fields]) -> None:
+        for at, message in enumerate(messages):
+            where = f"messages.{at}"
+            wanted = "user" if at % 2 == 0 else "assistant"
+            self.require(message.get("role") == wanted, f"{where}.role: roles must alternate, `user` first")
+            self.require(message.keys() <= {"role", "content"}, f"{where}: extra inputs are not permitted")
+            content = message.get("content")
+            if isinstance(content, str):
+                self.text(content, where)
+                continue
+            for number, block in enumerate(self.entries(content, f"{where}.content")):
+                self._block(self.fields(block, where), str(message.get("role")), f"{where}.content.{number}")
+        if messages:
+            self.require(messages[-1].get("role") == "user", "messages: the last one must be the user's")
+        ids = [str(use.get("id")) for message in messages for use in _blocks(message, "tool_use")]
+        self.unique(ids, "messages: tool_use ids")
+        self._pairs(messages)
+
+    def _block(self, block: Fields, role: str, where: str) -> None:
+        kind = block.get("type")
+        if kind == "text":
+            self.text(block.get("text"), where)
+        elif kind == "tool_use":
+            self.require(role == "assistant", f"{where}: tool_use is the assistant's")
+            self.require(_ANTHROPIC_ID.fullmatch(str(block.get("id"))), f"{where}.id: pattern")
+            self.require(_NAME.fullmatch(str(block.get("name"))), f"{where}.name: pattern")
+            self.require(isinstance(block.get("input"), dict), f"{where}.input: must be an object")
+        elif kind == "tool_result":
+            self.require(role == "user", f"{where}: tool_result is the user's")
+            self.require(isinstance(block.get("is_error", False), bool), f"{where}.is_error: boolean")
+            self._result_content(block.get("content", ""), where)
+        elif kind == "thinking":
+            self.require(role == "assistant", f"{where}: thinking is the assistant's")
+            self.require(isinstance(block.get("thinking"), str), f"{where}.thinking: field required")
+            self.require(isinstance(block.get("signature"), str) and block["signature"], f"{where}.signature")
+        elif kind == "redacted_thinking":
+            self.require(role == "assistant", f"{where}: redacted_thinking is the assistant's")
+            self.require(isinstance(block.get("data"), str) and block["data"], f"{where}.data: required")
+        else:
+            self.problems.append(f"{where}.type: unknown {kind!r}")
+
+    def _result_content(self, content: object, where: str) -> None:
+        if isinstance(content, list):
+            for inner in self.entries(cast("object", content), where, least=0):
+                self.text(self.fields(inner, where).get("text"), where)
+        else:
+            self.require(isinstance(content, str), f"{where}.content: must be a text")
+
+    def _pairs(self, messages: list[Fields]) -> None:
+        """Every call is answered in the very next message, and nothing else is."""
+        asked: list[str] = []
+        for at, message in enumerate(messages):
+            answered = [str(result.get("tool_use_id")) for result in _blocks(message, "tool_result")]
+            missing, extra = set(asked) - set(answered), set(answered) - set(asked)
+            self.require(not missing, f"messages.{at}: tool_use without tool_result in it: {missing}")
+            self.require(not extra, f"messages.{at}: tool_result without tool_use before it: {extra}")
+            self.unique(answered, f"messages.{at}: tool_result ids")
+            are_results = [block.get("type") == "tool_result" for block in _blocks(message)]
+            in_order = are_results == sorted(are_results, reverse=True)
+            self.require(in_order, f"messages.{at}: tool_result blocks come first")
+            asked = [str(use.get("id")) for use in _blocks(message, "tool_use")]
+        self.require(not asked, "messages: the last message asks for tools that are not answered")
+
+    def _tools(self, tools: Sequence[Any]) -> None:
+        names: list[str] = []
+        for at, value in enumerate(tools):
+            tool, where = self.fields(value, f"tools.{at}"), f"tools.{at}"
+            names.append(str(tool.get("name")))
+            self.require(_NAME.fullmatch(names[-1]), f"{where}.name: pattern")
+            self.require(isinstance(tool.get("description", ""), str), f"{where}.description: must be a text")
+            self.schema(tool.get("input_schema"), f"{where}.input_schema")
+        self.unique(names, "tools: names")
+
+
+class _OpenAIRules(_Rules):
+    def check(self, value: object) -> None:
+        body = self.fields(value, "body")
+        self.unknown(body, _OPENAI_FIELDS)
+        self.model(body)
+        self.number(body, "temperature", 0, 2)
+        for name in ("max_tokens", "max_completion_tokens"):
+            if body.get(name) is not None:
+                self.positive(body[name], name)
+        both = "max_tokens" in body and "max_completion_tokens" in body
+        self.require(not both, "max_tokens: not together with max_completion_tokens")
+        if body.get("stream_options") is not None:
+            self.require(body.get("stream"), "stream_options: only allowed when `stream` is on")
+            self.fields(body["stream_options"], "stream_options")
+        self._messages(self.messages(body))
+        if "tools" in body:
+            self._tools(self.entries(body["tools"], "tools"))
+
+    def _messages(self, messages: list[Fields]) -> None:
+        checks: dict[str, Callable[[Fields, str], None]] = {
+            "system": self._said,
+            "user": self._said,
+            "assistant": self._assistant,
+            "tool": self._tool_message,
+        }
+        for at, message in enumerate(messages):
+            where, role = f"messages.[{at}]", str(message.get("role"))
+            if self.require(role in checks, f"{where}.role: {role!r} is not one of {[*checks]}"):
+                checks[role](message, where)
+            if role == "system":
+                self.require(at == 0, f"{where}: the system message must stand first")
+        self._order([str(message.get("role")) for message in messages])
+        self._pairs(messages)
+
+    def _order(self, roles: list[str]) -> None:
+        spoken = [role for role in roles if role in ("user", "assistant", "tool")]
+        self.require(spoken[:1] == ["user"], "messages: the first one must be the user's")
+        self.require(spoken[-1:] != ["assistant"], "messages: the last one must not be the assistant's")
+        for before, role in itertools.pairwise(spoken):
+            fits = role == "tool" or before != role
+            self.require(fits, f"messages: roles must alternate, not {before} {role}")
+
+    def _said(self, message: Fields, where: str) -> None:
+        content = message.get("content")
+        if isinstance(content, list):
+            for part in self.entries(cast("object", content), f"{where}.content"):
+                self.text(self.fields(part, where).get("text"), where)
+        else:
+            self.text(content, f"{where}.content")
+
+    def _assistant(self, message: Fields, where: str) -> None:
+        content = message.get("content")
+        if content is not None or "tool_calls" not in message:
+            self._said(message, where)
+        if "tool_calls" not in message:
+            return
+        for value in self.entries(message["tool_calls"], f"{where}.tool_calls"):
+            call = self.fields(value, where)
+            function = self.fields(call.get("function"), f"{where}.function")
+            self.require(isinstance(call.get("id"), str) and call["id"], f"{where}.id: required")
+            self.require(call.get("type") == "function", f"{where}.type: must be 'function'")
+            self.require(_NAME.fullmatch(str(function.get("name"))), f"{where}.name: pattern")
+            self._arguments(function.get("arguments"), f"{where}.arguments")
+
+    def _arguments(self, arguments: object, where: str) -> None:
+        try:
+            decoded: Any = json.loads(arguments) if isinstance(arguments, str) else None
+        except ValueError:
+            decoded = None
+        self.require(isinstance(decoded, dict), f"{where}: must be a text that holds a JSON object")
+
+    def _tool_message(self, message: Fields, where: str) -> None:
+        self.require(isinstance(message.get("tool_call_id"), str), f"{where}.tool_call_id: required")
+        self.require(isinstance(message.get("content"), str), f"{where}.content: required")
+
+    def _pairs(self, messages: list[Fields]) -> None:
+        """Every call is answered before anything else is said, and nothing else is answered."""
+        every: list[str] = []
+        waiting: list[str] = []
+        for at, message in enumerate(messages):
+            where = f"messages.[{at}]"
+            if message.get("role") == "tool":
+                call_id = str(message.get("tool_call_id"))
+                if self.require(call_id in waiting, f"{where}: no preceding tool_calls with {call_id}"):
+                    waiting.remove(call_id)
+                continue
+            self.require(not waiting, f"{where}: tool_calls must be followed by tool messages: {waiting}")
+            waiting = [str(call.get("id")) for call in _objects(message.get("tool_calls"))]
+            every.extend(waiting)
+        self.require(not waiting, f"messages: tool_calls must be followed by tool messages: {waiting}")
+        self.unique(every, "messages: tool call ids")
+
+    def _tools(self, tools: Sequence[Any]) -> None:
+        self.require(len(tools) <= _MOST_OPENAI_TOOLS, f"tools: at most {_MOST_OPENAI_TOOLS}")
+        names: list[str] = []
+        for at, value in enumerate(tools):
+            tool, where = self.fields(value, f"tools.[{at}]"), f"tools.[{at}]"
+            self.require(tool.get("type") == "function", f"{where}.type: must be 'function'")
+            function = self.fields(tool.get("function"), f"{where}.function")
+            names.append(str(function.get("name")))
+            self.require(_NAME.fullmatch(names[-1]), f"{where}.name: pattern")
+            self.require(isinstance(function.get("description", ""), str), f"{where}.description: a text")
+            parameters = function.get("parameters")
+            self.schema(parameters, f"{where}.parameters")
+            has_properties = isinstance(parameters, dict) and "properties" in parameters
+            self.require(has_properties, f"{where}.parameters: object schema missing properties")
+        self.unique(names, "tools: names")

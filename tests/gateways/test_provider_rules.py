@@ -1,0 +1,182 @@
+"""The rules that a scripted model holds requests to: they take what is valid, and find what is not."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.gateways.provider_rules import check_anthropic_request, check_openai_request
+
+Body = dict[str, Any]
+
+
+def anthropic() -> Body:
+    use: Body = {"type": "tool_use", "id": "t1", "name": "add", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "2", "is_error": False}
+    thinking = {"type": "thinking", "thinking": "", "signature": "s"}
+    return {
+        "model": "m",
+        "max_tokens": 10,
+        "system": "Be brief.",
+        "messages": [
+            {"role": "user", "content": "Hello"},
+            {"role": "assistant", "content": [thinking, {"type": "text", "text": "x"}, use]},
+            {"role": "user", "content": [result, {"type": "text", "text": "And?"}]},
+        ],
+        "tools": [{"name": "add", "input_schema": {"type": "object"}}],
+        "stream": True,
+    }
+
+
+def openai() -> Body:
+    call = {"id": "t1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+    schema: Body = {"type": "object", "properties": {}}
+    return {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Hello"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "t1", "content": ""},
+            {"role": "user", "content": [{"type": "text", "text": "And?"}]},
+        ],
+        "tools": [{"type": "function", "function": {"name": "add", "parameters": schema}}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+def put(*path: str | int, value: Any) -> Callable[[Body], object]:
+    def change(body: Body) -> None:
+        inner: Any = body
+        for key in path[:-1]:
+            inner = inner[key]
+        inner[path[-1]] = value
+
+    return change
+
+
+def drop(*path: str | int) -> Callable[[Body], object]:
+    def change(body: Body) -> None:
+        inner: Any = body
+        for key in path[:-1]:
+            inner = inner[key]
+        del inner[path[-1]]
+
+    return change
+
+
+def twice(*path: str | int) -> Callable[[Body], object]:
+    def change(body: Body) -> None:
+        inner: Any = body
+        for key in path[:-1]:
+            inner = inner[key]
+        inner.insert(path[-1], copy.deepcopy(inner[path[-1]]))
+
+    return change
+
+
+M = "messages"
+
+ANTHROPIC_BREACHES: list[Callable[[Body], object]] = [
+    drop("model"),
+    drop("max_tokens"),
+    drop(M),
+    drop("tools"),
+    put("max_tokens", value=0),
+    put("temperature", value=1.5),
+    put("stream_options", value={}),
+    put("system", value=" \n"),
+    put(M, value=[]),
+    put(M, 0, "role", value="system"),
+    put(M, 0, "role", value="assistant"),
+    put(M, 0, "content", value=""),
+    put(M, 0, "content", value=[]),
+    put(M, 0, "content", value=[{"type": "text", "text": "\t"}]),
+    put(M, 0, "content", value=[{"type": "video"}]),
+    put(M, 0, "name", value="x"),
+    put(M, 1, "content", 0, "signature", value=""),
+    put(M, 1, "content", 2, "id", value="a b"),
+    put(M, 1, "content", 2, "name", value="a.b"),
+    put(M, 1, "content", 2, "input", value="{}"),
+    put(M, 2, "content", 0, "tool_use_id", value="t2"),
+    put(M, 2, "content", 0, "content", value=None),
+    drop(M, 0),
+    drop(M, 2),
+    drop(M, 1),
+    drop(M, 2, "content", 0),
+    drop(M, 1, "content", 2),
+    twice(M, 0),
+    twice(M, 1, "content", 2),
+    twice(M, 2, "content", 0),
+    lambda body: body[M][2]["content"].reverse(),
+    lambda body: body[M].append({"role": "assistant", "content": "x"}),
+    twice("tools", 0),
+    put("tools", value=[]),
+    put("tools", 0, "name", value="a b"),
+    put("tools", 0, "input_schema", value={}),
+    drop("tools", 0, "input_schema"),
+]
+
+OPENAI_BREACHES: list[Callable[[Body], object]] = [
+    drop("model"),
+    drop(M),
+    put("temperature", value=2.5),
+    put("max_tokens", value=0),
+    put("system", value="x"),
+    put("stream", value=False),
+    lambda body: body.update(max_tokens=1, max_completion_tokens=1),
+    put(M, value=[]),
+    put(M, 0, "role", value="narrator"),
+    lambda body: body[M].append({"role": "system", "content": "x"}),
+    drop(M, 1),
+    put(M, 1, "content", value=""),
+    put(M, 1, "content", value=None),
+    drop(M, 2),
+    drop(M, 2, "tool_calls"),
+    put(M, 2, "tool_calls", value=[]),
+    put(M, 2, "tool_calls", 0, "id", value="t2"),
+    put(M, 2, "tool_calls", 0, "type", value="tool"),
+    put(M, 2, "tool_calls", 0, "function", "name", value="a.b"),
+    put(M, 2, "tool_calls", 0, "function", "arguments", value="{"),
+    put(M, 2, "tool_calls", 0, "function", "arguments", value={}),
+    twice(M, 2, "tool_calls", 0),
+    drop(M, 3),
+    drop(M, 3, "tool_call_id"),
+    put(M, 3, "content", value=None),
+    twice(M, 3),
+    twice(M, 4),
+    lambda body: body[M].append({"role": "assistant", "content": "x"}),
+    put("tools", value=[]),
+    twice("tools", 0),
+    put("tools", 0, "type", value="x"),
+    put("tools", 0, "function", "name", value="x" * 65),
+    drop("tools", 0, "function", "parameters"),
+    drop("tools", 0, "function", "parameters", "properties"),
+]
+
+
+def test_valid_requests_are_taken():
+    assert check_anthropic_request(anthropic()) == []
+    assert check_openai_request(openai()) == []
+
+
+@pytest.mark.parametrize("breach", ANTHROPIC_BREACHES)
+def test_anthropic_breach_is_found(breach: Callable[[Body], object]):
+    body = anthropic()
+    breach(body)
+    assert check_anthropic_request(body)
+
+
+@pytest.mark.parametrize("breach", OPENAI_BREACHES)
+def test_openai_breach_is_found(breach: Callable[[Body], object]):
+    body = openai()
+    breach(body)
+    assert check_openai_request(body)
+
+
+@pytest.mark.parametrize("body", [None, [], "x", {}, {"messages": 1}, {"messages": [1, None]}])
+def test_what_is_no_request_at_all_is_found(body: object):
+    assert check_anthropic_request(body)
+    assert check_openai_request(body)

@@ -1,0 +1,126 @@
+"""Asking again: only before the first token, not for long, and never behind the user's back."""
+
+from email.utils import formatdate
+
+import pytest
+
+from tests.gateways.asking import WIRES, Naps, ask, make_gateway, text_of
+from tests.scripted_model import Say, ScriptedModel, Status
+from threadkeep.ports.gateway import Retrying
+
+pytestmark = pytest.mark.parametrize("wire", WIRES)
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+async def test_passing_trouble_is_announced_and_asked_again(wire: str, status: int):
+    naps = Naps()
+    with ScriptedModel([Status(status, "Slow down")], [Status(status)], [Say("Hello.")]) as model:
+        events, error = await ask(make_gateway(wire, model.url, naps=naps))
+    assert error is None
+    assert isinstance(events[0], Retrying)
+    assert events[0].code == "MODEL_BUSY"
+    assert f"({status}): Slow down. Asking again in 0.8 s." in events[0].message
+    assert isinstance(events[1], Retrying)
+    assert text_of(events) == "Hello."
+    assert naps.taken == [0.75, 1.5]
+    assert len({request.content for request in model.requests}) == 1
+
+
+async def test_third_failure_is_the_end(wire: str):
+    with ScriptedModel(otherwise=[Status(529, "Overloaded")]) as model:
+        events, error = await ask(make_gateway(wire, model.url))
+    assert error
+    assert (error.message, error.retryable) == ("The model provider is busy (529): Overloaded.", True)
+    assert (len(events), len(model.requests)) == (2, 3)
+
+
+@pytest.mark.parametrize("status", [400, 404, 413, 422, 301])
+async def test_lasting_refusal_is_told_and_not_asked_again(wire: str, status: int):
+    with ScriptedModel([Status(status, "No such model: scripted")]) as model:
+        events, error = await ask(make_gateway(wire, model.url))
+    assert error
+    assert error.message == f"The model provider refused the request ({status}): No such model: scripted."
+    assert not error.retryable
+    assert (events, len(model.requests)) == ([], 1)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_refused_key_is_told_in_our_own_words(wire: str, status: int):
+    with ScriptedModel([Status(status, "Incorrect key sk-…")]) as model:
+        _, error = await ask(make_gateway(wire, model.url))
+    assert error
+    assert (error.message, error.retryable) == ("The model provider refused the API key.", False)
+
+
+NOW = 1_800_000_000
+
+
+@pytest.mark.parametrize(
+    ("after", "pause"),
+    [
+        ("7", 7),
+        ("0", 0),
+        ("1.5", 1.5),
+        ("3600", 20),
+        ("9" * 400, 20),
+        (formatdate(NOW + 5, usegmt=True), 5),
+        (formatdate(NOW - 5, usegmt=True), 0),
+        ("soon", 0.75),
+        ("-3", 0.75),
+        ("1e", 0.75),
+        ("Thu, 99 Foo 2026", 0.75),
+        ("", 0.75),
+    ],
+)
+async def test_pause_that_the_provider_asks_for_is_kept_within_reason(wire: str, after: str, pause: float):
+    naps = Naps()
+    with ScriptedModel([Status(429, retry_after=after)], [Say("Hello.")]) as model:
+        _, error = await ask(make_gateway(wire, model.url, naps=naps, now=NOW))
+    assert error is None
+    assert naps.taken == [pause]
+
+
+async def test_pause_in_milliseconds_is_understood(wire: str):
+    naps = Naps()
+    headers = {"retry-after-ms": "250"}
+    with ScriptedModel([Status(429, retry_after="9", headers=headers)], [Say("Hello.")]) as model:
+        await ask(make_gateway(wire, model.url, naps=naps))
+    assert naps.taken == [0.25]
+
+
+async def test_spent_quota_is_not_asked_again(wire: str):
+    body = b'{"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}'
+    with ScriptedModel([Status(429, body=body)]) as model:
+        _, error = await ask(make_gateway(wire, model.url))
+    assert error
+    assert not error.retryable
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"error": "plain words"}', ": plain words."),
+        (b'{"message": "at the top"}', ": at the top."),
+        (b'{"object": "error", "message": "as vLLM has it", "code": 400}', ": as vLLM has it."),
+        (b'{"detail": [{"loc": ["body"], "msg": "no"}]}', ': [{"loc": ["body"], "msg": "no"}].'),
+        (b'[{"error": {"message": "in a list"}}]', ": in a list."),
+        (b"just\n  text!", ": just text!"),
+        (b"<html><body>502 Bad Gateway</body></html>", "."),
+        (b"", "."),
+        (b"null", "."),
+        (b"[]", "."),
+        (b'{"error": {"message": null}}', "."),
+        (b'{"error": {"message": "nul \\u0000"}}', ": nul \N{REPLACEMENT CHARACTER}."),
+        (b"[" * 60_000, None),
+        (b"x" * 5_000_000, None),
+        (b"\xff\xfe", None),
+    ],
+)
+async def test_error_of_any_shape_is_readable_and_short(wire: str, body: bytes, told: str | None):
+    with ScriptedModel([Status(418, body=body)]) as model:
+        _, error = await ask(make_gateway(wire, model.url))
+    assert error
+    assert told is None or error.message == f"The model provider refused the request (418){told}"
+    assert len(error.message) < 350
+    assert "\x00" not in error.message

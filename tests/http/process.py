@@ -1,0 +1,123 @@
+"""A Threadkeep in a process of its own, started as a user starts it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import IO, Self
+
+import httpx
+
+import threadkeep
+
+START_S = 30
+END_S = 15
+
+
+def run(*arguments: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command of Threadkeep to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "threadkeep", *arguments],
+        cwd=folder,
+        env=environment(settings),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=START_S,
+        check=False,
+    )
+
+
+def environment(settings: dict[str, str]) -> dict[str, str]:
+    """These settings, the package under test, and nothing of the machine's own but where programs are."""
+    source = str(Path(threadkeep.__file__).parents[1])
+    named = {f"THREADKEEP_{name.upper()}": value for name, value in settings.items()}
+    return {"PATH": os.defpath, "PYTHONPATH": source, **named}
+
+
+class Server:
+    """`threadkeep serve` on a free port, with its data in `folder/data`."""
+
+    def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
+        self.lines: list[str] = []
+        self._announced = threading.Event()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "threadkeep", "serve", "--port", "0", "--data", "data", *arguments],
+            cwd=folder,
+            env=environment(settings),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout and self.process.stderr
+        self._readers = [
+            threading.Thread(target=self._read, args=(stream,))
+            for stream in (self.process.stdout, self.process.stderr)
+        ]
+        for reader in self._readers:
+            reader.start()
+        if not self._announced.wait(START_S) or self.process.poll() is not None:
+            self.kill()
+            raise AssertionError(f"The server did not start:\n{self.output}")
+
+    @property
+    def output(self) -> str:
+        """All that the process has printed, on both streams."""
+        return "".join(self.lines)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        found = re.search(r"listens on (http://\S+)", self.output)
+        assert found, self.output
+        return found[1]
+
+    @property
+    def port(self) -> int:
+        """The port of `url`."""
+        return int(self.url.rpartition(":")[2])
+
+    def client(self, token: str | None = None) -> httpx.Client:
+        """A client that speaks to it over a socket."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx.Client(base_url=self.url, headers=headers, trust_env=False, timeout=START_S)
+
+    def async_client(self, token: str | None = None) -> httpx.AsyncClient:
+        """The same, for many requests at once."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx.AsyncClient(base_url=self.url, headers=headers, trust_env=False, timeout=START_S)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Asks it to end; the exit code."""
+        self.process.send_signal(number)
+        return self._end()
+
+    def kill(self) -> int:
+        """Ends it as a crash does."""
+        self.process.kill()
+        return self._end()
+
+    def _end(self) -> int:
+        code = self.process.wait(END_S)
+        for reader in self._readers:
+            reader.join(END_S)
+        return code
+
+    def _read(self, stream: IO[str]) -> None:
+        with stream:
+            for line in stream:
+                self.lines.append(line)
+                if "/docs" in line:  # the last line of the announcement
+                    self._announced.set()
+        self._announced.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.kill()

@@ -1,0 +1,255 @@
+"""Other people's things do not exist: every route, built from the OpenAPI document itself."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import Api
+from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
+from tests.http.document import Operation, example, fields, operations
+from tests.making import keep_turn
+from threadkeep.domain.ids import new_uuid
+
+SECRET_WORDS = "alices-own-words"
+NOT_FOUND = {
+    "agent_id": "AGENT_NOT_FOUND",
+    "conversation_id": "CONVERSATION_NOT_FOUND",
+    "user_id": "USER_NOT_FOUND",
+}
+# Ids in bodies and queries that name nobody's things: a role is a file of the agent's own.
+HARMLESS_IDS = {"primaryRoleId"}
+
+
+@dataclass
+class Alice:
+    """Somebody with one of everything, and what an outsider could know of it."""
+
+    client: httpx.AsyncClient
+    agent: Json
+    conversation: Json
+    deleted: Json
+
+    def ids(self, name: str) -> list[str]:
+        """Things of hers that a name in a path can stand for; a name nobody has thought of is an error."""
+        known = {
+            "agent_id": [self.agent["id"], self.agent["id"].upper()],
+            "conversation_id": [self.conversation["id"], self.deleted["id"], self.conversation["id"].upper()],
+            "user_id": ["alice"],
+        }
+        if name not in known:
+            pytest.fail(
+                f"{{{name}}} is new in a path: say here which thing of somebody else it must not open"
+            )
+        return known[name]
+
+    async def everything(self) -> list[Any]:
+        """All that is hers, as she sees it; the deleted conversation is deleted again."""
+        path = f"/api/conversations/{self.deleted['id']}"
+        refusal(await self.client.get(path), 404, "CONVERSATION_NOT_FOUND")
+        assert (await self.client.post(f"{path}/restore")).status_code == 200
+        restored = (await self.client.get(path)).json()
+        assert (await self.client.delete(path)).status_code == 204
+        return [
+            restored,
+            (await self.client.get(f"/api/conversations/{self.conversation['id']}")).json(),
+            await items(self.client, "/api/agents"),
+            await items(self.client, "/api/conversations"),
+        ]
+
+
+@pytest.fixture
+async def her(api: Api, alice: httpx.AsyncClient) -> Alice:
+    agent = await new_agent(alice, name=f"{SECRET_WORDS} agent", systemPrompt=f"{SECRET_WORDS} prompt")
+    made: list[Json] = []
+    for _ in range(2):
+        conversation = await new_conversation(
+            alice, agent["id"], title=f"{SECRET_WORDS} title", metadata={"note": f"{SECRET_WORDS} metadata"}
+        )
+        await keep_turn(
+            api.store, await stored(api, conversation), f"{SECRET_WORDS} ask", f"{SECRET_WORDS} reply"
+        )
+        made.append(conversation)
+    await alice.delete(f"/api/conversations/{made[1]['id']}")
+    return Alice(alice, agent, made[0], made[1])
+
+
+async def served_operations(client: httpx.AsyncClient) -> list[Operation]:
+    """The operations of the document that this very server hands out."""
+    return operations((await client.get("/openapi.json")).json())
+
+
+def bodies(operation: Operation) -> list[Any]:
+    if operation.body is None:
+        return [None]
+    return [example(operation.body), example(operation.body, whole=True)]
+
+
+def code_for(operation: Operation, name: str) -> str:
+    code = NOT_FOUND[name]
+    if operation.path.startswith("/api/domains"):
+        code = code.replace("AGENT", "DOMAIN")
+    assert code in operation.codes(404)
+    return code
+
+
+async def test_nobody_elses_thing_is_found_on_any_route(her: Alice, bob: httpx.AsyncClient):
+    before = await her.everything()
+    tried = 0
+    for operation in await served_operations(bob):
+        for name in operation.path_names:
+            others = dict.fromkeys(operation.path_names, "none")
+            for id_ in her.ids(name):
+                for body in bodies(operation):
+                    answer = await bob.request(
+                        operation.method, operation.url(**others | {name: id_}), json=body
+                    )
+                    refusal(answer, 404, code_for(operation, name))
+                    assert SECRET_WORDS not in answer.text
+                    tried += 1
+    assert tried > 60
+    assert await her.everything() == before
+
+
+async def test_nobody_elses_conversation_is_purged_or_restored(her: Alice, bob: httpx.AsyncClient):
+    before = await her.everything()
+    for conversation in (her.conversation, her.deleted):
+        path = f"/api/conversations/{conversation['id']}"
+        refusal(await bob.delete(f"{path}?purge=true"), 404, "CONVERSATION_NOT_FOUND")
+        refusal(await bob.post(f"{path}/restore"), 404, "CONVERSATION_NOT_FOUND")
+    assert await her.everything() == before
+
+
+REQUESTS: list[Json] = [
+    {},
+    {"headers": {"If-Match": '"1"'}},
+    {"headers": {"If-Match": '"7"'}},
+    {"headers": {"If-Match": "garbage"}},
+    {"json": {"content": " "}},
+    {"json": {"content": "x" * 10_001}},
+    {"json": {"content": "x"}},
+    {"json": {"title": "  "}},
+    {"json": {"title": "mine"}},
+    {"json": {"metadata": {"a": "x" * 20_000}}},
+    {"json": {"name": "mine", "settings": {"foo": 1}}},
+    {"json": {"unknown": 1}},
+    {"content": b"{"},
+    {"params": {"limit": 0}},
+    {"params": {"limit": 1, "offset": 1}},
+    {"params": {"cursor": "x"}},
+    {"params": {"purge": "true"}},
+    {"params": {"status": "archived"}},
+    {"params": {"include": "overwritten", "order": "desc", "beforeSeq": 2}},
+]
+
+
+async def test_what_is_not_ones_own_is_answered_exactly_as_what_does_not_exist(
+    her: Alice, bob: httpx.AsyncClient
+):
+    """Byte for byte, with good requests and with bad ones."""
+    before = await her.everything()
+    for operation in await served_operations(bob):
+        for name in operation.path_names:
+            ids = [new_uuid(), "no-uuid", *her.ids(name)]
+            for request in (*REQUESTS, *({"json": body} for body in bodies(operation))):
+                options: Json = {**request, "headers": {"X-Request-Id": "same", **request.get("headers", {})}}
+                urls = [operation.url(**{name: id_}) for id_ in ids]
+                answers = [await bob.request(operation.method, url, **options) for url in urls]
+                seen = {(it.status_code, it.content, tuple(sorted(it.headers.items()))) for it in answers}
+                assert len(seen) == 1, (str(operation), request, seen)
+                assert answers[0].status_code in {400, 404, 422}
+    assert await her.everything() == before
+
+
+async def test_no_list_shows_what_is_not_ones_own(her: Alice, bob: httpx.AsyncClient):
+    await bob.get("/api/chat/messages")
+    hers = {her.agent["id"], her.conversation["id"], her.deleted["id"], her.conversation["sessionId"]}
+    for operation in await served_operations(bob):
+        if operation.method != "GET" or operation.path_names:
+            continue
+        answer = await bob.get(operation.path)
+        assert SECRET_WORDS not in answer.text, operation
+        assert not [id_ for id_ in hers if id_ in answer.text], operation
+
+
+async def test_ids_in_bodies_and_queries_are_all_known_to_this_test(bob: httpx.AsyncClient):
+    """A new one needs a test here that somebody else's is refused."""
+    for operation in await served_operations(bob):
+        names = {*operation.query_names, *(place[-1] for place, _ in fields(operation.body or {}))}
+        ids = {name for name in names if name.lower().endswith(("id", "ids"))}
+        assert ids <= HARMLESS_IDS, operation
+
+
+async def test_admin_does_not_read_other_peoples_conversations(api: Api, her: Alice):
+    admin = api.as_user("root", admin=True)
+    before = await her.everything()
+    for operation in await served_operations(admin):
+        if "conversation_id" in operation.path_names:
+            for id_ in her.ids("conversation_id"):
+                for body in bodies(operation):
+                    answer = await admin.request(
+                        operation.method, operation.url(conversation_id=id_), json=body
+                    )
+                    refusal(answer, 404, "CONVERSATION_NOT_FOUND")
+    listed = await admin.get(f"/api/agents/{her.agent['id']}/conversations")
+    assert listed.json()["items"] == []
+    assert (await admin.get("/api/conversations")).json()["items"] == []
+    main = await admin.put(f"/api/agents/{her.agent['id']}/conversation")
+    assert main.status_code == 201
+    assert main.json()["userId"] == "root"
+    audit = await admin.get("/api/admin/audit")
+    for words in ("title", "ask", "reply", "metadata", "prompt"):
+        assert f"{SECRET_WORDS} {words}" not in audit.text
+    assert await her.everything() == before
+
+
+async def test_talking_to_ones_public_agent_shows_its_owner_nothing(
+    her: Alice, bob: httpx.AsyncClient, api: Api
+):
+    await her.client.patch(f"/api/agents/{her.agent['id']}", json={"visibility": "public"})
+    bobs = await new_conversation(bob, her.agent["id"], title="bobs-own-words")
+    await keep_turn(api.store, await stored(api, bobs), "bobs-own-words", "bobs-own-words")
+    for operation in await served_operations(bob):
+        if operation.method == "GET" and "user_id" not in operation.path_names:
+            ids = {"agent_id": her.agent["id"], "conversation_id": bobs["id"]}
+            assert "bobs-own-words" not in (await her.client.get(operation.url(**ids))).text, operation
+            if "conversation_id" not in operation.path_names:
+                for words in ("title", "ask", "reply", "prompt", "metadata"):
+                    assert f"{SECRET_WORDS} {words}" not in (await bob.get(operation.url(**ids))).text
+
+
+# Deleting users
+
+
+async def test_user_deletes_themselves_and_everything_that_is_theirs(
+    api: Api, her: Alice, bob: httpx.AsyncClient
+):
+    await her.client.patch(f"/api/agents/{her.agent['id']}", json={"visibility": "public"})
+    bobs = await new_conversation(bob, her.agent["id"])
+    assert (await her.client.delete("/api/users/alice")).status_code == 204
+    assert await items(her.client, "/api/conversations") == []
+    assert [agent["isDefault"] for agent in await items(her.client, "/api/agents")] == [True]
+    for conversation in (her.conversation, her.deleted):
+        path = f"/api/conversations/{conversation['id']}"
+        refusal(await her.client.get(path), 404, "CONVERSATION_NOT_FOUND")
+        refusal(await her.client.post(f"{path}/restore"), 404, "CONVERSATION_NOT_FOUND")
+    assert (await bob.get(f"/api/conversations/{bobs['id']}")).status_code == 200
+    refusal(await bob.get(f"/api/agents/{her.agent['id']}"), 404, "AGENT_NOT_FOUND")
+    admin = api.as_user("root", admin=True)
+    refusal(await admin.get(f"/api/agents/{her.agent['id']}"), 404, "AGENT_NOT_FOUND")
+    assert (await her.client.delete("/api/users/alice")).status_code == 204
+    assert (await her.client.get("/api/me")).json()["id"] == "alice"
+
+
+async def test_admin_deletes_users_and_others_cannot(api: Api, her: Alice, bob: httpx.AsyncClient):
+    before = await her.everything()
+    for user in ("alice", "nobody", "ALICE", "alice%20", "root", "%00", "a" * 5000):
+        refusal(await bob.delete(f"/api/users/{user}"), 404, "USER_NOT_FOUND")
+    admin = api.as_user("root", admin=True)
+    for user in ("nobody", "ALICE", "alice%20", "%00", "alice%00", "%F0%9F%99%82", "a" * 5000):
+        refusal(await admin.delete(f"/api/users/{user}"), 404, "USER_NOT_FOUND")
+    assert await her.everything() == before
+    assert (await admin.delete("/api/users/alice")).status_code == 204
+    assert await items(her.client, "/api/conversations") == []
+    refusal(await admin.delete("/api/users/alice"), 404, "USER_NOT_FOUND")

@@ -1,0 +1,260 @@
+"""The OpenAPI document: well formed, complete, and true."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import Api
+from tests.http.calls import Json, new_agent, new_conversation, stored
+from tests.http.document import (
+    DOCUMENT,
+    Operation,
+    check_answer,
+    example,
+    fields,
+    mismatch,
+    operation_of,
+    operations,
+    resolved,
+)
+from tests.making import keep_turn
+from threadkeep.http.errors import STATUSES
+from threadkeep.http.routes import ROUTES
+from threadkeep.version import __version__
+
+OPERATIONS = operations()
+TYPES = {"object", "array", "string", "integer", "number", "boolean", "null"}
+
+
+def schemas(value: Any, place: str = "$") -> Iterator[tuple[str, Json]]:
+    """Everything in the document that looks like a schema."""
+    if isinstance(value, list):
+        for number, inner in enumerate(value):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            yield from schemas(inner, f"{place}[{number}]")
+    elif isinstance(value, dict):
+        if {"$ref", "anyOf", "enum"} & value.keys() or value.get("type") in TYPES:  # pyright: ignore[reportUnknownMemberType]
+            yield place, value
+        for name, inner in value.items():  # pyright: ignore[reportUnknownVariableType]
+            if name not in {"default", "examples", "enum", "securitySchemes"}:
+                yield from schemas(inner, f"{place}.{name}")
+
+
+SCHEMAS = list(schemas(DOCUMENT))
+
+
+async def test_document_is_served_to_everyone_and_is_made_from_the_routes(api: Api):
+    answer = await api.client().get("/openapi.json")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json() == DOCUMENT
+
+
+async def test_reference_page_needs_no_other_host(api: Api):
+    answer = await api.client().get("/docs")
+    assert answer.headers["content-type"].startswith("text/html")
+    loaded = re.findall(r"""(?:src|href|action)\s*=\s*["']?([^"'\s>]+)|url\(([^)]+)\)|@import""", answer.text)
+    assert not [it for it in loaded if re.match(r"(?:\w+:)?//", "".join(it))]
+    shown = re.sub(r"<[^>]+>", "", answer.text)
+    assert [it.path for it in OPERATIONS if "/domains" not in it.path and it.path not in shown] == []
+
+
+def test_document_has_the_parts_that_openapi_3_1_asks_for():
+    assert DOCUMENT["openapi"].startswith("3.1.")
+    assert DOCUMENT["info"]["title"] == "Threadkeep"
+    assert DOCUMENT["info"]["version"] == __version__
+    assert DOCUMENT.keys() <= {"openapi", "info", "servers", "paths", "components", "security", "tags"}
+    for operation in OPERATIONS:
+        assert operation.spec.keys() <= {
+            *(
+                "operationId",
+                "summary",
+                "description",
+                "tags",
+                "parameters",
+                "requestBody",
+                "responses",
+                "security",
+            ),
+        }
+        assert operation.spec["summary"].endswith(".")
+        assert operation.spec["tags"]
+        for name in operation.spec["security"]:
+            assert name.keys() <= DOCUMENT["components"]["securitySchemes"].keys()
+    for path in DOCUMENT["paths"]:
+        assert path.startswith("/")
+    templates = [re.sub(r"{\w+}", "{}", path) for path in DOCUMENT["paths"]]
+    assert len(templates) == len(set(templates))
+
+
+def test_every_route_is_in_the_document_and_nothing_else():
+    documented = {(operation.method, operation.path) for operation in OPERATIONS}
+    assert documented == {(route.method, route.path) for route in ROUTES}
+    assert len(ROUTES) == len(OPERATIONS)
+
+
+def test_operation_ids_are_unique():
+    ids = [operation.spec["operationId"] for operation in OPERATIONS]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-z_]+", id_) for id_ in ids)
+
+
+def test_every_parameter_is_declared_once():
+    for operation in OPERATIONS:
+        declared = [(it["in"], it["name"]) for it in operation.spec["parameters"]]
+        assert len(set(declared)) == len(declared)
+        assert {name for where, name in declared if where == "path"} == set(operation.path_names)
+        for parameter in operation.spec["parameters"]:
+            assert parameter["in"] in {"path", "query", "header"}
+            assert parameter["schema"]
+            assert parameter["in"] != "path" or parameter["required"] is True
+
+
+def test_every_reference_leads_somewhere_and_every_schema_is_used():
+    used: set[str] = set()
+    for place, schema in SCHEMAS:
+        if "$ref" in schema:
+            assert resolved(schema), place
+            used.add(schema["$ref"].removeprefix("#/components/schemas/"))
+    assert used == DOCUMENT["components"]["schemas"].keys()
+
+
+def test_schemas_are_of_json_schema_2020():
+    for place, schema in SCHEMAS:
+        assert "nullable" not in schema, place
+        assert "example" not in schema, place
+        assert set(schema.get("required", ())) <= schema.get("properties", {}).keys(), place
+        assert not isinstance(schema.get("exclusiveMinimum"), bool), place
+        if "enum" in schema:
+            assert schema["enum"], place
+        if "default" in schema and "$ref" not in schema:
+            assert mismatch(schema["default"], schema) is None, place
+        if "type" in schema and schema["type"] == "array":
+            assert "items" in schema or "prefixItems" in schema, place
+
+
+def test_bodies_are_closed_so_that_unknown_fields_are_refused():
+    for operation in OPERATIONS:
+        if operation.body:
+            assert resolved(operation.body)["additionalProperties"] is False, operation
+
+
+def test_names_on_the_wire_are_camel_case():
+    for place, schema in SCHEMAS:
+        for name in schema.get("properties", {}):
+            assert re.fullmatch(r"[a-z]+([A-Z][a-z]*)*", name), (place, name)
+    for operation in OPERATIONS:
+        assert all(re.fullmatch(r"[a-z]+([A-Z][a-z]*)*", name) for name in operation.query_names)
+
+
+def test_names_that_some_clients_use_are_marked_as_such():
+    known = DOCUMENT["components"]["schemas"]
+    assert "agentId" in known["ConversationView"]["properties"]["domainId"]["description"]
+    assert "turnId" in known["MessageView"]["properties"]["runId"]["description"]
+    for operation in OPERATIONS:
+        if operation.path.startswith("/api/domains"):
+            original = operation.path.replace("domains", "agents", 1)
+            assert f"{operation.method} {original}" in operation.spec["description"]
+
+
+def test_agents_and_domains_are_the_same_routes():
+    by_name = {str(operation): operation for operation in OPERATIONS}
+    for operation in OPERATIONS:
+        if "/api/agents" not in operation.path:
+            continue
+        twin = by_name[str(operation).replace("/api/agents", "/api/domains")]
+        assert twin.spec["parameters"] == operation.spec["parameters"]
+        assert twin.body == operation.body
+        for status, told in operation.spec["responses"].items():
+            described = told["description"].replace("AGENT_NOT_FOUND", "DOMAIN_NOT_FOUND")
+            assert twin.spec["responses"][status] == told | {"description": described}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_errors_are_documented_with_their_status_and_shape(operation: Operation):
+    responses = operation.spec["responses"]
+    assert all(
+        re.fullmatch(r"[1-5]\d\d", status) and told["description"] for status, told in responses.items()
+    )
+    assert any(status.startswith("2") for status in responses)
+    for status in map(int, responses):
+        if status >= 400:
+            codes = operation.codes(status)
+            assert codes
+            assert all(STATUSES[code] == status for code in codes)
+            schema = responses[str(status)]["content"]["application/json"]["schema"]
+            assert schema == {"$ref": "#/components/schemas/ErrorAnswer"}
+    assert operation.codes(403) == {"FORBIDDEN"}
+    assert operation.codes(401) == ({"UNAUTHENTICATED"} if operation.needs_sign_in else set())
+    assert "STORAGE_UNAVAILABLE" in operation.codes(503)
+    assert bool(operation.path_names) == bool(operation.codes(404)) or operation.path == "/api/chat"
+    if operation.body or operation.query_names:
+        assert operation.codes(422) == {"INVALID_REQUEST"}
+    if operation.method != "GET":
+        assert operation.codes(413) == {"PAYLOAD_TOO_LARGE"}
+    if operation.body and "content" in resolved(operation.body)["properties"]:
+        assert operation.codes(400) == {"MESSAGE_CONTENT_REQUIRED", "MESSAGE_TOO_LONG"}
+        assert "GATEWAY_NOT_CONFIGURED" in operation.codes(503)
+
+
+def test_error_has_the_shape_of_the_contract():
+    error = resolved(resolved(DOCUMENT["components"]["schemas"]["ErrorAnswer"])["properties"]["error"])
+    assert error["properties"].keys() == {"code", "message", "param", "details", "requestId"}
+    assert set(error["required"]) == {"code", "message", "requestId"}
+
+
+async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.AsyncClient):
+    """Calls every operation with a good request; `check_answer` looks at each answer."""
+    agent = await new_agent(alice)
+    conversation = await new_conversation(alice, agent["id"])
+    await keep_turn(api.store, await stored(api, conversation), "?", "!")
+    admin = api.as_user("root", admin=True)
+    last = [operation for operation in OPERATIONS if operation.method == "DELETE"]
+    for operation in [it for it in OPERATIONS if it not in last]:
+        client = admin if operation.path.startswith("/api/admin") else alice
+        ids = {"agent_id": agent["id"], "conversation_id": conversation["id"], "user_id": "alice"}
+        for whole in (False, True):
+            body = example(operation.body, whole=whole) if operation.body else None
+            answer = await client.request(operation.method, operation.url(**ids), json=body)
+            expected = {400, 503} if operation.codes(400) else {200, 201}
+            assert answer.status_code in expected, (str(operation), answer.text)
+    for operation in last:
+        ids = {
+            "agent_id": (await new_agent(alice))["id"],
+            "conversation_id": (await new_conversation(alice))["id"],
+            "user_id": "alice",
+        }
+        answer = await alice.request("DELETE", operation.url(**ids))
+        assert answer.status_code == 204, (str(operation), answer.text)
+
+
+def test_examples_made_from_the_document_are_valid():
+    for operation in OPERATIONS:
+        if operation.body:
+            for whole in (False, True):
+                assert mismatch(example(operation.body, whole=whole), operation.body) is None, operation
+            assert list(fields(operation.body))
+
+
+async def test_answer_that_is_not_documented_would_be_found():
+    def answer(status: int, content: Any) -> httpx.Response:
+        request = httpx.Request("GET", "http://localhost/api/me")
+        return httpx.Response(status, json=content, request=request)
+
+    assert operation_of("GET", "/api/me")
+    await check_answer(answer(200, {"id": "alice", "role": "user"}))
+    error = {"code": "UNAUTHENTICATED", "message": "m", "requestId": "r"}
+    await check_answer(answer(401, {"error": error}))
+    for status, content in (
+        (200, {"id": "alice"}),
+        (200, {"id": "alice", "role": "root"}),
+        (200, {"id": 1, "role": "user"}),
+        (200, {"id": "alice", "role": "user", "password": "x"}),
+        (500, {"error": error | {"code": "INTERNAL_ERROR"}}),
+        (401, {"error": error | {"code": "FORBIDDEN"}}),
+        (401, {"error": error | {"trace": "x"}}),
+    ):
+        with pytest.raises(AssertionError):
+            await check_answer(answer(status, content))

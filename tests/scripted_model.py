@@ -1,0 +1,468 @@
+"""A model that does what a test has written down: a real HTTP server that speaks both providers' wires.
+
+    with ScriptedModel([Say("Hel"), Say("lo")], [UseTool("add", {"a": 1})]) as model:
+        gateway = AnthropicGateway(model.url, "key", "scripted")   # or OpenAIGateway(model.url, …)
+        …
+        model.requests[0].body["messages"]
+
+Each request takes the next reply; when there is none left, `otherwise` answers. A request that the real
+provider would refuse is answered with its 400 and is in `model.refused`. In a process of its own:
+
+    python -m tests.scripted_model --port 0 --pieces 100 --rate 20    # prints its address first
+"""
+
+import argparse
+import asyncio
+import contextlib
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, cast
+
+import msgspec
+
+from tests.gateways.provider_rules import check_anthropic_request, check_openai_request
+from tests.gateways.script import (
+    BrokenJson,
+    CutOff,
+    Fail,
+    Gate,
+    Hang,
+    NoEnd,
+    NoUsage,
+    Pause,
+    Ping,
+    Raw,
+    Reply,
+    Reset,
+    Say,
+    SayTime,
+    Status,
+    Step,
+    Stop,
+    Think,
+    ThinkUnseen,
+    UnknownEvent,
+    Usage,
+    UseTool,
+    Wait,
+)
+from tests.gateways.wires import Wire, WireName, error_body, open_wire
+
+__all__ = [
+    "BrokenJson",
+    "CutOff",
+    "Fail",
+    "Gate",
+    "Hang",
+    "NoEnd",
+    "NoUsage",
+    "Outcome",
+    "Pause",
+    "Ping",
+    "Raw",
+    "Recorded",
+    "Reply",
+    "Reset",
+    "Say",
+    "SayTime",
+    "ScriptedModel",
+    "Status",
+    "Step",
+    "Stop",
+    "Think",
+    "ThinkUnseen",
+    "UnknownEvent",
+    "Usage",
+    "UseTool",
+    "Wait",
+    "closed_port",
+]
+
+HOST = "127.0.0.1"
+DEFAULT_REPLY: Reply = (Say("OK."),)
+
+# How a request ended: answered to the end, broken off by the script, or by the client that went away.
+Outcome = Literal["finished", "refused", "broken", "disconnected"]
+
+_WIRES: Mapping[str, WireName] = {"/v1/messages": "anthropic", "/v1/chat/completions": "openai"}
+_CHECKS: Mapping[WireName, Callable[[object], list[str]]] = {
+    "anthropic": check_anthropic_request,
+    "openai": check_openai_request,
+}
+
+
+@dataclass
+class Recorded:
+    """A request that came in, and what became of it."""
+
+    number: int
+    path: str
+    headers: Mapping[str, str]
+    content: bytes
+    body: dict[str, Any]
+    wire: WireName
+    problems: Sequence[str]
+    sent_text: list[str] = field(default_factory=list[str])
+    sent_bytes: bytearray = field(default_factory=bytearray)
+    _over: "Future[Outcome]" = field(default_factory=Future["Outcome"], repr=False)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How it ended, if it has."""
+        return self._over.result() if self._over.done() else None
+
+    async def until_over(self, timeout_s: float = 10) -> Outcome:
+        """Until it has ended, in whatever way."""
+        async with asyncio.timeout(timeout_s):
+            return await asyncio.shield(asyncio.wrap_future(self._over))
+
+    def end(self, outcome: Outcome) -> None:
+        """For the server; the first outcome counts."""
+        if not self._over.done():
+            self._over.set_result(outcome)
+
+
+class ScriptedModel:
+    """The server, in a thread of its own while the `with` block runs."""
+
+    def __init__(
+        self,
+        *replies: Reply,
+        otherwise: Reply | Callable[[Recorded], Reply] = DEFAULT_REPLY,
+        port: int = 0,
+        records: bool = True,
+    ) -> None:
+        self.requests: list[Recorded] = []
+        self.paths: list[str] = []
+        self.connections = 0
+        self.otherwise = otherwise
+        self._replies = deque(replies)
+        self._port = port
+        self._records = records
+        self._count = 0
+        self._open: set[_Connection] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._server: asyncio.Server | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it is, for either wire."""
+        return f"http://{HOST}:{self._port}"
+
+    @property
+    def refused(self) -> list[Recorded]:
+        """Requests that the real provider would not have taken."""
+        return [request for request in self.requests if request.problems]
+
+    def script(self, *replies: Reply) -> None:
+        """Adds replies for the next requests."""
+        self._replies.extend(replies)
+
+    async def until_requests(self, count: int, timeout_s: float = 10) -> list[Recorded]:
+        """Until so many requests have come in."""
+        async with asyncio.timeout(timeout_s):
+            while len(self.requests) < count:  # noqa: ASYNC110  (they come in another thread)
+                await asyncio.sleep(0.005)
+        return self.requests
+
+    @contextlib.contextmanager
+    def away(self) -> Generator[None]:
+        """Refuses connections while the block runs; those that are open stay."""
+        self._call(self._close_port)
+        try:
+            yield
+        finally:
+            self._call(self.listen)
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="scripted-model", daemon=True)
+        self._thread.start()
+        self._call(self.listen)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._loop
+        assert self._thread
+        self._call(self.shut_down)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def listen(self) -> None:
+        """Opens the port, in the running loop."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: _Connection(self), HOST, self._port, backlog=2048)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def shut_down(self) -> None:
+        """Closes the port and every connection."""
+        await self._close_port()
+        await asyncio.gather(*(connection.close() for connection in list(self._open)))
+
+    async def _close_port(self) -> None:
+        assert self._server
+        self._server.close()
+        await asyncio.sleep(0)
+
+    def _call(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        assert self._loop
+        asyncio.run_coroutine_threadsafe(work(), self._loop).result(10)
+
+    # For the connections.
+
+    def opened(self, connection: "_Connection") -> None:
+        """A connection has come."""
+        self.connections += 1
+        self._open.add(connection)
+
+    def closed(self, connection: "_Connection") -> None:
+        """A connection has gone."""
+        self._open.discard(connection)
+
+    def record(self, path: str, headers: Mapping[str, str], content: bytes, wire: WireName) -> Recorded:
+        """Takes note of a request."""
+        self._count += 1
+        try:
+            body: object = msgspec.json.decode(content)
+            problems = _CHECKS[wire](body) if self._records else []
+        except msgspec.DecodeError:
+            body, problems = {}, ["the body is no JSON"]
+        fields = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+        if not problems and not fields.get("stream"):
+            problems = ["stream: this model only streams"]
+        request = Recorded(self._count, path, headers, content, fields, wire, problems)
+        if self._records:
+            self.requests.append(request)
+        return request
+
+    def reply_to(self, request: Recorded) -> Reply:
+        """What the script says to a request."""
+        if request.problems:
+            return [Status(400, "; ".join(request.problems))]
+        if self._replies:
+            return self._replies.popleft()
+        return self.otherwise(request) if callable(self.otherwise) else self.otherwise
+
+    def sent(self, request: Recorded, data: bytes, text: str) -> None:
+        """Takes note of what went out."""
+        if self._records:
+            request.sent_bytes += data
+            if text:
+                request.sent_text.append(text)
+
+
+class _Connection(asyncio.Protocol):
+    """One client: reads its requests and plays the replies."""
+
+    def __init__(self, model: ScriptedModel) -> None:
+        self._model = model
+        self._buffer = bytearray()
+        self._has_data = asyncio.Event()
+        self._can_write = asyncio.Event()
+        self._can_write.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._model.opened(self)
+        self._task = asyncio.get_running_loop().create_task(self._serve())
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        self._has_data.set()
+
+    def pause_writing(self) -> None:
+        self._can_write.clear()
+
+    def resume_writing(self) -> None:
+        self._can_write.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._model.closed(self)
+        self._task.cancel()
+
+    async def close(self) -> None:
+        """Ends it, whatever is under way."""
+        self._transport.abort()
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+    async def _serve(self) -> None:
+        while True:
+            head = (await self._take_until(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+            path = head[0].split(" ")[1]
+            headers = {
+                name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])
+            }
+            content = await self._take(int(headers.get("content-length", "0")))
+            self._model.paths.append(path)
+            if path not in _WIRES:
+                self._respond(404, b'{"error": {"message": "There is no such path."}}')
+                continue
+            request = self._model.record(path, headers, content, _WIRES[path])
+            try:
+                request.end(await self._play(request, self._model.reply_to(request)))
+            except asyncio.CancelledError:
+                request.end("disconnected")
+                raise
+
+    async def _take_until(self, mark: bytes) -> bytes:
+        while mark not in self._buffer:
+            await self._more()
+        taken = bytes(self._buffer[: self._buffer.index(mark)])
+        del self._buffer[: len(taken) + len(mark)]
+        return taken
+
+    async def _take(self, size: int) -> bytes:
+        while len(self._buffer) < size:
+            await self._more()
+        taken = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return taken
+
+    async def _more(self) -> None:
+        self._has_data.clear()
+        await self._has_data.wait()
+
+    async def _play(self, request: Recorded, reply: Reply) -> Outcome:
+        stream = _Stream(self._model, request, self._transport, reply)
+        for step in reply:
+            match step:
+                case Status():
+                    message = step.message
+                    body = (
+                        step.body if step.body is not None else error_body(request.wire, step.status, message)
+                    )
+                    after = {"retry-after": step.retry_after} if step.retry_after is not None else {}
+                    self._respond(step.status, body, {**after, **step.headers})
+                    return "refused"
+                case Pause(seconds):
+                    await asyncio.sleep(seconds)
+                case Wait(gate):
+                    await gate.pass_through()
+                case Hang():
+                    await asyncio.Event().wait()
+                case Reset():
+                    await asyncio.sleep(0.02)  # what was sent is to arrive
+                    self._reset()
+                    return "broken"
+                case CutOff():
+                    stream.close()
+                    return "broken"
+                case SayTime():
+                    stream.write(Say(f"{time.monotonic():.6f} "))
+                case _:
+                    stream.write(step)
+            if not self._can_write.is_set():
+                await self._can_write.wait()
+        stream.finish()
+        return "finished"
+
+    def _respond(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        fields = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        self._transport.write(f"HTTP/1.1 {status} Scripted\r\n{lines}\r\n".encode() + body)
+
+    def _reset(self) -> None:
+        linger = struct.pack("ii", 1, 0)
+        self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self._transport.abort()
+
+
+class _Stream:
+    """The response of one reply: its head with the first event, each event a chunk."""
+
+    _HEAD = (
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
+        b"cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
+
+    def __init__(
+        self, model: ScriptedModel, request: Recorded, transport: asyncio.Transport, reply: Reply
+    ) -> None:
+        self._model = model
+        self._request = request
+        self._transport = transport
+        self._wire: Wire = open_wire(request.wire, request.body, request.number, reply)
+        self._has_head = False
+        self._has_begun = False
+
+    def write(self, step: Step) -> None:
+        data = self._wire.write(step)
+        if isinstance(step, Raw):
+            self._send(data)  # stands for itself, without the provider's beginning
+        elif data:
+            self._begin()
+            self._send(data, step.text if isinstance(step, Say) else "")
+
+    def finish(self) -> None:
+        if not self._has_head:
+            self._begin()
+        if self._has_begun:
+            self._send(self._wire.end())
+        self.close()
+
+    def close(self) -> None:
+        self._begin_response()
+        self._transport.write(b"0\r\n\r\n")
+
+    def _begin(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self._send(self._wire.begin())
+
+    def _begin_response(self) -> None:
+        if not self._has_head:
+            self._has_head = True
+            self._transport.write(self._HEAD)
+
+    def _send(self, data: bytes, text: str = "") -> None:
+        self._begin_response()
+        if data:
+            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+            self._model.sent(self._request, data, text)
+
+
+@contextlib.contextmanager
+def closed_port() -> Generator[str]:
+    """An address where nobody listens, and nobody else will."""
+    with socket.socket() as held:
+        held.bind((HOST, 0))
+        yield f"http://{HOST}:{held.getsockname()[1]}"
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.scripted_model", description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("--pieces", type=int, default=20, help="how many pieces a reply has")
+    parser.add_argument("--rate", type=float, default=0, help="pieces a second; 0 sends all at once")
+    parser.add_argument("--text", default="word ", help="what each piece says")
+    parser.add_argument("--time", action="store_true", help="each piece says when it was sent")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Answers every request with the same reply, until it is ended."""
+    options = _parse(arguments)
+    piece: Step = SayTime() if options.time else Say(options.text)
+    beat: Reply = [Pause(1 / options.rate), piece] if options.rate else [piece]
+    model = ScriptedModel(otherwise=[*beat] * options.pieces, port=options.port, records=False)
+
+    async def serve() -> None:
+        await model.listen()
+        print(model.url, flush=True)
+        await asyncio.Event().wait()
+
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve())
+
+
+if __name__ == "__main__":
+    main()
