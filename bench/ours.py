@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from tests.making import keep_begun, keep_ended
+
 from bench.data import ANSWER, MODEL, NOW, QUESTION, TOKENS, Dataset
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, ConversationId, UserId
@@ -24,11 +26,11 @@ class Threadkeep:
         conversation = self._kept[conversation_id]
         now = NOW + conversation.last_seq + 1
         begun = conversation.begin_turn(QUESTION, now, model=MODEL)
-        await self._store.messages.begin_turn(begun)
+        await keep_begun(self._store, begun)
         usage = Usage(input_tokens=89, output_tokens=TOKENS)
         reply = begun.assistant_message.finish(MessageStatus.COMPLETED, ANSWER, now + 1, usage=usage)
         ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
-        await self._store.messages.end_turn(ended)
+        await keep_ended(self._store, ended)
         self._kept[conversation_id] = ended.conversation
 
     async def latest(self, conversation_id: ConversationId, limit: int) -> Sequence[object]:

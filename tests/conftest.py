@@ -9,6 +9,8 @@ import httpx
 import pytest
 
 from tests.postgres import Postgres, open_postgres
+from tests.scripted_model import ScriptedModel
+from tests.talking import Talk, talking
 from threadkeep import Settings, User, UserRole, create_app
 from threadkeep.domain.ids import UserId
 from threadkeep.http.app import Threadkeep
@@ -85,8 +87,10 @@ class Api:
 
 @pytest.fixture
 async def api(database_url: str) -> AsyncIterator[Api]:
-    """Threadkeep with sign-in on an empty database; `api.store` is the store it uses."""
-    settings = Settings.load({}, database_url=database_url, database_pool_size=4, jwt_secret=SECRET)
+    """Threadkeep with sign-in and without a model on an empty database; `api.store` is the store it uses."""
+    settings = Settings.load(
+        {}, database_url=database_url, database_pool_size=4, jwt_secret=SECRET, gateway="openai"
+    )
     app = create_app(settings)
     async with app.lifespan():
         api = Api(app, (await app.services()).store, [])
@@ -105,3 +109,26 @@ def alice(api: Api) -> httpx.AsyncClient:
 def bob(api: Api) -> httpx.AsyncClient:
     """A client signed in as bob."""
     return api.as_user("bob")
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    """A model that does what the test writes down."""
+    with ScriptedModel() as model:
+        yield model
+
+
+@pytest.fixture
+async def talk(database_url: str, model: ScriptedModel) -> AsyncIterator[Talk]:
+    """Threadkeep on a real port, talking to the scripted model; everyone is `local`."""
+    settings = Settings.load(
+        {},
+        database_url=database_url,
+        database_pool_size=4,
+        gateway="openai",
+        gateway_url=model.url,
+        gateway_api_key="sk-scripted",
+        model="scripted",
+    )
+    async with talking(settings) as talk:
+        yield talk

@@ -3,10 +3,11 @@
 from typing import Any
 
 from threadkeep.domain.agent import Agent, AgentSettings, Visibility
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageStatus, Usage
 from threadkeep.ports.store import AuditEntry, MessageWindow, Store
+from threadkeep.ports.turn_log import Lease, LogChunk
 
 ALICE, BOB = UserId("alice"), UserId("bob")
 NOW = 1_800_000_000_000
@@ -48,16 +49,26 @@ async def keep_conversation(
     return conversation
 
 
+async def keep_begun(store: Store, begun: BegunTurn) -> None:
+    """A begun turn in the store, written by a node that does not die."""
+    await store.turns.begin(begun, Lease("a-node", 1, 10**9))
+
+
+async def keep_ended(store: Store, ended: EndedTurn) -> None:
+    """A turn's end in the store, with its last event."""
+    await store.turns.end(ended, LogChunk(ended.turn.id, 1, 1, "{}"), 1)
+
+
 async def keep_turn(
     store: Store, conversation: Conversation, asked: str, answered: str, now: int = NOW
 ) -> Conversation:
     """A whole turn in the store: the question and the finished answer."""
     begun = conversation.begin_turn(asked, now, model="scripted")
-    await store.messages.begin_turn(begun)
+    await keep_begun(store, begun)
     usage = Usage(input_tokens=len(asked), output_tokens=len(answered))
     reply = begun.assistant_message.finish(MessageStatus.COMPLETED, answered, now + 1, usage=usage)
     ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
-    await store.messages.end_turn(ended)
+    await keep_ended(store, ended)
     return ended.conversation
 
 

@@ -17,20 +17,21 @@ ROOMS = {
     "ports": {"domain"},
     "engine": {"ports", "domain"},
     # The log is stored as the `events` dialect writes it.
-    "services": {"engine", "dialects", "ports", "domain"},
+    "services": {"engine", "dialects", "ports", "domain", "tasks"},
     "dialects": {"domain"},
     "http": {"services", "engine", "dialects", "ports", "domain", "settings", "version"},
-    "storage": {"ports", "domain"},
+    "storage": {"ports", "domain", "tasks"},
     "gateways": {"ports", "domain"},
     "mcp": {"ports", "domain"},
     "retrieval": {"ports", "domain"},
     "settings": {"domain"},
     "version": set[str](),
+    "tasks": set[str](),
 }
 # These put the house together, so they may know everything.
 BUILDERS = {"bootstrap", "cli", "__init__", "__main__", "client"}
 # Heavy libraries that come with an extra and are loaded on first use.
-EXTRAS = {"threadkeep.storage.postgres"}
+EXTRAS = {"threadkeep.storage.postgres", "xllamacpp"}
 
 
 def module_of(file: Path) -> str:

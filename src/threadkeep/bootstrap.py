@@ -3,24 +3,38 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 from threadkeep.domain.errors import StorageError
+from threadkeep.gateways.anthropic import AnthropicGateway
+from threadkeep.gateways.local import LocalGateway
+from threadkeep.gateways.openai import OpenAIGateway
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.auth import CurrentUser, sign_in
 from threadkeep.http.cursors import Cursors
 from threadkeep.http.services import Services
-from threadkeep.ports.store import Store
+from threadkeep.ports.gateway import Gateway
 from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
+from threadkeep.services.jobs import Jobs
+from threadkeep.services.node import Node
+from threadkeep.services.titles import TITLE_JOB, Titles
+from threadkeep.services.turns import Turns
 from threadkeep.services.users import Users
 from threadkeep.settings import Settings
-from threadkeep.storage.store import open_store
+from threadkeep.storage.bus import bus_on
+from threadkeep.storage.jobs import SqlJobs
+from threadkeep.storage.store import open_database, store_on
+from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep")
 
-PURGE_EVERY_S = 3600
+CLEAN_UP_EVERY_S = 3600
+HOUR_MS = 60 * 60 * 1000
+DEFAULT_MODELS = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5-mini"}
+DEFAULT_URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
 
 
 def create_app(settings: Settings | None = None, *, current_user: CurrentUser | None = None) -> Threadkeep:
@@ -41,15 +55,17 @@ def create_app(settings: Settings | None = None, *, current_user: CurrentUser | 
     return Threadkeep(settings, door, runtime.services, running, embedded=current_user is not None)
 
 
-def build_services(settings: Settings, store: Store) -> Services:
-    """The use cases on a store."""
-    agents = Agents(store, system_clock)
-    return Services(
-        agents=agents,
-        conversations=Conversations(store, agents, system_clock, settings.zone),
-        users=Users(store, system_clock),
-        store=store,
-        cursors=Cursors(store.key),
+def build_gateway(settings: Settings) -> Gateway | None:
+    """The way to the model that the settings ask for; None where a key is missing."""
+    if settings.gateway == "local":
+        return LocalGateway(Path(settings.model) if settings.model else None)
+    if not settings.gateway_api_key and not settings.gateway_url:
+        return None
+    kind = AnthropicGateway if settings.gateway == "anthropic" else OpenAIGateway
+    return kind(
+        settings.gateway_url or DEFAULT_URLS[settings.gateway],
+        settings.gateway_api_key or "",
+        settings.model or DEFAULT_MODELS[settings.gateway],
     )
 
 
@@ -60,7 +76,7 @@ class Runtime:
         self._settings = settings
         self._services: Services | None = None
         self._starting = asyncio.Lock()
-        self._purging: asyncio.Task[None] | None = None
+        self._closing = AsyncExitStack()
 
     async def services(self) -> Services:
         """The services, started if need be."""
@@ -70,35 +86,53 @@ class Runtime:
                     self._services = await self._start()
         return self._services
 
+    async def close(self) -> None:
+        """Ends what runs, in the reverse of the order in which it was begun."""
+        self._services = None
+        await self._closing.aclose()
+
     async def _start(self) -> Services:
-        store = await open_store(
-            self._settings.database,
-            schema=self._settings.database_schema,
-            pool_size=self._settings.database_pool_size,
-        )
-        services = build_services(self._settings, store)
-        try:
-            await services.agents.ensure_default()
-        except BaseException:
-            await store.close()
-            raise
-        self._purging = asyncio.create_task(self._purge_expired(services.conversations))
+        settings = self._settings
+        async with AsyncExitStack() as started:
+            database = await open_database(
+                settings.database, schema=settings.database_schema, pool_size=settings.database_pool_size
+            )
+            started.push_async_callback(database.close)
+            store = await store_on(database)
+            agents = Agents(store, system_clock)
+            await agents.ensure_default()
+            gateway = build_gateway(settings)
+            if gateway is not None:
+                started.push_async_callback(gateway.close)
+            bus = bus_on(database)
+            started.push_async_callback(bus.close)
+            titles = Titles(store, gateway)
+            jobs = Jobs(SqlJobs(database), {TITLE_JOB: titles.give})
+            started.push_async_callback(jobs.close)
+            node = Node(store, bus, system_clock, alone=database.dialect == "sqlite")
+            started.push_async_callback(node.close)
+            turns = Turns(store, node, gateway, None, jobs, system_clock, settings.zone)
+            conversations = Conversations(store, agents, turns, system_clock, settings.zone)
+            services = Services(
+                agents=agents,
+                conversations=conversations,
+                turns=turns,
+                users=Users(store, system_clock),
+                store=store,
+                cursors=Cursors(store.key),
+            )
+            cleaning = asyncio.create_task(self._clean_up(services))
+            started.push_async_callback(end_tasks, cleaning)
+            self._closing = started.pop_all()
         return services
 
-    async def _purge_expired(self, conversations: Conversations) -> None:
+    async def _clean_up(self, services: Services) -> None:
+        """Removes what has been kept long enough: deleted conversations, and the logs of finished turns."""
         while True:
             try:
-                if purged := await conversations.purge_expired(self._settings.retention_days):
+                if purged := await services.conversations.purge_expired(self._settings.retention_days):
                     log.info("purged %d conversations that were deleted", purged)
+                await services.store.log.trim(system_clock() - self._settings.turn_log_ttl_hours * HOUR_MS)
             except StorageError as exc:
-                log.warning("deleted conversations could not be purged: %s", exc.message)
-            await asyncio.sleep(PURGE_EVERY_S)
-
-    async def close(self) -> None:
-        """Ends what runs and lets go of the database."""
-        if self._purging is not None:
-            self._purging.cancel()
-            await asyncio.gather(self._purging, return_exceptions=True)
-        if self._services is not None:
-            await self._services.store.close()
-        self._services = self._purging = None
+                log.warning("cleaning up failed: %s", exc.message)
+            await asyncio.sleep(CLEAN_UP_EVERY_S)

@@ -1,7 +1,7 @@
 """Seed 000, conversation-persistence: conversations of a user with an agent, texts and briefing cards."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
@@ -9,7 +9,15 @@ import httpx
 import pytest
 
 from tests.conftest import Api
-from tests.making import ALICE, NOW, all_messages, keep_agent, keep_conversation, keep_turn
+from tests.making import (
+    ALICE,
+    NOW,
+    all_messages,
+    keep_agent,
+    keep_begun,
+    keep_conversation,
+    keep_turn,
+)
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.conversation import Conversation
@@ -42,6 +50,9 @@ class Listening:
 
     async def write(self, plan: Callable[[], Plan[T]]) -> T:
         return await self._database.write(lambda: self._overhear(plan()))
+
+    def listen(self, channel: str) -> AsyncGenerator[str]:
+        return self._database.listen(channel)
 
     async def close(self) -> None:
         await self._database.close()
@@ -145,7 +156,7 @@ async def test_conversations_with_two_agents_stay_separate(api: Api, alice: http
 @pytest.mark.requirement("REQ-CONV-002-S1")
 async def test_text_message_is_stored(api: Api, alice: httpx.AsyncClient, conversation: Conversation):
     # Given a conversation; when the user's text begins a turn
-    await api.store.messages.begin_turn(conversation.begin_turn("为什么会这样?", NOW))
+    await keep_begun(api.store, conversation.begin_turn("为什么会这样?", NOW))
     # Then a message is created with type, role and content, and all that every message must contain
     message = (await detail(alice, conversation.id))["messages"][0]
     assert message["contentType"] == "text"
@@ -184,7 +195,7 @@ async def test_mixed_messages_come_back_in_chronological_order(
     grown = await keep_card(api.store, conversation, "第一", "一", NOW)
     grown = await keep_turn(api.store, grown, "问题", "回答", NOW + 10)
     grown = await keep_card(api.store, grown, "第二", "二", NOW + 20)
-    await api.store.messages.begin_turn(grown.begin_turn("又一个问题", NOW + 30))
+    await keep_begun(api.store, grown.begin_turn("又一个问题", NOW + 30))
     # When messages are retrieved (the reply to the last one is not there yet)
     answer = await alice.get(f"/api/conversations/{conversation.id}/messages")
     messages = [message for message in answer.json()["items"] if message["content"]]
@@ -238,7 +249,7 @@ async def test_context_has_the_briefings_followed_by_the_user_message(
     # Given a conversation with 2 briefing cards and 1 user message that waits for its answer
     grown = await keep_card(api.store, conversation, "返工率50%", "最近7天翻倍")
     grown = await keep_card(api.store, grown, "Review耗时超标", "中位耗时30小时")
-    await api.store.messages.begin_turn(grown.begin_turn("这两个问题有关联吗？", NOW))
+    await keep_begun(api.store, grown.begin_turn("这两个问题有关联吗？", NOW))
     # When the context for the next response is built
     first, second, third = await context(alice, conversation)
     # Then it has the formatted briefings, told apart from text, followed by the user message

@@ -20,7 +20,18 @@ import pytest
 
 from tests.conformance.test_000_conversation_persistence import Listening
 from tests.conftest import Api
-from tests.making import ALICE, BOB, NOW, all_messages, keep_agent, keep_conversation, keep_turn, make_agent
+from tests.making import (
+    ALICE,
+    BOB,
+    NOW,
+    all_messages,
+    keep_agent,
+    keep_begun,
+    keep_conversation,
+    keep_ended,
+    keep_turn,
+    make_agent,
+)
 from tests.postgres import Postgres
 from threadkeep import Settings, User, create_app
 from threadkeep.domain.conversation import Conversation
@@ -117,7 +128,7 @@ async def test_two_users_have_separate_conversations(
 async def test_message_of_the_user_is_recorded(api: Api, alice: httpx.AsyncClient):
     # Given an active conversation; when the user's message begins a turn that nobody has answered yet
     chat = await own_chat(api, alice)
-    await api.store.messages.begin_turn(chat.begin_turn("Add a task", NOW))
+    await keep_begun(api.store, chat.begin_turn("Add a task", NOW))
     # Then a record is there with role, content, link to the conversation and creation time
     message, _ = await chat_messages(alice)
     assert (message["role"], message["content"]) == ("user", "Add a task")
@@ -281,7 +292,7 @@ async def test_deleting_a_conversation_deletes_its_messages(api: Api, alice: htt
     # Given a conversation with 5 messages, the last of them not yet answered
     chat = await talk(api.store, await own_chat(api, alice), 2)
     begun = chat.begin_turn("?", NOW)
-    await api.store.messages.begin_turn(begun)
+    await keep_begun(api.store, begun)
     assert [it.content for it in await all_messages(api.store, chat)][:5] == [*talk_texts(2), "?"]
     # When the conversation is deleted
     client, path = {
@@ -378,7 +389,7 @@ async def test_message_cannot_exist_without_its_conversation(store: Store, datab
     assert await store.conversations.purge(ALICE, conversation.id)
     # When a message refers to it, then it is refused: by the store, and by the foreign key itself
     with pytest.raises(StorageConflict):
-        await store.messages.begin_turn(conversation.begin_turn("?", NOW))
+        await keep_begun(store, conversation.begin_turn("?", NOW))
     with pytest.raises(StorageConflict):
         await database.execute(message_row(conversation))
     assert await all_messages(store, conversation) == []
@@ -689,13 +700,13 @@ async def test_deleting_a_conversation_leaves_no_orphan_in_any_table(store: Stor
     gone, kept = await keep_conversation(store, agent), await keep_conversation(store, agent)
     for conversation in (gone, kept):
         begun = conversation.begin_turn("?", NOW)
-        await store.messages.begin_turn(begun)
+        await keep_begun(store, begun)
         reply = begun.assistant_message.finish(MessageStatus.COMPLETED, ".", NOW)
         call = ToolCall(
             begun.turn.id, "call_1", reply.id, "list_tasks", "todo", {}, ToolCallStatus.RUNNING, NOW
         ).end(ToolCallStatus.OK, result=[])
         ended = begun.conversation.end_turn(begun.turn, replace(reply, tool_calls=(call,)), NOW)
-        await store.messages.end_turn(ended)
+        await keep_ended(store, ended)
     tables = [name for (name,) in await database.fetch(TABLES_OF_CONVERSATIONS())]
     before = {table: await count(database, table, gone) for table in tables}
     assert (before["tk_messages"], before["tk_turns"], before["tk_tool_calls"]) == (2, 1, 1)

@@ -10,7 +10,17 @@ import httpx
 import pytest
 
 from tests.conftest import Api
-from tests.making import ALICE, NOW, all_messages, keep_agent, keep_conversation, keep_turn, make_agent
+from tests.making import (
+    ALICE,
+    NOW,
+    all_messages,
+    keep_agent,
+    keep_begun,
+    keep_conversation,
+    keep_ended,
+    keep_turn,
+    make_agent,
+)
 from tests.test_architecture import FILES, imports, module_of, room_of
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict, TurnInProgress
@@ -37,7 +47,7 @@ async def conversation(api: Api, alice: httpx.AsyncClient, agent_id: str) -> Con
 async def keep_rich_turn(store: Store, conversation: Conversation) -> tuple[Conversation, Message]:
     """A turn in which the agent thought, used a tool, cited a page and made a file."""
     begun = conversation.begin_turn("合同违约条款是什么？", NOW)
-    await store.messages.begin_turn(begun)
+    await keep_begun(store, begun)
     reply = begun.assistant_message
     call = ToolCall(
         turn_id=begun.turn.id,
@@ -63,7 +73,7 @@ async def keep_rich_turn(store: Store, conversation: Conversation) -> tuple[Conv
         tool_calls=(call,),
     )
     ended = begun.conversation.end_turn(begun.turn, reply, NOW + 900)
-    await store.messages.end_turn(ended)
+    await keep_ended(store, ended)
     return ended.conversation, reply
 
 
@@ -151,7 +161,7 @@ async def test_deleted_conversation_is_hidden_with_all_its_messages(
 async def test_user_message_is_recorded(api: Api, alice: httpx.AsyncClient, conversation: Conversation):
     # WHEN the user's message begins a turn
     begun = conversation.begin_turn("帮我看看这份合同", NOW)
-    await api.store.messages.begin_turn(begun)
+    await keep_begun(api.store, begun)
     # THEN 系统记录一条 Role 为 USER 的消息, before any answer
     message = (await alice.get(f"/api/conversations/{conversation.id}")).json()["messages"][0]
     assert (message["role"], message["content"]) == ("user", "帮我看看这份合同")

@@ -5,7 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.making import ALICE, BOB, NOW, all_messages, keep_agent, keep_conversation, keep_turn, make_agent
+from tests.making import (
+    ALICE,
+    BOB,
+    NOW,
+    all_messages,
+    keep_agent,
+    keep_begun,
+    keep_conversation,
+    keep_ended,
+    keep_turn,
+    make_agent,
+)
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.conversation import Conversation, ConversationStatus
 from threadkeep.domain.errors import StorageConflict
@@ -169,7 +180,7 @@ async def test_turn_keeps_question_and_answer_in_order(store: Store):
 async def test_rich_reply_comes_back_as_it_was_kept(store: Store):
     conversation = await keep_conversation(store, await keep_agent(store))
     begun = conversation.begin_turn("?", NOW)
-    await store.messages.begin_turn(begun)
+    await keep_begun(store, begun)
     call = ToolCall(
         begun.turn.id, "call_1", begun.assistant_message.id, "search", "web", {"q": "x"},
         ToolCallStatus.RUNNING, NOW,
@@ -187,11 +198,11 @@ async def test_rich_reply_comes_back_as_it_was_kept(store: Store):
         artifact_ids=(new_uuid(),),
         tool_calls=(call,),
     )
-    await store.messages.end_turn(begun.conversation.end_turn(begun.turn, reply, NOW + 9))
+    await keep_ended(store, begun.conversation.end_turn(begun.turn, reply, NOW + 9))
     assert (await all_messages(store, conversation))[1] == reply
-    turn = await store.messages.get_turn(ALICE, begun.turn.id)
+    turn = await store.turns.get(ALICE, begun.turn.id)
     assert turn and turn.status is TurnStatus.FAILED and turn.error == reply.error
-    assert await store.messages.get_turn(BOB, begun.turn.id) is None
+    assert await store.turns.get(BOB, begun.turn.id) is None
     assert await store.messages.tool_calls(ALICE, "search", before=None, limit=9) == [call]
     assert await store.messages.tool_calls(BOB, "search", before=None, limit=9) == []
 
@@ -199,7 +210,7 @@ async def test_rich_reply_comes_back_as_it_was_kept(store: Store):
 async def test_second_turn_is_refused_while_one_runs(store: Store):
     conversation = await keep_conversation(store, await keep_agent(store))
     results = await asyncio.gather(
-        *(store.messages.begin_turn(conversation.begin_turn(f"{n}", NOW)) for n in range(20)),
+        *(keep_begun(store, conversation.begin_turn(f"{n}", NOW)) for n in range(20)),
         return_exceptions=True,
     )
     assert results.count(None) == 1
@@ -210,16 +221,16 @@ async def test_second_turn_is_refused_while_one_runs(store: Store):
 async def test_turn_ends_once(store: Store):
     conversation = await keep_conversation(store, await keep_agent(store))
     begun = conversation.begin_turn("?", NOW)
-    await store.messages.begin_turn(begun)
+    await keep_begun(store, begun)
     ends = [
         begun.conversation.end_turn(
             begun.turn, begun.assistant_message.finish(MessageStatus.COMPLETED, text, NOW + 1), NOW + 1
         )
         for text in ("first", "second")
     ]
-    await store.messages.end_turn(ends[0])
+    await keep_ended(store, ends[0])
     with pytest.raises(StorageConflict):
-        await store.messages.end_turn(ends[1])
+        await keep_ended(store, ends[1])
     assert (await all_messages(store, conversation))[1].content == "first"
 
 
@@ -326,7 +337,7 @@ async def test_deleting_a_user_keeps_what_others_said_to_their_agents(store: Sto
 
 async def test_unknown_ids_find_nothing(store: Store):
     assert await store.conversations.get(ALICE, ConversationId(new_uuid())) is None
-    assert await store.messages.get_turn(ALICE, TurnId(new_uuid())) is None
+    assert await store.turns.get(ALICE, TurnId(new_uuid())) is None
     assert await store.conversations.update(ALICE, ConversationId(new_uuid()), lambda it: it) is None
     assert not await store.conversations.purge(ALICE, ConversationId(new_uuid()))
 

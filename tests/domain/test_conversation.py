@@ -16,6 +16,7 @@ def conversation() -> Conversation:
 
 def test_turn_adds_question_and_pending_reply():
     begun = conversation().begin_turn("why?", 5)
+    assert begun.user_message
     assert (begun.user_message.seq, begun.assistant_message.seq) == (1, 2)
     assert begun.user_message.status is MessageStatus.COMPLETED
     assert begun.assistant_message.status is MessageStatus.PENDING
@@ -37,7 +38,7 @@ def test_turn_ends_as_its_reply_does_and_frees_the_conversation(status: MessageS
     ended = begun.conversation.end_turn(begun.turn, reply, 9)
     assert ended.turn.status is TurnStatus(status.value)
     assert ended.conversation.active_turn_id is None
-    assert ended.conversation.begin_turn("and?", 10).user_message.seq == 3
+    assert ended.conversation.begin_turn("and?", 10).assistant_message.seq == 4
     with pytest.raises(IllegalTransition):
         ended.conversation.end_turn(begun.turn, reply, 10)
 

@@ -17,6 +17,7 @@ from tests.conftest import Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal
 from tests.http.checked import CheckedApi
 from tests.http.document import Operation, example, fields, mismatch, operations, resolved
+from threadkeep.domain.ids import new_uuid
 from threadkeep.http.agents import AgentSettingsBody
 
 MEGABYTE = 1024 * 1024
@@ -70,9 +71,8 @@ async def target(alice: httpx.AsyncClient) -> AsyncGenerator[Target]:
     agent = await new_agent(alice)
     conversation = await new_conversation(alice, agent["id"], title="t", metadata={"a": 1})
     await alice.get("/api/chat/messages")
-    target = Target(
-        alice, {"agent_id": agent["id"], "conversation_id": conversation["id"], "user_id": "nobody"}
-    )
+    ids = {"agent_id": agent["id"], "conversation_id": conversation["id"]}
+    target = Target(alice, {**ids, "turn_id": new_uuid(), "user_id": "nobody"})
     before = await target.state()
     yield target
     assert await target.state() == before
@@ -417,7 +417,7 @@ async def test_random_bodies_are_answered_as_documented(api: Api, every: tuple[A
 @given(raw=st.binary(max_size=50), query=st.text(max_size=30), header=st.binary(max_size=20))
 async def test_random_bytes_are_answered_as_documented(api: Api, raw: bytes, query: str, header: bytes):
     client = api.as_user("fuzz")
-    ids = {"agent_id": "x", "conversation_id": "x", "user_id": "x"}
+    ids = dict.fromkeys(("agent_id", "conversation_id", "turn_id", "user_id"), "x")
     headers = [(b"If-Match", header), (b"X-Request-Id", header), (b"Content-Type", header)]
     for operation in operations():
         url = f"{operation.url(**ids)}?{quote(query, safe='=&;+%')}"

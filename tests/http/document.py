@@ -185,6 +185,10 @@ async def check_answer(response: httpx.Response) -> None:
     if "content" not in told:
         assert content == b"", f"{operation} documents no content"
         return
+    kind = response.headers["content-type"].partition(";")[0]
+    assert kind in told["content"], f"{operation} {response.status_code}: {kind} is not documented"
+    if kind != "application/json":
+        return
     answer = json.loads(content)
     wrong = mismatch(answer, told["content"]["application/json"]["schema"])
     assert wrong is None, f"{operation} {response.status_code}: {wrong}"

@@ -16,6 +16,7 @@ SECRET_WORDS = "alices-own-words"
 NOT_FOUND = {
     "agent_id": "AGENT_NOT_FOUND",
     "conversation_id": "CONVERSATION_NOT_FOUND",
+    "turn_id": "TURN_NOT_FOUND",
     "user_id": "USER_NOT_FOUND",
 }
 # Ids in bodies and queries that name nobody's things: a role is a file of the agent's own.
@@ -30,12 +31,14 @@ class Alice:
     agent: Json
     conversation: Json
     deleted: Json
+    turn_ids: list[str]
 
     def ids(self, name: str) -> list[str]:
         """Things of hers that a name in a path can stand for; a name nobody has thought of is an error."""
         known = {
             "agent_id": [self.agent["id"], self.agent["id"].upper()],
             "conversation_id": [self.conversation["id"], self.deleted["id"], self.conversation["id"].upper()],
+            "turn_id": self.turn_ids,
             "user_id": ["alice"],
         }
         if name not in known:
@@ -71,8 +74,11 @@ async def her(api: Api, alice: httpx.AsyncClient) -> Alice:
             api.store, await stored(api, conversation), f"{SECRET_WORDS} ask", f"{SECRET_WORDS} reply"
         )
         made.append(conversation)
+    messages = [
+        (await items(alice, f"/api/conversations/{conversation['id']}/messages"))[0] for conversation in made
+    ]
     await alice.delete(f"/api/conversations/{made[1]['id']}")
-    return Alice(alice, agent, made[0], made[1])
+    return Alice(alice, agent, made[0], made[1], [message["turnId"] for message in messages])
 
 
 async def served_operations(client: httpx.AsyncClient) -> list[Operation]:
@@ -210,11 +216,12 @@ async def test_talking_to_ones_public_agent_shows_its_owner_nothing(
     await her.client.patch(f"/api/agents/{her.agent['id']}", json={"visibility": "public"})
     bobs = await new_conversation(bob, her.agent["id"], title="bobs-own-words")
     await keep_turn(api.store, await stored(api, bobs), "bobs-own-words", "bobs-own-words")
+    turn_id = (await items(bob, f"/api/conversations/{bobs['id']}/messages"))[0]["turnId"]
     for operation in await served_operations(bob):
         if operation.method == "GET" and "user_id" not in operation.path_names:
-            ids = {"agent_id": her.agent["id"], "conversation_id": bobs["id"]}
+            ids = {"agent_id": her.agent["id"], "conversation_id": bobs["id"], "turn_id": turn_id}
             assert "bobs-own-words" not in (await her.client.get(operation.url(**ids))).text, operation
-            if "conversation_id" not in operation.path_names:
+            if not {"conversation_id", "turn_id"} & set(operation.path_names):
                 for words in ("title", "ask", "reply", "prompt", "metadata"):
                     assert f"{SECRET_WORDS} {words}" not in (await bob.get(operation.url(**ids))).text
 

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from tests.conftest import SECRET, Api
 from tests.http.calls import Json, items, new_conversation, refusal, stored
 from tests.http.direct import run_sql
-from tests.making import ALICE, NOW, keep_turn
+from tests.making import (
+    ALICE,
+    NOW,
+    keep_begun,
+    keep_ended,
+    keep_turn,
+)
 from threadkeep import Settings, create_app
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.ids import AgentId, BriefingId, PayloadId, new_uuid
@@ -207,7 +213,7 @@ async def test_archived_messages_are_in_the_page_and_flagged(
 async def test_rich_reply_shows_every_field_of_the_contract(api: Api, alice: httpx.AsyncClient):
     conversation = await new_conversation(alice)
     begun = (await stored(api, conversation)).begin_turn("图表？", NOW, model="some-model")
-    await api.store.messages.begin_turn(begun)
+    await keep_begun(api.store, begun)
     turn, reply = begun.turn, begun.assistant_message
     document, artifact = new_uuid(), PayloadId(new_uuid())
     chart: Json = {"series": [{"data": [1, 2.5, None]}]}
@@ -227,7 +233,7 @@ async def test_rich_reply_shows_every_field_of_the_contract(api: Api, alice: htt
             fail.end(ToolCallStatus.ERROR, error="unreachable", duration_ms=2),
         ),
     ).finish(MessageStatus.COMPLETED, "见图 [1]", NOW + 100, usage=Usage(12, 34, estimated=True))
-    await api.store.messages.end_turn(begun.conversation.end_turn(turn, rich, NOW + 100))
+    await keep_ended(api.store, begun.conversation.end_turn(turn, rich, NOW + 100))
 
     asked, shown = await items(alice, f"/api/conversations/{conversation['id']}/messages")
     assert shown == {
@@ -307,7 +313,7 @@ async def test_rich_reply_shows_every_field_of_the_contract(api: Api, alice: htt
 async def test_failed_reply_shows_why_and_keeps_its_text(api: Api, alice: httpx.AsyncClient):
     conversation = await new_conversation(alice)
     begun = (await stored(api, conversation)).begin_turn("?", NOW)
-    await api.store.messages.begin_turn(begun)
+    await keep_begun(api.store, begun)
     path = f"/api/conversations/{conversation['id']}"
     running = (await alice.get(path)).json()
     assert running["activeTurnId"] == begun.turn.id
@@ -316,7 +322,7 @@ async def test_failed_reply_shows_why_and_keeps_its_text(api: Api, alice: httpx.
     assert "error" not in running["messages"][1]
     failure = Failure("AGENTX_ERROR", "The model gateway failed.", retryable=True)
     failed = begun.assistant_message.finish(MessageStatus.FAILED, "Well, ", NOW + 1, error=failure)
-    await api.store.messages.end_turn(begun.conversation.end_turn(begun.turn, failed, NOW + 1))
+    await keep_ended(api.store, begun.conversation.end_turn(begun.turn, failed, NOW + 1))
     ended = (await alice.get(path)).json()
     assert ended["activeTurnId"] is None
     assert (ended["messages"][1]["status"], ended["messages"][1]["content"]) == ("FAILED", "Well, ")
@@ -380,9 +386,9 @@ async def test_overwritten_and_empty_messages_stay_out_of_the_context_and_do_not
     conversation = await talk_of(api, alice, 4)
     overwrite(database_url, conversation, 4, 6)
     begun = (await stored(api, conversation)).begin_turn("q9", NOW)
-    await api.store.messages.begin_turn(begun)
+    await keep_begun(api.store, begun)
     cancelled = begun.assistant_message.finish(MessageStatus.CANCELLED, " \n", NOW + 1)
-    await api.store.messages.end_turn(begun.conversation.end_turn(begun.turn, cancelled, NOW + 1))
+    await keep_ended(api.store, begun.conversation.end_turn(begun.turn, cancelled, NOW + 1))
     path = f"/api/conversations/{conversation['id']}/context"
     contents = ["q1", "a2", "q3", "q5", "q7", "a8", "q9"]
     for limit in range(1, 10):
@@ -393,11 +399,11 @@ async def test_overwritten_and_empty_messages_stay_out_of_the_context_and_do_not
 async def test_thought_process_stays_out_of_the_context(api: Api, alice: httpx.AsyncClient):
     conversation = await new_conversation(alice)
     begun = (await stored(api, conversation)).begin_turn("?", NOW)
-    await api.store.messages.begin_turn(begun)
+    await keep_begun(api.store, begun)
     thought = ThoughtStep("thinking", "secret thought", "secret detail", NOW, 1)
     thinking = replace(begun.assistant_message, thought_process=(thought,))
     reply = thinking.finish(MessageStatus.COMPLETED, "!", NOW + 1)
-    await api.store.messages.end_turn(begun.conversation.end_turn(begun.turn, reply, NOW + 1))
+    await keep_ended(api.store, begun.conversation.end_turn(begun.turn, reply, NOW + 1))
     answer = await alice.get(f"/api/conversations/{conversation['id']}/context")
     assert answer.json()["messages"] == [
         {"role": "user", "content": "?"},

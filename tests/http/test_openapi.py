@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.conftest import Api
-from tests.http.calls import Json, new_agent, new_conversation, stored
+from tests.http.calls import Json, items, new_agent, new_conversation, stored
 from tests.http.document import (
     DOCUMENT,
     Operation,
@@ -191,7 +191,7 @@ def test_errors_are_documented_with_their_status_and_shape(operation: Operation)
     assert "STORAGE_UNAVAILABLE" in operation.codes(503)
     assert bool(operation.path_names) == bool(operation.codes(404)) or operation.path == "/api/chat"
     if operation.body or operation.query_names:
-        assert operation.codes(422) == {"INVALID_REQUEST"}
+        assert "INVALID_REQUEST" in operation.codes(422)
     if operation.method != "GET":
         assert operation.codes(413) == {"PAYLOAD_TOO_LARGE"}
     if operation.body and "content" in resolved(operation.body)["properties"]:
@@ -210,11 +210,12 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
     agent = await new_agent(alice)
     conversation = await new_conversation(alice, agent["id"])
     await keep_turn(api.store, await stored(api, conversation), "?", "!")
+    turn_id = (await items(alice, f"/api/conversations/{conversation['id']}/messages"))[0]["turnId"]
     admin = api.as_user("root", admin=True)
     last = [operation for operation in OPERATIONS if operation.method == "DELETE"]
     for operation in [it for it in OPERATIONS if it not in last]:
         client = admin if operation.path.startswith("/api/admin") else alice
-        ids = {"agent_id": agent["id"], "conversation_id": conversation["id"], "user_id": "alice"}
+        ids = {"agent_id": agent["id"], "conversation_id": conversation["id"], "turn_id": turn_id}
         for whole in (False, True):
             body = example(operation.body, whole=whole) if operation.body else None
             answer = await client.request(operation.method, operation.url(**ids), json=body)

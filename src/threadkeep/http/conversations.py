@@ -46,12 +46,6 @@ class ConversationPatch(Struct, frozen=True, kw_only=True, rename="camel", forbi
     metadata: dict[str, Any] | UnsetType | None = UNSET
 
 
-class MessageBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What a user says."""
-
-    content: str | None = None
-
-
 class ConversationQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which conversations."""
 
@@ -182,21 +176,10 @@ async def list_messages(call: ApiCall, *, conversation_id: str, query: MessageQu
     )
 
 
-async def send_message(call: ApiCall, *, conversation_id: str, body: MessageBody) -> None:
-    """Say something to the agent. Answers 503 until a model gateway can be configured."""
-    await call.services.conversations.send(call.user, conversation_id, body.content or "")
-
-
 async def get_context(call: ApiCall, *, conversation_id: str, query: ContextQuery) -> ContextView:
     """Get the latest messages as role and content, ready to send from another engine."""
     context = await call.services.conversations.context(call.user, conversation_id, limit=query.limit)
     return ContextView(messages=[ContextMessageView(role=it.role, content=it.content) for it in context])
-
-
-async def send_chat(call: ApiCall, *, body: MessageBody) -> None:
-    """Say something in one's main conversation with the default agent, made if missing."""
-    conversation = await call.services.conversations.main_with_default_agent(call.user)
-    await call.services.conversations.send(call.user, conversation.id, body.content or "")
 
 
 async def list_chat_messages(call: ApiCall, *, query: PageQuery) -> PageView[MessageView]:

@@ -25,7 +25,7 @@ what does not exist."""
 def openapi(routes: Iterable[Route]) -> dict[str, Any]:
     """The document for these routes."""
     shapes = [(route, shape_of(route)) for route in routes]
-    types = [kind for _, shape in shapes for kind in (shape.query, shape.body, shape.answer) if kind]
+    types = [kind for _, shape in shapes for kind in (shape.query, shape.body, *shape.answers) if kind]
     types = list(dict.fromkeys([*types, ErrorAnswer]))
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(types, schemas, strict=True))
@@ -92,13 +92,17 @@ def _parameters(shape: Shape, components: dict[str, Any]) -> list[dict[str, Any]
 
 
 def _responses(route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]]) -> dict[str, Any]:
-    good: dict[str, Any] = {"description": route.summary}
-    if shape.answer:
-        good["content"] = {"application/json": {"schema": schema_of[shape.answer]}}
-    responses = {str(route.status if shape.answer else 204): good}
-    if route.status == 201 or route.method == "PUT":
-        responses.setdefault("200", good)
-        responses.setdefault("201", good)
+    content: dict[str, Any] = {}
+    if shape.answers:
+        schemas = [schema_of[kind] for kind in shape.answers]
+        content["application/json"] = {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}
+    if shape.streams:
+        content["text/event-stream"] = {"schema": {"type": "string"}}
+    responses: dict[str, Any] = {}
+    for status in (route.status, *route.also):
+        responses[str(status)] = {"description": route.summary}
+        if status != 204:
+            responses[str(status)]["content"] = content
     by_status: dict[int, list[str]] = {}
     for error in _errors(route, shape):
         code = error.code

@@ -5,19 +5,36 @@ from dataclasses import replace
 from threadkeep.domain.errors import (
     AgentNotFound,
     ConversationNotFound,
+    EventsExpired,
     Forbidden,
     GatewayNotConfigured,
+    GenerationAborted,
+    GenerationFailed,
+    GenerationInterrupted,
+    GenerationTimeout,
+    IdempotencyMismatch,
     MessageContentRequired,
     MessageTooLong,
+    NothingToRegenerate,
     PreconditionFailed,
+    TurnInProgress,
+    TurnNotFound,
     UserNotFound,
 )
-from threadkeep.http import agents, conversations, operations
+from threadkeep.http import agents, conversations, operations, turns
 from threadkeep.http.routing import Route
 
 _AGENT = (AgentNotFound,)
 _CONVERSATION = (ConversationNotFound,)
-_SENDING = (MessageContentRequired, MessageTooLong, AgentNotFound, GatewayNotConfigured)
+_TURN = (
+    TurnInProgress,
+    GenerationAborted,
+    GenerationFailed,
+    GenerationInterrupted,
+    GatewayNotConfigured,
+    GenerationTimeout,
+)
+_SENDING = (MessageContentRequired, MessageTooLong, AgentNotFound, *_TURN)
 
 _TABLE = (
     Route("GET", "/api/me", operations.get_me, "Users"),
@@ -42,6 +59,7 @@ _TABLE = (
         "Conversations",
         201,
         _AGENT,
+        also=(200,),
     ),
     Route(
         "GET",
@@ -56,6 +74,7 @@ _TABLE = (
         conversations.put_main_conversation,
         "Conversations",
         errors=_AGENT,
+        also=(201,),
     ),
     Route("GET", "/api/conversations", conversations.list_conversations, "Conversations"),
     Route(
@@ -105,9 +124,34 @@ _TABLE = (
     Route(
         "POST",
         "/api/conversations/{conversation_id}/messages",
-        conversations.send_message,
-        "Messages",
-        errors=(*_CONVERSATION, *_SENDING),
+        turns.send_message,
+        "Turns",
+        errors=(*_CONVERSATION, *_SENDING, IdempotencyMismatch),
+        also=(202,),
+    ),
+    Route(
+        "POST",
+        "/api/conversations/{conversation_id}/regenerate",
+        turns.regenerate,
+        "Turns",
+        errors=(*_CONVERSATION, AgentNotFound, NothingToRegenerate, *_TURN),
+        also=(202,),
+    ),
+    Route(
+        "POST",
+        "/api/conversations/{conversation_id}/abort",
+        turns.abort,
+        "Turns",
+        errors=_CONVERSATION,
+    ),
+    Route("GET", "/api/turns/{turn_id}", turns.get_turn, "Turns", errors=(TurnNotFound,)),
+    Route(
+        "GET",
+        "/api/turns/{turn_id}/events",
+        turns.get_turn_events,
+        "Turns",
+        errors=(TurnNotFound, EventsExpired),
+        also=(204,),
     ),
     Route(
         "GET",
@@ -116,7 +160,7 @@ _TABLE = (
         "Messages",
         errors=_CONVERSATION,
     ),
-    Route("POST", "/api/chat", conversations.send_chat, "Messages", errors=_SENDING),
+    Route("POST", "/api/chat", turns.send_chat, "Turns", errors=_SENDING, also=(202,)),
     Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),
     # Operating it
     Route("GET", "/api/admin/audit", agents.list_audit, "Operating", errors=(Forbidden,)),

@@ -6,9 +6,10 @@ takes and gives is read from its annotations, once, at start: decoding, errors a
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from starlette.requests import Request
@@ -18,6 +19,7 @@ from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
 from threadkeep.domain.user import User
 from threadkeep.http.decoding import decode_body, decode_query, read_body
 from threadkeep.http.errors import error_response
+from threadkeep.http.stream import EventStream
 
 log = logging.getLogger("threadkeep.http")
 
@@ -49,7 +51,10 @@ class Reply(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One row of the table of routes. `errors` are those beyond what every route can answer."""
+    """One row of the table of routes.
+
+    `errors` are those beyond what every route can answer, `also` are further statuses of a good answer.
+    """
 
     method: str
     path: str
@@ -57,6 +62,7 @@ class Route:
     tag: str
     status: int = 200
     errors: tuple[type[ThreadkeepError], ...] = ()
+    also: tuple[int, ...] = ()
     signed_in: bool = True
     alias_of: str | None = None
 
@@ -81,7 +87,8 @@ class Shape:
     path_names: tuple[str, ...]
     query: type[msgspec.Struct] | None
     body: type[msgspec.Struct] | None
-    answer: type | None
+    answers: tuple[type, ...]
+    streams: bool
 
 
 def shape_of(route: Route) -> Shape:
@@ -93,9 +100,18 @@ def shape_of(route: Route) -> Shape:
     expected = {part[1:-1] for part in route.path.split("/") if part.startswith("{")}
     if set(path_names) != expected:
         raise TypeError(f"{route.method} {route.path}: the handler takes {path_names}, not {expected}")
-    if get_origin(answer) is Reply:
-        (answer,) = get_args(answer)
-    return Shape(path_names, hints.get("query"), hints.get("body"), None if answer is type(None) else answer)
+    kinds = list(_kinds(answer))
+    answers = tuple(kind for kind in kinds if kind is not EventStream)
+    return Shape(path_names, hints.get("query"), hints.get("body"), answers, EventStream in kinds)
+
+
+def _kinds(answer: Any) -> Iterator[Any]:
+    """The types that an annotation allows, without None and without the wrapping."""
+    if get_origin(answer) in {Reply, Union, UnionType}:
+        for inner in get_args(answer):
+            yield from _kinds(inner)
+    elif answer is not type(None):
+        yield answer
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]

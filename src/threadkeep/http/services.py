@@ -7,6 +7,7 @@ from threadkeep.http.routing import Call
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
+from threadkeep.services.turns import Turns
 from threadkeep.services.users import Users
 
 
@@ -16,6 +17,7 @@ class Services:
 
     agents: Agents
     conversations: Conversations
+    turns: Turns
     users: Users
     store: Store
     cursors: Cursors

@@ -17,7 +17,7 @@ from threadkeep.domain.errors import (
     InvalidRequest,
     TurnFailed,
 )
-from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.domain.message import Message, MessageStatus, check_user_content
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.http.routing import Reply
 from threadkeep.http.services import ApiCall
@@ -90,6 +90,7 @@ async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery) -
 
 async def send_chat(call: ApiCall, *, query: SendQuery, body: MessageBody) -> Sent:
     """Say something in one's main conversation with the default agent, made if missing."""
+    check_user_content(body.content or "", most=0)  # nothing is made for a message that is refused
     conversation = await call.services.conversations.main_with_default_agent(call.user)
     return await send_message(call, conversation_id=conversation.id, query=query, body=body)
 

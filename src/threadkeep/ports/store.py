@@ -145,7 +145,7 @@ class ConversationStore(Protocol):
 
 
 class MessageStore(Protocol):
-    """Messages and what the turns of a conversation leave behind."""
+    """Messages, and what the tools of their turns gave."""
 
     async def page(
         self, conversation_id: ConversationId, which: MessageWindow, *, offset: int, limit: int
@@ -156,12 +156,6 @@ class MessageStore(Protocol):
     async def get(self, message_id: MessageId) -> Message | None:
         """One message with its tool calls, whosever it is."""
         ...
-
-    async def begin_turn(self, begun: BegunTurn) -> None: ...
-
-    async def end_turn(self, ended: EndedTurn) -> None: ...
-
-    async def get_turn(self, user_id: UserId, turn_id: TurnId) -> Turn | None: ...
 
     async def add_card(self, conversation: Conversation, message: Message) -> None:
         """Keeps a card; StorageConflict when the conversation has moved on since it was read."""

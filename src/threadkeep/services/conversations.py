@@ -7,14 +7,15 @@ from itertools import islice
 
 from threadkeep.domain.agent import Agent, ConversationMode
 from threadkeep.domain.conversation import Conversation, new_session_id
-from threadkeep.domain.errors import AgentNotFound, ConversationNotFound, GatewayNotConfigured
+from threadkeep.domain.errors import AgentNotFound, ConversationNotFound
 from threadkeep.domain.ids import AgentId, ConversationId, is_uuid
-from threadkeep.domain.message import Message, check_user_content
+from threadkeep.domain.message import Message
 from threadkeep.domain.user import User
 from threadkeep.engine.context import ContextMessage, is_in_context, to_context
 from threadkeep.ports.store import ConversationFilter, MessageWindow, Store
 from threadkeep.services import Clock
 from threadkeep.services.agents import Agents
+from threadkeep.services.turns import Turns
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -31,9 +32,10 @@ class Detail:
 class Conversations:
     """The use cases of conversations."""
 
-    def __init__(self, store: Store, agents: Agents, clock: Clock, zone: tzinfo) -> None:
+    def __init__(self, store: Store, agents: Agents, turns: Turns, clock: Clock, zone: tzinfo) -> None:
         self._store = store
         self._agents = agents
+        self._turns = turns
         self._clock = clock
         self._zone = zone
 
@@ -82,7 +84,7 @@ class Conversations:
         """A conversation with its latest messages."""
         conversation = await self.get(user, conversation_id)
         window = MessageWindow(newest_first=True)
-        messages = await self._store.messages.page(conversation.id, window, offset=0, limit=latest)
+        messages = await self._page(conversation, window, offset=0, limit=latest)
         return Detail(conversation, messages[::-1], await self._summary(conversation))
 
     async def messages(
@@ -90,8 +92,7 @@ class Conversations:
     ) -> tuple[Conversation, Sequence[Message]]:
         """A run of a conversation's messages."""
         conversation = await self.get(user, conversation_id)
-        page = await self._store.messages.page(conversation.id, which, offset=offset, limit=limit)
-        return conversation, page
+        return conversation, await self._page(conversation, which, offset=offset, limit=limit)
 
     async def context(
         self, user: User, conversation_id: str, *, limit: int | None
@@ -122,6 +123,8 @@ class Conversations:
         """Hides a conversation until it is purged; or removes it at once, hidden before or not."""
         id_ = _checked(conversation_id)
         conversations = self._store.conversations
+        if await conversations.get(user.id, id_) is not None:
+            await self._turns.abort(user, id_)
         gone = (
             await conversations.purge(user.id, id_)
             if purge
@@ -141,15 +144,6 @@ class Conversations:
         """Removes the conversations that were deleted longer ago than they are kept."""
         before = self._clock() - retention_days * DAY_MS
         return await self._store.conversations.purge_deleted_before(before)
-
-    async def send(self, user: User, conversation_id: str, content: str) -> None:
-        """Checks what a user sends, as a turn would begin; turns themselves need a model."""
-        conversation = await self.get(user, conversation_id)
-        agent = await self._store.agents.get(conversation.agent_id)
-        if agent is None or not agent.is_visible_to(user):
-            raise AgentNotFound("The agent of this conversation has been deleted or made private.")
-        check_user_content(content, most=agent.settings.max_message_chars)
-        raise GatewayNotConfigured("No model gateway is configured, so nobody can answer yet.")
 
     async def _main_with(self, user: User, agent: Agent) -> tuple[Conversation, bool]:
         fresh = Conversation.start(user.id, agent.id, self._clock(), is_main=True)
@@ -177,6 +171,15 @@ class Conversations:
                 break
             window = replace(window, before_seq=page[-1].seq)
         return list(islice(found, limit or None))[::-1]
+
+    async def _page(
+        self, conversation: Conversation, which: MessageWindow, *, offset: int, limit: int
+    ) -> Sequence[Message]:
+        """A run of messages; a reply that is being written is shown as far as it goes."""
+        page = await self._store.messages.page(conversation.id, which, offset=offset, limit=limit)
+        if conversation.active_turn_id is None:
+            return page
+        return [await self._turns.current(message) for message in page]
 
     async def _summary(self, conversation: Conversation) -> str | None:
         if not conversation.archived_to_seq:

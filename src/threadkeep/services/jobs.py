@@ -9,6 +9,7 @@ from typing import Any
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import new_uuid
 from threadkeep.ports.jobs import Job, JobStore
+from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.jobs")
 
@@ -36,8 +37,7 @@ class Jobs:
 
     async def close(self) -> None:
         """Stops; a job that is under way is done again at the next start."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await end_tasks(self._task)
 
     async def _run(self) -> None:
         while True:

@@ -18,6 +18,7 @@ from threadkeep.engine.fold import Folding
 from threadkeep.ports.turn_log import LogChunk, TurnLogStore
 from threadkeep.services import Clock
 from threadkeep.services.live_log import LiveLog
+from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.turns")
 
@@ -122,8 +123,7 @@ class LogWriter:
 
     async def close(self) -> None:
         """Ends the task; the turns have ended before."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await end_tasks(self._task)
 
     async def _run(self) -> None:
         while True:

@@ -28,6 +28,7 @@ from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
 from threadkeep.services import Clock
 from threadkeep.services.live_log import LiveLog
 from threadkeep.services.log_writer import LogWriter, TurnLog, TurnLost, persist
+from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.turns")
 
@@ -127,16 +128,13 @@ class Node:
     async def close(self) -> None:
         """Ends the turns that run here as interrupted, keeping what they have said."""
         self._unsubscribe()
-        self._beating.cancel()
+        await end_tasks(self._beating)
         tasks = {running.task for running in self._running.values()}
         for running in tuple(self._running.values()):
             running.stop.request("interrupt")
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSE_S)
-        leftover = [*tasks, self._beating, *(mirror.task for mirror in self._mirrors.values())]
-        for task in leftover:
-            task.cancel()
-        await asyncio.gather(*leftover, return_exceptions=True)
+        await end_tasks(*tasks, *(mirror.task for mirror in self._mirrors.values()))
         await self._writer.close()
 
     async def _run(self, held: HeldTurn, turn_log: TurnLog, events: AsyncGenerator[EventBody]) -> None:
@@ -187,18 +185,17 @@ class Node:
 
     async def _feed(self, live: LiveLog) -> None:
         """Reads the log of a turn that does not run here, when told to and from time to time."""
-        while not live.ended:
+        while (mirror := self._mirrors.get(live.turn_id)) and mirror.live is live and not live.ended:
+            mirror.wake.clear()
             try:
                 # The status first: once it says that the turn has ended, the log is complete.
                 ended = await self._store.turns.status(live.turn_id) is not TurnStatus.RUNNING
                 live.extend(await self._store.log.read(live.turn_id, live.last_seq), ended=ended)
             except StorageError as exc:
                 log.warning("turn %s cannot be read: %s", live.turn_id, exc.message)
-            if (mirror := self._mirrors.get(live.turn_id)) is not None:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(BEAT_S):
-                        await mirror.wake.wait()
-                mirror.wake.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(BEAT_S):
+                    await mirror.wake.wait()
 
     async def _beat(self) -> None:
         """Renews the leases, hears aborts that were not signalled, and ends the turns of the dead."""

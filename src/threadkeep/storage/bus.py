@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from threadkeep.domain.errors import StorageError
 from threadkeep.ports.bus import Signal
 from threadkeep.storage.database import Database, Statement
+from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.bus")
 
@@ -70,8 +71,7 @@ class PostgresBus(LocalBus):
 
     async def close(self) -> None:
         """Stops listening."""
-        self._listening.cancel()
-        await asyncio.gather(self._listening, return_exceptions=True)
+        await end_tasks(self._listening)
 
 
 def _payloads(signals: Iterable[Signal]) -> Iterator[str]:

