@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from threadkeep.dialects.events import encode_chunk
 from threadkeep.domain.agent import Agent, AgentSettings, Visibility
 from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
+from threadkeep.domain.events import Done, EventBody, Failed, Text, TurnEvent, TurnStart
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageStatus, Usage
 from threadkeep.ports.store import AuditEntry, MessageWindow, Store
@@ -55,8 +57,17 @@ async def keep_begun(store: Store, begun: BegunTurn) -> None:
 
 
 async def keep_ended(store: Store, ended: EndedTurn) -> None:
-    """A turn's end in the store, with its last event."""
-    await store.turns.end(ended, LogChunk(ended.turn.id, 1, 1, "{}"), 1)
+    """A turn's end in the store, with the events that tell it."""
+    turn, reply = ended.turn, ended.assistant_message
+    bodies: list[EventBody] = [
+        TurnStart(turn.conversation_id, turn.user_message_id, reply.id, turn.model),
+        Text(str(reply.content)),
+        Failed(reply.error.code, reply.error.message)
+        if reply.error
+        else Done("COMPLETED", reply.id, reply.usage or Usage(0, 0), "end_turn"),
+    ]
+    events = [TurnEvent(turn.id, seq, NOW, body) for seq, body in enumerate(bodies, 1)]
+    await store.turns.end(ended, LogChunk(turn.id, 1, len(events), encode_chunk(events)), 1)
 
 
 async def keep_turn(

@@ -331,7 +331,9 @@ async def test_huge_number_is_refused_or_kept_and_never_breaks_anything(target: 
             for number in (*numbers, "9223372036854775808", "-9223372036854775809"):
                 url = f"{operation.url(**target.ids)}?{name}={number}"
                 answer = await target.client.request(operation.method, url)
-                assert answer.status_code == 422, (url[:100], answer.text[:200])
+                # Where the id is looked up first, a turn that is not there is told before its number is.
+                expected = {422, 404} if "turn_id" in operation.path_names else {422}
+                assert answer.status_code in expected, (url[:100], answer.text[:200])
 
 
 async def test_huge_number_in_metadata_comes_back_as_it_was_kept(alice: httpx.AsyncClient):

@@ -219,7 +219,7 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
         for whole in (False, True):
             body = example(operation.body, whole=whole) if operation.body else None
             answer = await client.request(operation.method, operation.url(**ids), json=body)
-            expected = {400, 503} if operation.codes(400) else {200, 201}
+            expected = {400, 503} if "GATEWAY_NOT_CONFIGURED" in operation.codes(503) else {200, 201}
             assert answer.status_code in expected, (str(operation), answer.text)
     for operation in last:
         ids = {

@@ -4,7 +4,7 @@ A turn is written by one node, which holds a lease that runs out unless it is re
 the lease's fence; a node whose turn was taken over writes nothing any more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -54,8 +54,8 @@ class TurnLogStore(Protocol):
         """The chunks that hold events after `after_seq`, in order."""
         ...
 
-    async def renew(self, node_id: str, length_ms: int) -> dict[TurnId, bool]:
-        """Renews all leases of a node; gives its running turns and whether they are to be aborted."""
+    async def renew(self, node_id: str, turn_ids: Iterable[TurnId], length_ms: int) -> dict[TurnId, bool]:
+        """Renews a node's leases; gives the turns that are still its own and whether to abort them."""
         ...
 
     async def request_abort(self, turn_id: TurnId) -> None:
@@ -63,7 +63,7 @@ class TurnLogStore(Protocol):
         ...
 
     async def abandoned(self, node_id: str, *, alone: bool) -> Sequence[TurnId]:
-        """Running turns whose lease has run out; all of other nodes, where we are known to be alone."""
+        """Running turns whose lease has run out; all of other nodes too, where we are known to be alone."""
         ...
 
     async def adopt(self, turn_id: TurnId, lease: Lease, *, alone: bool) -> HeldTurn | None:

@@ -38,6 +38,7 @@ CLOSE_S = 10.0
 FIRST_FENCE = 1
 
 WROTE, ABORT = "wrote", "abort"
+INTERRUPTED = Failed("INTERRUPTED", "The process that ran this turn ended.", retryable=True)
 
 
 @dataclass(slots=True)
@@ -151,9 +152,19 @@ class Node:
             log.error("turn %s could not be stored: %s", held.turn.id, exc.message)
         except Exception:
             log.exception("turn %s broke", held.turn.id)
+            await self._end_broken(held, turn_log)
         finally:
             await events.aclose()
             turn_log.live.extend([], ended=True)
+
+    async def _end_broken(self, held: HeldTurn, turn_log: TurnLog) -> None:
+        """Ends a turn that we ourselves broke. Where even that fails, its lease runs out."""
+        failure = Failed("INTERNAL_ERROR", "Something went wrong on our side; it has been logged.")
+        try:
+            await self._writer.flush(turn_log)
+            await self._end(held, turn_log, *_loose_ends(held, turn_log), failure)
+        except (TurnLost, StorageError) as exc:
+            log.error("turn %s could not be ended: %r", held.turn.id, exc)
 
     async def _end(self, held: HeldTurn, turn_log: TurnLog, *last: EventBody) -> None:
         """Stores the last events, the reply and the turn's end together, then shows them."""
@@ -214,7 +225,7 @@ class Node:
         ours = dict(self._running)
         if not ours:
             return
-        held = await self._store.log.renew(self.id, LEASE_MS)
+        held = await self._store.log.renew(self.id, ours, LEASE_MS)
         for turn_id, running in ours.items():
             if turn_id not in held:
                 running.log.error = running.log.error or TurnLost()
@@ -232,13 +243,14 @@ class Node:
             for event in decode_chunk(chunk.events):
                 turn_log.folding.add(event)
         try:
-            await self._end(held, turn_log, *_last_events(held, turn_log))
+            await self._end(held, turn_log, *_loose_ends(held, turn_log), INTERRUPTED)
         except TurnLost:
             return
         log.warning("turn %s was ended: its node is gone", turn_id)
 
 
-def _last_events(held: HeldTurn, turn_log: TurnLog) -> Iterable[EventBody]:
+def _loose_ends(held: HeldTurn, turn_log: TurnLog) -> Iterable[EventBody]:
+    """What a log still lacks before its last event: a beginning, results of tools, what was spent."""
     turn, folding = held.turn, turn_log.folding
     if not folding.last_seq:
         yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
@@ -249,4 +261,3 @@ def _last_events(held: HeldTurn, turn_log: TurnLog) -> Iterable[EventBody]:
     reply = folding.message(held.reply)
     if reply.usage is None and isinstance(reply.content, str) and reply.content:
         yield UsageReported(0, estimate_tokens(reply.content), estimated=True)
-    yield Failed("INTERRUPTED", "The process that ran this turn ended.", retryable=True)

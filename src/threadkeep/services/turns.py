@@ -24,9 +24,10 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.events import Done, EventBody, Failed, Text, TurnEvent, TurnStart
 from threadkeep.domain.ids import ConversationId, TurnId, is_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage, check_user_content
+from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
-from threadkeep.engine.context import Component, build_request
+from threadkeep.engine.context import SUMMARY, Component, build_request, with_tools
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.loop import TurnLimits, run_turn
 from threadkeep.engine.stop import Stop
@@ -39,6 +40,7 @@ from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services import Clock
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.live_log import LiveLog
+from threadkeep.services.log_writer import persist
 from threadkeep.services.node import Node
 from threadkeep.services.titles import TITLE_JOB, title_job
 
@@ -182,21 +184,31 @@ class Turns:
     ) -> AsyncGenerator[EventBody]:
         turn, gateway = begun.turn, self._model_gateway()
         try:
-            request = await self._request(agent, begun, gateway)
+            request, receipt, texts = await self._request(agent, begun, gateway)
         except ThreadkeepError as exc:
             yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
             yield Failed(exc.code, exc.message, retryable=True)
             return
         tools = self._tools.session(agent, user) if self._tools and gateway.supports_tools else None
         limits = TurnLimits(agent.settings.max_iterations, agent.settings.generation_timeout_s)
-        async for body in run_turn(turn, request, gateway, Toolbox(tools), limits, stop):
+
+        async def keep_receipt(sent: ModelRequest) -> None:
+            sealed, described = with_tools(receipt, sent.tools)
+            await persist(lambda: self._store.receipts.add(turn, sealed, {**texts, **described}))
+
+        async for body in run_turn(
+            turn, request, gateway, Toolbox(tools), limits, stop, sending=keep_receipt
+        ):
             yield body
         # The turn's end is stored by now: whoever takes a yielded event keeps it before taking the next.
         is_first = begun.conversation.title_source is TitleSource.DERIVED and begun.conversation.last_seq <= 4
         if is_first and gateway.supports_tools:
             await self._jobs.add(TITLE_JOB, title_job(begun.conversation))
 
-    async def _request(self, agent: Agent, begun: BegunTurn, gateway: Gateway) -> ModelRequest:
+    async def _request(
+        self, agent: Agent, begun: BegunTurn, gateway: Gateway
+    ) -> tuple[ModelRequest, Receipt, dict[str, str]]:
+        """What the model is sent first, its receipt, and the texts that this names by their hash."""
         conversation, settings = begun.conversation, agent.settings
         window = MessageWindow(after_seq=conversation.archived_to_seq, newest_first=True)
         latest = await self._store.messages.page(
@@ -205,8 +217,8 @@ class Turns:
         components = [Component("systemPrompt", agent.system_prompt)]
         if conversation.archived_to_seq:
             compaction = await self._store.messages.newest_compaction(conversation.id)
-            components.append(Component("summary", compaction.summary if compaction else ""))
-        request, _receipt = build_request(
+            components.append(Component(SUMMARY, compaction.summary if compaction else ""))
+        request, receipt = build_request(
             latest[::-1],
             components,
             model=begun.turn.model,
@@ -215,10 +227,12 @@ class Turns:
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
         )
-        return request
+        texts = {component.sha256: component.text for component in components}
+        return request, receipt, {it.sha256: texts[it.sha256] for it in receipt.components}
 
     def _model(self, agent: Agent) -> str:
-        return agent.model or self._model_gateway().default_model
+        gateway = self._model_gateway()
+        return agent.model or gateway.default_model
 
     async def _open(self, user: User, conversation_id: str) -> tuple[Conversation, Agent]:
         """A conversation in which the user may begin a turn, and its agent."""

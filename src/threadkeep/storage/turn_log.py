@@ -1,10 +1,11 @@
 """The event logs of turns in the database, and their leases."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import TurnId
 from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
+from threadkeep.storage.columns import to_json
 from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
 from threadkeep.storage.conversations import to_conversation
 from threadkeep.storage.database import Database, Plan, Query, Statement, with_clock
@@ -36,13 +37,15 @@ READ = Statement(
     """SELECT turn_id, first_seq, last_seq, events FROM tk_turn_chunks
     WHERE turn_id = :turn_id AND last_seq > :after_seq ORDER BY first_seq"""
 )
-_RENEW = with_clock(
-    """UPDATE tk_turns SET lease_until = {now} + :length_ms
-    WHERE node_id = :node_id AND status = 'RUNNING' AND origin = 'live' RETURNING id, abort_requested"""
+_RENEW = """UPDATE tk_turns SET lease_until = {now} + :length_ms
+    WHERE id IN (IDS) AND node_id = :node_id AND status = 'RUNNING' RETURNING id, abort_requested"""
+_RENEW_ALL = with_clock(
+    _RENEW.replace("IDS", "SELECT value FROM json_each(:turn_ids)"),
+    postgres=_RENEW.replace("IDS", "SELECT value::uuid FROM json_array_elements_text(:turn_ids::json)"),
 )
 _REQUEST_ABORT = Statement("UPDATE tk_turns SET abort_requested = TRUE WHERE id = :turn_id")
 _ABANDONED_CONDITION = """status = 'RUNNING' AND origin = 'live'
-    AND (node_id IS NULL OR node_id <> :node_id) AND (:alone OR lease_until IS NULL OR lease_until < {now})"""
+    AND (lease_until IS NULL OR lease_until < {now} OR (:alone AND node_id <> :node_id))"""
 _ABANDONED = with_clock(f"SELECT id FROM tk_turns WHERE {_ABANDONED_CONDITION}")
 _ADOPT = with_clock(
     f"""UPDATE tk_turns AS turn SET node_id = :node_id, fence = fence + 1, lease_until = {{now}} + :length_ms
@@ -102,9 +105,11 @@ class SqlTurnLog:
             LogChunk(*row) for row in await self._database.fetch(READ(turn_id=turn_id, after_seq=after_seq))
         ]
 
-    async def renew(self, node_id: str, length_ms: int) -> dict[TurnId, bool]:
-        """Renews all leases of a node."""
-        rows = await self._database.execute(_RENEW(node_id=node_id, length_ms=length_ms))
+    async def renew(self, node_id: str, turn_ids: Iterable[TurnId], length_ms: int) -> dict[TurnId, bool]:
+        """Renews the leases of turns that a node runs."""
+        rows = await self._database.execute(
+            _RENEW_ALL(node_id=node_id, turn_ids=to_json(list(turn_ids)), length_ms=length_ms)
+        )
         return {TurnId(turn_id): bool(abort) for turn_id, abort in rows}
 
     async def request_abort(self, turn_id: TurnId) -> None:
