@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.scripted_model import Pause, Say, ScriptedModel
 from tests.serving import serving
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -19,24 +20,40 @@ def blocks(language: str, section: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-def test_conversation_in_a_minute(tmp_path: Path):
-    script = "\n".join(blocks("sh", "A conversation in a minute"))
-    # Each bare curl prints one JSON answer; a line end keeps them apart.
+def run(section: str, url: str, before: str = "") -> str:
+    """What the commands of a section print."""
+    script = "\n".join([before, *blocks("sh", section)]).replace("http://127.0.0.1:8710", url)
+    # Each bare curl prints one answer; a line end keeps them apart.
     script = re.sub(r"^(curl .*)$", r"\1; echo", script, flags=re.MULTILINE)
+    return subprocess.run(
+        ["sh", "-euc", script], capture_output=True, text=True, timeout=100, check=True
+    ).stdout
+
+
+def test_conversation_in_a_minute(tmp_path: Path):
     with serving(tmp_path) as server:
-        script = script.replace("http://127.0.0.1:8710", server.url)
-        done = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, timeout=60, check=True)
-    answers: list[Any] = [json.loads(line) for line in done.stdout.splitlines() if line]
-    me, listed, read, renamed, archived, main, same, restored = answers
+        printed = run("A conversation in a minute", server.url)
+    lines = [line for line in printed.splitlines() if line and not line.startswith("data: ")]
+    me, listed, read, renamed, restored = (json.loads(line) for line in lines)
     assert me == {"id": "local", "role": "admin"}
+    assert "data: [DONE]" in printed
     assert listed["items"][0]["title"] == read["title"] == "合同咨询"
-    assert (renamed["title"], renamed["metadata"], archived["status"]) == (
-        "Contract",
-        {"case": 7},
-        "archived",
-    )
-    assert main["id"] == same["id"] != restored["id"] == read["id"]
-    assert main["isMain"]
+    assert (renamed["title"], renamed["metadata"]) == ("Contract", {"case": 7})
+    assert restored["id"] == read["id"]
+
+
+def test_three_things_to_try(tmp_path: Path):
+    with ScriptedModel(otherwise=[*([Say("word "), Pause(0.05)] * 200)]) as model:
+        settings = {"THREADKEEP_GATEWAY": "openai", "THREADKEEP_GATEWAY_URL": model.url}
+        with serving(tmp_path, settings) as server:
+            printed = run("Three things to try", server.url, f"TK={server.url}")
+    ids = [int(seq) for seq in re.findall(r"^id: (\d+)$", printed, re.MULTILINE)]
+    resumed = ids.index(4, ids.index(4) + 1)
+    assert ids[:resumed] == list(range(1, resumed + 1))
+    assert ids[resumed:] == list(range(4, 4 + len(ids) - resumed))
+    stopped = json.loads(printed.splitlines()[-1])
+    assert stopped["status"] == "GENERATION_ABORTED"
+    assert stopped["content"].startswith("word word ")
 
 
 async def test_application_that_mounts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -61,5 +78,5 @@ async def test_application_that_mounts_it(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_every_page_that_is_linked_exists():
-    for target in re.findall(r"\]\(([^):]+)\)", README):
+    for target in re.findall(r"\]\(([^):#]+)\)", README):
         assert (Path(__file__).parents[1] / target).exists(), target

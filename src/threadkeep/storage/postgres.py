@@ -11,7 +11,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from threadkeep.domain.errors import SettingsError, StorageConflict, StorageRefused, StorageUnavailable
 from threadkeep.storage.database import Plan, Query, Rows
@@ -25,6 +25,13 @@ Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 WAIT_FOR_CONNECTION_S = 5.0
 LISTEN_AGAIN_S = 0.5
 MIGRATION_LOCK = 0x7468_7265_6164  # "thread": one process migrates, the others wait for it
+
+
+_AWAY = "The database cannot be reached at present; try again in a moment."
+
+
+class ConnectionBroke(StorageUnavailable):
+    """A statement found its connection dead, or the server refused it; a new connection may do."""
 
 
 class PostgresDatabase:
@@ -72,14 +79,14 @@ class PostgresDatabase:
             await pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
         except psycopg.Error as exc:
             await pool.close()
-            raise StorageRefused(f"The PostgreSQL database cannot be used: {_text(exc)}") from exc
+            raise StorageRefused(f"The PostgreSQL database cannot be used: {_for_operators(exc)}") from exc
         return PostgresDatabase(url, pool)
 
     async def fetch(self, query: Query) -> Rows:
         """Runs one reading statement; once more when the connection had died."""
         try:
             return await self.execute(query)
-        except StorageUnavailable:
+        except ConnectionBroke:
             return await self.execute(query)
 
     async def execute(self, query: Query) -> Rows:
@@ -101,7 +108,7 @@ class PostgresDatabase:
                     async for notify in connection.notifies():
                         yield notify.payload
             except psycopg.Error as exc:
-                log.warning("the connection that listens broke: %s", _text(exc))
+                log.warning("the connection that listens broke: %s", _for_operators(exc))
             await asyncio.sleep(LISTEN_AGAIN_S)
 
     async def close(self) -> None:
@@ -114,13 +121,17 @@ class PostgresDatabase:
             async with self._pool.connection() as connection:
                 yield connection
         except (psycopg.IntegrityError, psycopg.DataError, psycopg.errors.DeadlockDetected) as exc:
-            raise StorageConflict(f"The database refused the row: {_text(exc)}") from exc
+            raise StorageConflict(
+                f"The database refused the row: {exc.diag.message_primary or exc}."
+            ) from exc
         except UnicodeEncodeError as exc:
             raise StorageConflict(f"The database refused the row: {exc}.") from exc
+        except PoolTimeout as exc:
+            raise StorageUnavailable(_AWAY) from exc
         except psycopg.Error as exc:
             if isinstance(exc, psycopg.OperationalError):
                 await self._replace_dead_connections()
-            raise StorageUnavailable(f"The database cannot do this now: {_text(exc)}") from exc
+            raise ConnectionBroke(_for_clients(exc)) from exc
 
     async def _replace_dead_connections(self) -> None:
         """After a restart of the server all idle connections are dead, not only the one we met."""
@@ -180,6 +191,12 @@ def _check_url(url: str) -> None:
         )
 
 
-def _text(error: psycopg.Error) -> str:
-    """The server's sentence, without the row's values, which may be somebody's words."""
+def _for_clients(error: psycopg.Error) -> str:
+    """The server's own sentence. What libpq says of a connection names hosts and users: it stays inside."""
+    told = error.diag.message_primary
+    return f"The database cannot do this now: {told}." if told else _AWAY
+
+
+def _for_operators(error: psycopg.Error) -> str:
+    """The first line of what went wrong, without the row's values, which may be somebody's words."""
     return error.diag.message_primary or str(error).split("\n", maxsplit=1)[0]
