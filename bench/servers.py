@@ -6,9 +6,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.postgres import free_port
 
@@ -36,18 +37,24 @@ class Server:
 def serve(factory: str, environment: Mapping[str, str]) -> Generator[Server]:
     """Runs the app that a factory makes, for as long as the block lasts."""
     port = free_port()
-    process = subprocess.Popen(
-        [sys.executable, *UVICORN, "--port", str(port), factory], env=os.environ | environment
-    )
-    try:
-        _wait_until_open(port, process)
-        yield Server(port, process.pid)
-    finally:
-        process.terminate()
-        process.wait()
+    # Neither the caller's settings nor a threadkeep.toml in the caller's folder change what is measured.
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("THREADKEEP_")}
+    paths = os.pathsep.join(map(os.path.abspath, sys.path))
+    with TemporaryDirectory(prefix="threadkeep-bench-") as folder:
+        process = subprocess.Popen(
+            [sys.executable, *UVICORN, "--port", str(port), factory],
+            env={**ours, "PYTHONPATH": paths, **environment},
+            cwd=folder,
+        )
+        try:
+            _wait_until_open(port, process)
+            yield Server(port, process.pid)
+        finally:
+            process.terminate()
+            process.wait()
 
 
-def serve_threadkeep(url: str, **settings: str):
+def serve_threadkeep(url: str, **settings: str) -> AbstractContextManager[Server]:
     """Threadkeep on a database."""
     return serve("threadkeep:create_app", {"THREADKEEP_DATABASE_URL": url} | settings)
 

@@ -19,7 +19,7 @@ ROOMS = {
     # The log is stored as the `events` dialect writes it.
     "services": {"engine", "dialects", "ports", "domain", "tasks"},
     "dialects": {"domain"},
-    "http": {"services", "engine", "dialects", "ports", "domain", "settings", "version"},
+    "http": {"services", "engine", "dialects", "ports", "domain", "settings", "tasks", "version"},
     "storage": {"ports", "domain", "tasks"},
     "gateways": {"ports", "domain"},
     "mcp": {"ports", "domain"},

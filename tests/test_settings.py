@@ -40,6 +40,9 @@ def test_lists_are_separated_by_commas():
         ({"THREADKEEP_DATABASE_URL": "mysql://x"}, "DATABASE_URL"),
         ({"THREADKEEP_DATABASE_SCHEMA": "a; drop"}, "database_schema"),
         ({"THREADKEEP_CORS_ORIGINS": "*"}, "CORS_ORIGINS"),
+        ({"THREADKEEP_CORS_ORIGINS": "https://["}, "CORS_ORIGINS"),
+        ({"THREADKEEP_JWKS_URL": "https://[x"}, "JWKS_URL"),
+        ({"THREADKEEP_GATEWAY_URL": "http://]"}, "GATEWAY_URL"),
         ({"THREADKEEP_TIMEZONE": "Mars/Base"}, "TIMEZONE"),
         ({"THREADKEEP_CONFIG": "/nowhere/threadkeep.toml"}, "no settings file"),
     ],
@@ -77,6 +80,12 @@ def test_secrets_are_never_shown():
     )
     assert SECRET not in repr(settings)
     assert "pa55" not in repr(settings)
+
+
+def test_address_that_cannot_be_read_is_refused_without_its_password():
+    with pytest.raises(SettingsError, match="DATABASE_URL") as refused:
+        Settings.load({"THREADKEEP_DATABASE_URL": "postgresql://u:pa[55@h/d"})
+    assert "pa[55" not in refused.value.message
 
 
 def test_every_setting_is_documented():

@@ -20,8 +20,11 @@ from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.node import Node
+from threadkeep.services.receipts import Receipts
+from threadkeep.services.sessions import Sessions
 from threadkeep.services.titles import TITLE_JOB, Titles
 from threadkeep.services.turns import Turns
+from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
 from threadkeep.settings import Settings
 from threadkeep.storage.bus import bus_on
@@ -117,8 +120,12 @@ class Runtime:
                 agents=agents,
                 conversations=conversations,
                 turns=turns,
+                receipts=Receipts(store, turns),
+                sessions=Sessions(store, turns),
+                usages=Usages(store, system_clock),
                 users=Users(store, system_clock),
                 store=store,
+                gateway=gateway,
                 cursors=Cursors(store.key),
             )
             cleaning = asyncio.create_task(self._clean_up(services))
@@ -133,6 +140,7 @@ class Runtime:
                 if purged := await services.conversations.purge_expired(self._settings.retention_days):
                     log.info("purged %d conversations that were deleted", purged)
                 await services.store.log.trim(system_clock() - self._settings.turn_log_ttl_hours * HOUR_MS)
+                await services.store.receipts.forget_texts()
             except StorageError as exc:
                 log.warning("cleaning up failed: %s", exc.message)
             await asyncio.sleep(CLEAN_UP_EVERY_S)

@@ -1,4 +1,4 @@
-"""The command line: `threadkeep serve`, `token`, `settings`, `doctor`."""
+"""The command line: `threadkeep serve`, `chat`, `token`, `settings`, `doctor`."""
 
 import argparse
 import asyncio
@@ -7,20 +7,27 @@ import re
 import socket
 import sqlite3
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from threadkeep.bootstrap import create_app
+from threadkeep.client.terminal import chat
 from threadkeep.domain.errors import SettingsError, ThreadkeepError
 from threadkeep.domain.user import User, UserRole, user_id
+from threadkeep.gateways.local import LocalGateway
+from threadkeep.http.app import Threadkeep
 from threadkeep.http.server import listen, serve
 from threadkeep.http.tokens import issue_token
+from threadkeep.ports.gateway import GatewayError
 from threadkeep.settings import PREFIX, Settings
 from threadkeep.storage.store import open_store
 from threadkeep.version import __version__
 
 _TTL = re.compile(r"(\d+)([smhd]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+# Loading a model holds everything else up for a moment, so those who wait for the start go first.
+LOAD_AFTER_S = 1.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,6 +56,12 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--port", type=int, help="port to listen on (8710)")
     serve.set_defaults(run=_serve)
 
+    chat = commands.add_parser("chat", parents=[shared], help="talk to an agent in the terminal")
+    chat.add_argument("--agent", help="the agent's name (the default agent)")
+    chat.add_argument("--url", help="a running Threadkeep (the usual one if it runs, else one of our own)")
+    chat.add_argument("--token", help="who one is, where users sign in")
+    chat.set_defaults(run=_chat)
+
     token = commands.add_parser("token", parents=[shared], help="make a bearer token")
     token.add_argument("--user", required=True, help="the user's id")
     token.add_argument("--admin", action="store_true", help="with the admin role")
@@ -68,9 +81,38 @@ def _serve(settings: Settings, given: argparse.Namespace) -> int:
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
     )
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells of every request
+    app = create_app(settings)
+    loading: list[asyncio.Task[None]] = []
+
+    def ready() -> None:
+        _announce(settings, listener)
+        if settings.gateway == "local":
+            loading.append(asyncio.create_task(_load_model(app)))
+
     with listen(settings.host, settings.port) as listener:
-        serve(create_app(settings), listener, when_ready=lambda: _announce(settings, listener))
+        serve(app, listener, when_ready=ready)
     return 0
+
+
+async def _load_model(app: Threadkeep) -> None:
+    """Loads the model after the start, so that the first to ask need not wait for it."""
+    await asyncio.sleep(LOAD_AFTER_S)
+    gateway = (await app.services()).gateway
+    assert isinstance(gateway, LocalGateway)
+    begun = time.monotonic()
+    print("Model: loading …", flush=True)
+    try:
+        await gateway.load()
+    except GatewayError as exc:
+        print(f"Model: {exc.message}", flush=True)
+    else:
+        print(f"Model: ready after {time.monotonic() - begun:.1f} s", flush=True)
+
+
+def _chat(settings: Settings, given: argparse.Namespace) -> int:
+    logging.basicConfig(level=logging.ERROR, format="%(message)s")
+    return chat(settings, agent=given.agent, url=given.url, token=given.token)
 
 
 def _announce(settings: Settings, listener: socket.socket) -> None:
@@ -82,6 +124,13 @@ def _announce(settings: Settings, listener: socket.socket) -> None:
         else "no sign-in: everyone on this machine is the user `local`"
     )
     print(f"Threadkeep {__version__} listens on http://{shown}:{port} ({who}).")
+    if settings.gateway == "local" and not settings.model:
+        print(
+            "Model: a small demonstration model in this process, which knows little. Set ANTHROPIC_API_KEY "
+            "or OPENAI_API_KEY for a real one."
+        )
+    elif settings.gateway == "local":
+        print(f"Model: {settings.model} in this process.")
     print(f"Reference: http://{shown}:{port}/docs   Data: {_where(settings)}   Stop: Ctrl-C", flush=True)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, tzinfo
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
 import msgspec
@@ -35,9 +35,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Annotated[str, Meta(pattern="^[a-z_][a-z0-9_]{0,62}$")] | None,
         Meta(description="PostgreSQL: keep our tables in this schema of their own."),
     ] = None
-    database_pool_size: Annotated[
-        int, Meta(ge=1, le=200, description="PostgreSQL: connections at most. SQLite: reader threads.")
-    ] = 8
+    database_pool_size: Annotated[int, Meta(ge=1, le=200, description="PostgreSQL: connections at most.")] = 8
     gateway: Annotated[
         Literal["anthropic", "openai", "local"],
         Meta(
@@ -116,14 +114,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise SettingsError("Set either THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL, not both.")
         if self.jwt_secret and len(self.jwt_secret) < 32:
             raise SettingsError("THREADKEEP_JWT_SECRET needs at least 32 characters.")
-        if self.jwks_url and urlsplit(self.jwks_url).scheme not in {"http", "https"}:
+        if self.jwks_url and _split(self.jwks_url, "JWKS_URL").scheme not in {"http", "https"}:
             raise SettingsError("THREADKEEP_JWKS_URL must be an http(s) address.")
-        if urlsplit(self.database).scheme not in {"sqlite", "postgresql", "postgres"}:
+        if self.gateway_url:
+            _split(self.gateway_url, "GATEWAY_URL")
+        if _split(self.database, "DATABASE_URL").scheme not in {"sqlite", "postgresql", "postgres"}:
             raise SettingsError("THREADKEEP_DATABASE_URL must begin with sqlite:/// or postgresql://.")
         if self.timezone != "UTC" and self.timezone not in available_timezones():
             raise SettingsError(f"THREADKEEP_TIMEZONE: there is no time zone {self.timezone!r}.")
         for origin in self.cors_origins:
-            if urlsplit(origin).scheme not in {"http", "https"} or not urlsplit(origin).hostname:
+            parts = _split(origin, "CORS_ORIGINS")
+            if parts.scheme not in {"http", "https"} or not parts.hostname:
                 raise SettingsError(f"THREADKEEP_CORS_ORIGINS: {origin!r} is not like https://app.example.")
 
     def check_safe_to_listen(self) -> None:
@@ -177,6 +178,14 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _split(url: str, name: str) -> SplitResult:
+    """The parts of an address; one that has none is refused without repeating it: it may hold a password."""
+    try:
+        return urlsplit(url)
+    except ValueError as exc:
+        raise SettingsError(f"{PREFIX}{name} cannot be read as an address.") from exc
 
 
 def _choose_gateway(given: dict[str, object], environment: Mapping[str, str]) -> None:

@@ -48,6 +48,9 @@ class Listening:
         self.heard.append(query)
         return await self._database.execute(query)
 
+    async def read(self, plan: Callable[[], Plan[T]]) -> T:
+        return await self._database.read(lambda: self._overhear(plan()))
+
     async def write(self, plan: Callable[[], Plan[T]]) -> T:
         return await self._database.write(lambda: self._overhear(plan()))
 

@@ -26,6 +26,12 @@ async def new_conversation(client: httpx.AsyncClient, agent_id: str | None = Non
     return answer.json()
 
 
+async def main_chat(client: httpx.AsyncClient) -> Json:
+    """The main conversation of the client's user with the default agent."""
+    (default,) = [agent for agent in await items(client, "/api/agents") if agent["isDefault"]]
+    return (await client.put(f"/api/agents/{default['id']}/conversation")).json()
+
+
 def refusal(answer: httpx.Response, status: int, code: str, param: str | None = None) -> Json:
     """The error of an answer that must be refused in just this way."""
     assert answer.status_code == status, answer.text

@@ -13,6 +13,7 @@ from tests.making import keep_turn
 from threadkeep.domain.ids import new_uuid
 
 SECRET_WORDS = "alices-own-words"
+MADE_ON = "2027-01-15"
 NOT_FOUND = {
     "agent_id": "AGENT_NOT_FOUND",
     "conversation_id": "CONVERSATION_NOT_FOUND",
@@ -21,6 +22,8 @@ NOT_FOUND = {
 }
 # Ids in bodies and queries that name nobody's things: a role is a file of the agent's own.
 HARMLESS_IDS = {"primaryRoleId"}
+# And ids that only choose among one's own things; each has a test below.
+CHOOSING_IDS = {"GET /api/usage": {"agentId"}}
 
 
 @dataclass
@@ -169,7 +172,6 @@ async def test_what_is_not_ones_own_is_answered_exactly_as_what_does_not_exist(
 
 
 async def test_no_list_shows_what_is_not_ones_own(her: Alice, bob: httpx.AsyncClient):
-    await bob.get("/api/chat/messages")
     hers = {her.agent["id"], her.conversation["id"], her.deleted["id"], her.conversation["sessionId"]}
     for operation in await served_operations(bob):
         if operation.method != "GET" or operation.path_names:
@@ -184,7 +186,17 @@ async def test_ids_in_bodies_and_queries_are_all_known_to_this_test(bob: httpx.A
     for operation in await served_operations(bob):
         names = {*operation.query_names, *(place[-1] for place, _ in fields(operation.body or {}))}
         ids = {name for name in names if name.lower().endswith(("id", "ids"))}
-        assert ids <= HARMLESS_IDS, operation
+        assert ids <= HARMLESS_IDS | CHOOSING_IDS.get(str(operation), set()), operation
+
+
+async def test_usage_is_ones_own_whichever_agent_is_asked_for(her: Alice, bob: httpx.AsyncClient, api: Api):
+    for client in (bob, api.as_user("root", admin=True)):
+        for agent_id in (her.agent["id"], new_uuid(), "no-uuid"):
+            days = {"from": MADE_ON, "to": MADE_ON, "agentId": agent_id}
+            assert (await client.get("/api/usage", params=days)).json() == {"items": []}
+            assert (await client.get("/api/usage", params={"to": MADE_ON})).json() == {"items": []}
+    hers = await her.client.get("/api/usage", params={"to": MADE_ON, "agentId": her.agent["id"]})
+    assert [it["turns"] for it in hers.json()["items"]] == [2]
 
 
 async def test_admin_does_not_read_other_peoples_conversations(api: Api, her: Alice):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import Api
-from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
+from tests.http.calls import Json, items, main_chat, new_agent, new_conversation, refusal, stored
 from tests.http.document import operations
 from tests.making import keep_turn
 from threadkeep.domain.errors import InvalidRequest
@@ -50,9 +50,7 @@ async def make_lists(api: Api, user: str) -> Lists:
     client = api.as_user(user, admin=True)
     agent, *_ = [await new_agent(client) for _ in range(3)]
     conversation, *_ = [await new_conversation(client, agent["id"]) for _ in range(3)]
-    await client.get("/api/chat/messages")
-    chat = (await items(client, "/api/conversations", limit=1))[0]
-    for talk in (conversation, chat):
+    for talk in (conversation, await main_chat(client)):
         await keep_turn(api.store, await keep_turn(api.store, await stored(api, talk), "1", "2"), "3", "4")
     return Lists(client, agent, conversation)
 

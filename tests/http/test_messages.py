@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import SECRET, Api
-from tests.http.calls import Json, items, new_conversation, refusal, stored
+from tests.http.calls import Json, items, main_chat, new_conversation, refusal, stored
 from tests.http.direct import run_sql
 from tests.making import (
     ALICE,
@@ -539,10 +539,15 @@ async def test_chat_is_the_main_conversation_with_the_default_agent(
     assert (await bob.get("/api/chat/messages")).json()["items"] == []
 
 
-async def test_chat_messages_are_paged_by_offset_and_by_cursor(api: Api, alice: httpx.AsyncClient):
+async def test_reading_the_chat_does_not_begin_it(alice: httpx.AsyncClient):
     assert (await alice.get("/api/chat/messages")).json() == {"items": [], "nextCursor": None}
-    (conversation,) = await items(alice, "/api/conversations")
-    talk = await stored(api, conversation)
+    assert await items(alice, "/api/conversations") == []
+    for query, param in (("limit=0", "limit"), ("cursor=x", "cursor"), ("cursor=x&offset=0", "offset")):
+        refusal(await alice.get(f"/api/chat/messages?{query}"), 422, "INVALID_REQUEST", param)
+
+
+async def test_chat_messages_are_paged_by_offset_and_by_cursor(api: Api, alice: httpx.AsyncClient):
+    talk = await stored(api, await main_chat(alice))
     for number in range(4):
         talk = await keep_turn(api.store, talk, f"q{number}", f"a{number}")
     assert seqs_of(await items(alice, "/api/chat/messages", limit=3)) == list(range(1, 9))

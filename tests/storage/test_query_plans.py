@@ -21,7 +21,7 @@ from threadkeep.domain.ids import AgentId, ConversationId
 from threadkeep.ports.store import ConversationFilter, MessageWindow
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.conversations import SqlConversations
-from threadkeep.storage.database import Database, Query
+from threadkeep.storage.database import Database, Plan, Query
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.store import open_database
 from threadkeep.storage.tool_calls import TOOL_CALLS_OF_MESSAGES
@@ -46,6 +46,9 @@ class Asking:
 
     async def fetch(self, query: Query) -> NoReturn:
         raise Asked(query)
+
+    async def read(self, plan: Callable[[], Plan[object]]) -> NoReturn:
+        raise Asked(next(plan()))
 
 
 @dataclass(frozen=True)

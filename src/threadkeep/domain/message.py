@@ -127,8 +127,10 @@ class Message:
     error: Failure | None = None
 
     def __post_init__(self) -> None:
-        MessageRole(self.role)
-        MessageStatus(self.status)
+        # Looked at first because it is quick, and pages have many messages.
+        if type(self.role) is not MessageRole or type(self.status) is not MessageStatus:
+            MessageRole(self.role)
+            MessageStatus(self.status)
         if isinstance(self.content, BriefingCard):
             if self.role is not MessageRole.SYSTEM:
                 raise InvalidRequest("A briefing card has the role `system`.", param="role")

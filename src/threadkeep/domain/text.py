@@ -22,8 +22,10 @@ def check_storable(text: str, param: str) -> str:
     """Refuses what no database keeps faithfully: NUL characters and lone surrogates."""
     if "\x00" in text:
         raise InvalidRequest("NUL characters cannot be stored.", param=param)
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise InvalidRequest("The text holds half of a surrogate pair.", param=param)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest("The text holds half of a surrogate pair.", param=param) from None
     return text
 
 

@@ -1,19 +1,22 @@
 """History, summary and briefings as a request that every provider takes, and its receipt."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Literal
 
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.text import is_blank
 from threadkeep.engine.tokens import estimate_tokens
-from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock
+from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, ToolSpec
 
 MOST_SUMMARY_CHARACTERS = 500
 TOKENS_KEPT_FOR_THE_REPLY = 1024
+SUMMARY = "summary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,31 +37,12 @@ class Component:
     @property
     def sha256(self) -> str:
         """Names the text by its content; the texts of receipts are kept once."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return sha256_of(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentReceipt:
-    """A part of the system prompt as a receipt names it."""
-
-    name: str
-    sha256: str
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What a model was sent, by name: enough to build the very same request again."""
-
-    model: str | None
-    components: tuple[ComponentReceipt, ...]
-    message_ids: tuple[str, ...]
-    tools: tuple[str, ...]
-    temperature: float | None
-    max_tokens: int | None
-    zone: str
-    token_estimate: int
-    dropped_messages: int
+def sha256_of(text: str) -> str:
+    """The name of a text that is kept by its content."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def is_in_context(message: Message) -> bool:
@@ -111,7 +95,28 @@ def rebuild_request(
     """The request that a receipt stands for, from the kept texts and messages."""
     components = [Component(it.name, texts[it.sha256]) for it in receipt.components]
     kept = [messages[message_id] for message_id in receipt.message_ids]
-    return _request(kept, components, receipt.model, receipt.temperature, receipt.max_tokens, zone)
+    request = _request(kept, components, receipt.model, receipt.temperature, receipt.max_tokens, zone)
+    specs = json.loads(texts[receipt.tools_sha256]) if receipt.tools_sha256 else ()
+    return replace(request, tools=tuple(ToolSpec(**spec) for spec in specs))
+
+
+def with_tools(receipt: Receipt, tools: Sequence[ToolSpec]) -> tuple[Receipt, Mapping[str, str]]:
+    """The receipt of a request that names these tools, and the text that describes them, by its hash."""
+    if not tools:
+        return receipt, {}
+    text = json.dumps(
+        [
+            {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)}
+            for tool in tools
+        ]
+    )
+    sealed = replace(
+        receipt,
+        tools=tuple(tool.name for tool in tools),
+        tools_sha256=sha256_of(text),
+        token_estimate=receipt.token_estimate + estimate_tokens(text),
+    )
+    return sealed, {sha256_of(text): text}
 
 
 def _request(

@@ -3,7 +3,8 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from threadkeep.domain.errors import ThreadkeepError
@@ -26,7 +27,7 @@ from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.stop import Stop, Stopped, StopReason
 from threadkeep.engine.tokens import estimate_request_tokens, estimate_tokens
-from threadkeep.engine.tools import Toolbox
+from threadkeep.engine.tools import Toolbox, clean
 from threadkeep.ports.gateway import (
     Block,
     Gateway,
@@ -57,19 +58,36 @@ class TurnLimits:
     generation_timeout_s: float
 
 
+Sending = Callable[[ModelRequest], Awaitable[None]]
+
+
+async def _send_on(request: ModelRequest) -> None:
+    pass
+
+
 async def run_turn(
-    turn: Turn, request: ModelRequest, gateway: Gateway, toolbox: Toolbox, limits: TurnLimits, stop: Stop
+    turn: Turn,
+    request: ModelRequest,
+    gateway: Gateway,
+    toolbox: Toolbox,
+    limits: TurnLimits,
+    stop: Stop,
+    *,
+    sending: Sending = _send_on,
 ) -> AsyncGenerator[EventBody]:
-    """Everything that happens in a turn, ending in exactly one Done or Failed, whatever happens."""
+    """Everything that happens in a turn, ending in exactly one Done or Failed, whatever happens.
+
+    `sending` is awaited with the first request, its tools included, before the model gets it.
+    """
     deadline = None
     if limits.generation_timeout_s:
         deadline = asyncio.get_running_loop().time() + limits.generation_timeout_s
     yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
-    run = _Run(turn, request, gateway, toolbox, limits)
+    run = _Run(turn, request, gateway, toolbox, limits, sending)
     steps = run.steps()
     try:
         while True:
-            yield await stop.guard(anext(steps), deadline)
+            yield await stop.guard(steps.__anext__, deadline)
     except StopAsyncIteration:
         end = run.answered()
     except Stopped as stopped:
@@ -109,7 +127,7 @@ class _ModelCall:
         """The call as a message of the history."""
         said = "".join(self.text)
         spoken: list[Block] = [] if is_blank(said) else [TextBlock(said)]
-        asked = [ToolUseBlock(use.id, use.name, use.arguments) for use in self.tool_uses]
+        asked = [ToolUseBlock(use.id, use.name, clean(use.arguments)) for use in self.tool_uses]
         return ModelMessage("assistant", (*self.blocks, *spoken, *asked))
 
 
@@ -117,9 +135,16 @@ class _Run:
     """A turn under way: what it has said, asked for and spent so far."""
 
     def __init__(
-        self, turn: Turn, request: ModelRequest, gateway: Gateway, toolbox: Toolbox, limits: TurnLimits
+        self,
+        turn: Turn,
+        request: ModelRequest,
+        gateway: Gateway,
+        toolbox: Toolbox,
+        limits: TurnLimits,
+        sending: Sending,
     ) -> None:
         self._turn = turn
+        self._sending = sending
         self._request = request
         self._gateway = gateway
         self._toolbox = toolbox
@@ -135,13 +160,15 @@ class _Run:
         for away in await self._toolbox.open():
             yield Notice("MCP_SERVER_UNAVAILABLE", f"{away.server} is away: {away.message}")
         self._request = replace(self._request, tools=self._toolbox.specs)
+        await self._sending(self._request)
         iteration = 0
         while True:
             iteration += 1
             yield IterationStart(iteration)
             call = self._call = _ModelCall()
-            async for event in self._call_model(call):
-                yield event
+            async with aclosing(self._call_model(call)) as said:
+                async for event in said:
+                    yield event
             yield self._spend(call)
             self._stop_reason = call.stop_reason
             if not call.tool_uses:
@@ -150,8 +177,9 @@ class _Run:
                 self._stop_reason = "max_iterations"
                 yield Notice("MAX_ITERATIONS", f"The agent may use tools {iteration} times and has done so.")
                 return
-            async for event in self._use_tools(call):
-                yield event
+            async with aclosing(self._use_tools(call)) as used:
+                async for event in used:
+                    yield event
 
     async def _call_model(self, call: _ModelCall) -> AsyncGenerator[EventBody]:
         stream = self._gateway.stream(self._request)

@@ -1,7 +1,7 @@
 """Stopping a turn from outside, at any moment, without losing what has arrived."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Literal, TypeVar
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ class Stop:
         if self._scope is not None:
             self._scope.reschedule(asyncio.get_running_loop().time())
 
-    async def guard(self, work: Awaitable[T], deadline: float | None) -> T:
+    async def guard(self, work: Callable[[], Awaitable[T]], deadline: float | None) -> T:
         """Awaits a step of the turn, unless it is to stop first; then raises Stopped."""
         if self.reason is not None:
             raise Stopped(self.reason)
@@ -39,7 +39,7 @@ class Stop:
             async with scope:
                 self._scope = scope
                 try:
-                    return await work
+                    return await work()
                 finally:
                     self._scope = None
         except TimeoutError:

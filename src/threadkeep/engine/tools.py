@@ -82,17 +82,17 @@ class Toolbox:
 
     async def _outcome(self, tool: Tool, use: ToolUse, events: "asyncio.Queue[ToolEvent]") -> Outcome:
         assert self._session is not None
-        steps = self._session.call(tool, use.arguments)
+        steps, limit = self._session.call(tool, use.arguments), asyncio.timeout(tool.timeout_s or None)
         try:
-            async with asyncio.timeout(tool.timeout_s or None):
+            async with limit:
                 async for step in steps:
                     if isinstance(step, Outcome):
                         return step
                     events.put_nowait(_progress(use, step))
             return Outcome("error", error="The tool ended without a result.")
-        except TimeoutError:
-            return Outcome("timeout", error=f"The tool took longer than {tool.timeout_s:g} seconds.")
         except Exception as exc:
+            if limit.expired():
+                return Outcome("timeout", error=f"The tool took longer than {tool.timeout_s:g} seconds.")
             log.exception("tool %s failed", use.name)
             return Outcome("error", error=f"The tool failed: {type(exc).__name__}.")
         finally:
@@ -109,13 +109,17 @@ def _progress(use: ToolUse, step: Progress) -> ToolProgress:
 def clean(value: Any) -> Any:
     """A JSON value with everything replaced that no database keeps."""
     match value:
+        case None | bool():
+            return value
         case str():
             return storable(value)
         case float():
             return value if math.isfinite(value) else None
+        case int():
+            return value if abs(value) < 2**63 else str(value)
         case Mapping():
             return {storable(str(key)): clean(item) for key, item in value.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         case list() | tuple():
             return [clean(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
         case _:
-            return value
+            return storable(str(value))

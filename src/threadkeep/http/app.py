@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -23,6 +24,7 @@ from threadkeep.http.reference import reference_page
 from threadkeep.http.routes import ROUTES
 from threadkeep.http.routing import Endpoint, endpoint
 from threadkeep.http.services import Services
+from threadkeep.http.ws import web_socket
 from threadkeep.settings import Settings
 
 # The page needs its own style and nothing else.
@@ -67,7 +69,7 @@ class Threadkeep:
 
 def _routes(
     settings: Settings, sign_in: SignIn, services: Callable[[], Awaitable[Services]]
-) -> list[StarletteRoute]:
+) -> list[BaseRoute]:
     document = msgspec.json.encode(openapi(ROUTES))
     page = reference_page(openapi(ROUTES))
 
@@ -94,6 +96,7 @@ def _routes(
             StarletteRoute(path, _PathEndpoint(endpoints), methods=None)
             for path, endpoints in by_path.items()
         ),
+        WebSocketRoute("/ws", web_socket(sign_in, services)),
         StarletteRoute("/openapi.json", get_openapi),
         StarletteRoute("/docs", get_docs),
         StarletteRoute("/", get_start),

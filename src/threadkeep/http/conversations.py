@@ -184,7 +184,11 @@ async def get_context(call: ApiCall, *, conversation_id: str, query: ContextQuer
 
 async def list_chat_messages(call: ApiCall, *, query: PageQuery) -> PageView[MessageView]:
     """List the messages of one's main conversation with the default agent, oldest first."""
-    conversation = await call.services.conversations.main_with_default_agent(call.user)
+    conversation = await call.services.conversations.find_main_with_default_agent(call.user)
+    if conversation is None:
+        pager = Pager(call.services.cursors, call.user, "messages", query)
+        pager.after(int)  # whatever cursor there is, it is not of this list
+        return PageView(items=(), next_cursor=None)
     page = MessageQuery(limit=query.limit, cursor=query.cursor, offset=query.offset)
     return await list_messages(call, conversation_id=conversation.id, query=page)
 

@@ -61,6 +61,9 @@ class ErrorAnswer(msgspec.Struct, frozen=True):
     error: ErrorBody
 
 
+# What passes by itself; the others of 503 last until somebody does something.
+_PASSING = {errors.StorageUnavailable.code, errors.SignInUnavailable.code}
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -77,6 +80,6 @@ def error_response(error: ThreadkeepError, *, path: str, request_id: str) -> Res
     )
     if isinstance(error, errors.Unauthenticated):
         response.headers["WWW-Authenticate"] = "Bearer"
-    if response.status_code == 503:
+    if code in _PASSING:
         response.headers["Retry-After"] = "1"
     return response

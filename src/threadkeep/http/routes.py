@@ -21,7 +21,7 @@ from threadkeep.domain.errors import (
     TurnNotFound,
     UserNotFound,
 )
-from threadkeep.http import agents, conversations, operations, turns
+from threadkeep.http import agents, conversations, operations, turns, usage
 from threadkeep.http.routing import Route
 
 _AGENT = (AgentNotFound,)
@@ -153,6 +153,7 @@ _TABLE = (
         errors=(TurnNotFound, EventsExpired),
         also=(204,),
     ),
+    Route("GET", "/api/turns/{turn_id}/context", turns.get_turn_context, "Turns", errors=(TurnNotFound,)),
     Route(
         "GET",
         "/api/conversations/{conversation_id}/context",
@@ -163,6 +164,7 @@ _TABLE = (
     Route("POST", "/api/chat", turns.send_chat, "Turns", errors=_SENDING, also=(202,)),
     Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),
     # Operating it
+    Route("GET", "/api/usage", usage.get_usage, "Operating"),
     Route("GET", "/api/admin/audit", agents.list_audit, "Operating", errors=(Forbidden,)),
     Route("GET", "/healthz", operations.get_health, "Operating", signed_in=False),
     Route("GET", "/readyz", operations.get_readiness, "Operating", signed_in=False),

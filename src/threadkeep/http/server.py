@@ -13,6 +13,7 @@ import uvicorn
 
 from threadkeep.domain.errors import SettingsError
 from threadkeep.http.app import Threadkeep
+from threadkeep.http.ws import MOST_MESSAGE_BYTES, PING_EVERY_S
 
 SHUTDOWN_S = 5
 
@@ -47,9 +48,17 @@ async def _serve(app: Threadkeep, listener: socket.socket, when_ready: Callable[
         lifespan="off",
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_S,
+        ws_max_size=MOST_MESSAGE_BYTES,
+        ws_ping_interval=PING_EVERY_S,
+        ws_ping_timeout=PING_EVERY_S,
+        ws_per_message_deflate=False,  # most messages are a few words, for which it costs more than it saves
     )
     server = _Server(config)
-    logging.getLogger("uvicorn.error").addFilter(_is_no_cut_request)
+    logger = logging.getLogger("uvicorn.error")
+    logger.addFilter(_is_no_cut_request)
+    logger.addFilter(_has_no_query)
+    # Below that it writes down what web sockets carry: session ids and tokens.
+    logger.setLevel(max(logger.getEffectiveLevel(), logging.INFO))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, server.handle_exit, number, None)
     # Errors of the start come out here as sentences; within uvicorn they would be stack traces.
@@ -69,6 +78,11 @@ class _Server(uvicorn.Server):
 def _is_no_cut_request(record: logging.LogRecord) -> bool:
     """A request that is cut off because we end is nobody's error: no stack trace for it."""
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+
+
+def _has_no_query(record: logging.LogRecord) -> bool:
+    """A web socket is opened with one line of ours, without what somebody may have put into its address."""
+    return '"WebSocket %s"' not in str(record.msg)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -4,10 +4,14 @@ from dataclasses import dataclass
 
 from threadkeep.http.cursors import Cursors
 from threadkeep.http.routing import Call
+from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
+from threadkeep.services.receipts import Receipts
+from threadkeep.services.sessions import Sessions
 from threadkeep.services.turns import Turns
+from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
 
 
@@ -18,8 +22,12 @@ class Services:
     agents: Agents
     conversations: Conversations
     turns: Turns
+    receipts: Receipts
+    sessions: Sessions
+    usages: Usages
     users: Users
     store: Store
+    gateway: Gateway | None
     cursors: Cursors
 
 

@@ -3,7 +3,7 @@
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 from starlette.requests import Request
 
 from threadkeep.dialects import DIALECTS
@@ -24,7 +24,9 @@ from threadkeep.http.services import ApiCall
 from threadkeep.http.stream import EventStream
 from threadkeep.http.views import (
     AbortView,
+    ComponentReceiptView,
     MessageView,
+    ReceiptView,
     StartedTurnView,
     TurnView,
     failure_view,
@@ -124,6 +126,33 @@ async def get_turn(call: ApiCall, *, turn_id: str) -> TurnView:
         ended_at=time_or_none(turn.ended_at),
         usage=usage_view(turn.usage) if turn.usage else None,
         error=failure_view(turn.error) if turn.error else None,
+    )
+
+
+async def get_turn_context(call: ApiCall, *, turn_id: str) -> ReceiptView:
+    """Read what the model was sent in a turn. The prompt's text is for the agent's owner and admins only."""
+    shown = await call.services.receipts.get(call.user, turn_id)
+    receipt = shown.receipt
+    return ReceiptView(
+        turn_id=turn_id.lower(),
+        model=receipt.model,
+        components=[
+            ComponentReceiptView(
+                name=it.name,
+                sha256=it.sha256,
+                length=it.length,
+                truncated=it.truncated,
+                text=shown.texts.get(it.sha256, UNSET),
+            )
+            for it in receipt.components
+        ],
+        summary=shown.summary,
+        message_ids=receipt.message_ids,
+        tools=receipt.tools,
+        temperature=receipt.temperature,
+        max_tokens=receipt.max_tokens,
+        token_estimate=receipt.token_estimate,
+        dropped_messages=receipt.dropped_messages,
     )
 
 

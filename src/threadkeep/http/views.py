@@ -1,7 +1,7 @@
 """What clients see of the domain's values. Fields are camelCase on the wire."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -230,6 +230,48 @@ class TurnView(View, frozen=True, kw_only=True):
     error: FailureView | None
 
 
+class ComponentReceiptView(View, frozen=True, kw_only=True):
+    """A part of the system prompt. `text` is shown to the agent's owner and to admins only."""
+
+    name: str
+    sha256: str
+    length: int
+    truncated: bool
+    text: str | UnsetType = UNSET
+
+
+class ReceiptView(View, frozen=True, kw_only=True):
+    """What the model was sent in a turn; the same request can be built from it again."""
+
+    turn_id: Id
+    model: str | None
+    components: Sequence[ComponentReceiptView]
+    summary: str | None
+    message_ids: Sequence[Id]
+    tools: Sequence[str]
+    temperature: float | None
+    max_tokens: int | None
+    token_estimate: int
+    dropped_messages: int
+
+
+class DayUsageView(View, frozen=True, kw_only=True):
+    """One's turns with one agent on one day (UTC); `estimated` where some numbers are."""
+
+    date: date
+    agent_id: Id
+    turns: int
+    input_tokens: int
+    output_tokens: int
+    estimated: bool
+
+
+class UsageReportView(View, frozen=True, kw_only=True):
+    """What one has spent, oldest day first."""
+
+    items: Sequence[DayUsageView]
+
+
 class AbortView(View, frozen=True, kw_only=True, omit_defaults=True):
     """What was stopped; `IDLE` when nothing ran."""
 
@@ -370,10 +412,10 @@ def message_view(message: Message, *, archived: bool = False) -> MessageView:
         content_type=message.content_type,
         content=content if isinstance(content, str) else _card_view(content),
         status=message.status,
-        thought_process=[_thought_view(step) for step in message.thought_process],
-        citations=[_citation_view(citation) for citation in message.citations],
+        thought_process=list(map(_thought_view, message.thought_process)),
+        citations=list(map(_citation_view, message.citations)),
         artifact_ids=message.artifact_ids,
-        tool_calls=[_tool_call_view(call) for call in message.tool_calls],
+        tool_calls=list(map(_tool_call_view, message.tool_calls)),
         token_count=message.token_count,
         usage=usage_view(message.usage) if message.usage else None,
         model=message.model,

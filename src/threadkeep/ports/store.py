@@ -14,6 +14,7 @@ from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, ConversationStatus, EndedTurn
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId
 from threadkeep.domain.message import Message
+from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.ports.turn_log import Lease, LogChunk, TurnLogStore
@@ -55,6 +56,18 @@ class IdempotencyKey:
 
     name: str
     request_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class DayUsage:
+    """What a user's turns with one agent have cost on one day (UTC); `day` is when it began."""
+
+    day: int
+    agent_id: AgentId
+    turns: int
+    input_tokens: int
+    output_tokens: int
+    estimated: bool
 
 
 class AgentStore(Protocol):
@@ -102,8 +115,16 @@ class ConversationStore(Protocol):
         """The main conversation of the user with the agent, and whether `fresh` became it just now."""
         ...
 
+    async def get_main(self, user_id: UserId, agent_id: AgentId) -> Conversation | None:
+        """The main conversation of the user with the agent, if there is one."""
+        ...
+
     async def get(self, user_id: UserId, conversation_id: ConversationId) -> Conversation | None:
         """One of the user's conversations that is not deleted."""
+        ...
+
+    async def by_session(self, session_id: str) -> Conversation | None:
+        """The conversation that a session id opens, whosever it is, unless it is deleted."""
         ...
 
     async def page(
@@ -153,6 +174,18 @@ class MessageStore(Protocol):
         """A run of messages with their tool calls, in the order asked for."""
         ...
 
+    async def page_of(
+        self,
+        user_id: UserId,
+        conversation_id: ConversationId,
+        which: MessageWindow,
+        *,
+        offset: int,
+        limit: int,
+    ) -> tuple[Conversation, Sequence[Message]] | None:
+        """One of the user's conversations that is not deleted, with a run of its messages."""
+        ...
+
     async def get(self, message_id: MessageId) -> Message | None:
         """One message with its tool calls, whosever it is."""
         ...
@@ -194,10 +227,38 @@ class TurnStore(Protocol):
         """How a turn stands, whosever it is; None when there is none."""
         ...
 
+    async def begun_after(
+        self, conversation_id: ConversationId, seq: int, *, limit: int
+    ) -> Sequence[tuple[Turn, int]]:
+        """Live turns whose replies have numbers above `seq`, in that order, each with the number."""
+        ...
+
     async def find_by_key(
         self, conversation_id: ConversationId, key: str, now: int
     ) -> tuple[Turn, str] | None:
         """The turn that was begun with an idempotency key not long ago, and the hash of what was asked."""
+        ...
+
+    async def usage(
+        self, user_id: UserId, agent_id: AgentId | None, *, since: int, until: int
+    ) -> Sequence[DayUsage]:
+        """What a user's turns that began from `since` to before `until` have cost, by day and agent."""
+        ...
+
+
+class ReceiptStore(Protocol):
+    """What the models were sent."""
+
+    async def add(self, turn: Turn, receipt: Receipt, texts: Mapping[str, str]) -> None:
+        """Keeps a turn's receipt, once, with the texts that it names by their hash."""
+        ...
+
+    async def get(self, turn_id: TurnId) -> tuple[Receipt, Mapping[str, str]] | None:
+        """A turn's receipt and its texts, whosever it is."""
+        ...
+
+    async def forget_texts(self) -> int:
+        """Removes the texts that no receipt names any more."""
         ...
 
 
@@ -232,6 +293,7 @@ class Store:
     messages: MessageStore
     turns: TurnStore
     log: TurnLogStore
+    receipts: ReceiptStore
     briefings: BriefingStore
     users: UserStore
     key: bytes

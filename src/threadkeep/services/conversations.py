@@ -1,13 +1,14 @@
 """Conversations: a user's own, with the agents that user may talk to."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from itertools import islice
 
 from threadkeep.domain.agent import Agent, ConversationMode
 from threadkeep.domain.conversation import Conversation, new_session_id
-from threadkeep.domain.errors import AgentNotFound, ConversationNotFound
+from threadkeep.domain.errors import AgentNotFound, ConversationNotFound, TurnInProgress
 from threadkeep.domain.ids import AgentId, ConversationId, is_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.user import User
@@ -59,6 +60,11 @@ class Conversations:
         conversation, _ = await self._main_with(user, await self._agents.default())
         return conversation
 
+    async def find_main_with_default_agent(self, user: User) -> Conversation | None:
+        """The same, if there is one."""
+        agent = await self._agents.default()
+        return await self._store.conversations.get_main(user.id, agent.id)
+
     async def get(self, user: User, conversation_id: str) -> Conversation:
         """One of the user's conversations."""
         conversation = await self._store.conversations.get(user.id, _checked(conversation_id))
@@ -82,17 +88,23 @@ class Conversations:
 
     async def detail(self, user: User, conversation_id: str, *, latest: int) -> Detail:
         """A conversation with its latest messages."""
-        conversation = await self.get(user, conversation_id)
         window = MessageWindow(newest_first=True)
-        messages = await self._page(conversation, window, offset=0, limit=latest)
+        conversation, messages = await self.messages(user, conversation_id, window, offset=0, limit=latest)
         return Detail(conversation, messages[::-1], await self._summary(conversation))
 
     async def messages(
         self, user: User, conversation_id: str, which: MessageWindow, *, offset: int, limit: int
     ) -> tuple[Conversation, Sequence[Message]]:
-        """A run of a conversation's messages."""
-        conversation = await self.get(user, conversation_id)
-        return conversation, await self._page(conversation, which, offset=offset, limit=limit)
+        """A run of a conversation's messages; a reply that is being written is shown as far as it goes."""
+        found = await self._store.messages.page_of(
+            user.id, _checked(conversation_id), which, offset=offset, limit=limit
+        )
+        if found is None:
+            raise ConversationNotFound
+        conversation, page = found
+        if conversation.active_turn_id is not None:
+            page = [await self._turns.current(message) for message in page]
+        return conversation, page
 
     async def context(
         self, user: User, conversation_id: str, *, limit: int | None
@@ -117,14 +129,17 @@ class Conversations:
     async def rotate_session(self, user: User, conversation_id: str) -> Conversation:
         """Gives the conversation a new session id; the old one opens nothing any more."""
         fresh = new_session_id()
-        return await self.update(user, conversation_id, lambda it: replace(it, session_id=fresh))
+        rotated = await self.update(user, conversation_id, lambda it: replace(it, session_id=fresh))
+        await self._turns.announce_change(rotated.id)
+        return rotated
 
     async def delete(self, user: User, conversation_id: str, *, purge: bool) -> None:
         """Hides a conversation until it is purged; or removes it at once, hidden before or not."""
         id_ = _checked(conversation_id)
         conversations = self._store.conversations
         if await conversations.get(user.id, id_) is not None:
-            await self._turns.abort(user, id_)
+            with suppress(TurnInProgress):  # a node that does not answer cannot keep it either
+                await self._turns.abort(user, id_)
         gone = (
             await conversations.purge(user.id, id_)
             if purge
@@ -132,6 +147,7 @@ class Conversations:
         )
         if not gone:
             raise ConversationNotFound
+        await self._turns.announce_change(id_)
 
     async def restore(self, user: User, conversation_id: str) -> Conversation:
         """Brings a deleted conversation back."""
@@ -171,15 +187,6 @@ class Conversations:
                 break
             window = replace(window, before_seq=page[-1].seq)
         return list(islice(found, limit or None))[::-1]
-
-    async def _page(
-        self, conversation: Conversation, which: MessageWindow, *, offset: int, limit: int
-    ) -> Sequence[Message]:
-        """A run of messages; a reply that is being written is shown as far as it goes."""
-        page = await self._store.messages.page(conversation.id, which, offset=offset, limit=limit)
-        if conversation.active_turn_id is None:
-            return page
-        return [await self._turns.current(message) for message in page]
 
     async def _summary(self, conversation: Conversation) -> str | None:
         if not conversation.archived_to_seq:

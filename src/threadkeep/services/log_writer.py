@@ -139,7 +139,14 @@ class LogWriter:
                     stored.set_result(None)
 
     async def _store_all(self, logs: list[TurnLog]) -> None:
-        chunks = {turn_log: chunk for turn_log in logs if (chunk := turn_log.take()) is not None}
+        chunks: dict[TurnLog, LogChunk] = {}
+        for turn_log in logs:
+            try:
+                if (chunk := turn_log.take()) is not None:
+                    chunks[turn_log] = chunk
+            except Exception as exc:  # it harms no other turn
+                log.exception("the log of turn %s could not be written", turn_log.turn_id)
+                turn_log.error = exc
         try:
             accepted = await self._append(list(chunks.items()))
         except Exception as exc:

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from dataclasses import dataclass
 
 from threadkeep.dialects.events import decode_chunk
 from threadkeep.domain.conversation import BegunTurn
@@ -18,7 +18,7 @@ from threadkeep.domain.events import (
     TurnStart,
     UsageReported,
 )
-from threadkeep.domain.ids import TurnId, new_uuid
+from threadkeep.domain.ids import ConversationId, TurnId, new_uuid
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.stop import Stop, StopReason
 from threadkeep.engine.tokens import estimate_tokens
@@ -35,9 +35,10 @@ log = logging.getLogger("threadkeep.turns")
 LEASE_MS = 4_000
 BEAT_S = 1.0
 CLOSE_S = 10.0
+ABORT_S = 8.0  # longer than a lease: a node that is gone has lost its turns by then
 FIRST_FENCE = 1
 
-WROTE, ABORT = "wrote", "abort"
+WROTE, ABORT, CHANGED = "wrote", "abort", "changed"
 INTERRUPTED = Failed("INTERRUPTED", "The process that ran this turn ended.", retryable=True)
 
 
@@ -45,6 +46,7 @@ INTERRUPTED = Failed("INTERRUPTED", "The process that ran this turn ended.", ret
 class _Running:
     """A turn that runs here."""
 
+    conversation_id: ConversationId
     task: "asyncio.Task[None]"
     log: TurnLog
     stop: Stop
@@ -56,7 +58,7 @@ class _Mirror:
 
     live: LiveLog
     task: "asyncio.Task[None]"
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    wake: asyncio.Event
     followers: int = 0
 
 
@@ -71,6 +73,8 @@ class Node:
         self._alone = alone
         self._running: dict[TurnId, _Running] = {}
         self._mirrors: dict[TurnId, _Mirror] = {}
+        self._given_up: set[asyncio.Task[None]] = set()
+        self._waiting: dict[ConversationId, set[asyncio.Event]] = {}
         self._writer = LogWriter(store.log, clock, self._announce)
         self._unsubscribe = bus.subscribe(self._hear)
         self._beating = asyncio.create_task(self._beat())
@@ -86,7 +90,7 @@ class Node:
         held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, FIRST_FENCE)
         turn_log = self._writer.open(begun.turn.id, held.fence)
         task = asyncio.create_task(self._run(held, turn_log, events(stop)))
-        self._running[begun.turn.id] = _Running(task, turn_log, stop)
+        self._running[begun.turn.id] = _Running(begun.conversation.id, task, turn_log, stop)
         task.add_done_callback(lambda _: self._running.pop(begun.turn.id, None))
 
     def stop(self, turn_id: TurnId, reason: StopReason) -> bool:
@@ -96,14 +100,17 @@ class Node:
             running.stop.request(reason)
         return running is not None
 
-    async def abort(self, turn_id: TurnId) -> None:
-        """Aborts a turn, wherever it runs, and returns when it has ended."""
+    async def abort(self, turn_id: TurnId) -> bool:
+        """Aborts a turn, wherever it runs; tells whether it has ended, or its node does not answer."""
         if not self.stop(turn_id, "abort"):
             await self._store.log.request_abort(turn_id)
             await self._bus.publish([f"{ABORT} {turn_id}"])
         async with self.watch(turn_id) as live:
-            async for _ in live.follow(live.last_seq):
-                pass
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(ABORT_S):
+                    async for _ in live.follow(live.last_seq):
+                        pass
+            return live.ended
 
     @contextlib.asynccontextmanager
     async def watch(self, turn_id: TurnId) -> AsyncGenerator[LiveLog]:
@@ -114,8 +121,8 @@ class Node:
             return
         mirror = self._mirrors.get(turn_id)
         if mirror is None:
-            live = LiveLog(turn_id)
-            mirror = _Mirror(live, asyncio.create_task(self._feed(live)))
+            live, wake = LiveLog(turn_id), asyncio.Event()
+            mirror = _Mirror(live, asyncio.create_task(self._feed(live, wake)), wake)
             self._mirrors[turn_id] = mirror
         mirror.followers += 1
         try:
@@ -126,10 +133,28 @@ class Node:
                 mirror.task.cancel()
                 del self._mirrors[turn_id]
 
+    async def announce_change(self, conversation_id: ConversationId) -> None:
+        """Tells those who follow a conversation, on all nodes, that it is deleted or has another session."""
+        await self._bus.publish([f"{CHANGED} {conversation_id}"])
+
+    @contextlib.contextmanager
+    def changes(self, conversation_id: ConversationId) -> Generator[asyncio.Event]:
+        """An event that is set whenever a turn begins in a conversation, or a change of it is announced."""
+        changed = asyncio.Event()
+        self._waiting.setdefault(conversation_id, set()).add(changed)
+        try:
+            yield changed
+        finally:
+            waiting = self._waiting[conversation_id]
+            waiting.remove(changed)
+            if not waiting:
+                del self._waiting[conversation_id]
+
     async def close(self) -> None:
         """Ends the turns that run here as interrupted, keeping what they have said."""
         self._unsubscribe()
         await end_tasks(self._beating)
+        await end_tasks(*self._given_up)
         tasks = {running.task for running in self._running.values()}
         for running in tuple(self._running.values()):
             running.stop.request("interrupt")
@@ -140,6 +165,15 @@ class Node:
 
     async def _run(self, held: HeldTurn, turn_log: TurnLog, events: AsyncGenerator[EventBody]) -> None:
         try:
+            await self._write(held, turn_log, events)
+            if not turn_log.live.ended:
+                await self._give_up(turn_log)
+        finally:
+            turn_log.live.extend([], ended=True)
+
+    async def _write(self, held: HeldTurn, turn_log: TurnLog, events: AsyncGenerator[EventBody]) -> None:
+        """Stores and shows a turn's events to the end, if that can be."""
+        try:
             async for body in events:
                 if isinstance(body, Done | Failed):
                     await self._end(held, turn_log, body)
@@ -148,14 +182,21 @@ class Node:
         except TurnLost:
             log.warning("turn %s was taken over by another node", held.turn.id)
         except StorageError as exc:
-            # Nobody was shown what is not stored. The lease runs out, and whoever can will end the turn.
+            # Nobody was shown what is not stored.
             log.error("turn %s could not be stored: %s", held.turn.id, exc.message)
         except Exception:
             log.exception("turn %s broke", held.turn.id)
-            await self._end_broken(held, turn_log)
+            if not turn_log.live.ended:
+                await self._end_broken(held, turn_log)
         finally:
             await events.aclose()
-            turn_log.live.extend([], ended=True)
+
+    async def _give_up(self, turn_log: TurnLog) -> None:
+        """Lets the lease of a turn run out, so that whoever can ends it; its followers see that end."""
+        running = self._running.pop(turn_log.turn_id)
+        self._given_up.add(running.task)
+        running.task.add_done_callback(self._given_up.discard)
+        await self._feed(turn_log.live, asyncio.Event())
 
     async def _end_broken(self, held: HeldTurn, turn_log: TurnLog) -> None:
         """Ends a turn that we ourselves broke. Where even that fails, its lease runs out."""
@@ -163,7 +204,7 @@ class Node:
         try:
             await self._writer.flush(turn_log)
             await self._end(held, turn_log, *_loose_ends(held, turn_log), failure)
-        except (TurnLost, StorageError) as exc:
+        except Exception as exc:
             log.error("turn %s could not be ended: %r", held.turn.id, exc)
 
     async def _end(self, held: HeldTurn, turn_log: TurnLog, *last: EventBody) -> None:
@@ -184,20 +225,30 @@ class Node:
         await self._announce([chunk])
 
     async def _announce(self, chunks: Iterable[LogChunk]) -> None:
-        await self._bus.publish([f"{WROTE} {chunk.turn_id}" for chunk in chunks])
+        signals: list[Signal] = []
+        for chunk in chunks:
+            signals.append(f"{WROTE} {chunk.turn_id}")
+            # That a turn has begun is worth telling once there is something to read.
+            if chunk.first_seq == 1 and (running := self._running.get(chunk.turn_id)):
+                signals.append(f"{CHANGED} {running.conversation_id}")
+        await self._bus.publish(signals)
 
     def _hear(self, signal: Signal) -> None:
         kind, _, name = signal.partition(" ")
+        if kind == CHANGED:
+            for changed in self._waiting.get(ConversationId(name), ()):
+                changed.set()
+            return
         turn_id = TurnId(name)
         if kind == ABORT:
             self.stop(turn_id, "abort")
         elif kind == WROTE and (mirror := self._mirrors.get(turn_id)):
             mirror.wake.set()
 
-    async def _feed(self, live: LiveLog) -> None:
+    async def _feed(self, live: LiveLog, wake: asyncio.Event) -> None:
         """Reads the log of a turn that does not run here, when told to and from time to time."""
-        while (mirror := self._mirrors.get(live.turn_id)) and mirror.live is live and not live.ended:
-            mirror.wake.clear()
+        while not live.ended:
+            wake.clear()
             try:
                 # The status first: once it says that the turn has ended, the log is complete.
                 ended = await self._store.turns.status(live.turn_id) is not TurnStatus.RUNNING
@@ -206,7 +257,7 @@ class Node:
                 log.warning("turn %s cannot be read: %s", live.turn_id, exc.message)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(BEAT_S):
-                    await mirror.wake.wait()
+                    await wake.wait()
 
     async def _beat(self) -> None:
         """Renews the leases, hears aborts that were not signalled, and ends the turns of the dead."""
@@ -214,7 +265,8 @@ class Node:
             try:
                 await self._renew()
                 for turn_id in await self._store.log.abandoned(self.id, alone=self._alone):
-                    await self._bury(turn_id)
+                    if turn_id not in self._running:  # ours are late at most
+                        await self._bury(turn_id)
             except StorageError as exc:
                 log.warning("leases could not be renewed: %s", exc.message)
             except Exception:

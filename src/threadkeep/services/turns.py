@@ -1,8 +1,9 @@
 """Turns: begin, follow, stop and regenerate them."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
@@ -130,6 +131,14 @@ class Turns:
         """The log of a turn as it is stored."""
         return self._node.watch(turn_id)
 
+    def changes(self, conversation_id: ConversationId) -> AbstractContextManager[asyncio.Event]:
+        """An event that is set whenever a turn begins in a conversation, or a change of it is announced."""
+        return self._node.changes(conversation_id)
+
+    async def announce_change(self, conversation_id: ConversationId) -> None:
+        """Tells those who follow a conversation that it was deleted or has another session."""
+        await self._node.announce_change(conversation_id)
+
     async def ended_log(self, turn: Turn, after_seq: int) -> LiveLog:
         """The log of a turn that has ended; made from its message where the log has been trimmed."""
         live = LiveLog(turn.id)
@@ -154,7 +163,11 @@ class Turns:
         if conversation.active_turn_id is None:
             return None
         turn = await self.get(user, conversation.active_turn_id)
-        await self._node.abort(turn.id)
+        if not await self._node.abort(turn.id):
+            raise TurnInProgress(
+                "The node that runs this turn does not answer; try again in a moment.",
+                details={"turnId": turn.id},
+            )
         return Aborted(turn.id, await self._reply(turn))
 
     async def current(self, message: Message) -> Message:
@@ -196,10 +209,10 @@ class Turns:
             sealed, described = with_tools(receipt, sent.tools)
             await persist(lambda: self._store.receipts.add(turn, sealed, {**texts, **described}))
 
-        async for body in run_turn(
-            turn, request, gateway, Toolbox(tools), limits, stop, sending=keep_receipt
-        ):
-            yield body
+        run = run_turn(turn, request, gateway, Toolbox(tools), limits, stop, sending=keep_receipt)
+        async with aclosing(run):
+            async for body in run:
+                yield body
         # The turn's end is stored by now: whoever takes a yielded event keeps it before taking the next.
         is_first = begun.conversation.title_source is TitleSource.DERIVED and begun.conversation.last_seq <= 4
         if is_first and gateway.supports_tools:
@@ -210,10 +223,18 @@ class Turns:
     ) -> tuple[ModelRequest, Receipt, dict[str, str]]:
         """What the model is sent first, its receipt, and the texts that this names by their hash."""
         conversation, settings = begun.conversation, agent.settings
-        window = MessageWindow(after_seq=conversation.archived_to_seq, newest_first=True)
+        window = MessageWindow(
+            after_seq=conversation.archived_to_seq,
+            before_seq=begun.assistant_message.seq,
+            newest_first=True,
+        )
         latest = await self._store.messages.page(
             conversation.id, window, offset=0, limit=settings.context_messages or 10_000
         )
+        asked_id = begun.turn.user_message_id
+        if all(message.id != asked_id for message in latest):  # archived since, and answered anew
+            asked = await self._store.messages.get(asked_id)
+            latest = [*latest, *([asked] if asked else ())]
         components = [Component("systemPrompt", agent.system_prompt)]
         if conversation.archived_to_seq:
             compaction = await self._store.messages.newest_compaction(conversation.id)

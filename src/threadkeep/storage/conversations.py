@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 from threadkeep.domain.conversation import Conversation, ConversationStatus, TitleSource
-from threadkeep.domain.ids import ConversationId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, UserId
 from threadkeep.ports.store import ConversationFilter
 from threadkeep.storage.columns import to_json, to_object
 from threadkeep.storage.database import Database, Plan, Row, Statement
@@ -25,6 +25,9 @@ _BY_ID = (
     f"SELECT {_COLUMNS} FROM tk_conversations WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL"
 )
 GET = Statement(_BY_ID)
+BY_SESSION = Statement(
+    f"SELECT {_COLUMNS} FROM tk_conversations WHERE session_id = :session_id AND deleted_at IS NULL"
+)
 _LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR UPDATE")
 GET_MAIN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_conversations
@@ -93,14 +96,23 @@ class SqlConversations:
 
     async def get_or_add_main(self, fresh: Conversation) -> tuple[Conversation, bool]:
         """Looks first, inserts only if missing; whoever inserts second gets the first one's."""
-        rows = await self._database.fetch(GET_MAIN(user_id=fresh.user_id, agent_id=fresh.agent_id))
-        if rows:
-            return to_conversation(rows[0]), False
+        if (found := await self.get_main(fresh.user_id, fresh.agent_id)) is not None:
+            return found, False
         return await self._database.write(lambda: _get_or_add_main(fresh))
+
+    async def get_main(self, user_id: UserId, agent_id: AgentId) -> Conversation | None:
+        """The main conversation of the user with the agent, if there is one."""
+        rows = await self._database.fetch(GET_MAIN(user_id=user_id, agent_id=agent_id))
+        return to_conversation(rows[0]) if rows else None
 
     async def get(self, user_id: UserId, conversation_id: ConversationId) -> Conversation | None:
         """One of the user's conversations that is not deleted."""
         rows = await self._database.fetch(GET(id=conversation_id, user_id=user_id))
+        return to_conversation(rows[0]) if rows else None
+
+    async def by_session(self, session_id: str) -> Conversation | None:
+        """The conversation that a session id opens, whosever it is, unless it is deleted."""
+        rows = await self._database.fetch(BY_SESSION(session_id=session_id))
         return to_conversation(rows[0]) if rows else None
 
     async def page(

@@ -70,6 +70,10 @@ class Database(Protocol):
         """Runs one reading statement."""
         ...
 
+    async def read(self, plan: Callable[[], Plan[T]]) -> T:
+        """Runs a plan of reading statements in one go. The plan may be run again."""
+        ...
+
     async def execute(self, query: Query) -> Rows:
         """Runs one writing statement in a transaction of its own; returns after the commit."""
         ...

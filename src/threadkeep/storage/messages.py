@@ -23,7 +23,8 @@ from threadkeep.domain.message import (
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.ports.store import MessageWindow
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.conversations import ADVANCE, advance_values
+from threadkeep.storage.conversations import ADVANCE, advance_values, to_conversation
+from threadkeep.storage.conversations import GET as GET_CONVERSATION
 from threadkeep.storage.database import Database, Plan, Row, Statement
 from threadkeep.storage.tool_calls import TOOL_CALLS_BY_TOOL, TOOL_CALLS_OF_MESSAGES, to_tool_call
 
@@ -85,24 +86,22 @@ class SqlMessages:
     async def page(
         self, conversation_id: ConversationId, which: MessageWindow, *, offset: int, limit: int
     ) -> Sequence[Message]:
-        """A run of messages; their tool calls are fetched only where there are any."""
-        rows = await self._database.fetch(
-            PAGES[which.newest_first, which.with_overwritten](
-                conversation_id=conversation_id,
-                after_seq=which.after_seq,
-                before_seq=_LAST_SEQ if which.before_seq is None else which.before_seq,
-                limit=limit,
-                offset=offset,
-            )
+        """A run of messages with their tool calls."""
+        return await self._database.read(lambda: _page_plan(conversation_id, which, offset, limit))
+
+    async def page_of(
+        self,
+        user_id: UserId,
+        conversation_id: ConversationId,
+        which: MessageWindow,
+        *,
+        offset: int,
+        limit: int,
+    ) -> tuple[Conversation, Sequence[Message]] | None:
+        """One of the user's conversations with a run of its messages."""
+        return await self._database.read(
+            lambda: _conversation_and_page(user_id, conversation_id, which, offset, limit)
         )
-        calls: dict[str, list[ToolCall]] = {}
-        if seqs := [row[2] for row in rows if row[-1]]:
-            found = await self._database.fetch(
-                TOOL_CALLS_OF_MESSAGES(conversation_id=conversation_id, first=min(seqs), last=max(seqs))
-            )
-            for call in map(to_tool_call, found):
-                calls.setdefault(call.message_id, []).append(call)
-        return [to_message(row, calls.get(row[0], ())) for row in rows]
 
     async def get(self, message_id: MessageId) -> Message | None:
         """One message with its tool calls, whosever it is."""
@@ -134,6 +133,34 @@ class SqlMessages:
             )
         )
         return [to_tool_call(row) for row in rows]
+
+
+def _page_plan(
+    conversation_id: ConversationId, which: MessageWindow, offset: int, limit: int
+) -> Plan[Sequence[Message]]:
+    rows = yield PAGES[which.newest_first, which.with_overwritten](
+        conversation_id=conversation_id,
+        after_seq=which.after_seq,
+        before_seq=_LAST_SEQ if which.before_seq is None else which.before_seq,
+        limit=limit,
+        offset=offset,
+    )
+    calls: dict[str, list[ToolCall]] = {}
+    if seqs := [row[2] for row in rows if row[-1]]:  # asked for only where there are any
+        found = yield TOOL_CALLS_OF_MESSAGES(conversation_id=conversation_id, first=min(seqs), last=max(seqs))
+        for call in map(to_tool_call, found):
+            calls.setdefault(call.message_id, []).append(call)
+    return [to_message(row, calls.get(row[0], ())) for row in rows]
+
+
+def _conversation_and_page(
+    user_id: UserId, conversation_id: ConversationId, which: MessageWindow, offset: int, limit: int
+) -> Plan[tuple[Conversation, Sequence[Message]] | None]:
+    rows = yield GET_CONVERSATION(id=conversation_id, user_id=user_id)
+    if not rows:
+        return None
+    page = yield from _page_plan(conversation_id, which, offset, limit)
+    return to_conversation(rows[0]), page
 
 
 def _add_card(conversation: Conversation, message: Message) -> Plan[None]:

@@ -89,6 +89,15 @@ class PostgresDatabase:
         except ConnectionBroke:
             return await self.execute(query)
 
+    async def read(self, plan: Callable[[], Plan[T]]) -> T:
+        """Runs a plan of reading statements on one connection; once more when it had died."""
+        try:
+            async with self._connection() as connection:
+                return await _drive(connection, plan())
+        except ConnectionBroke:
+            async with self._connection() as connection:
+                return await _drive(connection, plan())
+
     async def execute(self, query: Query) -> Rows:
         """Runs one statement, which is its own transaction: one round trip."""
         async with self._connection() as connection:

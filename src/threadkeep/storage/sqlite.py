@@ -58,6 +58,10 @@ class SqliteDatabase:
         """Runs one reading statement in a reader thread."""
         return await self._ask(self._reads, lambda: _single(query))
 
+    async def read(self, plan: Callable[[], Plan[T]]) -> T:
+        """Runs a plan of reading statements in a reader thread."""
+        return await self._ask(self._reads, plan)
+
     async def execute(self, query: Query) -> Rows:
         """Runs one writing statement."""
         return await self._ask(self._writes, lambda: _single(query))

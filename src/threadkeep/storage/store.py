@@ -11,10 +11,14 @@ from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.conversations import SqlConversations
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.messages import SqlMessages
+from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.sqlite import SqliteDatabase
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.storage.users import SqlUsers
+
+# `sqlite3` gives up Python's lock at every row, so that more readers than this only fight for it.
+MOST_SQLITE_READERS = 2
 
 _PING = Statement("SELECT 1")
 _ADD_KEY = Statement("INSERT INTO tk_meta (name, value) VALUES ('key', :value) ON CONFLICT DO NOTHING")
@@ -29,7 +33,7 @@ async def open_store(url: str, *, schema: str | None = None, pool_size: int = 8)
 async def open_database(url: str, *, schema: str | None = None, pool_size: int = 8) -> Database:
     """Opens the database that a URL names and migrates it."""
     if url.startswith("sqlite:"):
-        return await SqliteDatabase.open(sqlite_path(url), reader_count=pool_size)
+        return await SqliteDatabase.open(sqlite_path(url), reader_count=min(pool_size, MOST_SQLITE_READERS))
     try:
         from threadkeep.storage.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
     except ImportError as exc:
@@ -51,6 +55,7 @@ async def store_on(database: Database) -> Store:
         messages=SqlMessages(database),
         turns=SqlTurns(database),
         log=SqlTurnLog(database),
+        receipts=SqlReceipts(database),
         briefings=SqlBriefings(database),
         users=SqlUsers(database),
         key=bytes.fromhex(key),

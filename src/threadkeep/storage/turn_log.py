@@ -47,9 +47,11 @@ _REQUEST_ABORT = Statement("UPDATE tk_turns SET abort_requested = TRUE WHERE id 
 _ABANDONED_CONDITION = """status = 'RUNNING' AND origin = 'live'
     AND (lease_until IS NULL OR lease_until < {now} OR (:alone AND node_id <> :node_id))"""
 _ABANDONED = with_clock(f"SELECT id FROM tk_turns WHERE {_ABANDONED_CONDITION}")
+# SQLite knows no alias in a RETURNING clause.
+_RETURNED = TURN_COLUMNS.replace("turn.", "")
 _ADOPT = with_clock(
     f"""UPDATE tk_turns AS turn SET node_id = :node_id, fence = fence + 1, lease_until = {{now}} + :length_ms
-    WHERE id = :turn_id AND {_ABANDONED_CONDITION} RETURNING {TURN_COLUMNS}, turn.fence"""
+    WHERE id = :turn_id AND {_ABANDONED_CONDITION} RETURNING {_RETURNED}, fence"""
 )
 _TRIM = Statement(
     """DELETE FROM tk_turn_chunks WHERE turn_id IN (

@@ -1,15 +1,16 @@
 """Turns in the database: how they begin and how they end."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import ConversationId, TurnId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, TurnId, UserId
 from threadkeep.domain.message import Failure, Usage
 from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
-from threadkeep.ports.store import IdempotencyKey
+from threadkeep.ports.store import DayUsage, IdempotencyKey
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
@@ -18,14 +19,14 @@ from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
 _ADVANCE = f"{ADVANCE} AND active_turn_id IS NULL RETURNING id"
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
-    status, model, started_at, idempotency_key, request_hash, node_id, fence, lease_until)"""
+    status, model, started_at, idempotency_key, request_hash, node_id, fence, user_id, lease_until)"""
 _INSERT_MESSAGE = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
     status, model, created_at, completed_at)"""
 
 _ADVANCE_FOR_TURN = Statement(_ADVANCE)
 _ADD_TURN = with_clock(
     f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
-        :now, :key, :request_hash, :node_id, :fence, {{now}} + :length_ms)"""
+        :now, :key, :request_hash, :node_id, :fence, :user_id, {{now}} + :length_ms)"""
 )
 _ADD_ASKED = Statement(
     f"""{_INSERT_MESSAGE} VALUES (:asked_id, :conversation_id, :asked_seq, :turn_id, 'user', 'text', :content,
@@ -48,7 +49,7 @@ _BEGIN_IN_ONE = with_clock(
     f"""WITH conversation AS ({_ADVANCE}),
     turn AS ({_INSERT_TURN}
         SELECT :turn_id::uuid, id, :asked_id::uuid, :reply_id::uuid, :origin, 'RUNNING', :model, :now::bigint,
-            :key, :request_hash, :node_id, :fence::bigint, {{now}} + :length_ms::bigint
+            :key, :request_hash, :node_id, :fence::bigint, :user_id, {{now}} + :length_ms::bigint
         FROM conversation)
     {_INSERT_MESSAGE}
         SELECT :asked_id::uuid, id, :asked_seq::bigint, :turn_id::uuid, 'user', 'text', :content,
@@ -60,7 +61,8 @@ _BEGIN_IN_ONE = with_clock(
 )
 
 # A turn and its reply end with the same word, usage and error.
-_UPDATE_TURN = """UPDATE tk_turns SET status = :status, usage = :usage, error = :error, ended_at = :now,
+_UPDATE_TURN = """UPDATE tk_turns SET status = :status, usage = :usage, input_tokens = :input_tokens,
+        output_tokens = :output_tokens, usage_estimated = :usage_estimated, error = :error, ended_at = :now,
         last_event_seq = :last_event_seq, lease_until = NULL
     WHERE id = :turn_id AND status = 'RUNNING' AND fence = :fence RETURNING id"""
 _UPDATE_REPLY = """UPDATE tk_messages SET status = :status, content = :content,
@@ -91,11 +93,37 @@ _GET = Statement(
     WHERE turn.id = :id AND conversation.user_id = :user_id AND conversation.deleted_at IS NULL"""
 )
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
+# In the order of their replies: ids are made by the clocks of several nodes.
+BEGUN_AFTER = Statement(
+    f"""SELECT {TURN_COLUMNS}, reply.seq FROM tk_messages AS reply
+    JOIN tk_turns AS turn ON turn.id = reply.turn_id AND turn.assistant_message_id = reply.id
+    WHERE reply.conversation_id = :conversation_id AND reply.seq > :seq AND turn.origin = 'live'
+    ORDER BY reply.seq LIMIT :limit"""
+)
 _BY_KEY = Statement(
     f"""SELECT {TURN_COLUMNS}, turn.request_hash FROM tk_turns AS turn
     WHERE turn.conversation_id = :conversation_id AND turn.idempotency_key = :key
         AND turn.started_at >= :expired"""
 )
+
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+def _usage(*, by_agent: bool) -> Statement:
+    return Statement(
+        f"""SELECT turn.started_at / {DAY_MS} AS day, conversation.agent_id, COUNT(*),
+            CAST(COALESCE(SUM(turn.input_tokens), 0) AS bigint),
+            CAST(COALESCE(SUM(turn.output_tokens), 0) AS bigint),
+            MAX(CASE WHEN turn.usage_estimated THEN 1 ELSE 0 END)
+        FROM tk_turns AS turn
+        JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
+        WHERE turn.user_id = :user_id AND turn.started_at >= :since AND turn.started_at < :until
+            {"AND conversation.agent_id = :agent_id" if by_agent else ""}
+        GROUP BY day, conversation.agent_id ORDER BY day, conversation.agent_id"""
+    )
+
+
+USAGES = {by_agent: _usage(by_agent=by_agent) for by_agent in (False, True)}
 
 _decode_usage = msgspec.json.Decoder(Usage).decode
 _decode_failure = msgspec.json.Decoder(Failure).decode
@@ -139,6 +167,13 @@ class SqlTurns:
         rows = await self._database.fetch(_STATUS(id=turn_id))
         return TurnStatus(rows[0][0]) if rows else None
 
+    async def begun_after(
+        self, conversation_id: ConversationId, seq: int, *, limit: int
+    ) -> Sequence[tuple[Turn, int]]:
+        """Live turns whose replies have numbers above `seq`, in that order, each with the number."""
+        rows = await self._database.fetch(BEGUN_AFTER(conversation_id=conversation_id, seq=seq, limit=limit))
+        return [(to_turn(row[:-1]), row[-1]) for row in rows]
+
     async def find_by_key(
         self, conversation_id: ConversationId, key: str, now: int
     ) -> tuple[Turn, str] | None:
@@ -148,11 +183,23 @@ class SqlTurns:
         )
         return (to_turn(rows[0][:-1]), rows[0][-1]) if rows else None
 
+    async def usage(
+        self, user_id: UserId, agent_id: AgentId | None, *, since: int, until: int
+    ) -> Sequence[DayUsage]:
+        """What a user's turns have cost, also in conversations that are deleted but not purged."""
+        query = USAGES[agent_id is not None]
+        rows = await self._database.fetch(query(user_id=user_id, agent_id=agent_id, since=since, until=until))
+        return [
+            DayUsage(day * DAY_MS, agent, turns, asked, answered, bool(estimated))
+            for day, agent, turns, asked, answered, estimated in rows
+        ]
+
 
 def _begin_values(begun: BegunTurn, lease: Lease, key: IdempotencyKey | None) -> dict[str, Any]:
     turn, asked, reply = begun.turn, begun.user_message, begun.assistant_message
     return {
         **advance_values(begun.conversation, (asked or reply).seq),
+        "user_id": begun.conversation.user_id,
         "turn_id": turn.id,
         "origin": turn.origin,
         "model": turn.model,
@@ -195,6 +242,9 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int) -> dict[str, Any]
         "fence": fence,
         "status": turn.status,
         "usage": to_json_or_null(turn.usage),
+        "input_tokens": turn.usage.input_tokens if turn.usage else None,
+        "output_tokens": turn.usage.output_tokens if turn.usage else None,
+        "usage_estimated": turn.usage.estimated if turn.usage else None,
         "error": to_json_or_null(turn.error),
         "now": turn.ended_at,
         "content": reply.content,

@@ -66,12 +66,18 @@ CREATE INDEX tk_conversations_of_agent ON tk_conversations (agent_id, user_id);
 CREATE TABLE tk_turns (
     id uuid NOT NULL PRIMARY KEY,
     conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
+    -- The conversation's user once more, so that what a user has spent is found by one index.
+    user_id text REFERENCES tk_users (id) ON DELETE CASCADE,
     user_message_id uuid NOT NULL,
     assistant_message_id uuid NOT NULL,
     origin text NOT NULL CHECK (origin IN ('live', 'recorded')),
     status text NOT NULL CHECK (status IN ('RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED')),
     model text,
     usage text,
+    -- The numbers of `usage`, for sums.
+    input_tokens bigint,
+    output_tokens bigint,
+    usage_estimated boolean,
     error text,
     idempotency_key text,
     request_hash text,
@@ -84,6 +90,7 @@ CREATE TABLE tk_turns (
     ended_at bigint
 );
 CREATE INDEX tk_turns_by_conversation ON tk_turns (conversation_id, id);
+CREATE INDEX tk_turns_by_user ON tk_turns (user_id, started_at);
 CREATE UNIQUE INDEX tk_turns_active ON tk_turns (conversation_id) WHERE status = 'RUNNING' AND origin = 'live';
 CREATE INDEX tk_turns_leases ON tk_turns (lease_until) WHERE status = 'RUNNING' AND origin = 'live';
 CREATE UNIQUE INDEX tk_turns_idempotency
@@ -134,6 +141,13 @@ CREATE TABLE tk_prompt_texts (
     sha256 text NOT NULL PRIMARY KEY,
     text text NOT NULL
 );
+-- Which receipts need a text: once none does, it goes.
+CREATE TABLE tk_receipt_texts (
+    turn_id uuid NOT NULL REFERENCES tk_receipts (turn_id) ON DELETE CASCADE,
+    sha256 text NOT NULL REFERENCES tk_prompt_texts (sha256),
+    PRIMARY KEY (turn_id, sha256)
+);
+CREATE INDEX tk_receipt_texts_by_text ON tk_receipt_texts (sha256);
 
 CREATE TABLE tk_tool_calls (
     turn_id uuid NOT NULL REFERENCES tk_turns (id) ON DELETE CASCADE,

@@ -1,0 +1,1 @@
+"""Talking to a Threadkeep from outside."""

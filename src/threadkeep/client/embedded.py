@@ -1,0 +1,37 @@
+"""A Threadkeep of one's own for the length of a talk, where no server runs."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import uvicorn
+
+from threadkeep.bootstrap import create_app
+from threadkeep.http.server import listen
+from threadkeep.settings import Settings
+
+SHUTDOWN_S = 2
+
+
+@asynccontextmanager
+async def embedded(settings: Settings) -> AsyncGenerator[str]:
+    """Serves the data folder on a free port of this machine; gives its address."""
+    app = create_app(settings)
+    with listen("127.0.0.1", 0) as listener:
+        server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                server_header=False,
+                timeout_graceful_shutdown=SHUTDOWN_S,
+            )
+        )
+        async with app.lifespan():
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            try:
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            finally:
+                server.should_exit = True
+                await serving

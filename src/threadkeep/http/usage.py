@@ -1,0 +1,41 @@
+"""What one has spent, over HTTP."""
+
+from datetime import UTC, date, datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from threadkeep.http.services import ApiCall
+from threadkeep.http.views import DayUsageView, UsageReportView
+
+
+class UsageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which days, and which agent."""
+
+    first: Annotated[date | None, Meta(description="The first day (UTC); by default 29 before the last.")] = (
+        field(default=None, name="from")
+    )
+    last: Annotated[date | None, Meta(description="The last day (UTC); by default today.")] = field(
+        default=None, name="to"
+    )
+    agent_id: Annotated[str | None, Meta(description="Only turns with this agent.")] = None
+
+
+async def get_usage(call: ApiCall, *, query: UsageQuery) -> UsageReportView:
+    """Tell how many turns one had and how many tokens they cost, by day (UTC) and agent."""
+    days = await call.services.usages.by_day(
+        call.user, first=query.first, last=query.last, agent_id=query.agent_id
+    )
+    return UsageReportView(
+        items=[
+            DayUsageView(
+                date=datetime.fromtimestamp(it.day / 1000, UTC).date(),
+                agent_id=it.agent_id,
+                turns=it.turns,
+                input_tokens=it.input_tokens,
+                output_tokens=it.output_tokens,
+                estimated=it.estimated,
+            )
+            for it in days
+        ]
+    )

@@ -1,0 +1,41 @@
+"""What the models were sent, for those whose turns it was."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from threadkeep.domain.errors import TurnNotFound
+from threadkeep.domain.receipt import Receipt
+from threadkeep.domain.user import User
+from threadkeep.engine.context import SUMMARY
+from threadkeep.ports.store import Store
+from threadkeep.services.turns import Turns
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReceipt:
+    """A receipt with those of its texts that the user may read, by their hash."""
+
+    receipt: Receipt
+    texts: Mapping[str, str]
+    summary: str | None
+
+
+class Receipts:
+    """The use cases of receipts."""
+
+    def __init__(self, store: Store, turns: Turns) -> None:
+        self._store = store
+        self._turns = turns
+
+    async def get(self, user: User, turn_id: str) -> ShownReceipt:
+        """The receipt of one of the user's turns; the prompt's text only where the agent is theirs."""
+        turn = await self._turns.get(user, turn_id)
+        found = await self._store.receipts.get(turn.id)
+        conversation = await self._store.conversations.get(user.id, turn.conversation_id)
+        if found is None or conversation is None:
+            raise TurnNotFound
+        receipt, texts = found
+        agent = await self._store.agents.get(conversation.agent_id)
+        is_open = agent is not None and agent.is_open_to(user)
+        summaries = [texts[it.sha256] for it in receipt.components if it.name == SUMMARY]
+        return ShownReceipt(receipt, texts if is_open else {}, summaries[-1] if summaries else None)

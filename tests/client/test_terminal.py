@@ -1,0 +1,339 @@
+"""`threadkeep chat`, as people use it: in a terminal, and in a pipe."""
+
+import asyncio
+import io
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import SECRET
+from tests.scripted_model import (
+    Gate,
+    Outcome,
+    Pause,
+    Say,
+    ScriptedModel,
+    Status,
+    Think,
+    UseTool,
+    Wait,
+    closed_port,
+)
+from tests.serving import ServerProcess, serving
+from threadkeep.client.remote import Remote, RemoteError
+from threadkeep.client.terminal import DEMONSTRATION, Screen
+from threadkeep.gateways.local import DEMONSTRATION_MODEL
+
+WAIT_S = 20
+
+
+def settings_for(model: ScriptedModel, **more: str) -> dict[str, str]:
+    return {
+        "THREADKEEP_GATEWAY": "openai",
+        "THREADKEEP_GATEWAY_URL": model.url,
+        "THREADKEEP_MODEL": "scripted",
+        **more,
+    }
+
+
+@pytest.fixture
+def server(tmp_path: Path, model: ScriptedModel) -> Generator[ServerProcess]:
+    with serving(tmp_path, settings_for(model)) as server:
+        yield server
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "threadkeep", "chat", *arguments]
+
+
+def environment(more: Mapping[str, str]) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    return {**kept, "TERM": "xterm", **more}
+
+
+class Person:
+    """Somebody at a terminal in which `threadkeep chat` runs."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            command(*arguments), cwd=folder, env=environment({}), stdin=slave, stdout=slave, stderr=slave
+        )
+        os.close(slave)
+        self._seen = ""
+
+    def sees(self, text: str) -> str:
+        """Waits until this is on the screen; all that came until then."""
+        ends_at = time.monotonic() + WAIT_S
+        while text not in self._seen:
+            assert time.monotonic() < ends_at, f"{text!r} is not in {self._seen!r}"
+            if select.select([self._master], [], [], 0.1)[0]:
+                self._seen += os.read(self._master, 65536).decode()
+        before, _, self._seen = self._seen.partition(text)
+        return before + text
+
+    def types(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def presses_ctrl_c(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def leaves(self) -> int:
+        """The exit code, once the program has ended."""
+        return self.process.wait(WAIT_S)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._master)
+
+
+@contextmanager
+def person(folder: Path, *arguments: str) -> Generator[Person]:
+    somebody = Person(folder, *arguments)
+    try:
+        yield somebody
+    finally:
+        somebody.close()
+
+
+def piped(
+    folder: Path, lines: str, *arguments: str, more: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments),
+        cwd=folder,
+        env=environment(more or {}),
+        input=lines,
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+
+
+def main_messages(url: str) -> list[dict[str, Any]]:
+    return httpx.get(f"{url}/api/chat/messages", trust_env=False).json()["items"]
+
+
+async def outcome_of(model: ScriptedModel) -> Outcome:
+    return await model.requests[0].until_over()
+
+
+def test_reply_comes_as_it_is_said_with_thoughts_and_tools_dimmed(
+    server: ServerProcess, model: ScriptedModel, tmp_path: Path
+):
+    gate = Gate()
+    model.script([Think("Hm."), Say("Let me see."), UseTool("add", {"a": 1})])
+    model.script([Say("Be"), Wait(gate), Say("cause.")])
+    with person(tmp_path, "--url", server.url) as somebody:
+        somebody.sees("Talking to Assistant.")
+        somebody.sees("> ")
+        somebody.types("Why?\n")
+        shown = somebody.sees("Be")
+        assert "\x1b[2mHm.\x1b[0m\r\nLet me see.\r\n" in shown
+        assert '\x1b[2m→ add {"a": 1}\x1b[0m\r\n' in shown
+        assert "\x1b[2m← add: There is no tool named 'add'.\x1b[0m\r\n" in shown
+        gate.open()
+        somebody.sees("cause.\r\n")
+        somebody.sees("> ")
+        somebody.types("\x04")
+        assert somebody.leaves() == 0
+
+
+def test_ctrl_c_stops_the_answer_and_keeps_it_and_a_second_one_leaves(
+    server: ServerProcess, model: ScriptedModel, tmp_path: Path
+):
+    model.script([Say("half an ans"), Wait(Gate()), Say("wer")])
+    with person(tmp_path, "--url", server.url) as somebody:
+        somebody.sees("> ")
+        somebody.types("Why?\n")
+        somebody.sees("half an ans")
+        somebody.presses_ctrl_c()
+        somebody.sees("(stopped; what was said is kept)")
+        somebody.sees("> ")
+        asked, reply = main_messages(server.url)
+        assert asked["content"] == "Why?"
+        assert (reply["content"], reply["status"]) == ("half an ans", "CANCELLED")
+        assert asyncio.run(outcome_of(model)) == "disconnected"
+        somebody.types("And now?\n")
+        somebody.sees("OK.\r\n")
+        somebody.sees("> ")
+        somebody.presses_ctrl_c()
+        assert somebody.leaves() == 0
+    assert [it["content"] for it in main_messages(server.url)[2:]] == ["And now?", "OK."]
+
+
+def test_impatient_person_leaves_while_the_answer_is_being_stopped(
+    server: ServerProcess, model: ScriptedModel, tmp_path: Path
+):
+    model.script([Say("half"), Wait(Gate())])
+    with person(tmp_path, "--url", server.url) as somebody:
+        somebody.sees("> ")
+        somebody.types("Why?\n")
+        somebody.sees("half")
+        while somebody.process.poll() is None:
+            somebody.presses_ctrl_c()
+            time.sleep(0.02)
+        assert somebody.leaves() == 0
+    with httpx.Client(base_url=server.url, trust_env=False) as client:
+        conversation = client.get("/api/conversations").json()["items"][0]
+        client.post(f"/api/conversations/{conversation['id']}/abort")
+    assert main_messages(server.url)[1]["content"] == "half"
+
+
+def test_pipe_gets_plain_text_and_no_prompt(server: ServerProcess, model: ScriptedModel, tmp_path: Path):
+    model.script([Think("Hm."), Say("One\x1b[31m.\x07"), Pause(0.1), Say("\n因为")])
+    done = piped(tmp_path, "Why?\n\n/quit\nnever\n", "--url", server.url)
+    assert done.returncode == 0, done.stderr
+    head, *lines = done.stdout.splitlines()
+    assert head.startswith("Talking to Assistant.")
+    assert lines == ["Hm.", "One[31m.", "因为"]
+    assert done.stderr == ""
+
+
+def test_new_begins_another_conversation_and_help_tells_of_it(
+    server: ServerProcess, model: ScriptedModel, tmp_path: Path
+):
+    done = piped(tmp_path, "One\n/help\n/new\nTwo\n/dance\n", "--url", server.url)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"/new +begin", done.stdout)
+    assert "(a new conversation)" in done.stdout
+    assert "There is no /dance." in done.stdout
+    assert [it["content"] for it in main_messages(server.url)] == ["One", "OK."]
+    with httpx.Client(base_url=server.url, trust_env=False) as client:
+        assert len(client.get("/api/conversations").json()["items"]) == 2
+
+
+def test_agent_is_found_by_its_name(server: ServerProcess, model: ScriptedModel, tmp_path: Path):
+    with httpx.Client(base_url=server.url, trust_env=False) as client:
+        client.post("/api/agents", json={"name": "法律 Advisor", "systemPrompt": "Be brief."})
+    done = piped(tmp_path, "Why?\n", "--url", server.url, "--agent", "法律 advisor")
+    assert "Talking to 法律 Advisor." in done.stdout
+    assert model.requests[0].body["messages"][0] == {"role": "system", "content": "Be brief."}
+    nobody = piped(tmp_path, "Why?\n", "--url", server.url, "--agent", "Nobody")
+    assert nobody.returncode == 1
+    assert "no agent named 'Nobody'" in nobody.stderr
+    assert "法律 Advisor" in nobody.stderr
+
+
+def test_failing_model_is_told_and_the_talk_goes_on(
+    server: ServerProcess, model: ScriptedModel, tmp_path: Path
+):
+    model.script([Status(401, "no")])
+    done = piped(tmp_path, "Why?\nAgain\n", "--url", server.url)
+    assert done.returncode == 0
+    assert "Error: " in done.stdout
+    assert done.stdout.splitlines()[-1] == "OK."
+
+
+def test_without_a_server_the_data_folder_is_served_for_the_talk(model: ScriptedModel, tmp_path: Path):
+    with closed_port() as url:
+        more = settings_for(model, THREADKEEP_PORT=url.rpartition(":")[2])
+        done = piped(tmp_path, "Why?\n", "--data", "data", more=more)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[-1] == "OK."
+        again = piped(tmp_path, "", "--data", "data", "--agent", "Assistant", more=more)
+        assert (again.returncode, again.stderr) == (0, "")
+        with serving(tmp_path, settings_for(model)) as server:
+            assert [it["content"] for it in main_messages(server.url)] == ["Why?", "OK."]
+            busy = piped(tmp_path, "Why?\n", "--data", "data", more=more)
+            assert busy.returncode == 1
+            assert busy.stderr.startswith("threadkeep: ")
+            assert "Traceback" not in busy.stderr
+
+
+def test_server_that_is_away_or_wants_a_token_is_told_in_one_line(model: ScriptedModel, tmp_path: Path):
+    with closed_port() as url:
+        away = piped(tmp_path, "Why?\n", "--url", url)
+    assert (away.returncode, away.stderr.count("\n")) == (1, 1)
+    assert "does not answer" in away.stderr
+    with serving(tmp_path, settings_for(model, THREADKEEP_JWT_SECRET=SECRET)) as server:
+        stranger = piped(tmp_path, "Why?\n", "--url", server.url)
+        assert (stranger.returncode, stranger.stderr.count("\n")) == (1, 1)
+        assert "--token" in stranger.stderr
+        token = subprocess.run(
+            [sys.executable, "-m", "threadkeep", "token", "--user", "alice"],
+            env=environment({"THREADKEEP_JWT_SECRET": SECRET}),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        alice = piped(tmp_path, "Why?\n", "--url", server.url, "--token", token)
+        assert alice.stdout.splitlines()[-1] == "OK.", alice.stderr
+
+
+def test_demonstration_model_is_announced_once():
+    out = io.StringIO()
+    screen = Screen(out)
+    for _ in range(2):
+        screen.show({"type": "turn_start", "model": DEMONSTRATION_MODEL})
+        screen.show({"type": "text", "text": "Hello"})
+        screen.show({"type": "done", "status": "COMPLETED"})
+    assert out.getvalue() == f"{DEMONSTRATION}\nHello\nHello\n"
+    assert "small demonstration model" in DEMONSTRATION
+
+
+def test_notices_and_unknown_events_do_not_disturb():
+    out = io.StringIO()
+    screen = Screen(out)
+    screen.show({"type": "text", "text": "One"})
+    screen.show({"type": "from_the_future"})
+    screen.show({"type": "notice", "code": "X", "message": "web is away"})
+    screen.show({"type": "text", "text": "two"})
+    screen.show({"type": "error", "code": "X", "message": "broken"})
+    assert out.getvalue() == "One\n! web is away\ntwo\nError: broken\n"
+
+
+@contextmanager
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    with monkeypatch.context() as patched:
+        patched.setattr("threadkeep.client.remote.PAUSE_S", 0.0)
+        yield
+
+
+async def test_broken_connection_is_taken_up_where_it_broke(monkeypatch: pytest.MonkeyPatch):
+    """Every answer breaks off after one event; the events still come once each, in order."""
+    asked: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        asked.append(head.split(" http/")[0])
+        last = re.search(r"last-event-id: (\d+)", head)
+        seq = int(last[1]) + 1 if last else 1
+        kind = "done" if seq == 4 else "text"
+        data = f'{{"type": "{kind}", "seq": {seq}, "text": "\u2028"}}'.encode()
+        writer.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nlocation: /api/turns/t\r\n"
+            b"transfer-encoding: chunked\r\n\r\n"
+        )
+        event = b"data: %b\n\n" % data
+        writer.write(b"%x\r\n%b\r\n" % (len(event), event))
+        await writer.drain()
+        writer.close()
+
+    fake = await asyncio.start_server(serve, "127.0.0.1", 0)
+    remote = Remote(f"http://127.0.0.1:{fake.sockets[0].getsockname()[1]}", None)
+    with no_pause(monkeypatch):
+        events = [event async for event in remote.say({"id": "c"}, "Why?")]
+    assert [event["seq"] for event in events] == [1, 2, 3, 4]
+    assert asked == ["post /api/conversations/c/messages", *["get /api/turns/t/events"] * 3]
+    fake.close()
+    await fake.wait_closed()
+    with no_pause(monkeypatch), pytest.raises(RemoteError, match="does not answer"):
+        async for _ in remote.say({"id": "c"}, "Why?"):
+            pass
+    await remote.close()

@@ -1,0 +1,105 @@
+"""A model and tools that live in the test: no wire, no thread, every step an await of its own."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import Any
+
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.user import User
+from threadkeep.ports.gateway import ModelEvent, ModelRequest, ToolSpec
+from threadkeep.ports.tools import Outcome, Progress, Tool, Unavailable
+
+Step = ModelEvent | Exception | asyncio.Event
+"""What a model does: gives an event, raises, or waits until the test lets it go on."""
+
+Run = Callable[[Mapping[str, Any]], AsyncGenerator[Progress | Outcome]]
+
+
+class InMemoryGateway:
+    """A model that plays one reply a call."""
+
+    name = "in-memory"
+    default_model = "scripted"
+
+    def __init__(
+        self, *replies: Sequence[Step], supports_tools: bool = True, context_tokens: int = 100_000
+    ) -> None:
+        self.supports_tools = supports_tools
+        self.context_tokens = context_tokens
+        self.requests: list[ModelRequest] = []
+        self.open_streams = 0
+        self._replies = list(replies)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        """Plays the next reply."""
+        self.requests.append(request)
+        self.open_streams += 1
+        try:
+            for step in self._replies.pop(0):
+                await asyncio.sleep(0)
+                if isinstance(step, Exception):
+                    raise step
+                if isinstance(step, asyncio.Event):
+                    await step.wait()
+                else:
+                    yield step
+        finally:
+            self.open_streams -= 1
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+class InMemoryTools:
+    """Tools that are functions of the test."""
+
+    def __init__(self, *away: Unavailable, timeout_s: float = 10, **tools: Run) -> None:
+        self.calls: list[tuple[str, Mapping[str, Any]]] = []
+        self.open_calls = 0
+        self._away = away
+        self._runs = tools
+        self._timeout_s = timeout_s
+
+    def session(self, agent: Agent, user: User) -> "InMemoryTools":
+        """The same for everyone."""
+        return self
+
+    async def list(self) -> tuple[Sequence[Tool], Sequence[Unavailable]]:
+        """All tools."""
+        await asyncio.sleep(0)
+        schema: dict[str, Any] = {"type": "object", "properties": {}}
+        specs = [ToolSpec(name, f"Does {name}.", schema) for name in self._runs]
+        return [Tool(spec, "test", self._timeout_s) for spec in specs], self._away
+
+    async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+        """Runs the function, with an await before every step."""
+        self.calls.append((tool.spec.name, arguments))
+        self.open_calls += 1
+        steps = self._runs[tool.spec.name](arguments)
+        try:
+            async for step in steps:
+                await asyncio.sleep(0)
+                yield step
+        finally:
+            self.open_calls -= 1
+            await steps.aclose()
+
+
+def gives(*steps: Progress | Outcome | Exception | asyncio.Event) -> Run:
+    """A tool that does just this, whatever it is asked."""
+
+    async def run(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+        for step in steps:
+            if isinstance(step, Exception):
+                raise step
+            if isinstance(step, asyncio.Event):
+                await step.wait()
+            else:
+                yield step
+
+    return run
+
+
+async def adds(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+    """A tool that adds."""
+    yield Outcome("ok", result={"sum": sum(arguments.values())})

@@ -1,0 +1,218 @@
+"""Events to message: whoever folds the same events gets the same message, and a part of them a part of it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from threadkeep.dialects.events import decode_chunk, encode_chunk
+from threadkeep.domain.errors import IllegalTransition
+from threadkeep.domain.events import (
+    Done,
+    EventBody,
+    Failed,
+    IterationStart,
+    Notice,
+    Retrieval,
+    RetrievalHit,
+    Text,
+    Thought,
+    ToolCalled,
+    ToolProgress,
+    ToolResulted,
+    TurnEvent,
+    TurnStart,
+    UsageReported,
+)
+from threadkeep.domain.ids import ConversationId, MessageId, TurnId
+from threadkeep.domain.message import (
+    Citation,
+    Failure,
+    Message,
+    MessageRole,
+    MessageStatus,
+    ThoughtStep,
+    Usage,
+)
+from threadkeep.domain.text import is_blank
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.engine.fold import Folding, fold
+
+START = TurnStart("c", "q", "a", "scripted")
+DONE = Done("COMPLETED", "a", Usage(1, 2), "end_turn")
+REPLY = Message(
+    MessageId("a"), ConversationId("c"), 2, TurnId("t"), MessageRole.ASSISTANT, "", MessageStatus.PENDING, 0
+)
+
+
+def numbered(*bodies: EventBody, every_ms: int = 10) -> list[TurnEvent]:
+    return [TurnEvent("t", seq, seq * every_ms, body) for seq, body in enumerate(bodies, 1)]
+
+
+def folded(*bodies: EventBody) -> Message:
+    return fold(REPLY, numbered(*bodies))
+
+
+def test_content_is_all_text_in_order():
+    message = folded(START, Text("One"), Text(" two"), IterationStart(2), Text("\nthree"), DONE)
+    assert message.content == "One two\nthree"
+    assert (message.status, message.model, message.completed_at) == (MessageStatus.COMPLETED, "scripted", 60)
+
+
+def test_thoughts_become_steps_with_the_time_they_took():
+    message = folded(
+        START, Thought("Hm"), Thought("…"), Text("So"), Thought("Again"), UsageReported(1, 1), DONE
+    )
+    assert message.thought_process == (
+        ThoughtStep("thought", "Thought", "Hm…", 20, 20),
+        ThoughtStep("thought", "Thought", "Again", 50, 10),
+    )
+    assert message.content == "So"
+
+
+def test_tool_calls_are_kept_with_their_results_and_steps():
+    message = folded(
+        START,
+        Thought("?"),
+        ToolCalled("1", "add", "math", {"a": 1}),
+        ToolCalled("2", "sub", "math", {}),
+        ToolProgress("1", 0.5),
+        ToolResulted("2", "sub", "error", error="No.", duration_ms=3),
+        ToolResulted("1", "add", "ok", {"sum": 1}, duration_ms=7, chart_data=[1], artifact_ids=("p1", "p2")),
+        Text("1"),
+        DONE,
+    )
+    assert message.tool_calls == (
+        ToolCall(
+            TurnId("t"), "1", MessageId("a"), "add", "math", {"a": 1}, ToolCallStatus.OK, 30,
+            {"sum": 1}, None, [1], 7,
+        ),
+        ToolCall(
+            TurnId("t"), "2", MessageId("a"), "sub", "math", {}, ToolCallStatus.ERROR, 40, None, "No.",
+            None, 3,
+        ),
+    )  # fmt: skip
+    assert message.thought_process == (
+        ThoughtStep("thought", "Thought", "?", 20, 10),
+        ThoughtStep("tool", "add", "", 30, 40, "1"),
+        ThoughtStep("tool", "sub", "No.", 40, 20, "2"),
+    )
+    assert message.artifact_ids == ("p1", "p2")
+
+
+def test_hits_become_citations_that_are_numbered_over_the_whole_turn():
+    memory = RetrievalHit("memory", "m" * 400, 0.5)
+    page = RetrievalHit("law.pdf", "§1", 0.9, chunk_id="k", document_id="d", page=3)
+    message = folded(START, Retrieval("q1", (memory,)), Retrieval("q2", (page, page)), Text("[1]"), DONE)
+    assert message.citations == (
+        Citation(1, "memory", "m" * 300, 0.5),
+        Citation(2, "law.pdf", "§1", 0.9, file_name="law.pdf", document_id="d", page=3),
+        Citation(3, "law.pdf", "§1", 0.9, file_name="law.pdf", document_id="d", page=3),
+    )
+    assert [(it.kind, it.title, it.detail) for it in message.thought_process] == [
+        ("retrieval", "q1", "memory"),
+        ("retrieval", "q2", "law.pdf"),
+    ]
+
+
+def test_usage_is_the_sum_of_all_calls_and_estimated_when_one_of_them_is():
+    message = folded(START, UsageReported(10, 1), Text("."), UsageReported(20, 2, estimated=True), DONE)
+    assert (message.usage, message.token_count) == (Usage(30, 3, estimated=True), 3)
+    assert folded(START, Text(".")).usage is None
+
+
+def test_notice_is_a_step():
+    message = folded(START, Notice("RATE_LIMITED", "Busy."), Text("."), DONE)
+    assert message.thought_process == (ThoughtStep("notice", "RATE_LIMITED", "Busy.", 20, 0),)
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "error"),
+    [
+        ([], MessageStatus.PENDING, None),
+        ([START], MessageStatus.STREAMING, None),
+        ([START, Text("x")], MessageStatus.STREAMING, None),
+        ([START, Text("x"), DONE], MessageStatus.COMPLETED, None),
+        ([START, replace(DONE, status="CANCELLED")], MessageStatus.CANCELLED, None),
+        ([START, Failed("X", "Why.", retryable=True)], MessageStatus.FAILED, Failure("X", "Why.", True)),
+    ],
+)
+def test_state_follows_the_events(events: list[EventBody], status: MessageStatus, error: Failure | None):
+    message = folded(*events)
+    assert (message.status, message.error) == (status, error)
+    assert (message.completed_at is not None) == (status not in {"PENDING", "STREAMING"})
+
+
+def test_second_result_of_a_call_is_refused():
+    result = ToolResulted("1", "add", "ok", 1)
+    with pytest.raises(IllegalTransition):
+        folded(START, ToolCalled("1", "add", "", {}), result, result)
+
+
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8)
+hits = st.builds(RetrievalHit, texts, texts, st.floats(0, 1))
+results = st.one_of(
+    st.tuples(st.just("ok"), texts, st.none()),
+    st.tuples(st.sampled_from(["error", "timeout", "denied", "interrupted"]), st.none(), texts),
+)
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> list[EventBody]:
+    """A turn as the engine tells it: calls of the model with tools between them, and one end."""
+    bodies: list[EventBody] = [START]
+    call_id = 0
+    for iteration in range(1, draw(st.integers(1, 3)) + 1):
+        bodies.append(IterationStart(iteration))
+        bodies += draw(
+            st.lists(
+                st.one_of(
+                    st.builds(Text, texts),
+                    st.builds(Thought, texts),
+                    st.builds(Notice, texts, texts),
+                    st.builds(Retrieval, texts, st.lists(hits, min_size=1, max_size=2).map(tuple)),
+                ),
+                max_size=6,
+            )
+        )
+        bodies.append(draw(st.builds(UsageReported, st.integers(0, 99), st.integers(0, 99), st.booleans())))
+        calls = [str(call_id + n) for n in range(draw(st.integers(0, 3)))]
+        call_id += len(calls)
+        bodies += [ToolCalled(it, f"tool{it}", "server", {"n": it}) for it in calls]
+        for it in draw(st.permutations(calls)):
+            bodies += draw(st.lists(st.builds(ToolProgress, st.just(it), st.floats(0, 1)), max_size=2))
+            status, result, error = draw(results)
+            bodies.append(ToolResulted(it, f"tool{it}", status, result, error, 1))
+    ends: list[EventBody] = [replace(DONE, status="CANCELLED"), Failed("X", "Why.")]
+    if not is_blank("".join(it.text for it in bodies if isinstance(it, Text))):
+        ends.append(DONE)
+    return [*bodies, draw(st.sampled_from(ends))]
+
+
+@settings(deadline=None)
+@given(turns(), st.integers(0, 50))
+def test_fold_of_any_turn(bodies: list[EventBody], every_ms: int):
+    events = numbered(*bodies, every_ms=every_ms)
+    whole = fold(REPLY, events)
+    assert whole.content == "".join(it.text for it in bodies if isinstance(it, Text))
+    assert whole.status in {"COMPLETED", "CANCELLED", "FAILED"}
+    assert all(step.duration_ms >= 0 for step in whole.thought_process)
+    assert [call.status for call in whole.tool_calls].count(ToolCallStatus.RUNNING) == 0
+    assert [it.index for it in whole.citations] == [*range(1, len(whole.citations) + 1)]
+    assert fold(REPLY, decode_chunk(encode_chunk(events))) == whole  # as it is stored
+
+    folding = Folding()
+    for count, event in enumerate(events[:-1], 1):
+        folding.add(event)
+        part = folding.message(REPLY)
+        assert part == fold(REPLY, events[:count])
+        assert part.status is MessageStatus.STREAMING
+        assert isinstance(whole.content, str)
+        assert isinstance(part.content, str)
+        assert whole.content.startswith(part.content)
+        assert whole.citations[: len(part.citations)] == part.citations
+        assert [it.tool_call_id for it in part.tool_calls] == [
+            it.tool_call_id for it in whole.tool_calls[: len(part.tool_calls)]
+        ]
+        assert part.completed_at is None

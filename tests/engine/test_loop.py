@@ -1,0 +1,448 @@
+"""One turn: model, tools, model …; whatever happens, it ends once and leaves nothing open."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import pytest
+
+from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Run, adds, gives
+from tests.gateways.provider_rules import check_anthropic_request, check_openai_request
+from threadkeep.domain.events import (
+    Done,
+    EventBody,
+    Failed,
+    IterationStart,
+    Notice,
+    Retrieval,
+    RetrievalHit,
+    Text,
+    Thought,
+    ToolCalled,
+    ToolProgress,
+    ToolResulted,
+    TurnStart,
+    UsageReported,
+)
+from threadkeep.domain.ids import ConversationId, MessageId, TurnId
+from threadkeep.domain.message import Usage
+from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.engine.loop import TurnLimits, run_turn
+from threadkeep.engine.stop import Stop
+from threadkeep.engine.tools import Toolbox
+from threadkeep.gateways.anthropic import anthropic_body
+from threadkeep.gateways.openai import Habits, openai_body
+from threadkeep.ports.gateway import (
+    GatewayError,
+    ModelEvent,
+    ModelMessage,
+    ModelRequest,
+    ModelStopped,
+    ModelUsage,
+    Retrying,
+    TextBlock,
+    TextDelta,
+    ThinkingBlock,
+    ThoughtDelta,
+    ThoughtSigned,
+    ToolResultBlock,
+    ToolUse,
+    ToolUseBlock,
+)
+from threadkeep.ports.tools import Outcome, Progress, Tool, Unavailable
+
+TURN = Turn(
+    TurnId("t"), ConversationId("c"), MessageId("q"), MessageId("a"), TurnStatus.RUNNING, 0, model="scripted"
+)
+REQUEST = ModelRequest(None, "Be brief.", (ModelMessage("user", (TextBlock("1 + 2?"),)),))
+UNLIMITED = TurnLimits(0, 0)
+FIRST = TurnStart("c", "q", "a", "scripted")
+
+
+def turn(
+    gateway: InMemoryGateway,
+    tools: InMemoryTools | None = None,
+    *,
+    limits: TurnLimits = UNLIMITED,
+    stop: Stop | None = None,
+) -> AsyncGenerator[EventBody]:
+    return run_turn(TURN, REQUEST, gateway, Toolbox(tools), limits, stop or Stop())
+
+
+async def run(
+    gateway: InMemoryGateway, tools: InMemoryTools | None = None, *, limits: TurnLimits = UNLIMITED
+) -> list[EventBody]:
+    """A turn to its end; all that holds for every turn is checked."""
+    events = [event async for event in turn(gateway, tools, limits=limits)]
+    check(events, gateway, tools)
+    return events
+
+
+def check(events: Sequence[EventBody], gateway: InMemoryGateway, tools: InMemoryTools | None) -> None:
+    """What holds for every turn, however it went."""
+    assert events[0] == FIRST
+    assert [isinstance(it, Done | Failed) for it in events] == [False] * (len(events) - 1) + [True]
+    called = [it.tool_call_id for it in events if isinstance(it, ToolCalled)]
+    resulted = [it.tool_call_id for it in events if isinstance(it, ToolResulted)]
+    assert len(called) == len(set(called))
+    assert sorted(called) == sorted(resulted)
+    for at, event in enumerate(events):
+        if isinstance(event, ToolResulted | ToolProgress):
+            assert event.tool_call_id in {it.tool_call_id for it in events[:at] if isinstance(it, ToolCalled)}
+    spent = [it for it in events if isinstance(it, UsageReported)]
+    assert len(spent) == len(gateway.requests)
+    if isinstance(events[-1], Done):
+        assert events[-1].usage.input_tokens == sum(it.input_tokens for it in spent)
+        assert events[-1].usage.output_tokens == sum(it.output_tokens for it in spent)
+        assert events[-1].usage.estimated == any(it.estimated for it in spent)
+    assert gateway.open_streams == 0
+    assert tools is None or tools.open_calls == 0
+
+
+def reply(*events: ModelEvent) -> list[ModelEvent]:
+    return [*events, ModelUsage(10, 5), ModelStopped("end_turn")]
+
+
+def use(*uses: ToolUse) -> list[ModelEvent]:
+    return [*uses, ModelUsage(10, 5), ModelStopped("tool_use")]
+
+
+def results(events: Iterable[EventBody]) -> dict[str, ToolResulted]:
+    return {event.tool_call_id: event for event in events if isinstance(event, ToolResulted)}
+
+
+async def use_once(run_tool: Run, call: ToolUse | None = None, **options: Any) -> ToolResulted:
+    """The result of one call of a tool, after which the model has its last word."""
+    gateway = InMemoryGateway(use(call or ToolUse("1", "tool", {})), reply(TextDelta("Done.")))
+    events = await run(gateway, InMemoryTools(tool=run_tool, **options))
+    assert isinstance(events[-1], Done)
+    return results(events)["1"]
+
+
+async def test_text_tool_text_are_told_in_order():
+    gateway = InMemoryGateway(
+        [
+            ThoughtDelta("Add "),
+            ThoughtDelta("them."),
+            ThoughtSigned("s1"),
+            TextDelta("Let me see. "),
+            *use(ToolUse("1", "adds", {"a": 1, "b": 2})),
+        ],
+        reply(TextDelta("Three.")),
+    )
+    events = await run(gateway, InMemoryTools(adds=adds))
+    result = results(events)["1"]
+    assert events == [
+        FIRST,
+        IterationStart(1),
+        Thought("Add "),
+        Thought("them."),
+        Text("Let me see. "),
+        UsageReported(10, 5),
+        ToolCalled("1", "adds", "test", {"a": 1, "b": 2}),
+        ToolResulted("1", "adds", "ok", {"sum": 3}, duration_ms=result.duration_ms),
+        IterationStart(2),
+        Text("Three."),
+        UsageReported(10, 5),
+        Done("COMPLETED", "a", Usage(20, 10), "end_turn"),
+    ]
+    assert gateway.requests[1].messages[1:] == (
+        ModelMessage(
+            "assistant",
+            (
+                ThinkingBlock("Add them.", "s1"),
+                TextBlock("Let me see. "),
+                ToolUseBlock("1", "adds", {"a": 1, "b": 2}),
+            ),
+        ),
+        ModelMessage("user", (ToolResultBlock("1", '{"sum": 3}', is_error=False),)),
+    )
+    for request in gateway.requests:
+        assert not check_anthropic_request(anthropic_body(request, "m"))
+        assert not check_openai_request(openai_body(request, "m", Habits()))
+
+
+async def test_tools_run_at_the_same_time_and_answer_in_the_order_asked():
+    first_may_end, second_began = asyncio.Event(), asyncio.Event()
+
+    async def first(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+        await second_began.wait()
+        yield Progress(0.5, 1, "half")
+        await first_may_end.wait()
+        yield Outcome("ok", "first")
+
+    async def second(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+        second_began.set()
+        yield Outcome("ok", "second")
+        raise AssertionError("nobody reads on after the outcome")
+
+    gateway = InMemoryGateway(
+        use(ToolUse("1", "first", {}), ToolUse("2", "second", {})), reply(TextDelta("Both."))
+    )
+    events: list[EventBody] = []
+    tools = InMemoryTools(first=first, second=second)
+    async for event in turn(gateway, tools):
+        events.append(event)
+        if isinstance(event, ToolResulted) and event.tool_call_id == "2":
+            first_may_end.set()
+    check(events, gateway, tools)
+    assert [*results(events)] == ["2", "1"]
+    assert ToolProgress("1", 0.5, 1, "half") in events
+    answers = gateway.requests[1].messages[-1].blocks
+    assert answers == (
+        ToolResultBlock("1", "first", is_error=False),
+        ToolResultBlock("2", "second", is_error=False),
+    )
+
+
+async def test_what_a_tool_found_is_told_before_its_result():
+    hit = RetrievalHit("a.pdf", "text", 0.9, document_id="d", page=3)
+    gateway = InMemoryGateway(use(ToolUse("1", "tool", {})), reply(TextDelta("Found.")))
+    outcome = Outcome("ok", "1 hit", query="law\x00", hits=(hit,), artifact_ids=("p",), chart_data={"x": [1]})
+    events = await run(gateway, InMemoryTools(tool=gives(outcome)))
+    found = events.index(Retrieval("law\ufffd", (hit,), "1"))
+    result = results(events)["1"]
+    assert events[found + 1] is result
+    assert (result.artifact_ids, result.chart_data) == (("p",), {"x": [1]})
+
+
+@pytest.mark.parametrize(
+    ("tool", "call", "status", "error"),
+    [
+        (gives(Outcome("error", error="No.")), None, "error", "No."),
+        (gives(Outcome("denied", error="Not you.")), None, "denied", "Not you."),
+        (gives(ValueError("the password is 1234")), None, "error", "The tool failed: ValueError."),
+        (gives(TimeoutError()), None, "error", "The tool failed: TimeoutError."),
+        (gives(Progress(1)), None, "error", "The tool ended without a result."),
+        (adds, ToolUse("1", "made_up", {}), "error", "There is no tool named 'made_up'."),
+        (adds, ToolUse("1", "tool", {}, "The arguments are not a JSON object."), "error",
+         "The arguments are not a JSON object."),
+    ],
+    ids=["error", "denied", "exception", "its own timeout", "no outcome", "unknown", "broken arguments"],
+)  # fmt: skip
+async def test_tool_that_fails_is_told_to_the_model_and_the_turn_goes_on(
+    tool: Run, call: ToolUse | None, status: str, error: str
+):
+    result = await use_once(tool, call)
+    assert (result.status, result.error, result.result) == (status, error, None)
+
+
+async def test_tool_that_takes_too_long_is_ended():
+    result = await use_once(gives(asyncio.Event()), timeout_s=0.01)
+    assert (result.status, result.error) == ("timeout", "The tool took longer than 0.01 seconds.")
+
+
+async def test_numbers_and_texts_that_no_database_keeps_are_replaced():
+    deep: Any = "bottom"
+    for _ in range(50):
+        deep = [deep]
+    odd = {"a\x00": float("nan"), "b": [float("inf"), "\ud83d"], "big": 10**30, "deep": deep, "set": {1}}
+    gateway = InMemoryGateway(
+        [
+            TextDelta("a\x00b"),
+            TextDelta("\ud83d"),
+            ThoughtDelta("\udc00"),
+            *use(ToolUse("1", "tool", odd)),
+        ],
+        reply(TextDelta("ok")),
+    )
+    outcome = Outcome("ok", odd)
+    events = await run(
+        gateway, InMemoryTools(tool=gives(Progress(float("nan"), float("inf"), "\x00"), outcome))
+    )
+    assert Text("a\ufffdb") in events
+    assert Text("?") in events
+    assert Thought("?") in events
+    assert ToolProgress("1", 0.0, None, "\ufffd") in events
+    kept = {"a\ufffd": None, "b": [None, "?"], "big": str(10**30), "deep": deep, "set": "{1}"}
+    called = next(it for it in events if isinstance(it, ToolCalled))
+    assert called.arguments == kept
+    assert results(events)["1"].result == kept
+
+
+async def test_server_that_is_away_is_noticed_and_the_turn_goes_on():
+    events = await run(
+        InMemoryGateway(reply(TextDelta("Hello."))), InMemoryTools(Unavailable("files", "not started"))
+    )
+    assert events[1] == Notice("MCP_SERVER_UNAVAILABLE", "files is away: not started")
+    assert isinstance(events[-1], Done)
+
+
+async def test_retry_is_noticed():
+    events = await run(InMemoryGateway(reply(Retrying("RATE_LIMITED", "Busy."), TextDelta("Hello."))))
+    assert Notice("RATE_LIMITED", "Busy.") in events
+
+
+async def test_turn_that_never_stops_using_tools_is_stopped():
+    gateway = InMemoryGateway(*([TextDelta("."), *use(ToolUse(str(n), "adds", {}))] for n in range(1, 5)))
+    tools = InMemoryTools(adds=adds)
+    events = await run(gateway, tools, limits=TurnLimits(3, 0))
+    assert [it.iteration for it in events if isinstance(it, IterationStart)] == [1, 2, 3]
+    assert [*results(events)] == ["1", "2"]
+    assert len(tools.calls) == 2
+    assert events[-2].type == "notice"
+    assert events[-1] == Done("COMPLETED", "a", Usage(30, 15), "max_iterations")
+
+
+@pytest.mark.parametrize(
+    "said", [[], [TextDelta("")], [TextDelta(" \n"), TextDelta("\u200b")], [ThoughtDelta("Hm.")]]
+)
+async def test_empty_reply_is_a_failure(said: list[ModelEvent]):
+    events = await run(InMemoryGateway(reply(*said)))
+    assert events[-1] == Failed("AGENTX_ERROR", "The model gave an empty reply.", retryable=True)
+
+
+@pytest.mark.parametrize(
+    ("exception", "failed"),
+    [
+        (GatewayError("Busy.", retryable=True), Failed("AGENTX_ERROR", "Busy.", retryable=True)),
+        (GatewayError("Refused."), Failed("AGENTX_ERROR", "Refused.")),
+        (
+            ZeroDivisionError("secret"),
+            Failed("INTERNAL_ERROR", "Something went wrong on our side; it has been logged."),
+        ),
+        (
+            TimeoutError(),
+            Failed("INTERNAL_ERROR", "Something went wrong on our side; it has been logged."),
+        ),
+    ],
+    ids=["retryable", "refused", "ours", "timeout within"],
+)
+async def test_gateway_that_breaks_off_fails_the_turn_and_keeps_what_was_said(
+    exception: Exception, failed: Failed
+):
+    events = await run(InMemoryGateway([TextDelta("half"), exception]))
+    assert events[2] == Text("half")
+    assert events[-1] == failed
+    assert any(isinstance(it, UsageReported) and it.estimated for it in events)
+
+
+def long_turn() -> tuple[InMemoryGateway, InMemoryTools]:
+    """A turn that does all that a turn can do, and an await before each of it."""
+    gateway = InMemoryGateway(
+        [
+            Retrying("RATE_LIMITED", "Busy."),
+            ThoughtDelta("Hm."),
+            ThoughtSigned("s"),
+            TextDelta("One "),
+            TextDelta("moment. "),
+            *use(ToolUse("1", "slow", {}), ToolUse("2", "adds", {"a": 1}), ToolUse("3", "made_up", {})),
+        ],
+        [TextDelta("Again. "), *use(ToolUse("4", "slow", {}))],
+        reply(TextDelta("So "), TextDelta("it is.")),
+    )
+    tools = InMemoryTools(
+        Unavailable("files", "gone"),
+        slow=gives(
+            Progress(1), Progress(2), Outcome("ok", "slow", query="q", hits=(RetrievalHit("s", "t", 1),))
+        ),
+        adds=adds,
+    )
+    return gateway, tools
+
+
+Reason = Literal["abort", "interrupt"]
+ENDS: Mapping[str, EventBody] = {
+    "abort": Done("CANCELLED", "a", Usage(0, 0), "aborted"),
+    "interrupt": Failed("INTERRUPTED", "The server was stopped during this turn.", retryable=True),
+}
+
+
+def check_stopped(events: Sequence[EventBody], reason: Reason) -> None:
+    end, expected = events[-1], ENDS[reason]
+    if isinstance(end, Done) and isinstance(expected, Done):
+        assert (end.status, end.stop_reason) == (expected.status, expected.stop_reason)
+    else:
+        assert end == expected
+
+
+@pytest.mark.parametrize("reason", ["abort", "interrupt"])
+async def test_stop_after_any_event_ends_the_turn_once_and_leaves_nothing_open(reason: Reason):
+    gateway, tools = long_turn()
+    whole = await run(gateway, tools)
+    assert len(whole) > 25
+    for count in range(1, len(whole)):
+        gateway, tools = long_turn()
+        stop, events = Stop(), list[EventBody]()
+        async for event in turn(gateway, tools, stop=stop):
+            events.append(event)
+            if isinstance(event, Done | Failed):
+                check(events, gateway, tools)  # already, when the last event comes
+            elif len(events) == count:
+                stop.request(reason)
+                stop.request("timeout")  # the first reason counts
+        check(events, gateway, tools)
+        check_stopped(events, reason)
+
+
+@pytest.mark.parametrize("reason", ["abort", "interrupt"])
+async def test_stop_within_any_await_ends_the_turn_once_and_leaves_nothing_open(reason: Reason):
+    after, in_time = 0, True
+    while in_time:
+        after += 1
+        gateway, tools = long_turn()
+        stop, events = Stop(), list[EventBody]()
+
+        async def stop_later(stop: Stop = stop, steps: int = after) -> None:
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            stop.request(reason)
+
+        stopping = asyncio.create_task(stop_later())
+        events = [event async for event in turn(gateway, tools, stop=stop)]
+        in_time = stopping.done()
+        await stopping
+        check(events, gateway, tools)
+        if not (isinstance(events[-1], Done) and events[-1].status == "COMPLETED"):
+            check_stopped(events, reason)
+    assert after > 20
+
+
+async def test_whoever_stops_listening_at_any_event_leaves_nothing_open():
+    for count in range(1, len(await run(*long_turn()))):
+        gateway, tools = long_turn()
+        events = turn(gateway, tools)
+        for _ in range(count):
+            await anext(events)
+        await events.aclose()
+        assert (gateway.open_streams, tools.open_calls) == (0, 0)
+
+
+@pytest.mark.parametrize("hangs", ["model", "tool", "list"])
+async def test_turn_that_takes_too_long_is_ended_wherever_it_hangs(hangs: str):
+    never = asyncio.Event()
+    gateway = InMemoryGateway(
+        [TextDelta("half"), *([never] if hangs == "model" else use(ToolUse("1", "t", {})))]
+    )
+    tools = HangingTools() if hangs == "list" else InMemoryTools(t=gives(Progress(1), never))
+    events = await run(gateway, tools, limits=TurnLimits(0, 0.02))
+    assert events[-1] == Failed("GENERATION_TIMEOUT", "The turn took longer than 0.02 s.", retryable=True)
+    assert [it.status for it in results(events).values()] == (["interrupted"] if hangs == "tool" else [])
+
+
+class HangingTools(InMemoryTools):
+    """Tools of a server that does not answer."""
+
+    async def list(self) -> tuple[Sequence[Tool], Sequence[Unavailable]]:
+        """Never returns."""
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_tool_that_clings_to_life_does_not_keep_the_turn():
+    async def stubborn(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+        yield Progress(1)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+
+    stop = Stop()
+    gateway, tools = InMemoryGateway(use(ToolUse("1", "t", {}))), InMemoryTools(t=stubborn)
+    events: list[EventBody] = []
+    async for event in turn(gateway, tools, stop=stop):
+        events.append(event)
+        if isinstance(event, ToolProgress):
+            stop.request("abort")
+    check(events, gateway, tools)
+    assert results(events)["1"].status == "interrupted"

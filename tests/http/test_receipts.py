@@ -1,0 +1,157 @@
+"""The receipt of a turn: what the model was sent, byte for byte."""
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import httpx
+import pytest
+
+from tests.conftest import SECRET
+from tests.http.calls import refusal
+from tests.scripted_model import Say, ScriptedModel, Status
+from tests.talking import Talk, talking
+from threadkeep import Settings
+from threadkeep.domain.ids import MessageId, TurnId, UserId
+from threadkeep.domain.user import User
+from threadkeep.engine.context import rebuild_request, with_tools
+from threadkeep.gateways.openai import Habits, openai_body
+from threadkeep.gateways.wire import encode
+from threadkeep.http.tokens import issue_token
+from threadkeep.ports.gateway import ToolSpec
+
+PROMPT = "Be brief.\n用中文回答。"
+
+
+async def context(talk: Talk, turn_id: str) -> dict[str, Any]:
+    answer = await talk.client.get(f"/api/turns/{turn_id}/context")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def rebuilt(talk: Talk, turn_id: str) -> bytes:
+    """The request's body once more, from nothing but what is stored."""
+    found = await talk.store.receipts.get(TurnId(turn_id))
+    assert found
+    receipt, texts = found
+    messages = {id_: await talk.store.messages.get(MessageId(id_)) for id_ in receipt.message_ids}
+    present = {id_: message for id_, message in messages.items() if message}
+    request = rebuild_request(receipt, texts, present, ZoneInfo(receipt.zone))
+    return encode(openai_body(request, "scripted", Habits()))
+
+
+async def test_request_is_rebuilt_byte_for_byte(talk: Talk, model: ScriptedModel):
+    model.otherwise = [Say('因为\n"so".')]
+    settings = {"temperature": 0.5, "maxTokens": 100, "contextMessages": 3}
+    conversation = await talk.conversation(systemPrompt=PROMPT, model="scripted-2", settings=settings)
+    await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "no title is asked for"})
+    turns = [(await talk.ask(conversation, f"第{n}?"))["turnId"] for n in range(3)]
+    regenerated = await talk.client.post(
+        f"/api/conversations/{conversation}/regenerate?wait=true", headers={"Accept": "application/json"}
+    )
+    await talk.client.patch(f"/api/agents/{(await agent_of(talk, conversation))}", json={"systemPrompt": ""})
+    turns += [regenerated.json()["turnId"], (await talk.ask(conversation, "Last?"))["turnId"]]
+    assert len(model.requests) == 5
+    for turn_id, request in zip(turns, model.requests, strict=True):
+        assert await rebuilt(talk, turn_id) == request.content
+
+
+async def agent_of(talk: Talk, conversation: str) -> str:
+    return (await talk.client.get(f"/api/conversations/{conversation}")).json()["agentId"]
+
+
+async def test_receipt_tells_what_was_sent(talk: Talk, model: ScriptedModel):
+    conversation = await talk.conversation(systemPrompt=PROMPT, settings={"temperature": 0.5})
+    reply = await talk.ask(conversation)
+    shown = await context(talk, reply["turnId"])
+    (component,) = shown.pop("components")
+    assert len(component.pop("sha256")) == 64
+    assert component == {
+        "name": "systemPrompt",
+        "length": len(PROMPT),
+        "truncated": False,
+        "text": PROMPT,
+    }
+    assert shown.pop("tokenEstimate") > 5
+    asked = (await talk.messages(conversation))[0]
+    assert shown == {
+        "turnId": reply["turnId"],
+        "model": "scripted",
+        "summary": None,
+        "messageIds": [asked["id"]],
+        "tools": [],
+        "temperature": 0.5,
+        "maxTokens": None,
+        "droppedMessages": 0,
+    }
+
+
+async def test_receipt_is_kept_although_the_model_fails(talk: Talk, model: ScriptedModel):
+    model.script([Status(401, "no")])
+    conversation = await talk.conversation(systemPrompt=PROMPT)
+    turn_id = await talk.begin(conversation)
+    await talk.events(turn_id)
+    assert (await context(talk, turn_id))["components"][0]["text"] == PROMPT
+    assert await rebuilt(talk, turn_id) == model.requests[0].content
+
+
+async def test_prompt_is_kept_once_and_goes_with_its_last_receipt(talk: Talk):
+    first, second = [await talk.conversation(systemPrompt=PROMPT) for _ in range(2)]
+    for conversation in (first, second):
+        await talk.ask(conversation)
+        await talk.ask(conversation)
+    await talk.client.delete(f"/api/conversations/{first}?purge=true")
+    assert await talk.store.receipts.forget_texts() == 0
+    await talk.client.delete(f"/api/conversations/{second}?purge=true")
+    assert await talk.store.receipts.forget_texts() == 1
+
+
+async def test_tools_are_part_of_the_receipt(talk: Talk):
+    conversation = await talk.conversation(systemPrompt=PROMPT)
+    turn_id = (await talk.ask(conversation))["turnId"]
+    found = await talk.store.receipts.get(TurnId(turn_id))
+    assert found
+    tools = (ToolSpec("add", "Adds 数.", {"type": "object", "properties": {"b": {}, "a": {}}}),)
+    receipt, described = with_tools(found[0], tools)
+    assert (receipt.tools, receipt.token_estimate > found[0].token_estimate) == (("add",), True)
+    messages = {id_: await talk.store.messages.get(MessageId(id_)) for id_ in receipt.message_ids}
+    present = {id_: message for id_, message in messages.items() if message}
+    again = rebuild_request(receipt, {**found[1], **described}, present, ZoneInfo(receipt.zone))
+    assert again.tools == tools
+    assert encode(again.tools[0].input_schema) == encode(tools[0].input_schema)
+
+
+async def test_prompt_is_for_the_agents_owner_and_admins_only(database_url: str, model: ScriptedModel):
+    settings = Settings.load(
+        {}, database_url=database_url, jwt_secret=SECRET, gateway="openai", gateway_url=model.url
+    )
+    async with talking(settings) as running:
+
+        def as_user(name: str) -> Talk:
+            token = issue_token(SECRET, User(UserId(name)), 600)
+            client = httpx.AsyncClient(
+                base_url=running.url, headers={"Authorization": f"Bearer {token}"}, timeout=30
+            )
+            return Talk(running.app, running.store, running.url, client)
+
+        alice, bob = as_user("alice"), as_user("bob")
+        agent = await alice.client.post(
+            "/api/agents", json={"name": "A", "systemPrompt": PROMPT, "visibility": "public"}
+        )
+        turns: dict[str, str] = {}
+        for talk in (alice, bob):
+            started = await talk.client.post(f"/api/agents/{agent.json()['id']}/conversations")
+            turns[started.json()["userId"]] = (await talk.ask(started.json()["id"]))["turnId"]
+        hers, his = await context(alice, turns["alice"]), await context(bob, turns["bob"])
+        assert hers["components"][0]["text"] == PROMPT
+        assert "text" not in his["components"][0]
+        assert hers["components"][0]["sha256"] == his["components"][0]["sha256"]
+        for talk, turn_id in ((alice, turns["bob"]), (bob, turns["alice"])):
+            answer = await talk.client.get(f"/api/turns/{turn_id}/context")
+            refusal(answer, 404, "TURN_NOT_FOUND")
+        for talk in (alice, bob):
+            await talk.client.aclose()
+
+
+@pytest.mark.parametrize("turn_id", ["0190a3b0-0000-7000-8000-000000000000", "no-uuid"])
+async def test_unknown_turn_has_no_receipt(talk: Talk, turn_id: str):
+    refusal(await talk.client.get(f"/api/turns/{turn_id}/context"), 404, "TURN_NOT_FOUND")

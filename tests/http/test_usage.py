@@ -1,0 +1,120 @@
+"""What one has spent, by day and agent."""
+
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+
+from tests.conftest import Api
+from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
+from tests.making import keep_turn
+from tests.scripted_model import Gate, NoUsage, Say, ScriptedModel, Usage, Wait
+from tests.talking import Talk
+
+HOUR = 60 * 60 * 1000
+DAY = 24 * HOUR
+NEW_YEAR = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1000
+
+
+def line(date: str, agent: Json, turns: int, tokens: tuple[int, int]) -> Json:
+    return {
+        "date": date,
+        "agentId": agent["id"],
+        "turns": turns,
+        "inputTokens": tokens[0],
+        "outputTokens": tokens[1],
+        "estimated": False,
+    }
+
+
+@pytest.fixture
+async def agents(api: Api, alice: httpx.AsyncClient) -> list[Json]:
+    """Two agents that alice has talked to around the new year, the last word in a deleted conversation."""
+    made = [await new_agent(alice), await new_agent(alice)]
+    for agent, times in zip(made, ((-1, 0, 1, DAY), (HOUR,)), strict=True):
+        conversation = await new_conversation(alice, agent["id"])
+        talk = await stored(api, conversation)
+        for time in times:
+            talk = await keep_turn(api.store, talk, "12345", "123", NEW_YEAR + time)
+        if agent is made[-1]:
+            await alice.delete(f"/api/conversations/{talk.id}")
+    return made
+
+
+async def test_tokens_and_turns_are_summed_by_day_and_agent(alice: httpx.AsyncClient, agents: list[Json]):
+    asked = await alice.get("/api/usage", params={"from": "2025-12-31", "to": "2026-01-02"})
+    first, second = agents
+    assert asked.json()["items"] == [
+        line("2025-12-31", first, 1, (5, 3)),
+        line("2026-01-01", first, 2, (10, 6)),
+        line("2026-01-01", second, 1, (5, 3)),
+        line("2026-01-02", first, 1, (5, 3)),
+    ]
+
+
+async def test_days_and_agent_are_chosen(alice: httpx.AsyncClient, agents: list[Json]):
+    async def days(**query: str) -> list[tuple[str, int]]:
+        found = (await alice.get("/api/usage", params=query)).json()["items"]
+        return [(it["date"], it["turns"]) for it in found]
+
+    first, second = (agent["id"] for agent in agents)
+    assert await days() == []
+    assert await days(to="2026-01-01", agentId=first) == [("2025-12-31", 1), ("2026-01-01", 2)]
+    assert await days(to="2026-01-30", agentId=second.upper()) == [("2026-01-01", 1)]
+    assert await days(to="2026-01-31", agentId=second) == []
+    assert await days(**{"from": "2026-01-02", "to": "2026-01-02"}) == [("2026-01-02", 1)]
+    assert await days(to="0001-01-01") == []
+    assert await days(to="9999-12-31") == []
+
+
+async def test_strange_days_are_refused_by_name(alice: httpx.AsyncClient):
+    for query, param in (
+        ("from=yesterday", "from"),
+        ("from=2026-02-30", "from"),
+        ("to=2026-1-1", "to"),
+        ("to=", "to"),
+        ("to=2026-01-01T00:00:00Z", "to"),
+        ("from=2026-01-02&to=2026-01-01", "from"),
+        ("from=2020-01-01&to=2026-01-01", "from"),
+        ("from=0001-01-01", "from"),
+        ("first=2026-01-01", "first"),
+        ("limit=1", "limit"),
+    ):
+        refusal(await alice.get(f"/api/usage?{query}"), 422, "INVALID_REQUEST", param)
+
+
+async def test_purged_conversation_is_forgotten(alice: httpx.AsyncClient, agents: list[Json]):
+    for conversation in await items(alice, "/api/conversations"):
+        await alice.delete(f"/api/conversations/{conversation['id']}?purge=true")
+    left = (await alice.get("/api/usage", params={"to": "2026-01-02"})).json()["items"]
+    assert left == [line("2026-01-01", agents[1], 1, (5, 3))]
+
+
+async def test_what_the_provider_says_is_counted_and_what_it_does_not_say_is_flagged(
+    talk: Talk, model: ScriptedModel
+):
+    gate = Gate()
+    model.script([Say("One."), Usage(70, 30)], [Say("title")], [Say("Two."), NoUsage()])
+    model.script([Say("half an answer "), Wait(gate), Say("more")])
+    conversation = await talk.conversation()
+
+    async def today() -> Json:
+        (day,) = (await talk.client.get("/api/usage")).json()["items"]
+        assert datetime.now(UTC).date() - datetime.fromisoformat(day["date"]).date() < timedelta(days=2)
+        return day
+
+    await talk.ask(conversation)
+    told = await today()
+    assert (told["turns"], told["inputTokens"], told["outputTokens"]) == (1, 70, 30)
+    assert not told["estimated"]
+    await model.until_requests(2)  # the title is no turn
+    await talk.ask(conversation)
+    guessed = await today()
+    assert (guessed["turns"], guessed["estimated"]) == (2, True)
+    assert guessed["inputTokens"] > 70 and guessed["outputTokens"] > 30
+    turn_id = await talk.begin(conversation)
+    await gate.reached()
+    await talk.client.post(f"/api/conversations/{conversation}/abort")
+    aborted = (await talk.client.get(f"/api/turns/{turn_id}")).json()
+    assert aborted["usage"]["estimated"]
+    assert (await today())["outputTokens"] == guessed["outputTokens"] + aborted["usage"]["outputTokens"]

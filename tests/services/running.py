@@ -1,0 +1,211 @@
+"""Turns on nodes within the test: scripted events, and a store that fails when it is told to."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from dataclasses import replace
+
+from tests.making import ALICE, NOW, keep_agent, keep_conversation
+from threadkeep.dialects.events import decode_chunk
+from threadkeep.domain.conversation import BegunTurn, EndedTurn
+from threadkeep.domain.errors import StorageUnavailable
+from threadkeep.domain.events import Done, EventBody, Failed, TurnEvent, TurnStart
+from threadkeep.domain.ids import TurnId
+from threadkeep.domain.message import Message, Usage
+from threadkeep.domain.turn import TurnStatus
+from threadkeep.engine.stop import Stop, Stopped
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.services.live_log import LiveLog
+from threadkeep.services.node import Node
+from threadkeep.storage.database import Database
+from threadkeep.storage.turn_log import SqlTurnLog
+from threadkeep.storage.turns import SqlTurns
+
+AWAY = StorageUnavailable("The database is away.")
+
+
+class Fault:
+    """What happens to the next writes: `before` loses the write, `after` only its answer."""
+
+    def __init__(self) -> None:
+        self.plan: list[str] = []
+        self.away = False
+        self.stalled = False
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.reached = asyncio.Event()
+
+    def next(self) -> str:
+        """What happens to this write."""
+        return "before" if self.away else self.plan.pop(0) if self.plan else ""
+
+    async def hold(self) -> None:
+        """Waits at the gate, if it is shut."""
+        self.reached.set()
+        await self.gate.wait()
+
+
+class FaultyLog(SqlTurnLog):
+    """A log whose writes go as the fault says."""
+
+    def __init__(self, database: Database, fault: Fault) -> None:
+        super().__init__(database)
+        self._fault = fault
+
+    async def append(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
+        """Keeps chunks, or not."""
+        await self._fault.hold()
+        what = self._fault.next()
+        if what == "before":
+            raise AWAY
+        accepted = await super().append(chunks)
+        if what == "after":
+            raise AWAY
+        return accepted
+
+    async def renew(self, node_id: str, turn_ids: Iterable[TurnId], length_ms: int) -> dict[TurnId, bool]:
+        """Renews leases, unless the node is stalled."""
+        if self._fault.stalled or self._fault.away:
+            raise AWAY
+        return await super().renew(node_id, turn_ids, length_ms)
+
+    async def abandoned(self, node_id: str, *, alone: bool) -> Sequence[TurnId]:
+        """Turns of the dead, unless the node is stalled."""
+        if self._fault.stalled or self._fault.away:
+            raise AWAY
+        return await super().abandoned(node_id, alone=alone)
+
+
+class FaultyTurns(SqlTurns):
+    """Turns whose end goes as the fault says."""
+
+    def __init__(self, database: Database, fault: Fault) -> None:
+        super().__init__(database)
+        self._fault = fault
+
+    async def end(self, ended: EndedTurn, chunk: LogChunk, fence: int) -> None:
+        """Keeps a turn's end, or not."""
+        await self._fault.hold()
+        what = self._fault.next()
+        if what == "before":
+            raise AWAY
+        await super().end(ended, chunk, fence)
+        if what == "after":
+            raise AWAY
+
+
+def faulty(
+    store: Store, database: Database, *, log: Fault | None = None, turns: Fault | None = None
+) -> Store:
+    """A store on the same database that fails as told."""
+    return replace(
+        store, log=FaultyLog(database, log or Fault()), turns=FaultyTurns(database, turns or Fault())
+    )
+
+
+async def begin(store: Store, lease: Lease) -> BegunTurn:
+    """A turn in a conversation of its own, begun by whoever holds the lease."""
+    conversation = await keep_conversation(store, await keep_agent(store))
+    begun = conversation.begin_turn("Why?", NOW, model="scripted")
+    await store.turns.begin(begun, lease)
+    return begun
+
+
+def start_of(begun: BegunTurn) -> TurnStart:
+    """The first event of a turn."""
+    turn = begun.turn
+    return TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
+
+
+class Script:
+    """A turn that says what the test tells it to say."""
+
+    def __init__(self, begun: BegunTurn) -> None:
+        self._begun = begun
+        self._bodies: asyncio.Queue[EventBody | Exception] = asyncio.Queue()
+        self.closed = False
+        self.say(start_of(begun))
+
+    def say(self, *bodies: EventBody | Exception) -> None:
+        """What comes next."""
+        for body in bodies:
+            self._bodies.put_nowait(body)
+
+    def done(self, status: str = "COMPLETED") -> Done:
+        """The end."""
+        reply = self._begun.assistant_message.id
+        return Done("COMPLETED" if status == "COMPLETED" else "CANCELLED", reply, Usage(1, 1), "end_turn")
+
+    async def events(self, stop: Stop) -> AsyncGenerator[EventBody]:
+        """Plays it."""
+        try:
+            while True:
+                try:
+                    body = await stop.guard(self._bodies.get, None)
+                except Stopped as stopped:
+                    if stopped.reason == "abort":
+                        yield self.done("CANCELLED")
+                    else:
+                        yield Failed("INTERRUPTED", "Stopped.", retryable=True)
+                    return
+                if isinstance(body, Exception):
+                    raise body
+                yield body
+                if isinstance(body, Done | Failed):
+                    return
+        finally:
+            self.closed = True
+
+
+async def run(node: Node, store: Store) -> tuple[BegunTurn, Script]:
+    """A scripted turn that runs on a node."""
+    begun = await begin(store, node.lease)
+    script = Script(begun)
+    node.run(begun, script.events)
+    return begun, script
+
+
+async def stored_events(store: Store, turn_id: TurnId) -> list[TurnEvent]:
+    """All that the log holds; its numbers have no gap and no repeat."""
+    events = [event for chunk in await store.log.read(turn_id, 0) for event in decode_chunk(chunk.events)]
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    return events
+
+
+def shown_events(live: LiveLog, after: int = 0) -> list[TurnEvent]:
+    """All that a follower has been shown."""
+    return [event for chunk in live.since(after) for event in decode_chunk(chunk.events)]
+
+
+async def follow(node: Node, turn_id: TurnId) -> list[TurnEvent]:
+    """Follows a turn to its end."""
+    events: list[TurnEvent] = []
+    async with node.watch(turn_id) as live:
+        async for chunks in live.follow(0):
+            events += [event for chunk in chunks for event in decode_chunk(chunk.events)]
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    return events
+
+
+async def until_shown(node: Node, turn_id: TurnId, seq: int) -> None:
+    """Until an event has been shown."""
+    async with node.watch(turn_id) as live:
+        async for _ in live.follow(live.last_seq if live.last_seq < seq else seq - 1):
+            if live.last_seq >= seq:
+                return
+
+
+async def reply_of(store: Store, begun: BegunTurn) -> Message:
+    """The reply of a turn that has ended: the turn, the reply and the conversation agree about it."""
+    reply = await store.messages.get(begun.assistant_message.id)
+    turn = await store.turns.get(ALICE, begun.turn.id)
+    conversation = await store.conversations.get(ALICE, begun.conversation.id)
+    assert reply
+    assert turn
+    assert conversation
+    assert conversation.active_turn_id is None
+    assert turn.status is TurnStatus(reply.status)
+    events = await stored_events(store, begun.turn.id)
+    assert [event.is_terminal for event in events] == [False] * (len(events) - 1) + [True]
+    assert turn.last_event_seq == events[-1].seq
+    return reply

@@ -1,0 +1,127 @@
+"""Background work: done once, tried again when it fails, not forgotten in a crash."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+
+from threadkeep.domain.ids import new_uuid
+from threadkeep.ports.jobs import Job
+from threadkeep.services import jobs as jobs_module
+from threadkeep.services.jobs import Handler, Jobs
+from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.jobs import SqlJobs
+
+COUNT = Statement("SELECT COUNT(*) FROM tk_jobs")
+
+
+class Runners:
+    """Makes runners on one database, and waits for them."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.store = SqlJobs(database)
+        self.done: list[Any] = []
+        self.failures: list[Exception] = []
+        self._made: list[Jobs] = []
+
+    def start(self, handler: Handler | None = None) -> Jobs:
+        """Another runner."""
+        self._made.append(Jobs(self.store, {"note": handler or self.note}))
+        return self._made[-1]
+
+    async def note(self, arguments: Mapping[str, Any]) -> None:
+        """Writes down what was to be done, unless it is to fail."""
+        if self.failures:
+            raise self.failures.pop(0)
+        self.done.append(arguments["it"])
+
+    async def until_empty(self) -> None:
+        """Until no job is left."""
+        while [*await self.database.fetch(COUNT())] != [(0,)]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+    async def close(self) -> None:
+        """Ends all runners."""
+        for jobs in self._made:
+            await jobs.close()
+
+
+@pytest.fixture
+async def runners(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Runners]:
+    monkeypatch.setattr(jobs_module, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(jobs_module, "FIRST_PAUSE_MS", 0)
+    runners = Runners(database)
+    yield runners
+    await runners.close()
+
+
+async def test_every_job_is_done_once_by_one_of_many(runners: Runners):
+    first, second = runners.start(), runners.start()
+    for number in range(20):
+        await (first if number % 2 else second).add("note", {"it": number})
+    await runners.until_empty()
+    assert sorted(runners.done) == [*range(20)]
+
+
+async def test_job_that_fails_is_tried_again(runners: Runners):
+    runners.failures = [ValueError("once"), OSError("twice")]
+    await runners.start().add("note", {"it": "x"})
+    await runners.until_empty()
+    assert runners.done == ["x"]
+
+
+async def test_job_that_always_fails_is_given_up_and_holds_up_nobody(runners: Runners):
+    tries = 0
+
+    async def fail(arguments: Mapping[str, Any]) -> None:
+        nonlocal tries
+        if arguments["it"] == "bad":
+            tries += 1
+            raise ValueError("no")
+        await runners.note(arguments)
+
+    jobs = runners.start(fail)
+    await jobs.add("note", {"it": "bad"})
+    await jobs.add("unheard-of", {})
+    await jobs.add("note", {"it": "good"})
+    await runners.until_empty()
+    assert (tries, runners.done) == (jobs_module.MOST_ATTEMPTS, ["good"])
+
+
+async def test_job_of_a_runner_that_died_is_done_by_another(runners: Runners):
+    await runners.store.add(Job(new_uuid(), "note", {"it": "x"}))
+    (taken,) = await runners.store.take(lease_ms=0, limit=4)  # and then it died
+    assert taken.attempts == 1
+    await asyncio.sleep(0.005)
+    runners.start()
+    await runners.until_empty()
+    assert runners.done == ["x"]
+
+
+async def test_job_that_somebody_does_is_nobody_elses(runners: Runners):
+    await runners.store.add(Job(new_uuid(), "note", {"it": "x"}))
+    assert len(await runners.store.take(lease_ms=60_000, limit=4)) == 1
+    assert await runners.store.take(lease_ms=60_000, limit=4) == []
+    await runners.store.add(Job(new_uuid(), "note", {"it": "later"}), delay_ms=60_000)
+    assert await runners.store.take(lease_ms=60_000, limit=4) == []
+
+
+async def test_job_that_was_under_way_at_the_end_is_done_again(
+    runners: Runners, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs_module, "LEASE_MS", 200)
+    begun = asyncio.Event()
+
+    async def hang(arguments: Mapping[str, Any]) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    first = runners.start(hang)
+    await first.add("note", {"it": "x"})
+    await begun.wait()
+    await first.close()
+    runners.start()
+    await runners.until_empty()
+    assert runners.done == ["x"]

@@ -1,0 +1,307 @@
+"""Nodes: a turn is written by one of them, ends once, and is ended by another when its own is gone."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.services.running import (
+    Fault,
+    Script,
+    begin,
+    faulty,
+    follow,
+    reply_of,
+    run,
+    start_of,
+    stored_events,
+    until_shown,
+)
+from threadkeep.dialects.events import encode_chunk
+from threadkeep.domain.events import Failed, Text, ToolCalled, ToolResulted, TurnEvent, UsageReported
+from threadkeep.domain.message import MessageStatus
+from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.services import log_writer, system_clock
+from threadkeep.services import node as node_module
+from threadkeep.services.node import Node
+from threadkeep.storage.bus import LocalBus
+from threadkeep.storage.database import Database
+
+DEAD = Lease("a-dead-node", 1, 0)
+
+
+@dataclass
+class Nodes:
+    """Makes nodes on one database; each is as far from the others as processes are, but for the bus."""
+
+    store: Store
+    database: Database
+    made: list[Node] = field(default_factory=list[Node])
+
+    def start(
+        self,
+        *,
+        log: Fault | None = None,
+        turns: Fault | None = None,
+        bus: LocalBus | None = None,
+        alone: bool = False,
+    ) -> Node:
+        """Another node."""
+        store = faulty(self.store, self.database, log=log, turns=turns)
+        self.made.append(Node(store, bus or LocalBus(), system_clock, alone=alone))
+        return self.made[-1]
+
+
+@pytest.fixture
+async def nodes(store: Store, database: Database) -> AsyncIterator[Nodes]:
+    nodes = Nodes(store, database)
+    yield nodes
+    for node in nodes.made:
+        await node.close()
+
+
+@pytest.fixture(autouse=True)
+def quick_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_writer, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(node_module, "BEAT_S", 0.02)
+
+
+@pytest.fixture
+def short_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn that nobody runs any more is soon ended."""
+    monkeypatch.setattr(node_module, "LEASE_MS", 100)
+
+
+def kinds(events: list[TurnEvent]) -> list[str]:
+    return [event.body.type for event in events]
+
+
+async def test_turn_is_shown_as_it_is_stored_and_ends_with_its_message(nodes: Nodes, store: Store):
+    node = nodes.start()
+    begun, script = await run(node, store)
+    following = asyncio.create_task(follow(node, begun.turn.id))
+    script.say(Text("Be"), Text("cause."), UsageReported(7, 3), script.done())
+    events = await following
+    assert events == await stored_events(store, begun.turn.id)
+    reply = await reply_of(store, begun)
+    assert (reply.status, reply.content, reply.token_count) == (MessageStatus.COMPLETED, "Because.", 3)
+    assert await follow(node, begun.turn.id) == events  # afterwards, from the store
+    assert script.closed
+
+
+async def test_end_is_not_shown_before_it_is_stored(nodes: Nodes, store: Store):
+    fault = Fault()
+    fault.gate.clear()
+    node = nodes.start(turns=fault)
+    begun, script = await run(node, store)
+    following = asyncio.create_task(follow(node, begun.turn.id))
+    script.say(Text("x"), script.done())
+    await fault.reached.wait()
+    async with node.watch(begun.turn.id) as live:
+        await asyncio.sleep(0.05)
+        assert (live.last_seq, live.ended) == (2, False)
+    assert not following.done()
+    fault.gate.set()
+    assert kinds(await following) == ["turn_start", "text", "done"]
+    assert (await reply_of(store, begun)).content == "x"
+
+
+@pytest.mark.parametrize("plan", [["before"], ["after"], ["before", "after", "before"]])
+async def test_end_whose_answer_is_lost_happens_once(nodes: Nodes, store: Store, plan: list[str]):
+    fault = Fault()
+    fault.plan = plan
+    node = nodes.start(turns=fault)
+    begun, script = await run(node, store)
+    script.say(Text("x"), script.done())
+    assert kinds(await follow(node, begun.turn.id)) == ["turn_start", "text", "done"]
+    assert plan == []
+    assert (await reply_of(store, begun)).status is MessageStatus.COMPLETED
+
+
+async def test_turn_is_followed_and_aborted_from_another_node(nodes: Nodes, store: Store):
+    bus = LocalBus()
+    here, there = nodes.start(bus=bus), nodes.start(bus=bus)
+    begun, script = await run(there, store)
+    script.say(Text("half"))
+    following = asyncio.create_task(follow(here, begun.turn.id))
+    await until_shown(here, begun.turn.id, 2)
+    await here.abort(begun.turn.id)
+    reply = await reply_of(store, begun)
+    assert (reply.status, reply.content) == (MessageStatus.CANCELLED, "half")
+    assert await following == await stored_events(store, begun.turn.id)
+    await here.abort(begun.turn.id)  # again, and from where it ran
+    await there.abort(begun.turn.id)
+
+
+async def test_lost_signals_only_cost_time(nodes: Nodes, store: Store):
+    here, there = nodes.start(), nodes.start()  # no bus between them
+    begun, script = await run(there, store)
+    following = asyncio.create_task(follow(here, begun.turn.id))
+    script.say(Text("half"))
+    await until_shown(here, begun.turn.id, 2)
+    await here.abort(begun.turn.id)
+    assert (await reply_of(store, begun)).status is MessageStatus.CANCELLED
+    assert await following == await stored_events(store, begun.turn.id)
+
+
+async def test_node_whose_turn_was_taken_over_writes_nothing_and_shows_the_others_end(
+    nodes: Nodes, store: Store
+):
+    fault = Fault()
+    fault.stalled = True  # its heart stands still, but it still writes
+    stalled = nodes.start(log=fault)
+    begun = await begin(store, Lease(stalled.id, 1, 0))
+    script = Script(begun)
+    stalled.run(begun, script.events)
+    following = asyncio.create_task(follow(stalled, begun.turn.id))
+    script.say(Text("shown "))
+    await until_shown(stalled, begun.turn.id, 2)
+    taken_over = await follow(nodes.start(), begun.turn.id)
+    assert kinds(taken_over) == ["turn_start", "text", "usage", "error"]
+    script.say(Text("too late"), script.done())
+    assert await following == taken_over
+    assert await stored_events(store, begun.turn.id) == taken_over
+    reply = await reply_of(store, begun)
+    assert (reply.status, reply.content) == (MessageStatus.FAILED, "shown ")
+    assert reply.error
+    assert reply.error.code == "INTERRUPTED"
+    assert script.closed
+
+
+async def test_node_that_hears_that_its_turn_was_taken_over_stops_it(nodes: Nodes, store: Store):
+    fault = Fault()
+    fault.stalled = True
+    stalled = nodes.start(log=fault)
+    begun = await begin(store, Lease(stalled.id, 1, 0))
+    script = Script(begun)
+    stalled.run(begun, script.events)
+    following = asyncio.create_task(follow(stalled, begun.turn.id))
+    await until_shown(stalled, begun.turn.id, 1)
+    taken_over = await follow(nodes.start(), begun.turn.id)
+    fault.stalled = False  # its heart beats again
+    assert await following == taken_over
+    assert script.closed
+    await reply_of(store, begun)
+
+
+async def test_turn_of_a_dead_node_gets_every_open_call_closed(nodes: Nodes, store: Store):
+    begun = await begin(store, DEAD)
+    bodies = [
+        start_of(begun),
+        Text("Let me see."),
+        ToolCalled("1", "add", "math", {}),
+        ToolCalled("2", "sub", "math", {}),
+        ToolCalled("3", "mul", "math", {}),
+        ToolResulted("2", "sub", "ok", 1),
+    ]
+    events = [TurnEvent(begun.turn.id, seq, seq, body) for seq, body in enumerate(bodies, 1)]
+    for chunk in (events[:2], events[2:]):
+        texts = LogChunk(begun.turn.id, chunk[0].seq, chunk[-1].seq, encode_chunk(chunk))
+        assert await store.log.append([(texts, 1)])
+    node = nodes.start()
+    shown = await follow(node, begun.turn.id)
+    assert shown[: len(events)] == events
+    closed = [event.body for event in shown[len(events) :]]
+    assert [(it.tool_call_id, it.status) for it in closed if isinstance(it, ToolResulted)] == [
+        ("1", "interrupted"),
+        ("3", "interrupted"),
+    ]
+    assert isinstance(closed[-1], Failed)
+    reply = await reply_of(store, begun)
+    assert [call.status for call in reply.tool_calls] == [
+        ToolCallStatus.INTERRUPTED, ToolCallStatus.OK, ToolCallStatus.INTERRUPTED
+    ]  # fmt: skip
+    assert (reply.content, reply.usage and reply.usage.estimated) == ("Let me see.", True)
+    late = LogChunk(begun.turn.id, shown[-1].seq + 1, shown[-1].seq + 1, "{}")
+    assert await store.log.append([(late, 1)]) == set()  # the dead one comes back
+
+
+async def test_turn_that_was_begun_and_never_ran_is_ended(nodes: Nodes, store: Store):
+    begun = await begin(store, DEAD)
+    events = await follow(nodes.start(), begun.turn.id)
+    assert kinds(events) == ["turn_start", "error"]
+    assert (await reply_of(store, begun)).content == ""
+
+
+async def test_turn_that_this_very_node_forgot_is_ended(nodes: Nodes, store: Store):
+    node = nodes.start()
+    running, script = await run(node, store)  # it renews the leases of turns that do run
+    begun = await begin(store, Lease(node.id, 1, 0))  # and never heard that this one was stored
+    assert kinds(await follow(node, begun.turn.id)) == ["turn_start", "error"]
+    script.say(Text("x"), script.done())
+    await follow(node, running.turn.id)
+    assert (await reply_of(store, running)).status is MessageStatus.COMPLETED
+
+
+async def test_node_that_is_alone_waits_for_no_lease(nodes: Nodes, store: Store):
+    begun = await begin(store, Lease("before-the-restart", 1, 10**9))
+    assert kinds(await follow(nodes.start(alone=True), begun.turn.id)) == ["turn_start", "error"]
+
+
+async def test_many_nodes_end_a_dead_ones_turns_once(nodes: Nodes, store: Store):
+    turns = [await begin(store, DEAD) for _ in range(5)]
+    started = [nodes.start() for _ in range(3)]
+    for begun in turns:
+        seen = await asyncio.gather(*(follow(node, begun.turn.id) for node in started))
+        assert all(kinds(events) == ["turn_start", "error"] for events in seen)
+        await reply_of(store, begun)
+
+
+async def test_turn_that_we_break_fails(nodes: Nodes, store: Store):
+    node = nodes.start()
+    begun, script = await run(node, store)
+    script.say(Text("half"), ToolCalled("1", "add", "", {}), ZeroDivisionError())
+    events = await follow(node, begun.turn.id)
+    assert kinds(events) == ["turn_start", "text", "tool_call", "tool_result", "usage", "error"]
+    reply = await reply_of(store, begun)
+    assert reply.error
+    assert (reply.error.code, reply.content) == ("INTERNAL_ERROR", "half")
+
+
+@pytest.mark.usefixtures("short_lease")
+async def test_event_that_cannot_be_written_fails_the_turn(nodes: Nodes, store: Store):
+    node = nodes.start()
+    begun, script = await run(node, store)
+    script.say(Text("half"), ToolCalled("1", "add", "", {"it": object()}))
+    events = await follow(node, begun.turn.id)
+    assert kinds(events)[-1] == "error"
+    assert (await reply_of(store, begun)).status is MessageStatus.FAILED
+
+
+@pytest.mark.usefixtures("short_lease")
+async def test_database_that_stays_away_fails_the_turn_when_it_is_back(
+    nodes: Nodes, store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(log_writer, "GIVE_UP_AFTER_S", 0.01)
+    fault = Fault()
+    node = nodes.start(log=fault, alone=True)
+    begun, script = await run(node, store)
+    following = asyncio.create_task(follow(node, begun.turn.id))
+    script.say(Text("shown"))
+    await until_shown(node, begun.turn.id, 2)
+    fault.away = True
+    script.say(Text("never stored"), script.done())
+    while not script.closed:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    assert not following.done()
+    fault.away = False
+    assert await following == await stored_events(store, begun.turn.id)
+    reply = await reply_of(store, begun)
+    assert (reply.status, reply.content) == (MessageStatus.FAILED, "shown")
+
+
+async def test_closing_ends_turns_and_keeps_what_they_said(nodes: Nodes, store: Store):
+    node = nodes.start()
+    begun, script = await run(node, store)
+    script.say(Text("half"))
+    following = asyncio.create_task(follow(node, begun.turn.id))
+    await until_shown(node, begun.turn.id, 2)
+    await node.close()
+    nodes.made.remove(node)
+    assert isinstance((await following)[-1].body, Failed)
+    reply = await reply_of(store, begun)
+    assert (reply.status, reply.content) == (MessageStatus.FAILED, "half")
+    assert script.closed

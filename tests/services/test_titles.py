@@ -1,0 +1,91 @@
+"""Titles by the model: asked once, never over a user's own, never moving a conversation."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+
+import pytest
+
+from tests.engine.in_memory import InMemoryGateway
+from tests.making import ALICE, keep_agent, keep_conversation, keep_turn
+from threadkeep.domain.conversation import Conversation, TitleSource
+from threadkeep.ports.gateway import GatewayError, ModelEvent, ModelRequest, ModelStopped, TextDelta
+from threadkeep.ports.store import Store
+from threadkeep.services.titles import Titles, title_job
+
+
+def answer(*texts: str) -> list[ModelEvent]:
+    return [*map(TextDelta, texts), ModelStopped("end_turn")]
+
+
+async def keep_derived(store: Store) -> Conversation:
+    conversation = await keep_conversation(store, await keep_agent(store))
+    conversation = await keep_turn(store, conversation, "请分析这份合同", "有三个风险。")
+    derived = await store.conversations.update(
+        ALICE, conversation.id, lambda it: replace(it, title="分析", title_source=TitleSource.DERIVED)
+    )
+    assert derived
+    return derived
+
+
+async def title_of(store: Store, conversation: Conversation) -> tuple[str | None, TitleSource | None]:
+    found = await store.conversations.get(ALICE, conversation.id)
+    assert found
+    assert found.updated_at == conversation.updated_at
+    return found.title, found.title_source
+
+
+async def test_derived_title_is_bettered_once(store: Store):
+    conversation = await keep_derived(store)
+    gateway = InMemoryGateway(answer("  «", "\n\u201c合同风险", "分析\u201d。\nmore"), answer("never asked"))
+    titles = Titles(store, gateway)
+    await titles.give(title_job(conversation))
+    await titles.give(title_job(conversation))
+    assert len(gateway.requests) == 1
+    title, source = await title_of(store, conversation)
+    assert (title in {"«", "合同风险分析"}, source) == (True, TitleSource.MODEL)
+
+
+@pytest.mark.parametrize("reply", [[], answer(""), answer(" \n ", "\u200b"), answer('""')])
+async def test_model_without_a_title_leaves_the_one_there_is(store: Store, reply: list[ModelEvent]):
+    conversation = await keep_derived(store)
+    await Titles(store, InMemoryGateway(reply)).give(title_job(conversation))
+    assert await title_of(store, conversation) == ("分析", TitleSource.DERIVED)
+
+
+async def test_long_title_is_cut(store: Store):
+    conversation = await keep_derived(store)
+    await Titles(store, InMemoryGateway(answer("长" * 80))).give(title_job(conversation))
+    assert await title_of(store, conversation) == ("长" * 49 + "…", TitleSource.MODEL)
+
+
+async def test_title_that_the_user_gives_meanwhile_stays(store: Store):
+    conversation = await keep_derived(store)
+
+    class Renaming(InMemoryGateway):
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+            await store.conversations.update(ALICE, conversation.id, lambda it: it.rename("Mine"))
+            yield TextDelta("The model's")
+
+    await Titles(store, Renaming()).give(title_job(conversation))
+    assert await title_of(store, conversation) == ("Mine", TitleSource.USER)
+
+
+async def test_model_that_fails_is_asked_again_later(store: Store):
+    conversation = await keep_derived(store)
+    gateway = InMemoryGateway([GatewayError("Busy.")], answer("合同"))
+    titles = Titles(store, gateway)
+    with pytest.raises(GatewayError):  # the job is tried again
+        await titles.give(title_job(conversation))
+    await titles.give(title_job(conversation))
+    assert await title_of(store, conversation) == ("合同", TitleSource.MODEL)
+
+
+async def test_demonstration_model_and_deleted_conversations_are_left_alone(store: Store):
+    conversation = await keep_derived(store)
+    small = InMemoryGateway(supports_tools=False)
+    await Titles(store, small).give(title_job(conversation))
+    await Titles(store, None).give(title_job(conversation))
+    await store.conversations.delete(ALICE, conversation.id, conversation.updated_at)
+    large = InMemoryGateway()
+    await Titles(store, large).give(title_job(conversation))
+    assert small.requests == large.requests == []

@@ -1,0 +1,93 @@
+"""What a user has spent is summed by reading that user's turns of those days, and no others."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import LiteralString, cast
+
+import psycopg
+import pytest
+
+from tests.conftest import TEMPLATE
+from tests.making import ALICE, NOW
+from tests.postgres import Postgres
+from tests.storage.test_query_plans import (
+    Asked,
+    asking,
+    migrated,
+    postgres_plan,
+    sqlite_plan,
+)
+from threadkeep.domain.ids import AgentId, new_uuid
+from threadkeep.storage.database import Query
+from threadkeep.storage.turns import SqlTurns
+
+BY_USER = "SEARCH turn USING INDEX tk_turns_by_user (user_id=? AND started_at>? AND started_at<?)"
+HOUR = 60 * 60 * 1000
+USERS = 20
+TURNS_OF_EACH = 500
+TURNS_READ = 48
+
+by_agent = pytest.mark.parametrize("agent_id", [None, AgentId(new_uuid())], ids=["all", "of an agent"])
+
+
+def question(agent_id: AgentId | None) -> Query:
+    with pytest.raises(Asked) as asked:
+        asyncio.run(SqlTurns(asking).usage(ALICE, agent_id, since=NOW, until=NOW + TURNS_READ * HOUR))
+    return asked.value.query
+
+
+@by_agent
+def test_sqlite_reads_only_ones_own_turns_of_these_days(tmp_path: Path, agent_id: AgentId | None):
+    migrated(f"sqlite:///{tmp_path}/threadkeep.db")
+    with closing(sqlite3.connect(tmp_path / "threadkeep.db")) as connection:
+        plan = sqlite_plan(connection, question(agent_id))
+    assert plan[0] == BY_USER
+    assert not [step for step in plan if step.startswith("SCAN")]
+
+
+def run(connection: psycopg.Connection, text: str) -> None:
+    connection.execute(cast("LiteralString", text))
+
+
+@pytest.fixture(scope="module")
+def large_postgres(postgres: Postgres) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(postgres.create_database(template=TEMPLATE), autocommit=True) as connection:
+        run(
+            connection,
+            f"""INSERT INTO tk_users SELECT CASE n WHEN 1 THEN 'alice' ELSE 'user ' || n END, {NOW}
+            FROM generate_series(1, {USERS}) AS n""",
+        )
+        run(
+            connection,
+            f"""INSERT INTO tk_agents (id, name, description, primary_role_id, system_prompt, visibility,
+                settings, is_default, version, created_at, updated_at)
+            VALUES (gen_random_uuid(), 'n', '', 'r', '', 'public', '{{}}', TRUE, 1, {NOW}, {NOW})""",
+        )
+        run(
+            connection,
+            f"""INSERT INTO tk_conversations (id, user_id, agent_id, session_id, status, is_main, metadata,
+                last_seq, message_count, archived_to_seq, created_at, updated_at)
+            SELECT gen_random_uuid(), tk_users.id, tk_agents.id, tk_users.id, 'active', FALSE, '{{}}', 0, 0,
+                0, {NOW}, {NOW} FROM tk_users, tk_agents""",
+        )
+        run(
+            connection,
+            f"""INSERT INTO tk_turns (id, conversation_id, user_id, user_message_id, assistant_message_id,
+                origin, status, started_at)
+            SELECT gen_random_uuid(), it.id, it.user_id, it.id, it.id, 'live', 'COMPLETED',
+                {NOW} + (n - 100) * {HOUR}::bigint
+            FROM generate_series(0, {TURNS_OF_EACH - 1}) AS n, tk_conversations AS it""",
+        )
+        connection.execute("VACUUM ANALYZE")
+        yield connection
+
+
+@pytest.mark.parametrize("mode", ["custom", "generic"])
+def test_postgres_reads_only_ones_own_turns_of_these_days(large_postgres: psycopg.Connection, mode: str):
+    nodes = postgres_plan(large_postgres, question(None), mode)
+    (turns,) = [node for node in nodes if "tk_turns_by_user" in node.get("Index Name", "")]
+    assert turns["Actual Rows"] * turns["Actual Loops"] == TURNS_READ
+    assert turns.get("Rows Removed by Filter", 0) == 0
