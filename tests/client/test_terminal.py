@@ -171,7 +171,9 @@ def test_ctrl_c_stops_the_answer_and_keeps_it_and_a_second_one_leaves(
         somebody.types("And now?\n")
         somebody.sees("OK.\r\n")
         somebody.sees("> ")
-        somebody.presses_ctrl_c()
+        while somebody.process.poll() is None:  # Python misses one that comes just before it waits for a key
+            somebody.presses_ctrl_c()
+            time.sleep(0.3)
         assert somebody.leaves() == 0
     assert [it["content"] for it in main_messages(server.url)[2:]] == ["And now?", "OK."]
 

@@ -1,0 +1,106 @@
+"""`kill -9` at random moments: what anybody was shown is there, the turn has ended, the talk goes on."""
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.http.process import Server
+from tests.scripted_model import Pause, Reply, Say, ScriptedModel
+from tests.talking import parse
+
+ROUNDS = 50
+SEED = 20260107
+WORDS = [f"word{number} " for number in range(60)]
+REPLY: Reply = [step for word in WORDS for step in (Say(word), Pause(0.006))]
+WHOLE = "".join(WORDS)
+RECOVERED_S = 15
+
+
+def texts(events: list[dict[str, Any]]) -> str:
+    return "".join(event["text"] for event in events if event["type"] == "text")
+
+
+class Round:
+    """One turn whose server is killed."""
+
+    def __init__(self, number: int, conversation: str) -> None:
+        self.question = f"question {number}"
+        self.path = f"/api/conversations/{conversation}/messages"
+        self.shown: list[dict[str, Any]] = []
+        self.turn_id: str | None = None
+
+    async def ask(self, client: httpx.AsyncClient) -> None:
+        """Asks and follows until the server is gone."""
+        try:
+            async with client.stream("POST", self.path, json={"content": self.question}) as answer:
+                assert answer.status_code == 200, "the conversation cannot be continued"
+                self.turn_id = answer.headers["location"].rpartition("/")[2]
+                async for event in parse(answer):
+                    self.shown.append(event)  # noqa: PERF401  (kept when it breaks off)
+        except httpx.HTTPError:
+            pass
+
+    async def check(self, client: httpx.AsyncClient) -> str:
+        """After the restart: nothing is lost, and all is at an end. Gives how it ended."""
+        messages = (await client.get(f"{self.path}?limit=200")).json()["items"]
+        asked = [it for it in messages if it["content"] == self.question]
+        if self.turn_id is None and not asked:
+            return "NOT ACCEPTED"  # and nobody was told otherwise
+        assert len(asked) == 1, "the user's message is lost"
+        turn_id = asked[0]["turnId"]
+        assert self.turn_id in {None, turn_id}
+        async with asyncio.timeout(RECOVERED_S):
+            async with client.stream("GET", f"/api/turns/{turn_id}/events") as answer:
+                events = [event async for event in parse(answer)]
+        assert [event["seq"] for event in events] == [*range(1, len(events) + 1)]
+        assert [event["type"] in {"done", "error"} for event in events] == [False] * (len(events) - 1) + [True]
+        assert events[: len(self.shown)] == self.shown
+        assert WHOLE.startswith(texts(events))
+        reply = (await client.get(f"/api/turns/{turn_id}")).json()
+        assert reply["status"] in {"FAILED", "COMPLETED"}
+        messages = (await client.get(f"{self.path}?limit=200")).json()["items"]
+        (said,) = (it for it in messages if it["id"] == reply["assistantMessageId"])
+        assert (said["status"], said["content"]) == (reply["status"], texts(events))
+        assert (texts(events) == WHOLE) or reply["status"] == "FAILED"
+        return reply["status"]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.requirement("004-R2.3", "004-NFR-reliability-1")
+async def test_killed_fifty_times(tmp_path: Path):
+    print(f"seed {SEED}")
+    chance = random.Random(SEED)
+    ends: list[str] = []
+    before: Round | None = None
+    conversation = ""
+    with ScriptedModel(otherwise=REPLY) as model:
+        settings = {
+            "gateway": "openai",
+            "gateway_url": model.url,
+            "gateway_api_key": "sk-scripted",
+            "model": "scripted",
+        }
+        for number in range(ROUNDS + 1):
+            with Server(tmp_path, **settings) as server:
+                async with server.async_client() as client:
+                    if before is not None:
+                        ends.append(await before.check(client))
+                    if number % 10 == 0:  # short histories keep the rounds quick
+                        made = await client.post("/api/agents", json={"name": "Advisor"})
+                        started = await client.post(f"/api/agents/{made.json()['id']}/conversations")
+                        conversation = started.json()["id"]
+                        await client.patch(f"/api/conversations/{conversation}", json={"title": "Crash"})
+                    before = Round(number, conversation)
+                    asking = asyncio.create_task(before.ask(client))
+                    await asyncio.sleep(chance.uniform(0, 0.3) if number < ROUNDS else 0)
+                    if number < ROUNDS:
+                        server.kill()
+                    await asking
+        assert texts(before.shown if before else []) == WHOLE
+        assert not model.refused
+    assert len(ends) == ROUNDS
+    assert ends.count("FAILED") > ROUNDS // 2, ends
