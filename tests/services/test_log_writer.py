@@ -1,4 +1,4 @@
-"""The writer of logs: shown only after it is stored; while the database is away nothing is lost or doubled."""
+"""The writer of logs: shown only after it is stored; with the database away nothing is lost or doubled."""
 
 import asyncio
 import random

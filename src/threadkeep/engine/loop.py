@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -223,10 +223,10 @@ class _Run:
         finally:
             await running.aclose()
         answers = [_result_block(results[use.id]) for use in call.tool_uses]
-        self._request = replace(
-            self._request,
-            messages=(*self._request.messages, call.message(), ModelMessage("user", tuple(answers))),
-        )
+        told = call.message(), ModelMessage("user", tuple(answers))
+        if not self._request.tools:
+            told = _in_words(call, answers)
+        self._request = replace(self._request, messages=(*self._request.messages, *told))
 
     def _spend(self, call: _ModelCall) -> UsageReported:
         """Counts what a call has cost; estimated where the provider did not say."""
@@ -272,6 +272,15 @@ class _Run:
     def with_usage(self, end: Terminal) -> Terminal:
         """The end with all that was spent, the loose ends included."""
         return replace(end, usage=self._usage) if isinstance(end, Done) else end
+
+
+def _in_words(call: _ModelCall, answers: Sequence[ToolResultBlock]) -> tuple[ModelMessage, ModelMessage]:
+    """Calls and results of a model that was offered no tools: providers refuse tool blocks without tools."""
+    said = "".join(call.text)
+    names = ", ".join(use.name for use in call.tool_uses)
+    asked = f"(Asks for tools: {names}.)" if is_blank(said) else said
+    heard = "\n".join(answer.content for answer in answers)
+    return ModelMessage("assistant", (TextBlock(asked),)), ModelMessage("user", (TextBlock(heard),))
 
 
 def _result_block(result: ToolResulted) -> ToolResultBlock:

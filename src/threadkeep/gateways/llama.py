@@ -65,13 +65,17 @@ def open_llama(path: Path, *, threads: int, window: int) -> Llama:
         # settings that fit the memory, no trial run, no second copy of the weights in another layout.
         params.fit_params = params.warmup = False
         params.no_extra_bufts = True
+        params.endpoint_metrics = True
         try:
-            return Llama(library.Server(params))
+            server = library.Server(params)
         except (RuntimeError, ValueError, MemoryError) as exc:
             raise GatewayError(
                 f"{path.name} cannot be loaded: it is damaged, too large for this machine's memory, "
                 "or of a kind that this version of xllamacpp does not know."
             ) from exc
+    # Answers once the library's loop runs: freed before that, it would wait for the loop's end for ever.
+    server.handle_metrics()
+    return Llama(server)
 
 
 def _read_through(path: Path) -> None:

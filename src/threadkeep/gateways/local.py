@@ -31,8 +31,8 @@ DEFAULT_MAX_TOKENS = 512
 # it keeps under `context_tokens` fits in any language.
 _WINDOW_PER_CONTEXT_TOKEN = 4
 _BYTES_PER_TOKEN_AT_MOST = 16  # of any text that people write; more is refused unread
-# As its makers advise, and without the circles in which so small a model likes to go.
-_FOR_THE_DEMONSTRATION = {"temperature": 0.2, "top_p": 0.9, "dry_multiplier": 0.8, "dry_allowed_length": 4}
+# The second choices of so small a model are poor, and it likes to go round in circles.
+_FOR_THE_DEMONSTRATION = {"temperature": 0.1, "top_p": 0.9, "dry_multiplier": 0.8, "dry_allowed_length": 4}
 
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 

@@ -63,7 +63,7 @@ class Edge:
         if log.isEnabledFor(logging.INFO):
             took = (time.perf_counter() - started) * 1000
             path = quote(scope["path"])  # a line break in it would write a line of its own
-            log.info("%s %s %s %.1f ms %s", scope.get("method"), path, status, took, request_id)
+            log.info("%s %s %s %.1f ms %s", scope.get("method", "WS"), path, status, took, request_id)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Forbidden | None:
         host = headers.get("host", "")

@@ -26,6 +26,7 @@ class Agents:
         draft = AgentDraft(
             DEFAULT_AGENT_NAME,
             description="The agent to talk to when no other is named.",
+            system_prompt="You are a helpful assistant. Answer briefly and honestly.",
             visibility=Visibility.PUBLIC,
             settings=AgentSettings(max_message_chars=0),
         )

@@ -204,8 +204,8 @@ class Node:
         try:
             await self._writer.flush(turn_log)
             await self._end(held, turn_log, *_loose_ends(held, turn_log), failure)
-        except Exception as exc:
-            log.error("turn %s could not be ended: %r", held.turn.id, exc)
+        except Exception:
+            log.exception("turn %s could not be ended", held.turn.id)
 
     async def _end(self, held: HeldTurn, turn_log: TurnLog, *last: EventBody) -> None:
         """Stores the last events, the reply and the turn's end together, then shows them."""

@@ -1,0 +1,138 @@
+"""Whole turns with tools, from the user's message to what is kept."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+
+import pytest
+
+from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Step, adds, gives
+from tests.making import ALICE, keep_agent, keep_conversation
+from tests.services.running import follow, stored_events, until_shown
+from threadkeep.domain.events import Text, ToolCalled, ToolResulted, TurnEvent
+from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.domain.turn import Turn
+from threadkeep.domain.user import User
+from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextBlock, TextDelta, ToolUse
+from threadkeep.ports.store import Store
+from threadkeep.ports.tools import Outcome, Progress
+from threadkeep.services import system_clock
+from threadkeep.services.jobs import Jobs
+from threadkeep.services.node import Node
+from threadkeep.services.turns import Turns
+from threadkeep.storage.bus import LocalBus
+from threadkeep.storage.database import Database
+from threadkeep.storage.jobs import SqlJobs
+
+USER = User(ALICE)
+
+
+@dataclass
+class Talking:
+    """The services of a node, and what is needed to talk through them."""
+
+    store: Store
+    node: Node
+    jobs: Jobs
+
+    async def ask(
+        self, tools: InMemoryTools, *replies: Sequence[Step]
+    ) -> tuple[Turns, InMemoryGateway, Turn]:
+        """Begins a turn in a new conversation with a title."""
+        gateway = InMemoryGateway(*replies)
+        turns = Turns(self.store, self.node, gateway, tools, self.jobs, system_clock, UTC)
+        conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
+        return turns, gateway, await turns.send(USER, conversation.id, "1 + 2?")
+
+    async def reply(self, turn: Turn) -> Message:
+        """The reply as it is kept."""
+        reply = await self.store.messages.get(turn.assistant_message_id)
+        assert reply
+        return reply
+
+
+@pytest.fixture
+async def talking(store: Store, database: Database) -> AsyncIterator[Talking]:
+    jobs = Jobs(SqlJobs(database), {})
+    node = Node(store, LocalBus(), system_clock, alone=False)
+    yield Talking(store, node, jobs)
+    await node.close()
+    await jobs.close()
+
+
+def kinds(events: list[TurnEvent]) -> list[str]:
+    return [event.body.type for event in events]
+
+
+@pytest.mark.requirement("001-R1-S1", "001-R1-S2")
+async def test_text_tool_text_is_streamed_and_kept(talking: Talking, store: Store):
+    tools = InMemoryTools(adds=adds, slow=gives(Progress(0.5, 1), Outcome("error", error="No.")))
+    used = [ToolUse("1", "adds", {"a": 1, "b": 2}), ToolUse("2", "slow", {})]
+    _, gateway, turn = await talking.ask(
+        tools,
+        [TextDelta("Let me see. "), *used, ModelUsage(5, 5), ModelStopped("tool_use")],
+        [TextDelta("Three."), ModelUsage(9, 1), ModelStopped("end_turn")],
+    )
+    events = await follow(talking.node, turn.id)
+    assert {event.turn_id for event in events} == {turn.id}
+    assert [it for it in kinds(events) if it not in {"tool_progress", "usage"}] == [
+        "turn_start",
+        "iteration_start", "text", "tool_call", "tool_call", "tool_result", "tool_result",
+        "iteration_start", "text",
+        "done",
+    ]  # fmt: skip
+    called = [it.body.tool_call_id for it in events if isinstance(it.body, ToolCalled)]
+    resulted = [it.body.tool_call_id for it in events if isinstance(it.body, ToolResulted)]
+    assert (called, sorted(resulted)) == (["1", "2"], ["1", "2"])
+    assert events == await stored_events(store, turn.id)
+
+    reply = await talking.reply(turn)
+    assert (reply.status, reply.content) == (MessageStatus.COMPLETED, "Let me see. Three.")
+    assert [(it.tool_call_id, it.tool_name, it.status, it.result, it.error) for it in reply.tool_calls] == [
+        ("1", "adds", ToolCallStatus.OK, {"sum": 3}, None),
+        ("2", "slow", ToolCallStatus.ERROR, None, "No."),
+    ]
+    (kept,) = await store.messages.tool_calls(ALICE, "adds", before=None, limit=10)
+    assert (kept.turn_id, kept.tool_call_id, kept.message_id) == (turn.id, "1", reply.id)
+    assert len(gateway.requests) == 2
+
+
+async def test_tool_call_is_stored_before_the_tool_runs(talking: Talking, store: Store):
+    go_on = asyncio.Event()
+    tools = InMemoryTools(waits=gives(go_on, Outcome("ok", 1)))
+    _, _, turn = await talking.ask(
+        tools,
+        [ToolUse("1", "waits", {}), ModelStopped("tool_use")],
+        [TextDelta("."), ModelStopped("end_turn")],
+    )
+    following = asyncio.create_task(follow(talking.node, turn.id))
+    while not tools.calls:  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
+    assert kinds(await stored_events(store, turn.id))[-1] == "tool_call"
+    go_on.set()
+    assert kinds(await following)[-1] == "done"
+
+
+async def test_stopped_tool_leaves_a_conversation_that_can_be_continued(talking: Talking):
+    never = asyncio.Event()
+    tools = InMemoryTools(hangs=gives(never))
+    turns, gateway, turn = await talking.ask(
+        tools,
+        [TextDelta("One moment. "), ToolUse("1", "hangs", {}), ModelStopped("tool_use")],
+        [TextDelta("Again."), ModelStopped("end_turn")],
+    )
+    await until_shown(talking.node, turn.id, 5)
+    assert await turns.abort(USER, turn.conversation_id)
+    reply = await talking.reply(turn)
+    assert (reply.status, reply.content) == (MessageStatus.CANCELLED, "One moment. ")
+    assert [it.status for it in reply.tool_calls] == [ToolCallStatus.INTERRUPTED]
+    assert (gateway.open_streams, tools.open_calls) == (0, 0)
+    second = await turns.send(USER, turn.conversation_id, "And now?")
+    events = await follow(talking.node, second.id)
+    assert Text("Again.") in [event.body for event in events]
+    assert [block.blocks for block in gateway.requests[-1].messages][1:] == [
+        (TextBlock("One moment. "),),
+        (TextBlock("And now?"),),
+    ]
