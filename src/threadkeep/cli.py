@@ -97,9 +97,9 @@ def _serve(settings: Settings, given: argparse.Namespace) -> int:
 
 async def _load_model(app: Threadkeep) -> None:
     """Loads the model after the start, so that the first to ask need not wait for it."""
-    await asyncio.sleep(LOAD_AFTER_S)
     gateway = (await app.services()).gateway
     assert isinstance(gateway, LocalGateway)
+    await asyncio.sleep(LOAD_AFTER_S)
     begun = time.monotonic()
     print("Model: loading …", flush=True)
     try:
