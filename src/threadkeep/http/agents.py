@@ -20,7 +20,8 @@ from threadkeep.http.merge_patch import merge_patch
 from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.routing import Reply
 from threadkeep.http.services import ApiCall
-from threadkeep.http.views import AgentView, AuditEntryView, PageView, agent_view, audit_view
+from threadkeep.http.view import PageView
+from threadkeep.http.views import AgentView, AuditEntryView, agent_view, audit_view
 
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 

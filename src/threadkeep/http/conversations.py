@@ -11,19 +11,18 @@ from threadkeep.domain.conversation import Conversation, ConversationStatus
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId
 from threadkeep.http.merge_patch import merge_patch
+from threadkeep.http.message_views import MessageView, message_views
 from threadkeep.http.paging import Limit, PageQuery, Pager
 from threadkeep.http.routing import Reply
 from threadkeep.http.services import ApiCall
+from threadkeep.http.view import PageView
 from threadkeep.http.views import (
     ContextMessageView,
     ContextView,
     ConversationDetailView,
     ConversationView,
-    MessageView,
-    PageView,
     conversation_detail_view,
     conversation_view,
-    message_views,
 )
 from threadkeep.ports.store import ConversationFilter, MessageWindow
 

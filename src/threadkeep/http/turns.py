@@ -19,22 +19,12 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.message import Message, MessageStatus, check_user_content
 from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.http.message_views import MessageView, failure_view, message_view, usage_view
 from threadkeep.http.routing import Reply
 from threadkeep.http.services import ApiCall
 from threadkeep.http.stream import EventStream
-from threadkeep.http.views import (
-    AbortView,
-    ComponentReceiptView,
-    MessageView,
-    ReceiptView,
-    StartedTurnView,
-    TurnView,
-    failure_view,
-    message_view,
-    rfc3339,
-    time_or_none,
-    usage_view,
-)
+from threadkeep.http.turn_views import AbortView, ComponentReceiptView, ReceiptView, StartedTurnView, TurnView
+from threadkeep.http.view import rfc3339, time_or_none
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services.live_log import LiveLog
 

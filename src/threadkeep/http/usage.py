@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from threadkeep.http.services import ApiCall
-from threadkeep.http.views import DayUsageView, UsageReportView
+from threadkeep.http.turn_views import DayUsageView, UsageReportView
 
 
 class UsageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -18,7 +18,10 @@ class UsageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     last: Annotated[date | None, Meta(description="The last day (UTC); by default today.")] = field(
         default=None, name="to"
     )
-    agent_id: Annotated[str | None, Meta(description="Only turns with this agent.")] = None
+    agent_id: Annotated[
+        Annotated[str, Meta(pattern="^[0-9a-fA-F-]{36}$")] | None,
+        Meta(description="Only turns with this agent."),
+    ] = None
 
 
 async def get_usage(call: ApiCall, *, query: UsageQuery) -> UsageReportView:

@@ -61,7 +61,7 @@ CREATE UNIQUE INDEX tk_conversations_main
     ON tk_conversations (user_id, agent_id) WHERE is_main AND deleted_at IS NULL;
 CREATE INDEX tk_conversations_deleted ON tk_conversations (deleted_at) WHERE deleted_at IS NOT NULL;
 -- For the end of an agent: each would otherwise cost a walk over everybody's conversations.
-CREATE INDEX tk_conversations_of_agent ON tk_conversations (agent_id, user_id);
+CREATE INDEX tk_conversations_of_agent ON tk_conversations (agent_id);
 
 CREATE TABLE tk_turns (
     id uuid NOT NULL PRIMARY KEY,

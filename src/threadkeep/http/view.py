@@ -1,0 +1,45 @@
+"""What all views have in common. Fields are camelCase on the wire."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Annotated, Generic, TypeVar
+
+from msgspec import Meta, Struct
+
+T = TypeVar("T")
+
+Id = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
+
+Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+
+DomainAlias = Annotated[str, Meta(description="The same as `agentId`; some clients call agents domains.")]
+
+RunAlias = Annotated[str | None, Meta(description="The same as `turnId`; some clients call turns runs.")]
+
+
+class View(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The common form of all views."""
+
+
+class PageView(View, Generic[T], frozen=True, kw_only=True):
+    """A page of a list. `nextCursor` continues it; null at the end."""
+
+    items: Sequence[T]
+    next_cursor: str | None
+
+
+def rfc3339(milliseconds: int) -> str:
+    """A time as RFC 3339 in UTC with milliseconds."""
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{_second(seconds)}.{rest:03d}Z"
+
+
+@lru_cache(maxsize=4096)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
+
+
+def time_or_none(milliseconds: int | None) -> str | None:
+    """The same for a time that may be missing."""
+    return None if milliseconds is None else rfc3339(milliseconds)
