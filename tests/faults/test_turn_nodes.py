@@ -127,6 +127,7 @@ async def test_any_node_follows_resumes_and_aborts(nodes: list[Client], model: S
     await there.check_goes_on(conversation)
 
 
+@pytest.mark.requirement("004-R2.3")
 async def test_killed_nodes_turn_is_ended_by_the_other(nodes: list[Client], model: ScriptedModel):
     here, there = nodes
     model.script([*WORDS, Wait(Gate())], [*WORDS, Wait(Gate())])
