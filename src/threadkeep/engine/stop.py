@@ -27,7 +27,8 @@ class Stop:
     def request(self, reason: StopReason) -> None:
         """Stops the turn at the await it is in; the first reason counts."""
         self.reason = self.reason or reason
-        if self._scope is not None:
+        # One that is expiring already takes the turn to its end; it cannot be hurried further.
+        if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(asyncio.get_running_loop().time())
 
     async def guard(self, work: Callable[[], Awaitable[T]], deadline: float | None) -> T:

@@ -76,7 +76,7 @@ class _Reader:
         while (await receive())["type"] != "http.disconnect":
             pass
         self._gone = True
-        if self._scope is not None:
+        if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(asyncio.get_running_loop().time())
 
     async def send(self, body: bytes, *, more: bool = True) -> None:
