@@ -3,7 +3,7 @@
 
 PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
-EXTRAS = --extra local --extra postgres
+EXTRAS = --extra documents --extra local --extra postgres
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 14
