@@ -4,10 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
-from threadkeep.domain.agent import Agent
-from threadkeep.domain.user import User
-from threadkeep.ports.gateway import ModelEvent, ModelRequest, ToolSpec
-from threadkeep.ports.tools import Outcome, Progress, Tool, Unavailable
+from threadkeep.ports.gateway import ModelEvent, ModelRequest
+from threadkeep.ports.tools import Caller, Outcome, Progress, Tool, Unavailable
 
 Step = ModelEvent | Exception | asyncio.Event
 """What a model does: gives an event, raises, or waits until the test lets it go on."""
@@ -60,7 +58,7 @@ class InMemoryTools:
         self._runs = tools
         self._timeout_s = timeout_s
 
-    def session(self, agent: Agent, user: User) -> "InMemoryTools":
+    def session(self, caller: Caller) -> "InMemoryTools":
         """The same for everyone."""
         return self
 
@@ -68,14 +66,14 @@ class InMemoryTools:
         """All tools."""
         await asyncio.sleep(0)
         schema: dict[str, Any] = {"type": "object", "properties": {}}
-        specs = [ToolSpec(name, f"Does {name}.", schema) for name in self._runs]
-        return [Tool(spec, "test", self._timeout_s) for spec in specs], self._away
+        tools = [Tool("test", name, f"Does {name}.", schema, self._timeout_s) for name in self._runs]
+        return tools, self._away
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
         """Runs the function, with an await before every step."""
-        self.calls.append((tool.spec.name, arguments))
+        self.calls.append((tool.name, arguments))
         self.open_calls += 1
-        steps = self._runs[tool.spec.name](arguments)
+        steps = self._runs[tool.name](arguments)
         try:
             async for step in steps:
                 await asyncio.sleep(0)

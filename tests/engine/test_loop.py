@@ -199,12 +199,12 @@ async def test_tools_run_at_the_same_time_and_answer_in_the_order_asked():
 async def test_what_a_tool_found_is_told_before_its_result():
     hit = RetrievalHit("a.pdf", "text", 0.9, document_id="d", page=3)
     gateway = InMemoryGateway(use(ToolUse("1", "tool", {})), reply(TextDelta("Found.")))
-    outcome = Outcome("ok", "1 hit", query="law\x00", hits=(hit,), artifact_ids=("p",), chart_data={"x": [1]})
+    outcome = Outcome("ok", "1 hit", query="law\x00", hits=(hit,), chart_data={"x": [1]})
     events = await run(gateway, InMemoryTools(tool=gives(outcome)))
     found = events.index(Retrieval("law\ufffd", (hit,), "1"))
     result = results(events)["1"]
     assert events[found + 1] is result
-    assert (result.artifact_ids, result.chart_data) == (("p",), {"x": [1]})
+    assert result.chart_data == {"x": [1]}
 
 
 @pytest.mark.parametrize(

@@ -27,14 +27,16 @@ class Toolbox:
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools as the model sees them."""
-        return tuple(tool.spec for tool in self._tools.values())
+        return tuple(
+            ToolSpec(name, tool.description, tool.input_schema) for name, tool in self._tools.items()
+        )
 
     async def open(self) -> Sequence[Unavailable]:
         """Finds out what can be used; tells what is away."""
         if self._session is None:
             return ()
         tools, away = await self._session.list()
-        self._tools = {tool.spec.name: tool for tool in tools}
+        self._tools = {tool.name: tool for tool in tools}
         return away
 
     def called(self, use: ToolUse) -> ToolCalled:
@@ -76,7 +78,6 @@ class Toolbox:
                 None if outcome.error is None else storable(outcome.error),
                 int((time.monotonic() - begun) * 1000),
                 clean(outcome.chart_data),
-                outcome.artifact_ids,
             )
         )
 

@@ -6,17 +6,32 @@ from typing import Any, Literal, Protocol
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.events import RetrievalHit
+from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
-from threadkeep.ports.gateway import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool and the server it belongs to."""
+    """A tool as its server names and describes it. A time-out of 0 means no limit.
 
-    spec: ToolSpec
+    `is_own` marks the tools of our own servers: the model knows them by their bare names.
+    """
+
     server: str
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
     timeout_s: float
+    is_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """For whom a tool is called, and in which turn."""
+
+    agent: Agent
+    user: User
+    turn: Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +44,15 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class ProducedFile:
+    """A file or image that a tool gave; it becomes an artifact of the turn."""
+
+    file_name: str
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How the call ended. A tool's failure is data, not an exception."""
 
@@ -36,7 +60,7 @@ class Outcome:
     result: Any = None
     error: str | None = None
     chart_data: Any = None
-    artifact_ids: tuple[str, ...] = ()
+    files: tuple[ProducedFile, ...] = ()
     query: str = ""
     hits: tuple[RetrievalHit, ...] = ()
 
@@ -49,8 +73,27 @@ class Unavailable:
     message: str
 
 
+class ToolServer(Protocol):
+    """One of our own servers of tools, in this process: `promptx`, `retriever` and the small ones."""
+
+    @property
+    def name(self) -> str:
+        """The server's name in records and in the agent's list."""
+        ...
+
+    async def tools(self, caller: Caller) -> Sequence[Tool]:
+        """What this caller may use; none where the server is inactive."""
+        ...
+
+    def call(
+        self, caller: Caller, name: str, arguments: Mapping[str, Any]
+    ) -> AsyncGenerator[Progress | Outcome]:
+        """Runs a tool: any number of Progress, then exactly one Outcome. Closing it ends the call."""
+        ...
+
+
 class ToolSession(Protocol):
-    """The tools of one agent for one user, for the length of a turn."""
+    """The tools of one turn."""
 
     async def list(self) -> tuple[Sequence[Tool], Sequence[Unavailable]]:
         """What can be called now, and what is away."""
@@ -64,6 +107,6 @@ class ToolSession(Protocol):
 class ToolProvider(Protocol):
     """Where tools come from."""
 
-    def session(self, agent: Agent, user: User) -> ToolSession:
+    def session(self, caller: Caller) -> ToolSession:
         """The tools for one turn."""
         ...

@@ -36,7 +36,7 @@ from threadkeep.engine.titles import derive_title
 from threadkeep.engine.tools import Toolbox
 from threadkeep.ports.gateway import Gateway, ModelRequest
 from threadkeep.ports.store import IdempotencyKey, MessageWindow, Store
-from threadkeep.ports.tools import ToolProvider
+from threadkeep.ports.tools import Caller, ToolProvider
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services import Clock
 from threadkeep.services.jobs import Jobs
@@ -202,7 +202,7 @@ class Turns:
             yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
             yield Failed(exc.code, exc.message, retryable=True)
             return
-        tools = self._tools.session(agent, user) if self._tools and gateway.supports_tools else None
+        tools = self._tools.session(Caller(agent, user, turn)) if self._tools and gateway.supports_tools else None
         limits = TurnLimits(agent.settings.max_iterations, agent.settings.generation_timeout_s)
 
         async def keep_receipt(sent: ModelRequest) -> None:
