@@ -202,7 +202,9 @@ class Turns:
             yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
             yield Failed(exc.code, exc.message, retryable=True)
             return
-        tools = self._tools.session(Caller(agent, user, turn)) if self._tools and gateway.supports_tools else None
+        tools = (
+            self._tools.session(Caller(agent, user, turn)) if self._tools and gateway.supports_tools else None
+        )
         limits = TurnLimits(agent.settings.max_iterations, agent.settings.generation_timeout_s)
 
         async def keep_receipt(sent: ModelRequest) -> None:
