@@ -86,10 +86,15 @@ class Api:
 
 
 @pytest.fixture
-async def api(database_url: str) -> AsyncIterator[Api]:
+async def api(database_url: str, tmp_path: Path) -> AsyncIterator[Api]:
     """Threadkeep with sign-in and without a model on an empty database; `api.store` is the store it uses."""
     settings = Settings.load(
-        {}, database_url=database_url, database_pool_size=4, jwt_secret=SECRET, gateway="openai"
+        {},
+        data=tmp_path / "data",
+        database_url=database_url,
+        database_pool_size=4,
+        jwt_secret=SECRET,
+        gateway="openai",
     )
     app = create_app(settings)
     async with app.lifespan():
@@ -119,10 +124,11 @@ def model() -> Iterator[ScriptedModel]:
 
 
 @pytest.fixture
-async def talk(database_url: str, model: ScriptedModel) -> AsyncIterator[Talk]:
+async def talk(database_url: str, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Talk]:
     """Threadkeep on a real port, talking to the scripted model; everyone is `local`."""
     settings = Settings.load(
         {},
+        data=tmp_path / "data",
         database_url=database_url,
         database_pool_size=4,
         gateway="openai",

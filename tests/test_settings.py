@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from threadkeep.domain.errors import SettingsError
+from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.settings import Settings, is_loopback
 
 SECRET = "s3cret-" * 8
@@ -86,6 +87,16 @@ def test_address_that_cannot_be_read_is_refused_without_its_password():
     with pytest.raises(SettingsError, match="DATABASE_URL") as refused:
         Settings.load({"THREADKEEP_DATABASE_URL": "postgresql://u:pa[55@h/d"})
     assert "pa[55" not in refused.value.message
+
+
+def test_agents_have_absolute_folders_of_their_own_in_the_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    workspaces = Settings.load({}).workspaces
+    agent_id = AgentId(new_uuid())
+    assert workspaces.of(agent_id) == tmp_path / ".threadkeep" / "agents" / agent_id
+    assert workspaces.of(AgentId(new_uuid())) != workspaces.of(agent_id) != workspaces.shared
 
 
 def test_every_setting_is_documented():

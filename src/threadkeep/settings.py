@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from threadkeep.domain.errors import SettingsError
+from threadkeep.domain.workspace import Workspaces
 
 PREFIX = "THREADKEEP_"
 FILE_NAME = "threadkeep.toml"
@@ -26,7 +27,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 takes a free one.")] = 8710
-    data: Annotated[Path, Meta(description="Folder in which everything lives.")] = Path(".threadkeep")
+    data: Annotated[
+        Path, Meta(description="Folder in which everything lives; nodes on one PostgreSQL share it.")
+    ] = Path(".threadkeep")
     database_url: Annotated[
         Secret,
         Meta(description="sqlite:///path or postgresql://…; by default a SQLite file in the data folder."),
@@ -149,6 +152,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def database(self) -> str:
         """The database's URL, with the default filled in."""
         return self.database_url or f"sqlite:///{self.data / 'threadkeep.db'}"
+
+    @property
+    def workspaces(self) -> Workspaces:
+        """The agents' folders in the data folder; absolute, for programs that are run in them."""
+        return Workspaces(self.data.absolute())
 
     def __repr__(self) -> str:
         shown = ((s.name, "…" if s.secret and s.value else s.value) for s in self.describe())

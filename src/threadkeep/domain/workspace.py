@@ -1,0 +1,22 @@
+"""Workspaces: a folder for each agent, where its prompt, its roles and the files of its servers lie."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from threadkeep.domain.ids import AgentId
+
+
+@dataclass(frozen=True, slots=True)
+class Workspaces:
+    """Where the agents' folders are: below the data folder. Whoever puts something into one makes it."""
+
+    data: Path
+
+    @property
+    def shared(self) -> Path:
+        """What all agents have in common."""
+        return self.data / "agents" / "shared"
+
+    def of(self, agent_id: AgentId) -> Path:
+        """The folder of one agent."""
+        return self.data / "agents" / agent_id
