@@ -20,9 +20,10 @@ ROOMS = {
     "services": {"engine", "dialects", "ports", "domain", "tasks"},
     "dialects": {"domain"},
     "http": {"services", "engine", "dialects", "ports", "domain", "settings", "tasks", "version"},
-    "storage": {"ports", "domain", "tasks"},
+    # How a text is searched is told once, in `retrieval/tokens.py`.
+    "storage": {"retrieval", "ports", "domain", "tasks"},
     "gateways": {"ports", "domain"},
-    "mcp": {"ports", "domain"},
+    "mcp": {"retrieval", "ports", "domain"},
     "retrieval": {"ports", "domain"},
     "settings": {"domain"},
     "version": set[str](),

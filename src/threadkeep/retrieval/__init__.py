@@ -1,0 +1,1 @@
+"""Documents made searchable: extracted, split, indexed by words and by meaning."""

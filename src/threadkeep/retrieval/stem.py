@@ -1,0 +1,96 @@
+"""English words by their stem: Porter's algorithm of 1980, so that `paying` finds `payment`.
+
+Our own, because the same stems must come out on both databases, and the libraries for it bring fifteen
+languages of generated code for a hundred lines.
+"""
+
+import re
+from functools import lru_cache
+
+# `C` and `V` stand for runs of consonants and vowels; `y` is a vowel after a consonant.
+_LETTERS = re.compile(r"[aeiou]|(?<=[^aeiou])y")
+_MEASURE = re.compile("V+C+")
+_SHORT_END = re.compile(r"CVC$")
+
+_STEP_2 = {
+    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "abli": "able",
+    "alli": "al", "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate",
+    "ator": "ate", "alism": "al", "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al",
+    "iviti": "ive", "biliti": "ble",
+}  # fmt: skip
+_STEP_3 = {
+    "icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": "",
+}  # fmt: skip
+_STEP_4 = dict.fromkeys(
+    (
+        "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "sion", "tion",
+        "ou", "ism", "ate", "iti", "ous", "ive", "ize",
+    ),
+    "",
+) | {"sion": "s", "tion": "t"}  # fmt: skip
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """The stem of a word in lower-case ASCII letters; other words are their own stem."""
+    if len(word) < 3 or not word.isascii() or not word.isalpha():
+        return word
+    word = _without_plural(word)
+    word = _without_tense(word)
+    if word.endswith("y") and _has_vowel(word[:-1]):
+        word = word[:-1] + "i"
+    for endings, least in ((_STEP_2, 0), (_STEP_3, 0), (_STEP_4, 1)):
+        word = _replaced(word, endings, least)
+    if word.endswith("e") and (
+        _measure(word[:-1]) > 1 or (_measure(word[:-1]) == 1 and not _is_short(word[:-1]))
+    ):
+        word = word[:-1]
+    return word[:-1] if word.endswith("ll") and _measure(word) > 1 else word
+
+
+def _without_plural(word: str) -> str:
+    if word.endswith(("sses", "ies")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+def _without_tense(word: str) -> str:
+    if word.endswith("eed"):
+        return word[:-1] if _measure(word[:-3]) else word
+    ending = next((it for it in ("ed", "ing") if word.endswith(it)), "")
+    if not ending or not _has_vowel(word[: -len(ending)]):
+        return word
+    word = word[: -len(ending)]
+    if word.endswith(("at", "bl", "iz")):
+        return word + "e"
+    if len(word) > 1 and word[-1] == word[-2] and word[-1] not in "aeioulsz":
+        return word[:-1]
+    return word + "e" if _measure(word) == 1 and _is_short(word) else word
+
+
+def _replaced(word: str, endings: dict[str, str], least: int) -> str:
+    """The word with its longest known ending replaced, where enough of a word stays before it."""
+    for length in range(min(7, len(word)), 1, -1):
+        ending = word[-length:]
+        if ending in endings:
+            begin = word[:-length] + endings[ending]
+            kept = begin if least else word[:-length]
+            return begin if _measure(kept) > least else word
+    return word
+
+
+def _shape(word: str) -> str:
+    vowels = {match.start() for match in _LETTERS.finditer(word)}
+    return "".join("V" if position in vowels else "C" for position in range(len(word)))
+
+
+def _measure(word: str) -> int:
+    return len(_MEASURE.findall(_shape(word)))
+
+
+def _has_vowel(word: str) -> bool:
+    return "V" in _shape(word)
+
+
+def _is_short(word: str) -> bool:
+    return bool(_SHORT_END.search(_shape(word))) and word[-1] not in "wxy"

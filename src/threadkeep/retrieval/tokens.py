@@ -1,0 +1,87 @@
+"""How a text is searched: the terms it is found by, the same on every database.
+
+Words are folded (case, accents, full width) and stemmed. Scripts that put no spaces between words give
+characters and pairs of neighbours: 合同条款 is found by 合, 同, 条, 款, 合同, 同条 and 条款.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+
+from threadkeep.retrieval.stem import stem
+
+# Chinese, Japanese and Korean, and Thai, Lao, Khmer and Burmese, which have no spaces either.
+_DENSE = (
+    "\u0e01-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1100-\u11ff\u1780-\u17d3\u3005-\u3007\u3041-\u3096"
+    "\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3131-\u318e\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
+)
+# Marks that are part of a word though they are no letters: accents, Hebrew, Arabic, the scripts of India.
+_MARKS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+_RUN = re.compile(f"([{_DENSE}]+)|((?:[^\\W_{_DENSE}]|[{_MARKS}])+)")
+# What folding leaves out: accents, and the spaces and signs into which ⑴ and ﷺ are taken apart.
+_NO_PART = re.compile(r"[\u0300-\u036f\s!-/:-@\[-`{-~]+")
+
+MOST_TERM_CHARACTERS = 40
+
+
+def terms(text: str) -> list[str]:
+    """Everything a text is found by, in order and as often as it occurs."""
+    found: list[str] = []
+    for dense, word in _RUN.findall(text):
+        if word:
+            found.append(fold(word))
+        else:
+            found += dense
+            found += _pairs(dense)
+    return found
+
+
+def query_terms(text: str) -> list[str]:
+    """What to look for, each once: words and pairs; a single character only where it stands alone."""
+    found: dict[str, None] = {}
+    for dense, word in _RUN.findall(text):
+        found |= dict.fromkeys(_pairs(dense) or dense) if dense else {fold(word): None}
+    return list(found)
+
+
+def spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Where a text has wanted terms, in order, with touching and overlapping places joined."""
+    begin = end = -1
+    for first, last, term in _places(text):
+        if term not in wanted:
+            continue
+        if first > end:
+            if end > 0:
+                yield begin, end
+            begin = first
+        end = max(end, last)
+    if end > 0:
+        yield begin, end
+
+
+@lru_cache(maxsize=65536)
+def fold(word: str) -> str:
+    """A word as it is compared: without case, accents, width and ending."""
+    if not word.isascii():
+        whole = unicodedata.normalize("NFKD", word)
+        word = unicodedata.normalize("NFC", _NO_PART.sub("", whole)) or word
+    return stem(word.casefold())[:MOST_TERM_CHARACTERS]
+
+
+def _pairs(dense: str) -> list[str]:
+    return [first + second for first, second in pairwise(dense)]
+
+
+def _places(text: str) -> Iterator[tuple[int, int, str]]:
+    for match in _RUN.finditer(text):
+        dense, word = match.groups()
+        if word:
+            yield match.start(), match.end(), fold(word)
+            continue
+        for place, character in enumerate(dense, match.start()):
+            yield place, place + 1, character
+            if place + 1 < match.end():
+                yield place, place + 2, text[place : place + 2]
