@@ -1,14 +1,18 @@
 """An agent: whom a user talks to. The seeds also call it a domain."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import AgentNotFound, Forbidden, InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.domain.mcp import McpServer
 from threadkeep.domain.text import check_line, check_storable
 from threadkeep.domain.user import User
 
 DEFAULT_ROLE_ID = "assistant"
+
+_NO_SERVERS: Mapping[str, McpServer] = {}
 
 
 class Visibility(Choice):
@@ -49,6 +53,7 @@ class AgentSettings:
     auto_compact: bool = False
     temperature: float | None = None
     max_tokens: int | None = None
+    mcp_servers: Mapping[str, McpServer] = field(default_factory=lambda: _NO_SERVERS)
 
 
 @dataclass(frozen=True, slots=True)

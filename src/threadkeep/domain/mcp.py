@@ -1,0 +1,102 @@
+"""MCP servers: where an agent's tools come from."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from threadkeep.domain.choice import Choice
+from threadkeep.domain.secret import MASK, Secret
+
+PROMPTX = "promptx"
+RETRIEVER = "retriever"
+
+DEFAULT_TIMEOUT_S = 60.0
+
+_NO_SECRETS: Mapping[str, Secret] = {}
+# Shorter texts stand in ordinary words too; hiding those would only make an error unreadable.
+_SHORTEST_HIDDEN = 4
+
+
+class ServerScope(Choice):
+    """Whether one process or connection serves all users of an agent, or each user has their own."""
+
+    AGENT = "agent"
+    USER = "user"
+
+
+class ServerSource(Choice):
+    """Who put a server there: the product for everyone, the product where it is needed, or the owner."""
+
+    SYSTEM = "system"
+    BUILTIN = "builtin"
+    USER = "user"
+
+
+class McpServer:
+    """What an owner says of a server of their own: a StdioServer or a RemoteServer.
+
+    Which of them may be saved and run is decided by the catalog, for it depends on the operator.
+    """
+
+    __slots__ = ()
+
+    disabled: bool
+    timeout_s: float
+    scope: ServerScope
+
+    @property
+    def secrets(self) -> Mapping[str, Secret]:
+        """What must never be shown, by name."""
+        raise NotImplementedError
+
+    def hide(self, text: str) -> str:
+        """A text of the server, such as its error or its log, without the secrets that it was given."""
+        values = {secret.reveal() for secret in self.secrets.values()}
+        for value in sorted(values, key=len, reverse=True):
+            if len(value) >= _SHORTEST_HIDDEN:
+                text = text.replace(value, MASK)
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class StdioServer(McpServer):
+    """A program on our machine that speaks over its standard streams. A time-out of 0 means no limit.
+
+    `cwd` is a path within the agent's workspace.
+    """
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, Secret] = field(default_factory=lambda: _NO_SECRETS)
+    cwd: str | None = None
+    disabled: bool = False
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    scope: ServerScope = ServerScope.AGENT
+
+    @property
+    def secrets(self) -> Mapping[str, Secret]:
+        """The values of its environment."""
+        return self.env
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteServer(McpServer):
+    """A server that is reached by streamable HTTP. A time-out of 0 means no limit."""
+
+    url: str
+    headers: Mapping[str, Secret] = field(default_factory=lambda: _NO_SECRETS)
+    disabled: bool = False
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    scope: ServerScope = ServerScope.AGENT
+
+    @property
+    def secrets(self) -> Mapping[str, Secret]:
+        """The values of its headers."""
+        return self.headers
+
+
+def fingerprint(tools: Iterable[tuple[str, str, Mapping[str, object]]]) -> str:
+    """What tells whether a server's tools have changed: a hash of their names, descriptions and schemas."""
+    known = sorted(tools, key=lambda tool: tool[0])
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
