@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.gateways.provider_rules import check_anthropic_request, check_openai_request
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import Say, ScriptedModel, Think
 from tests.talking import Talk
-from threadkeep.domain.briefing import BriefingCard, Priority
-from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, TurnId
+from threadkeep.domain.briefing import Briefing, BriefingCard, Priority
+from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, TurnId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, ThoughtStep
 from threadkeep.domain.text import BLANK_CHARACTERS, is_blank
 from threadkeep.engine.context import Component, build_request, rebuild_request, render_card, to_context
 from threadkeep.engine.tokens import estimate_tokens
 from threadkeep.gateways.anthropic import anthropic_body
-from threadkeep.gateways.openai import Habits, openai_body
+from threadkeep.gateways.openai import Habits, OpenAIGateway, openai_body
 from threadkeep.gateways.wire import encode
 from threadkeep.ports.gateway import ModelRequest, TextBlock
 
@@ -82,9 +82,9 @@ def histories(draw: st.DrawFn) -> History:
     question = asked(100, draw(spoken))
     reply = answered(101, "", MessageStatus.PENDING)
     overwritten = answered(101, draw(words), MessageStatus.OVERWRITTEN)
-    return History(
-        [*messages, question, *draw(st.sampled_from([[reply], [overwritten, reply], []]))], question
-    )
+    later = message(102, MessageRole.SYSTEM, card(draw(spoken), draw(spoken)), MessageStatus.COMPLETED)
+    rest = draw(st.sampled_from([[reply], [overwritten, reply], [overwritten, later, reply], []]))
+    return History([*messages, question, *rest], question)
 
 
 components = st.lists(st.builds(Component, st.sampled_from("ab"), st.one_of(blank, words)), max_size=3)
@@ -100,8 +100,11 @@ def said(request: ModelRequest) -> list[str]:
     return [it[0] for it in texts]
 
 
-def rendered(message: Message) -> str:
-    return message.content if isinstance(message.content, str) else render_card(message.content, UTC)
+def rendered(message: Message, thoughts: bool = False) -> str:
+    if isinstance(message.content, BriefingCard):
+        return render_card(message.content, UTC)
+    thought = f"<thinking>\n{SECRET_THOUGHT}\n</thinking>\n\n"
+    return thought * (thoughts and message.role is MessageRole.ASSISTANT) + message.content
 
 
 @settings(deadline=None, max_examples=300)
@@ -110,6 +113,7 @@ def rendered(message: Message) -> str:
     components,
     st.integers(1, 50),
     st.one_of(st.integers(1, 300), st.integers(1024, 1400), st.just(200_000)),
+    st.booleans(),
     st.one_of(st.none(), st.floats(0, 2)),
     st.one_of(st.none(), st.integers(1, 5000)),
 )
@@ -118,6 +122,7 @@ def test_every_history_makes_a_request_that_every_provider_takes(
     parts: list[Component],
     context_messages: int,
     context_tokens: int,
+    thoughts: bool,
     temperature: float | None,
     max_tokens: int | None,
 ):
@@ -129,26 +134,29 @@ def test_every_history_makes_a_request_that_every_provider_takes(
         model=None,
         context_tokens=context_tokens,
         zone=UTC,
+        question_id=history.question.id,
+        thoughts=thoughts,
         temperature=temperature,
         max_tokens=max_tokens,
     )
     for_anthropic, for_openai = bodies(request)
     assert not check_anthropic_request(for_anthropic)
     assert not check_openai_request(for_openai)
-    assert SECRET_THOUGHT.encode() not in encode([for_anthropic, for_openai])
+    assert thoughts or SECRET_THOUGHT.encode() not in encode([for_anthropic, for_openai])
 
-    # In their order, the oldest left out first, and the question last.
+    # In their order, the oldest left out first, the question always there.
     kept = [it for it in window if it.id in receipt.message_ids]
     assert [it.id for it in kept] == [*receipt.message_ids]
     possible = [
         it for it in window if it.status is not MessageStatus.OVERWRITTEN and not is_blank(rendered(it))
     ]
-    assert kept == possible[len(possible) - len(kept) :]
+    others = [it for it in possible if it != history.question]
+    assert history.question in kept
+    assert [it for it in kept if it != history.question] == others[len(possible) - len(kept) :]
     assert receipt.dropped_messages == len(possible) - len(kept)
-    assert kept[-1] == history.question
-    assert said(request)[-1].endswith(rendered(history.question))
+    assert rendered(history.question) in said(request)[-1]
     first_asked = next(at for at, it in enumerate(kept) if it.role is not MessageRole.ASSISTANT)
-    assert "\n\n".join(said(request)) == "\n\n".join(map(rendered, kept[first_asked:]))
+    assert "\n\n".join(said(request)) == "\n\n".join(rendered(it, thoughts) for it in kept[first_asked:])
 
     # Under the window, unless the system prompt and the question alone are too much.
     assert receipt.token_estimate <= context_tokens or len(kept) == 1
@@ -226,6 +234,47 @@ def test_what_was_said_before_a_stop_or_a_failure_is_context():
     ]
     request, _ = build_request(history, [], model=None, context_tokens=9000, zone=UTC)
     assert said(request) == ["A", "half", "B\n\nC", "new", "D"]
+
+
+def test_thoughts_go_with_the_replies_where_the_agent_wants_them():
+    history = [asked(1, "A"), answered(2, "B"), answered(3, "", MessageStatus.FAILED), asked(4, "C")]
+    request, receipt = build_request(history, [], model=None, context_tokens=9000, zone=UTC, thoughts=True)
+    thoughtful = f"<thinking>\n{SECRET_THOUGHT}\n</thinking>\n\nB"
+    assert said(request) == ["A", thoughtful, "C"]
+    assert (receipt.thoughts, receipt.message_ids) == (True, ("m1", "m2", "m4"))
+    entries = to_context(history, summary=None, zone=UTC, thoughts=True)
+    assert [it.content for it in entries] == ["A", thoughtful, "C"]
+
+
+async def test_model_gets_thoughts_where_the_agent_wants_them(talk: Talk, model: ScriptedModel):
+    model.script([Think("Hm. "), Think("Yes."), Say("Because.")], [Say("Again.")])
+    conversation = await talk.conversation(settings={"contextThoughts": True})
+    await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "No title is asked for"})
+    await talk.ask(conversation, "Why?")
+    await talk.ask(conversation, "Really?")
+    expected = ["Why?", "<thinking>\nHm. Yes.\n</thinking>\n\nBecause.", "Really?"]
+    assert [it["content"] for it in model.requests[-1].body["messages"]] == expected
+    context = await talk.client.get(f"/api/conversations/{conversation}/context")
+    assert [it["content"] for it in context.json()["messages"]] == [*expected, "Again."]
+    assert not model.refused
+
+
+async def test_regenerated_question_is_asked_although_a_card_came_after_it(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(OpenAIGateway, "context_tokens", 1024 + 40)
+    conversation_id = await talk.conversation(settings={"contextMessages": 1})
+    await talk.client.patch(f"/api/conversations/{conversation_id}", json={"title": "No title is asked for"})
+    await talk.ask(conversation_id, "Why?")
+    conversation = await talk.store.conversations.get(UserId("local"), ConversationId(conversation_id))
+    assert conversation
+    briefing = Briefing(
+        BriefingId(new_uuid()), conversation.agent_id, conversation.user_id, "Title", "long " * 99,
+        Priority.P1, None, (), AT,
+    )  # fmt: skip
+    await talk.store.messages.add_card(*conversation.add_card(briefing, AT))
+    await talk.client.post(f"/api/conversations/{conversation_id}/regenerate")
+    assert [it["content"] for it in model.requests[-1].body["messages"]] == ["Why?"]
 
 
 async def test_model_gets_the_latest_twenty_of_fifty(talk: Talk, model: ScriptedModel):

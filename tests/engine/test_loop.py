@@ -120,6 +120,22 @@ async def use_once(run_tool: Run, call: ToolUse | None = None, **options: Any) -
     return results(events)["1"]
 
 
+@pytest.mark.parametrize("supports_tools", [True, False])
+async def test_calls_with_the_same_id_or_none_get_ids_of_their_own(supports_tools: bool):
+    twice = use(ToolUse("1", "adds", {"a": 1}), ToolUse("1", "adds", {"a": 2}), ToolUse("", "adds", {"a": 3}))
+    gateway = InMemoryGateway(twice, use(ToolUse("1", "adds", {"a": 4})), reply(TextDelta("Done.")))
+    events = await run(gateway, InMemoryTools(adds=adds) if supports_tools else None)
+    assert isinstance(events[-1], Done)
+    called = [it for it in events if isinstance(it, ToolCalled)]
+    assert called[0].tool_call_id == "1"
+    if supports_tools:
+        sums = {it.tool_call_id: it.result for it in results(events).values()}
+        assert [sums[it.tool_call_id] for it in called] == [{"sum": n} for n in (1, 2, 3, 4)]
+    for request in gateway.requests:
+        assert not check_anthropic_request(anthropic_body(request, "m"))
+        assert not check_openai_request(openai_body(request, "m", Habits()))
+
+
 async def test_text_tool_text_are_told_in_order():
     gateway = InMemoryGateway(
         [

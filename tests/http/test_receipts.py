@@ -1,5 +1,6 @@
 """The receipt of a turn: what the model was sent, byte for byte."""
 
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -8,7 +9,7 @@ import pytest
 
 from tests.conftest import SECRET
 from tests.http.calls import refusal
-from tests.scripted_model import Say, ScriptedModel, Status
+from tests.scripted_model import Say, ScriptedModel, Status, Think
 from tests.talking import Talk, talking
 from threadkeep import Settings
 from threadkeep.domain.ids import MessageId, TurnId, UserId
@@ -39,9 +40,10 @@ async def rebuilt(talk: Talk, turn_id: str) -> bytes:
     return encode(openai_body(request, "scripted", Habits()))
 
 
-async def test_request_is_rebuilt_byte_for_byte(talk: Talk, model: ScriptedModel):
-    model.otherwise = [Say('因为\n"so".')]
-    settings = {"temperature": 0.5, "maxTokens": 100, "contextMessages": 3}
+@pytest.mark.parametrize("thoughts", [False, True])
+async def test_request_is_rebuilt_byte_for_byte(talk: Talk, model: ScriptedModel, thoughts: bool):
+    model.otherwise = [Think("想一想"), Say('因为\n"so".')]
+    settings = {"temperature": 0.5, "maxTokens": 100, "contextMessages": 3, "contextThoughts": thoughts}
     conversation = await talk.conversation(systemPrompt=PROMPT, model="scripted-2", settings=settings)
     await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "no title is asked for"})
     turns = [(await talk.ask(conversation, f"第{n}?"))["turnId"] for n in range(3)]
@@ -51,6 +53,7 @@ async def test_request_is_rebuilt_byte_for_byte(talk: Talk, model: ScriptedModel
     await talk.client.patch(f"/api/agents/{(await agent_of(talk, conversation))}", json={"systemPrompt": ""})
     turns += [regenerated.json()["turnId"], (await talk.ask(conversation, "Last?"))["turnId"]]
     assert len(model.requests) == 5
+    assert ("想一想".encode() in model.requests[-1].content) is thoughts
     for turn_id, request in zip(turns, model.requests, strict=True):
         assert await rebuilt(talk, turn_id) == request.content
 
@@ -78,6 +81,7 @@ async def test_receipt_tells_what_was_sent(talk: Talk, model: ScriptedModel):
         "model": "scripted",
         "summary": None,
         "messageIds": [asked["id"]],
+        "thoughts": False,
         "tools": [],
         "temperature": 0.5,
         "maxTokens": None,
@@ -120,9 +124,16 @@ async def test_tools_are_part_of_the_receipt(talk: Talk):
     assert encode(again.tools[0].input_schema) == encode(tools[0].input_schema)
 
 
-async def test_prompt_is_for_the_agents_owner_and_admins_only(database_url: str, model: ScriptedModel):
+async def test_prompt_is_for_the_agents_owner_and_admins_only(
+    database_url: str, model: ScriptedModel, tmp_path: Path
+):
     settings = Settings.load(
-        {}, database_url=database_url, jwt_secret=SECRET, gateway="openai", gateway_url=model.url
+        {},
+        data=tmp_path / "data",
+        database_url=database_url,
+        jwt_secret=SECRET,
+        gateway="openai",
+        gateway_url=model.url,
     )
     async with talking(settings) as running:
 

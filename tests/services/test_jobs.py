@@ -92,7 +92,7 @@ async def test_job_that_always_fails_is_given_up_and_holds_up_nobody(runners: Ru
 
 async def test_job_of_a_runner_that_died_is_done_by_another(runners: Runners):
     await runners.store.add(Job(new_uuid(), "note", {"it": "x"}))
-    (taken,) = await runners.store.take(lease_ms=0, limit=4)  # and then it died
+    (taken,) = await runners.store.take("a-runner", lease_ms=0, limit=4)  # and then it died
     assert taken.attempts == 1
     await asyncio.sleep(0.005)
     runners.start()
@@ -102,26 +102,30 @@ async def test_job_of_a_runner_that_died_is_done_by_another(runners: Runners):
 
 async def test_job_that_somebody_does_is_nobody_elses(runners: Runners):
     await runners.store.add(Job(new_uuid(), "note", {"it": "x"}))
-    assert len(await runners.store.take(lease_ms=60_000, limit=4)) == 1
-    assert await runners.store.take(lease_ms=60_000, limit=4) == []
+    assert len(await runners.store.take("a-runner", lease_ms=60_000, limit=4)) == 1
+    assert await runners.store.take("a-runner", lease_ms=60_000, limit=4) == []
     await runners.store.add(Job(new_uuid(), "note", {"it": "later"}), delay_ms=60_000)
-    assert await runners.store.take(lease_ms=60_000, limit=4) == []
+    assert await runners.store.take("a-runner", lease_ms=60_000, limit=4) == []
 
 
-async def test_job_that_was_under_way_at_the_end_is_done_again(
-    runners: Runners, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(jobs_module, "LEASE_MS", 200)
+async def test_jobs_that_a_shutdown_cut_off_are_done_at_once_by_the_next(runners: Runners):
     begun = asyncio.Event()
 
     async def hang(arguments: Mapping[str, Any]) -> None:
         begun.set()
         await asyncio.Event().wait()
 
+    for number in range(3):
+        await runners.store.add(Job(new_uuid(), "note", {"it": number}))
     first = runners.start(hang)
-    await first.add("note", {"it": "x"})
     await begun.wait()
+    assert await runners.store.take("another", lease_ms=60_000, limit=4) == []
     await first.close()
+    taken = await runners.store.take("another", lease_ms=60_000, limit=4)
+    assert [job.attempts for job in taken] == [1, 1, 1]
+    await runners.store.release("somebody-else")
+    assert await runners.store.take("a-third", lease_ms=60_000, limit=4) == []
+    await runners.store.release("another")
     runners.start()
     await runners.until_empty()
-    assert runners.done == ["x"]
+    assert sorted(runners.done) == [0, 1, 2]

@@ -99,6 +99,17 @@ async def test_text_tool_text_is_streamed_and_kept(talking: Talking, store: Stor
     assert len(gateway.requests) == 2
 
 
+async def test_calls_with_the_same_id_are_kept_as_two_records(talking: Talking):
+    _, _, turn = await talking.ask(
+        InMemoryTools(adds=adds),
+        [ToolUse("1", "adds", {"a": 1}), ToolUse("1", "adds", {"a": 2}), ModelStopped("tool_use")],
+        [TextDelta("."), ModelStopped("end_turn")],
+    )
+    assert kinds(await follow(talking.node, turn.id))[-1] == "done"
+    kept = (await talking.reply(turn)).tool_calls
+    assert [(it.arguments, it.result) for it in kept] == [({"a": 1}, {"sum": 1}), ({"a": 2}, {"sum": 2})]
+
+
 async def test_tool_call_is_stored_before_the_tool_runs(talking: Talking, store: Store):
     go_on = asyncio.Event()
     tools = InMemoryTools(waits=gives(go_on, Outcome("ok", 1)))

@@ -28,3 +28,5 @@ class Receipt:
     dropped_messages: int
     tools_sha256: str | None = None
     """Names the text of the tools' descriptions, which is kept as the components' texts are."""
+    thoughts: bool = False
+    """Whether the reasoning of earlier replies was sent with them."""

@@ -8,6 +8,7 @@ from datetime import datetime, tzinfo
 from typing import Literal
 
 from threadkeep.domain.briefing import BriefingCard
+from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.text import is_blank
@@ -52,9 +53,11 @@ def is_in_context(message: Message) -> bool:
     )
 
 
-def to_context(messages: Iterable[Message], *, summary: str | None, zone: tzinfo) -> list[ContextMessage]:
+def to_context(
+    messages: Iterable[Message], *, summary: str | None, zone: tzinfo, thoughts: bool = False
+) -> list[ContextMessage]:
     """Messages, oldest first, as role and content; the summary of what is archived stands first."""
-    history = [_entry(message, zone) for message in messages if is_in_context(message)]
+    history = [_entry(message, zone, thoughts) for message in messages if is_in_context(message)]
     return [ContextMessage("user", f"[摘要 Summary]\n{summary}"), *history] if summary else history
 
 
@@ -65,26 +68,36 @@ def build_request(
     model: str | None,
     context_tokens: int,
     zone: tzinfo,
+    question_id: MessageId | None = None,
+    thoughts: bool = False,
     temperature: float | None = None,
     max_tokens: int | None = None,
 ) -> tuple[ModelRequest, Receipt]:
-    """A request from messages, oldest first; the oldest are dropped where it would not fit the model."""
+    """A request from messages, oldest first; the oldest are dropped where it would not fit the model.
+
+    The question, by default the last message, always stays. `thoughts` adds the reasoning of earlier replies.
+    """
     components = [component for component in components if not is_blank(component.text)]
     candidates = [message for message in messages if is_in_context(message)]
+    entries = [_entry(message, zone, thoughts) for message in candidates]
+    sizes = [estimate_tokens(entry.content) for entry in entries]
     room = context_tokens - (max_tokens or TOKENS_KEPT_FOR_THE_REPLY)
     room -= sum(estimate_tokens(component.text) for component in components)
-    kept = _newest_that_fit(candidates, room, zone)
-    request = _request(kept, components, model, temperature, max_tokens, zone)
+    ids = [message.id for message in candidates]
+    asked = ids.index(question_id) if question_id and question_id in ids else len(ids) - 1
+    kept = _newest_that_fit(sizes, asked, room)
+    request = _request([entries[at] for at in kept], components, model, temperature, max_tokens)
     receipt = Receipt(
         model=model,
         components=tuple(ComponentReceipt(it.name, it.sha256, len(it.text)) for it in components),
-        message_ids=tuple(message.id for message in kept),
+        message_ids=tuple(ids[at] for at in kept),
         tools=(),
         temperature=temperature,
         max_tokens=max_tokens,
         zone=str(zone),
-        token_estimate=context_tokens - room + _estimate(kept, zone),
+        token_estimate=context_tokens - room + sum(sizes[at] for at in kept),
         dropped_messages=len(candidates) - len(kept),
+        thoughts=thoughts,
     )
     return request, receipt
 
@@ -94,8 +107,8 @@ def rebuild_request(
 ) -> ModelRequest:
     """The request that a receipt stands for, from the kept texts and messages."""
     components = [Component(it.name, texts[it.sha256]) for it in receipt.components]
-    kept = [messages[message_id] for message_id in receipt.message_ids]
-    request = _request(kept, components, receipt.model, receipt.temperature, receipt.max_tokens, zone)
+    entries = [_entry(messages[message_id], zone, receipt.thoughts) for message_id in receipt.message_ids]
+    request = _request(entries, components, receipt.model, receipt.temperature, receipt.max_tokens)
     specs = json.loads(texts[receipt.tools_sha256]) if receipt.tools_sha256 else ()
     return replace(request, tools=tuple(ToolSpec(**spec) for spec in specs))
 
@@ -120,35 +133,34 @@ def with_tools(receipt: Receipt, tools: Sequence[ToolSpec]) -> tuple[Receipt, Ma
 
 
 def _request(
-    messages: Iterable[Message],
+    entries: Iterable[ContextMessage],
     components: Iterable[Component],
     model: str | None,
     temperature: float | None,
     max_tokens: int | None,
-    zone: tzinfo,
 ) -> ModelRequest:
     return ModelRequest(
         model=model,
         system="\n\n".join(component.text for component in components),
-        messages=tuple(_alternating(_entry(message, zone) for message in messages)),
+        messages=tuple(_alternating(entries)),
         temperature=temperature,
         max_tokens=max_tokens,
     )
 
 
-def _newest_that_fit(messages: Sequence[Message], room: int, zone: tzinfo) -> Sequence[Message]:
-    """The newest messages that fit; the last one always stays, it is what is being asked."""
-    first = len(messages)
-    while first and (first == len(messages) or room > 0):
-        room -= estimate_tokens(_entry(messages[first - 1], zone).content)
-        if room <= 0 and first < len(messages):
-            break
-        first -= 1
-    return messages[first:]
-
-
-def _estimate(messages: Iterable[Message], zone: tzinfo) -> int:
-    return sum(estimate_tokens(_entry(message, zone).content) for message in messages)
+def _newest_that_fit(sizes: Sequence[int], asked: int, room: int) -> list[int]:
+    """Which of the messages to keep: the newest that fit beside the question, and that in any case."""
+    if not sizes:
+        return []
+    room -= sizes[asked]
+    kept = {asked}
+    for at in reversed(range(len(sizes))):
+        if at != asked:
+            room -= sizes[at]
+            if room <= 0:
+                break
+            kept.add(at)
+    return sorted(kept)
 
 
 def _alternating(entries: Iterable[ContextMessage]) -> list[ModelMessage]:
@@ -166,10 +178,19 @@ def _alternating(entries: Iterable[ContextMessage]) -> list[ModelMessage]:
     return [ModelMessage(entry.role, (TextBlock(entry.content),)) for entry in merged]
 
 
-def _entry(message: Message, zone: tzinfo) -> ContextMessage:
+def _entry(message: Message, zone: tzinfo, thoughts: bool) -> ContextMessage:
     if isinstance(message.content, BriefingCard):
         return ContextMessage("user", render_card(message.content, zone))
-    return ContextMessage("assistant" if message.role is MessageRole.ASSISTANT else "user", message.content)
+    if message.role is not MessageRole.ASSISTANT:
+        return ContextMessage("user", message.content)
+    thought = _reasoning(message) if thoughts else ""
+    return ContextMessage("assistant", thought + message.content)
+
+
+def _reasoning(reply: Message) -> str:
+    """What a model thought, as a block of text: no provider takes its own blocks of earlier turns again."""
+    thought = "\n\n".join(step.detail for step in reply.thought_process if step.kind == "thought")
+    return "" if is_blank(thought) else f"<thinking>\n{thought}\n</thinking>\n\n"
 
 
 def render_card(card: BriefingCard, zone: tzinfo) -> str:

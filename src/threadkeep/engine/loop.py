@@ -22,6 +22,7 @@ from threadkeep.domain.events import (
     TurnStart,
     UsageReported,
 )
+from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import Usage
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.turn import Turn
@@ -150,6 +151,7 @@ class _Run:
         self._toolbox = toolbox
         self._limits = limits
         self._call: _ModelCall | None = None
+        self._call_ids: set[str] = set()
         self._open_calls: dict[str, ToolCalled] = {}
         self._usage = Usage(0, 0)
         self._stop_reason = "end_turn"
@@ -198,7 +200,7 @@ class _Run:
                     case ThoughtSigned(signature):
                         call.close_thought(signature)
                     case ToolUse():
-                        call.tool_uses.append(event)
+                        call.tool_uses.append(self._with_own_id(event))
                     case ModelUsage():
                         call.usage = event
                     case Retrying(code, message):
@@ -207,6 +209,13 @@ class _Run:
                         call.stop_reason = reason
         finally:
             await stream.aclose()
+
+    def _with_own_id(self, use: ToolUse) -> ToolUse:
+        """A call whose id no other of this turn has: some models count anew, or give none."""
+        if not use.id or use.id in self._call_ids:
+            use = replace(use, id=f"call_{new_uuid().replace('-', '')}")
+        self._call_ids.add(use.id)
+        return use
 
     async def _use_tools(self, call: _ModelCall) -> AsyncGenerator[EventBody]:
         for use in call.tool_uses:

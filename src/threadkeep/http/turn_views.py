@@ -53,6 +53,7 @@ class ReceiptView(View, frozen=True, kw_only=True):
     components: Sequence[ComponentReceiptView]
     summary: str | None
     message_ids: Sequence[Id]
+    thoughts: bool
     tools: Sequence[str]
     temperature: float | None
     max_tokens: int | None

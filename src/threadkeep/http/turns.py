@@ -138,6 +138,7 @@ async def get_turn_context(call: ApiCall, *, turn_id: str) -> ReceiptView:
         ],
         summary=shown.summary,
         message_ids=receipt.message_ids,
+        thoughts=receipt.thoughts,
         tools=receipt.tools,
         temperature=receipt.temperature,
         max_tokens=receipt.max_tokens,

@@ -22,8 +22,12 @@ class JobStore(Protocol):
         """Keeps a job that is due after a delay."""
         ...
 
-    async def take(self, *, lease_ms: int, limit: int) -> Sequence[Job]:
+    async def take(self, holder: str, *, lease_ms: int, limit: int) -> Sequence[Job]:
         """Takes due jobs; whoever took one and died gives it up when the lease runs out."""
+        ...
+
+    async def release(self, holder: str) -> None:
+        """Gives back what a holder took and will not do, as if it had never been taken."""
         ...
 
     async def finish(self, job: Job) -> None:

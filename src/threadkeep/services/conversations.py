@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from itertools import islice
 
-from threadkeep.domain.agent import Agent, ConversationMode
+from threadkeep.domain.agent import Agent, AgentSettings, ConversationMode
 from threadkeep.domain.conversation import Conversation, new_session_id
 from threadkeep.domain.errors import AgentNotFound, ConversationNotFound, TurnInProgress
 from threadkeep.domain.ids import AgentId, ConversationId, is_uuid
@@ -111,11 +111,17 @@ class Conversations:
     ) -> Sequence[ContextMessage]:
         """The latest messages as another engine can send them, by default as many as the agent takes."""
         conversation = await self.get(user, conversation_id)
-        if limit is None:
-            agent = await self._store.agents.get(conversation.agent_id)
-            limit = agent.settings.context_messages if agent else 0
-        latest = await self._latest_in_context(conversation, limit)
-        return to_context(latest, summary=await self._summary(conversation), zone=self._zone)
+        agent = await self._store.agents.get(conversation.agent_id)
+        habits = agent.settings if agent else AgentSettings()
+        latest = await self._latest_in_context(
+            conversation, habits.context_messages if limit is None else limit
+        )
+        return to_context(
+            latest,
+            summary=await self._summary(conversation),
+            zone=self._zone,
+            thoughts=habits.context_thoughts,
+        )
 
     async def update(
         self, user: User, conversation_id: str, change: Callable[[Conversation], Conversation]

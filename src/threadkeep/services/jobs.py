@@ -27,6 +27,7 @@ class Jobs:
     def __init__(self, store: JobStore, handlers: Mapping[str, Handler]) -> None:
         self._store = store
         self._handlers = handlers
+        self._holder = new_uuid()
         self._wake = asyncio.Event()
         self._task = asyncio.create_task(self._run())
 
@@ -36,14 +37,18 @@ class Jobs:
         self._wake.set()
 
     async def close(self) -> None:
-        """Stops; a job that is under way is done again at the next start."""
+        """Stops; a job that is under way is done again, here at the next start or by another node."""
         await end_tasks(self._task)
+        try:
+            await self._store.release(self._holder)
+        except StorageError as exc:
+            log.warning("jobs stay taken until their leases run out: %s", exc.message)
 
     async def _run(self) -> None:
         while True:
             self._wake.clear()
             try:
-                while jobs := await self._store.take(lease_ms=LEASE_MS, limit=4):
+                while jobs := await self._store.take(self._holder, lease_ms=LEASE_MS, limit=4):
                     for job in jobs:
                         await self._do(job)
             except StorageError as exc:

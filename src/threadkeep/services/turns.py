@@ -247,6 +247,8 @@ class Turns:
             model=begun.turn.model,
             context_tokens=gateway.context_tokens,
             zone=self._zone,
+            question_id=asked_id,
+            thoughts=settings.context_thoughts,
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
         )

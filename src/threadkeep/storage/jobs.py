@@ -12,14 +12,19 @@ _ADD = with_clock(
 )
 _DUE = """SELECT id FROM tk_jobs
     WHERE run_at <= {now} AND (lease_until IS NULL OR lease_until < {now}) ORDER BY run_at LIMIT :limit"""
-_TAKE = """UPDATE tk_jobs SET lease_until = {now} + :lease_ms, attempts = attempts + 1
+_TAKE = """UPDATE tk_jobs SET lease_until = {now} + :lease_ms, holder = :holder, attempts = attempts + 1
     WHERE id IN (DUE) RETURNING id, kind, arguments, attempts"""
 _TAKE_DUE = with_clock(
     _TAKE.replace("DUE", _DUE), postgres=_TAKE.replace("DUE", f"{_DUE} FOR UPDATE SKIP LOCKED")
 )
+_RELEASE = Statement(
+    """UPDATE tk_jobs SET lease_until = NULL, holder = NULL, attempts = attempts - 1
+    WHERE holder = :holder"""
+)
 _FINISH = Statement("DELETE FROM tk_jobs WHERE id = :id")
 _POSTPONE = with_clock(
-    "UPDATE tk_jobs SET lease_until = NULL, run_at = {now} + :delay_ms, error = :error WHERE id = :id"
+    """UPDATE tk_jobs SET lease_until = NULL, holder = NULL, run_at = {now} + :delay_ms, error = :error
+    WHERE id = :id"""
 )
 
 
@@ -34,10 +39,14 @@ class SqlJobs:
         values = {"id": job.id, "kind": job.kind, "arguments": to_json(job.arguments)}
         await self._database.execute(_ADD(**values, delay_ms=delay_ms))
 
-    async def take(self, *, lease_ms: int, limit: int) -> Sequence[Job]:
+    async def take(self, holder: str, *, lease_ms: int, limit: int) -> Sequence[Job]:
         """Takes due jobs."""
-        rows = await self._database.execute(_TAKE_DUE(lease_ms=lease_ms, limit=limit))
+        rows = await self._database.execute(_TAKE_DUE(holder=holder, lease_ms=lease_ms, limit=limit))
         return [Job(id_, kind, to_object(arguments), attempts) for id_, kind, arguments, attempts in rows]
+
+    async def release(self, holder: str) -> None:
+        """Gives back what a holder took and will not do."""
+        await self._database.execute(_RELEASE(holder=holder))
 
     async def finish(self, job: Job) -> None:
         """Forgets a job that is done."""

@@ -271,6 +271,7 @@ CREATE TABLE tk_jobs (
     arguments text NOT NULL,
     attempts bigint NOT NULL,
     run_at bigint NOT NULL,
+    holder text,
     lease_until bigint,
     error text,
     created_at bigint NOT NULL
