@@ -31,8 +31,8 @@ ROOMS = {
 }
 # These put the house together, so they may know everything.
 BUILDERS = {"bootstrap", "cli", "__init__", "__main__", "client"}
-# Heavy libraries that come with an extra and are loaded on first use.
-EXTRAS = {"threadkeep.storage.postgres", "xllamacpp"}
+# Heavy libraries that come with an extra, or that few turns need, and are loaded on first use.
+EXTRAS = {"threadkeep.storage.postgres", "xllamacpp", "jsonschema", "referencing"}
 
 
 def module_of(file: Path) -> str:

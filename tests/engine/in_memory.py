@@ -10,6 +10,8 @@ from threadkeep.ports.tools import Caller, Outcome, Progress, Tool, Unavailable
 Step = ModelEvent | Exception | asyncio.Event
 """What a model does: gives an event, raises, or waits until the test lets it go on."""
 
+EMPTY_SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {}}
+
 Run = Callable[[Mapping[str, Any]], AsyncGenerator[Progress | Outcome]]
 
 
@@ -51,12 +53,21 @@ class InMemoryGateway:
 class InMemoryTools:
     """Tools that are functions of the test."""
 
-    def __init__(self, *away: Unavailable, timeout_s: float = 10, **tools: Run) -> None:
+    def __init__(
+        self,
+        *away: Unavailable,
+        timeout_s: float = 10,
+        schema: Mapping[str, Any] = EMPTY_SCHEMA,
+        is_own: bool = True,
+        **tools: Run,
+    ) -> None:
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self.open_calls = 0
         self._away = away
         self._runs = tools
         self._timeout_s = timeout_s
+        self._schema = schema
+        self._is_own = is_own
 
     def session(self, caller: Caller) -> "InMemoryTools":
         """The same for everyone."""
@@ -65,8 +76,10 @@ class InMemoryTools:
     async def list(self) -> tuple[Sequence[Tool], Sequence[Unavailable]]:
         """All tools."""
         await asyncio.sleep(0)
-        schema: dict[str, Any] = {"type": "object", "properties": {}}
-        tools = [Tool("test", name, f"Does {name}.", schema, self._timeout_s) for name in self._runs]
+        tools = [
+            Tool("test", name, f"Does {name}.", self._schema, self._timeout_s, self._is_own)
+            for name in self._runs
+        ]
         return tools, self._away
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:

@@ -1,6 +1,7 @@
 """One turn: model, tools, model …; whatever happens, it ends once and leaves nothing open."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -27,9 +28,9 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.turn import Turn, TurnStatus
-from threadkeep.engine.loop import TurnLimits, run_turn
+from threadkeep.engine.loop import MOST_RESULT_CHARACTERS, TurnLimits, run_turn
 from threadkeep.engine.stop import Stop
-from threadkeep.engine.tools import Toolbox
+from threadkeep.engine.tools import MOST_TOOLS, Toolbox
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.openai import Habits, openai_body
 from threadkeep.gateways.wire import encode
@@ -249,7 +250,7 @@ async def test_tool_that_takes_too_long_is_ended():
     assert (result.status, result.error) == ("timeout", "The tool took longer than 0.01 seconds.")
 
 
-async def test_numbers_and_texts_that_no_database_keeps_are_replaced():
+async def test_numbers_and_texts_that_json_does_not_have_are_replaced():
     deep: Any = "bottom"
     for _ in range(50):
         deep = [deep]
@@ -271,10 +272,70 @@ async def test_numbers_and_texts_that_no_database_keeps_are_replaced():
     assert Text("?") in events
     assert Thought("?") in events
     assert ToolProgress("1", 0.0, None, "\ufffd") in events
-    kept = {"a\ufffd": None, "b": [None, "?"], "big": str(10**30), "deep": deep, "set": "{1}"}
+    kept = {"a\x00": None, "b": [None, "?"], "big": 10**30, "deep": deep, "set": "{1}"}
     called = next(it for it in events if isinstance(it, ToolCalled))
     assert called.arguments == kept
     assert results(events)["1"].result == kept
+
+
+@pytest.mark.parametrize("where", ["arguments", "result", "chart_data"])
+async def test_value_that_is_nested_too_deeply_is_an_error_that_is_told(where: str):
+    deep: Any = "bottom"
+    for _ in range(5_000):
+        deep = [deep]
+    outcome = Outcome("ok", **({} if where == "arguments" else {where: deep}))
+    arguments = {"deep": deep} if where == "arguments" else {}
+    result = await use_once(gives(outcome), ToolUse("1", "tool", arguments))
+    assert result.status == "error"
+    assert str(result.error).endswith("nested too deeply.")
+
+
+async def test_result_is_cut_for_the_model_and_kept_whole():
+    long = "law " * 10_000
+    gateway = InMemoryGateway(use(ToolUse("1", "tool", {})), reply(TextDelta("Done.")))
+    events = await run(gateway, InMemoryTools(tool=gives(Outcome("ok", {"text": long}))))
+    assert results(events)["1"].result == {"text": long}
+    (block,) = gateway.requests[1].messages[-1].blocks
+    assert isinstance(block, ToolResultBlock)
+    shown, _, mark = block.content.partition("\n")
+    assert shown == json.dumps({"text": long})[:MOST_RESULT_CHARACTERS]
+    assert mark == "… [cut here: 40012 characters, of which the first 20000 are shown]"
+
+
+async def test_call_that_does_not_fit_the_schema_is_told_and_the_tool_does_not_run():
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tools = InMemoryTools(weather=gives(Outcome("ok", "sunny")), schema=schema)
+    gateway = InMemoryGateway(
+        use(ToolUse("1", "weather", {"city": 5})),
+        use(ToolUse("2", "weather", {"city": "北京"})),
+        reply(TextDelta("Sunny.")),
+    )
+    events = await run(gateway, tools)
+    assert [(it.status, it.error) for it in results(events).values()] == [
+        ("error", "The arguments do not fit the tool's schema. $.city: 5 is not of type 'string'"),
+        ("ok", None),
+    ]
+    assert tools.calls == [("weather", {"city": "北京"})]
+
+
+async def test_tool_of_a_stranger_has_a_name_of_its_own_for_the_model_and_keeps_its_own_in_the_record():
+    tools = InMemoryTools(adds=adds, is_own=False)
+    gateway = InMemoryGateway(use(ToolUse("1", "test__adds", {"a": 1})), reply(TextDelta("One.")))
+    events = await run(gateway, tools)
+    assert [spec.name for spec in gateway.requests[0].tools] == ["test__adds"]
+    assert ToolCalled("1", "adds", "test", {"a": 1}) in events
+    assert (results(events)["1"].tool_name, results(events)["1"].status) == ("adds", "ok")
+    (asked,) = gateway.requests[1].messages[-2].blocks
+    assert asked == ToolUseBlock("1", "test__adds", {"a": 1})
+
+
+async def test_more_tools_than_a_provider_takes_are_left_out_with_a_notice():
+    gateway = InMemoryGateway(reply(TextDelta("Hello.")))
+    tools: dict[str, Any] = {f"tool{n}": adds for n in range(MOST_TOOLS + 2)}
+    events = await run(gateway, InMemoryTools(**tools))
+    assert len(gateway.requests[0].tools) == MOST_TOOLS
+    assert Notice("TOO_MANY_TOOLS", "A model takes 128 tools; 2 are left out.") in events
+    assert not check_openai_request(openai_body(gateway.requests[0], "m", Habits()))
 
 
 async def test_server_that_is_away_is_noticed_and_the_turn_goes_on():

@@ -28,7 +28,7 @@ from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.stop import Stop, Stopped, StopReason
 from threadkeep.engine.tokens import estimate_request_tokens, estimate_tokens
-from threadkeep.engine.tools import Toolbox, clean
+from threadkeep.engine.tools import Toolbox, clean_use
 from threadkeep.ports.gateway import (
     Block,
     Gateway,
@@ -49,6 +49,9 @@ from threadkeep.ports.gateway import (
 )
 
 log = logging.getLogger("threadkeep.engine")
+
+MOST_RESULT_CHARACTERS = 20_000
+"""Of a tool's result, for the model; the record has all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,7 @@ class _ModelCall:
         """The call as a message of the history."""
         said = "".join(self.text)
         spoken: list[Block] = [] if is_blank(said) else [TextBlock(said)]
-        asked = [ToolUseBlock(use.id, use.name, clean(use.arguments)) for use in self.tool_uses]
+        asked = [ToolUseBlock(use.id, use.name, use.arguments) for use in self.tool_uses]
         return ModelMessage("assistant", (*self.blocks, *spoken, *asked))
 
 
@@ -159,8 +162,8 @@ class _Run:
 
     async def steps(self) -> AsyncGenerator[EventBody]:
         """The turn as it goes well."""
-        for away in await self._toolbox.open():
-            yield Notice("MCP_SERVER_UNAVAILABLE", f"{away.server} is away: {away.message}")
+        for notice in await self._toolbox.open():
+            yield notice
         self._request = replace(self._request, tools=self._toolbox.specs)
         await self._sending(self._request)
         iteration = 0
@@ -200,7 +203,7 @@ class _Run:
                     case ThoughtSigned(signature):
                         call.close_thought(signature)
                     case ToolUse():
-                        call.tool_uses.append(self._with_own_id(event))
+                        call.tool_uses.append(clean_use(self._with_own_id(event)))
                     case ModelUsage():
                         call.usage = event
                     case Retrying(code, message):
@@ -294,5 +297,8 @@ def _in_words(call: _ModelCall, answers: Sequence[ToolResultBlock]) -> tuple[Mod
 
 def _result_block(result: ToolResulted) -> ToolResultBlock:
     content = result.error if result.error is not None else result.result
-    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    text = storable(content) if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    if len(text) > MOST_RESULT_CHARACTERS:
+        mark = f"… [cut here: {len(text)} characters, of which the first {MOST_RESULT_CHARACTERS} are shown]"
+        text = f"{text[:MOST_RESULT_CHARACTERS]}\n{mark}"
     return ToolResultBlock(result.tool_call_id, text, is_error=result.status != "ok")

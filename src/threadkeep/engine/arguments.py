@@ -1,0 +1,92 @@
+"""Checks what a model wants to call a tool with against the tool's own schema.
+
+A schema is a stranger's text. Checking must end soon, fetch nothing and freeze nobody, so patterns, which
+can take for ever, are passed over, and the steps are counted. A schema that is broken or takes too long is
+no reason to refuse a call.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from functools import cache
+from itertools import islice
+from typing import Any
+
+from threadkeep.ports.tools import Tool
+
+log = logging.getLogger("threadkeep.engine")
+
+MOST_STEPS = 4_000
+MOST_PROBLEMS = 3
+MOST_PROBLEM_CHARACTERS = 300
+
+_WITH_PATTERNS = {"pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems"}
+_Check = Callable[..., Iterator[Any] | None]
+_steps: ContextVar[Iterator[int]] = ContextVar("steps")
+
+
+def problem_with(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    """What is wrong with the arguments, in words that the model can mend them by; None when nothing is."""
+    _steps.set(iter(range(MOST_STEPS)))
+    try:
+        errors = list(islice(_errors(tool.input_schema, arguments), MOST_PROBLEMS))
+    except Exception as exc:  # noqa: BLE001 - whatever a stranger's schema can cause
+        log.warning("the schema of %s of %s cannot be checked: %r", tool.name, tool.server, exc)
+        return None
+    if not errors:
+        return None
+    told = (f"{error.json_path}: {error.message}"[:MOST_PROBLEM_CHARACTERS] for error in errors)
+    return f"The arguments do not fit the tool's schema. {'; '.join(told)}"
+
+
+def _errors(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[Any]:
+    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - slow to load
+    from referencing import Registry  # noqa: PLC0415 - slow to load
+
+    kind = _bounded(validators.validator_for(schema, default=Draft202012Validator))
+    # With a registry of its own it fetches nothing.
+    registry: Any = Registry()  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return kind(_without_versions(schema), registry=registry).iter_errors(arguments)
+
+
+@cache
+def _bounded(kind: Any) -> Any:
+    """A kind of validator whose steps are counted."""
+    from jsonschema import validators  # noqa: PLC0415 - slow to load
+
+    checks = {name: _counted(check) for name, check in kind.VALIDATORS.items()}
+    others = checks.get("additionalProperties", _pass)
+
+    def check_others(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any] | None:
+        return None if "patternProperties" in schema else others(validator, value, instance, schema)
+
+    extend: Any = validators.extend  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return extend(
+        kind, {**checks, "additionalProperties": check_others, **dict.fromkeys(_WITH_PATTERNS, _pass)}
+    )
+
+
+def _counted(check: _Check) -> _Check:
+    def run(*details: Any) -> Iterator[Any] | None:
+        if next(_steps.get(), None) is None:
+            raise TimeoutError("it takes too many steps")
+        return check(*details)
+
+    return run
+
+
+def _pass(*details: Any) -> None:
+    pass
+
+
+def _without_versions(schema: Any) -> Any:
+    """The schema without the versions that its parts name: they would choose another kind of validator."""
+    if isinstance(schema, Mapping):
+        return {
+            key: _without_versions(part)
+            for key, part in schema.items()  # pyright: ignore[reportUnknownVariableType]
+            if key != "$schema" or isinstance(part, Mapping)
+        }
+    if isinstance(schema, list):
+        return [_without_versions(part) for part in schema]  # pyright: ignore[reportUnknownVariableType]
+    return schema

@@ -1,0 +1,35 @@
+"""What the model calls a tool: providers take 64 plain characters, and no name twice."""
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+from threadkeep.ports.tools import Tool
+
+MOST_CHARACTERS = 64
+
+_SENDABLE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_UNSENDABLE = re.compile(r"[^a-zA-Z0-9-]+")
+_HASH_CHARACTERS = 12
+
+
+def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """Tools by the names that the model knows them by; our own come first, whatever others call theirs."""
+    named: dict[str, Tool] = {}
+    for tool in sorted(tools, key=lambda tool: not tool.is_own):
+        named.setdefault(tool.name if tool.is_own else outside_name(tool.server, tool.name), tool)
+    return named
+
+
+def outside_name(server: str, tool: str) -> str:
+    """The name of a tool that is not ours: `server__tool`, or with a hash where that would not do.
+
+    It depends on nothing but the two, so it stays the same whichever other tools there are. Two tools never
+    share one: a plain name is split again at its first `__`, and a hashed one has no `__`.
+    """
+    plain = f"{server}__{tool}"
+    if _SENDABLE.fullmatch(plain) and plain.partition("__")[0] == server and not server.endswith("_"):
+        return plain
+    digest = hashlib.sha256(f"{server}\n{tool}".encode("utf-8", "replace")).hexdigest()[:_HASH_CHARACTERS]
+    readable = _UNSENDABLE.sub("_", plain).strip("_")[: MOST_CHARACTERS - _HASH_CHARACTERS - 1].strip("_")
+    return f"{readable}_{digest}" if readable else f"tool_{digest}"
