@@ -1,6 +1,6 @@
 """The ASGI application: routes, sign-in and edge put together."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import msgspec
@@ -20,6 +20,7 @@ from threadkeep.http.auth import SignIn
 from threadkeep.http.edge import Edge
 from threadkeep.http.errors import error_response
 from threadkeep.http.openapi import openapi
+from threadkeep.http.paths import Paths
 from threadkeep.http.reference import reference_page
 from threadkeep.http.routes import ROUTES
 from threadkeep.http.routing import Endpoint, endpoint
@@ -46,12 +47,13 @@ class Threadkeep:
     ) -> None:
         self.services = services
         self._running = running
-        app = Starlette(
-            routes=_routes(settings, sign_in, services),
+        pages = Starlette(
+            routes=_page_routes(sign_in, services),
             exception_handlers={HTTPException: _answer_http_exception},
             lifespan=self._lifespan,
         )
-        app.router.redirect_slashes = False
+        pages.router.redirect_slashes = False
+        app = Paths(_endpoints(settings, sign_in, services), otherwise=pages)
         self._app = Edge(_with_cors(app, settings), settings, embedded=embedded)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,14 +69,25 @@ class Threadkeep:
             yield
 
 
-def _routes(
+def _endpoints(
     settings: Settings, sign_in: SignIn, services: Callable[[], Awaitable[Services]]
-) -> list[BaseRoute]:
-    document = msgspec.json.encode(openapi(ROUTES))
-    page = reference_page(openapi(ROUTES))
+) -> dict[str, dict[str, Endpoint]]:
+    """What answers each path of the table of routes, by method."""
 
     async def nobody(request: Request) -> User:
         return _NOBODY
+
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for route in ROUTES:
+        who = sign_in.user if route.signed_in else nobody
+        answer = endpoint(route, who, services, settings.max_body_bytes)
+        by_path.setdefault(route.path, {})[route.method] = answer
+    return by_path
+
+
+def _page_routes(sign_in: SignIn, services: Callable[[], Awaitable[Services]]) -> list[BaseRoute]:
+    document = msgspec.json.encode(openapi(ROUTES))
+    page = reference_page(openapi(ROUTES))
 
     async def get_openapi(request: Request) -> Response:
         return Response(document, media_type="application/json")
@@ -86,44 +99,12 @@ def _routes(
         # Not by `url_for`: mounted in a host, that looks for the page among the host's routes.
         return RedirectResponse(f"{request.scope.get('root_path', '')}/docs")
 
-    by_path: dict[str, dict[str, Endpoint]] = {}
-    for route in ROUTES:
-        who = sign_in.user if route.signed_in else nobody
-        answer = endpoint(route, who, services, settings.max_body_bytes)
-        by_path.setdefault(route.path, {})[route.method] = answer
     return [
-        *(
-            StarletteRoute(path, _PathEndpoint(endpoints), methods=None)
-            for path, endpoints in by_path.items()
-        ),
         WebSocketRoute("/ws", web_socket(sign_in, services)),
         StarletteRoute("/openapi.json", get_openapi),
         StarletteRoute("/docs", get_docs),
         StarletteRoute("/", get_start),
     ]
-
-
-class _PathEndpoint:
-    """Answers all methods of one path. A class, so that Starlette hands every method to it."""
-
-    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
-        self._endpoints = dict(endpoints)
-        if "GET" in endpoints:
-            self._endpoints["HEAD"] = endpoints["GET"]
-        self._allow = ", ".join(sorted({*self._endpoints, "OPTIONS"}))
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive, send)
-        answer = self._endpoints.get(scope["method"])
-        if answer is not None:
-            response = await answer(request)
-        elif scope["method"] == "OPTIONS":
-            response = Response(status_code=204, headers={"Allow": self._allow})
-        else:
-            error = MethodNotAllowed(f"This path takes {self._allow}.")
-            response = error_response(error, path=scope["path"], request_id=request.state.request_id)
-            response.headers["Allow"] = self._allow
-        await response(scope, receive, send)
 
 
 def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:

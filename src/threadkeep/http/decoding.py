@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -20,6 +21,8 @@ _FIELD = re.compile(r"field `([^`]+)`")
 async def read_body(request: Request, most: int) -> bytes:
     """The request's body, or PayloadTooLarge as soon as it is known to be."""
     length = request.headers.get("content-length", "0")
+    if length == "0" and "transfer-encoding" not in request.headers and request.scope["http_version"] < "2":
+        return b""
     too_large = PayloadTooLarge(f"A request body may have at most {most} bytes.", details={"most": most})
     if length.isdecimal() and int(length) > most:
         raise too_large
@@ -57,8 +60,10 @@ def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
 
 def decode_query(request: Request, struct: type[T]) -> T:
     """The query string as its Struct."""
-    given = dict(request.query_params)
-    _refuse_nul(given)
+    raw: bytes = request.scope["query_string"]
+    given = dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True)) if raw else {}
+    if b"%00" in raw:
+        _refuse_nul(given)
     try:
         return msgspec.convert(given, struct, strict=False)
     except msgspec.ValidationError as exc:

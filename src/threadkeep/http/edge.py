@@ -4,11 +4,11 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import quote, urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from threadkeep.domain.errors import Forbidden
@@ -21,6 +21,7 @@ log = logging.getLogger("threadkeep.http")
 _REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 _READING = {"GET", "HEAD", "OPTIONS"}
+_HEADERS = ((b"threadkeep-version", __version__.encode()), (b"x-content-type-options", b"nosniff"))
 
 
 class Edge:
@@ -28,15 +29,15 @@ class Edge:
 
     def __init__(self, app: ASGIApp, settings: Settings, *, embedded: bool) -> None:
         self._app = app
-        self._serves = _host_check(settings, embedded=embedded)
+        self._serves = lru_cache(maxsize=256)(_host_check(settings, embedded=embedded))
         self._origins = {_origin(origin) for origin in settings.cors_origins}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in {"http", "websocket"}:
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        given = headers.get("x-request-id", "")
+        headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))  # of two of one name the first counts
+        given = headers.get(b"x-request-id", b"").decode("latin-1")
         request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = request_id
         status = 0
@@ -45,10 +46,7 @@ class Edge:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                answer = MutableHeaders(scope=message)
-                answer["X-Request-Id"] = request_id
-                answer["Threadkeep-Version"] = __version__
-                answer["X-Content-Type-Options"] = "nosniff"
+                message["headers"] = [*message["headers"], *_HEADERS, (b"x-request-id", request_id.encode())]
             await send(message)
 
         started = time.perf_counter()
@@ -65,16 +63,15 @@ class Edge:
             path = quote(scope["path"])  # a line break in it would write a line of its own
             log.info("%s %s %s %.1f ms %s", scope.get("method", "WS"), path, status, took, request_id)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Forbidden | None:
-        host = headers.get("host", "")
-        name = _host_name(host)
-        if name is None or not self._serves(name):
+    def _refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Forbidden | None:
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not self._serves(host):
             return Forbidden(
                 f"This server is not reached as {host!r}. Its operator can add the name to "
                 "THREADKEEP_ALLOWED_HOSTS.",
                 param="Host",
             )
-        origin = headers.get("origin")
+        origin = headers[b"origin"].decode("latin-1") if b"origin" in headers else None
         writes = scope["type"] == "websocket" or scope["method"] not in _READING
         if writes and origin is not None and not self._is_ours(origin, host, scope):
             return Forbidden(
@@ -94,14 +91,17 @@ class Edge:
 
 
 def _host_check(settings: Settings, *, embedded: bool) -> Callable[[str], bool]:
-    """Which host names are ours: loopback, those configured, and addresses where strangers may come."""
+    """Which hosts are ours: loopback, those configured, and addresses where strangers may come."""
     configured = {name.lower() for name in settings.allowed_hosts}
     # A host application answers for its own names unless the operator lists ours.
     if embedded and not configured:
-        return lambda name: True
+        return lambda host: _host_name(host) is not None
     open_to_strangers = settings.signs_in and not is_loopback(settings.host)
 
-    def serves(name: str) -> bool:
+    def serves(host: str) -> bool:
+        name = _host_name(host)
+        if name is None:
+            return False
         # An address in `Host` cannot be forged by DNS rebinding, which needs a name.
         return is_loopback(name) or name in configured or (open_to_strangers and _is_address(name))
 

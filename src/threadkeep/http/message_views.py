@@ -132,10 +132,13 @@ def message_view(message: Message, *, archived: bool = False) -> MessageView:
         content_type=message.content_type,
         content=content if isinstance(content, str) else _card_view(content),
         status=message.status,
-        thought_process=list(map(_thought_view, message.thought_process)),
-        citations=list(map(_citation_view, message.citations)),
+        # Most messages have none of these, and pages have many messages.
+        thought_process=[_thought_view(it) for it in message.thought_process]
+        if message.thought_process
+        else (),
+        citations=[_citation_view(it) for it in message.citations] if message.citations else (),
         artifact_ids=message.artifact_ids,
-        tool_calls=list(map(_tool_call_view, message.tool_calls)),
+        tool_calls=[_tool_call_view(it) for it in message.tool_calls] if message.tool_calls else (),
         token_count=message.token_count,
         usage=usage_view(message.usage) if message.usage else None,
         model=message.model,

@@ -32,7 +32,10 @@ class PageView(View, Generic[T], frozen=True, kw_only=True):
 def rfc3339(milliseconds: int) -> str:
     """A time as RFC 3339 in UTC with milliseconds."""
     seconds, rest = divmod(milliseconds, 1000)
-    return f"{_second(seconds)}.{rest:03d}Z"
+    return _second(seconds) + _FRACTIONS[rest]
+
+
+_FRACTIONS = [f".{rest:03d}Z" for rest in range(1000)]
 
 
 @lru_cache(maxsize=4096)

@@ -89,6 +89,12 @@ class AgentStore(Protocol):
         """One agent, also a deleted one; whoever asks decides who may see it."""
         ...
 
+    async def get_with_main(
+        self, user_id: UserId, agent_id: AgentId
+    ) -> tuple[Agent, Conversation | None] | None:
+        """The same, and the user's main conversation with it, if there is one."""
+        ...
+
     async def page(self, user_id: UserId, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
         """The user's own agents and the public ones, oldest first."""
         ...

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from threadkeep.domain.agent import Agent, AgentDraft, AgentSettings, Visibility
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import AgentNotFound, Forbidden, PreconditionFailed
 from threadkeep.domain.ids import AgentId, is_uuid, new_uuid
 from threadkeep.domain.user import User
@@ -49,6 +50,14 @@ class Agents:
             raise AgentNotFound
         agent.check_visible_to(user)
         return agent
+
+    async def get_with_main(self, user: User, agent_id: str) -> tuple[Agent, Conversation | None]:
+        """An agent that the user may talk to, and their main conversation with it, if there is one."""
+        found = await self._store.agents.get_with_main(user.id, _checked(agent_id))
+        if found is None:
+            raise AgentNotFound
+        found[0].check_visible_to(user)
+        return found
 
     async def page(self, user: User, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
         """The user's own agents and the public ones."""

@@ -53,7 +53,8 @@ class Conversations:
 
     async def main(self, user: User, agent_id: str) -> tuple[Conversation, bool]:
         """The main conversation with an agent, made if missing. Tells whether it was made."""
-        return await self._main_with(user, await self._agents.get(user, agent_id))
+        agent, found = await self._agents.get_with_main(user, agent_id)
+        return (found, False) if found else await self._main_with(user, agent)
 
     async def main_with_default_agent(self, user: User) -> Conversation:
         """The conversation of those who never chose an agent."""

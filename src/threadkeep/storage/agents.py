@@ -6,9 +6,11 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.agent import Agent, AgentSettings, Visibility
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, AgentId, UserId
 from threadkeep.ports.store import AuditEntry
 from threadkeep.storage.columns import to_json, to_object
+from threadkeep.storage.conversations import GET_MAIN, to_conversation
 from threadkeep.storage.database import Database, Plan, Row, Statement
 from threadkeep.storage.users import ENSURE_USER
 
@@ -81,6 +83,12 @@ class SqlAgents:
         rows = await self._database.fetch(_GET(id=agent_id))
         return _agent(rows[0]) if rows else None
 
+    async def get_with_main(
+        self, user_id: UserId, agent_id: AgentId
+    ) -> tuple[Agent, Conversation | None] | None:
+        """One agent, also a deleted one, and the user's main conversation with it."""
+        return await self._database.read(lambda: _get_with_main(user_id, agent_id))
+
     async def page(self, user_id: UserId, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
         """The user's own agents and the public ones, oldest first."""
         rows = await self._database.fetch(
@@ -110,6 +118,14 @@ def _add(agent: Agent, entry: AuditEntry) -> Plan[None]:
     yield ENSURE_USER(id=agent.owner_id, now=agent.created_at)
     yield _ADD(**_values(agent))
     yield _AUDIT_ADD(**_audit_values(entry))
+
+
+def _get_with_main(user_id: UserId, agent_id: AgentId) -> Plan[tuple[Agent, Conversation | None] | None]:
+    agents = yield _GET(id=agent_id)
+    if not agents:
+        return None
+    main = yield GET_MAIN(user_id=user_id, agent_id=agent_id)
+    return _agent(agents[0]), to_conversation(main[0]) if main else None
 
 
 def _update(

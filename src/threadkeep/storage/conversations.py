@@ -59,7 +59,8 @@ def _page(*, by_agent: bool, by_status: bool, after: bool) -> Statement:
     ]
     return Statement(
         f"""SELECT {_COLUMNS} FROM tk_conversations WHERE {" AND ".join(filter(None, conditions))}
-        ORDER BY updated_at DESC, id DESC LIMIT :limit OFFSET :offset"""
+        ORDER BY updated_at DESC, id DESC LIMIT :limit OFFSET :offset""",
+        page_columns=_COLUMNS,
     )
 
 
@@ -82,6 +83,11 @@ _RESTORE = Statement(
 )
 _PURGE = Statement("DELETE FROM tk_conversations WHERE id = :id AND user_id = :user_id RETURNING id")
 _PURGE_DELETED = Statement("DELETE FROM tk_conversations WHERE deleted_at < :time RETURNING id")
+
+
+# Looked up instead of called: an enumeration's call is slow, and pages have many rows.
+_status = {status.value: status for status in ConversationStatus}.__getitem__
+_title_source = {source.value: source for source in TitleSource}.get
 
 
 class SqlConversations:
@@ -218,7 +224,7 @@ def to_conversation(row: Row) -> Conversation:
         message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
     ) = row  # fmt: skip
     return Conversation(
-        id_, user_id, agent_id, session_id, title, TitleSource(title_source) if title_source else None,
-        ConversationStatus(status), bool(is_main), to_object(metadata), last_seq, message_count,
+        id_, user_id, agent_id, session_id, title, _title_source(title_source), _status(status),
+        bool(is_main), to_object(metadata), last_seq, message_count,
         archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
     )  # fmt: skip

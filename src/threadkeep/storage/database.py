@@ -25,13 +25,20 @@ class Query(NamedTuple):
 
 
 class Statement:
-    """One SQL statement in both databases' spelling, translated once, when it is defined."""
+    """One SQL statement in both databases' spelling, translated once, when it is defined.
 
-    __slots__ = ("postgres", "postgres_names", "sqlite", "sqlite_names")
+    `page_columns` are those of a query of many rows: SQLite gives them in one step, as JSON. Each of its
+    steps lets go of Python's lock, and a thread that wants it back row by row waits row by row.
+    """
 
-    def __init__(self, sql: str, *, postgres: str | None = None) -> None:
+    __slots__ = ("postgres", "postgres_names", "sqlite", "sqlite_names", "sqlite_page")
+
+    def __init__(self, sql: str, *, postgres: str | None = None, page_columns: str | None = None) -> None:
         self.sqlite_names = tuple(_PARAMETER.findall(sql))
         self.sqlite = _PARAMETER.sub("?", sql)
+        self.sqlite_page = page_columns and (
+            f"SELECT json_group_array(json_array({page_columns})) FROM ({self.sqlite})"
+        )
         names = tuple(dict.fromkeys(_PARAMETER.findall(postgres or sql)))
         numbers = {name: f"${number}" for number, name in enumerate(names, 1)}
         self.postgres_names = names

@@ -8,14 +8,18 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
+import msgspec
+
 from threadkeep.domain.errors import StorageConflict, StorageRefused, StorageUnavailable, ThreadkeepError
-from threadkeep.storage.database import Plan, Query, Rows
+from threadkeep.storage.database import Plan, Query, Row, Rows
 from threadkeep.storage.folder import FolderLock
 from threadkeep.storage.migrate import migrate, migrations
 
 T = TypeVar("T")
 
 MOST_UNITS_A_COMMIT = 512
+
+_decode_rows = msgspec.json.Decoder(list[Row]).decode
 
 
 class SqliteDatabase:
@@ -142,11 +146,17 @@ def _drive(connection: sqlite3.Connection, plan: Plan[T]) -> T:
     try:
         query = next(plan)
         while True:
-            statement, values = query
-            cursor = connection.execute(statement.sqlite, [values[name] for name in statement.sqlite_names])
-            query = plan.send(cursor.fetchall())
+            query = plan.send(_rows(connection, query))
     except StopIteration as stop:
         return cast("T", stop.value)
+
+
+def _rows(connection: sqlite3.Connection, query: Query) -> Rows:
+    statement, values = query
+    given = [values[name] for name in statement.sqlite_names]
+    if statement.sqlite_page is None:
+        return connection.execute(statement.sqlite, given).fetchall()
+    return _decode_rows(connection.execute(statement.sqlite_page, given).fetchone()[0])
 
 
 def _read_all(connection: sqlite3.Connection, units: "queue.SimpleQueue[_Unit | None]") -> None:

@@ -1,0 +1,92 @@
+"""Finds who answers a path, in as many steps as the path has parts, however many routes there are."""
+
+from collections.abc import Mapping
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from threadkeep.domain.errors import MethodNotAllowed
+from threadkeep.http.errors import error_response
+from threadkeep.http.routing import Endpoint
+
+
+class Paths:
+    """The paths of the API; whatever else is asked for goes on to another application."""
+
+    def __init__(self, endpoints: Mapping[str, Mapping[str, Endpoint]], otherwise: ASGIApp) -> None:
+        self._root = _Place()
+        self._otherwise = otherwise
+        for path, by_method in endpoints.items():
+            self._root.make(path.split("/")).endpoint = _PathEndpoint(by_method)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            path, mounted_at = scope["path"], scope.get("root_path", "")
+            place, scope["path_params"] = self._root.find(path.removeprefix(mounted_at).split("/"))
+            if place is not None and place.endpoint is not None:
+                await place.endpoint(scope, receive, send)
+                return
+        await self._otherwise(scope, receive, send)
+
+
+class _Place:
+    """Where a beginning of a path leads: on by a fixed part, or by any part that has a name."""
+
+    __slots__ = ("by_any", "by_part", "endpoint", "name")
+
+    def __init__(self) -> None:
+        self.by_part: dict[str, _Place] = {}
+        self.by_any: _Place | None = None
+        self.name = ""
+        self.endpoint: _PathEndpoint | None = None
+
+    def make(self, parts: list[str]) -> "_Place":
+        """The place at the end of a route's path."""
+        here = self
+        for part in parts:
+            if part.startswith("{"):
+                here.by_any = here.by_any or _Place()
+                here, name = here.by_any, part[1:-1]
+                if here.name not in ("", name):
+                    raise TypeError(f"one part of a path is called both {here.name} and {name}")
+                here.name = name
+            else:
+                here = here.by_part.setdefault(part, _Place())
+        return here
+
+    def find(self, parts: list[str]) -> tuple["_Place | None", dict[str, str]]:
+        """The place that a path leads to, and the parts that have names."""
+        here, named = self, dict[str, str]()
+        for part in parts:
+            if (fixed := here.by_part.get(part)) is not None:
+                here = fixed
+            elif here.by_any is not None and part:
+                here = here.by_any
+                named[here.name] = part
+            else:
+                return None, {}
+        return here, named
+
+
+class _PathEndpoint:
+    """Answers all methods of one path."""
+
+    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
+        self._endpoints = dict(endpoints)
+        if "GET" in endpoints:
+            self._endpoints["HEAD"] = endpoints["GET"]
+        self._allow = ", ".join(sorted({*self._endpoints, "OPTIONS"}))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        answer = self._endpoints.get(scope["method"])
+        if answer is not None:
+            response = await answer(request)
+        elif scope["method"] == "OPTIONS":
+            response = Response(status_code=204, headers={"Allow": self._allow})
+        else:
+            error = MethodNotAllowed(f"This path takes {self._allow}.")
+            response = error_response(error, path=scope["path"], request_id=request.state.request_id)
+            response.headers["Allow"] = self._allow
+        await response(scope, receive, send)
