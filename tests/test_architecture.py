@@ -32,7 +32,13 @@ ROOMS = {
 # These put the house together, so they may know everything.
 BUILDERS = {"bootstrap", "cli", "__init__", "__main__", "client"}
 # Heavy libraries that come with an extra, or that few turns need, and are loaded on first use.
-EXTRAS = {"threadkeep.storage.postgres", "xllamacpp", "jsonschema", "referencing"}
+EXTRAS = {
+    "threadkeep.mcp.promptx_stdio",
+    "threadkeep.storage.postgres",
+    "xllamacpp",
+    "jsonschema",
+    "referencing",
+}
 
 
 def module_of(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""The command line: `threadkeep serve`, `chat`, `token`, `settings`, `doctor`."""
+"""The command line: `threadkeep serve`, `chat`, `mcp`, `token`, `settings`, `doctor`."""
 
 import argparse
 import asyncio
@@ -20,7 +20,9 @@ from threadkeep.http.app import Threadkeep
 from threadkeep.http.server import listen, serve
 from threadkeep.http.tokens import issue_token
 from threadkeep.ports.gateway import GatewayError
-from threadkeep.settings import PREFIX, Settings
+from threadkeep.retrieval import tokens
+from threadkeep.services import system_clock
+from threadkeep.settings import PREFIX, Settings, promptx_project
 from threadkeep.storage.store import open_store
 from threadkeep.version import __version__
 
@@ -68,6 +70,12 @@ def _parser() -> argparse.ArgumentParser:
     token.add_argument("--ttl", type=_seconds, default=3600, help="how long it is valid, such as 30m, 1h, 7d")
     token.set_defaults(run=_token)
 
+    mcp = commands.add_parser(
+        "mcp", parents=[shared], help="run one of our MCP servers over stdin and stdout"
+    )
+    mcp.add_argument("server", choices=["promptx"], help="promptx: roles and memory of PROMPTX_PROJECT_DIR")
+    mcp.set_defaults(run=_mcp)
+
     settings = commands.add_parser("settings", parents=[shared], help="print every setting")
     settings.set_defaults(run=_settings)
 
@@ -113,6 +121,14 @@ async def _load_model(app: Threadkeep) -> None:
 def _chat(settings: Settings, given: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     return chat(settings, agent=given.agent, url=given.url, token=given.token)
+
+
+def _mcp(settings: Settings, given: argparse.Namespace) -> int:
+    from threadkeep.mcp.promptx_stdio import serve_promptx  # noqa: PLC0415 - the MCP library takes long to load
+
+    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s %(message)s")
+    asyncio.run(serve_promptx(promptx_project(), tokens, system_clock, __version__))
+    return 0
 
 
 def _announce(settings: Settings, listener: socket.socket) -> None:

@@ -177,6 +177,11 @@ class Described(msgspec.Struct, frozen=True):
     secret: bool
 
 
+def promptx_project(environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder in which PromptX works where it runs on its own, named as PromptX names it."""
+    return Path(environment.get("PROMPTX_PROJECT_DIR") or ".").absolute()
+
+
 def is_loopback(host: str) -> bool:
     """Whether a host name or address means this machine only."""
     host = host.strip("[]").lower()

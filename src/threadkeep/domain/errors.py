@@ -15,6 +15,7 @@ ThreadkeepError
 │   ├── DocumentNotFound
 │   ├── ArtifactNotFound
 │   ├── UserNotFound
+│   ├── RoleNotFound               an agent has no role of this name; says which ones it has
 │   └── RouteNotFound              no such path at all
 ├── MethodNotAllowed
 ├── MessageContentRequired
@@ -116,6 +117,10 @@ class ArtifactNotFound(NotFound):
 
 class UserNotFound(NotFound):
     code, noun = "USER_NOT_FOUND", "user"
+
+
+class RoleNotFound(NotFound):
+    code, noun = "ROLE_NOT_FOUND", "role"
 
 
 class RouteNotFound(NotFound):

@@ -15,6 +15,7 @@ BriefingId = NewType("BriefingId", str)
 DocumentId = NewType("DocumentId", str)
 CompactionId = NewType("CompactionId", str)
 PayloadId = NewType("PayloadId", str)
+MemoryId = NewType("MemoryId", str)
 
 FIRST_UUID = "00000000-0000-0000-0000-000000000000"
 LAST_UUID = "ffffffff-ffff-ffff-ffff-ffffffffffff"

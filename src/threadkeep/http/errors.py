@@ -22,6 +22,7 @@ STATUSES: dict[str, int] = {
     errors.DocumentNotFound.code: 404,
     errors.ArtifactNotFound.code: 404,
     errors.UserNotFound.code: 404,
+    errors.RoleNotFound.code: 404,
     errors.RouteNotFound.code: 404,
     errors.MethodNotAllowed.code: 405,
     errors.TurnInProgress.code: 409,

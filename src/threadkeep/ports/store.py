@@ -13,6 +13,7 @@ from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, ConversationStatus, EndedTurn
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId
+from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Message
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.tool_call import ToolCall
@@ -282,6 +283,18 @@ class BriefingStore(Protocol):
         ...
 
 
+class MemoryStore(Protocol):
+    """What agents remember of users; each agent has memories of its own of each user."""
+
+    async def add(self, user_id: UserId, agent_id: AgentId, memory: Memory, *, most: int) -> None:
+        """Keeps a memory in place of one with the same content; beyond `most` the oldest are forgotten."""
+        ...
+
+    async def latest(self, user_id: UserId, agent_id: AgentId, *, limit: int) -> Sequence[Memory]:
+        """What an agent remembers of a user, newest first."""
+        ...
+
+
 class UserStore(Protocol):
     """The users we know of."""
 
@@ -301,6 +314,7 @@ class Store:
     log: TurnLogStore
     receipts: ReceiptStore
     briefings: BriefingStore
+    memories: MemoryStore
     users: UserStore
     key: bytes
     """Random bytes of this database, the same on every node; they sign the cursors of lists."""

@@ -10,6 +10,7 @@ from threadkeep.storage.agents import SqlAgents
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.conversations import SqlConversations
 from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.sqlite import SqliteDatabase
@@ -57,6 +58,7 @@ async def store_on(database: Database) -> Store:
         log=SqlTurnLog(database),
         receipts=SqlReceipts(database),
         briefings=SqlBriefings(database),
+        memories=SqlMemories(database),
         users=SqlUsers(database),
         key=bytes.fromhex(key),
         ping=ping,

@@ -1,0 +1,31 @@
+"""A memory: something that an agent keeps in mind about a user, from one conversation to the next."""
+
+from dataclasses import dataclass
+
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.ids import MemoryId
+from threadkeep.domain.text import check_line, check_storable, is_blank
+
+MOST_CHARACTERS = 4_000
+MOST_TAGS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What is remembered, with the words that it was filed under."""
+
+    id: MemoryId
+    content: str
+    tags: tuple[str, ...]
+    created_at: int
+
+    def __post_init__(self) -> None:
+        if is_blank(self.content):
+            raise InvalidRequest("`content` must not be blank.", param="content")
+        if len(self.content) > MOST_CHARACTERS:
+            raise InvalidRequest(f"`content` may have at most {MOST_CHARACTERS} characters.", param="content")
+        check_storable(self.content, "content")
+        if len(self.tags) > MOST_TAGS:
+            raise InvalidRequest(f"There may be at most {MOST_TAGS} `tags`.", param="tags")
+        for tag in self.tags:
+            check_line(tag, "tags", most=100)

@@ -1,0 +1,1 @@
+"""Tools over MCP: servers of others, run and watched; and servers of our own."""

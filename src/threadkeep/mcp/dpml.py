@@ -1,0 +1,167 @@
+"""Reads roles as PromptX writes them (DPML): Markdown files with a few tags that refer to one another.
+
+Files are known by their names alone: `<id>.role.md`, `<id>.thought.md`, `<id>.execution.md` and
+`<id>.knowledge.md`, anywhere below a folder, so that the layouts of every PromptX are read alike. A
+reference such as `@!thought://recall` is looked up among the files that were found, never as a path.
+"""
+
+import logging
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from threadkeep.domain.errors import RoleNotFound
+from threadkeep.domain.text import storable
+from threadkeep.ports.roles import Role
+
+log = logging.getLogger("threadkeep.mcp")
+
+MOST_FILES = 500
+MOST_FILE_BYTES = 128 * 1024
+MOST_BYTES = 4 * 1024 * 1024
+MOST_FOLDERS_DEEP = 6
+MOST_NESTED = 16
+MOST_CHARACTERS = 60_000
+MOST_KNOWN_ROLES = 50
+
+_FILE_NAME = re.compile(r"([\w.-]+)\.(role|thought|execution|knowledge)\.md")
+_REFERENCE = re.compile(r"@!(thought|execution|knowledge)://([\w./\\~%-]*)")
+_TITLE = re.compile(r"^#[ \t]+(\S.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One file: what it is, its name, the folder in which it lies, and its text."""
+
+    kind: str
+    id: str
+    folder: str
+    text: str
+
+    @property
+    def title(self) -> str:
+        """What people call a role: the heading above its tags, or else its id."""
+        heading = _TITLE.search(self.text.partition("<role")[0])
+        return heading[1].strip() if heading else self.id
+
+
+def read_resources(top: Path) -> list[Resource]:
+    """The files of roles below a folder, in the order of their paths. No link is followed.
+
+    What is too large, too deep or too much is left out; the log tells of it.
+    """
+    found: list[Resource] = []
+    left = MOST_BYTES
+    for folder, file, content in _files(top):
+        if content is None or len(content) > left or len(found) == MOST_FILES:
+            log.warning("role file left out, for it is no plain file or too much: %s", file[0])
+            continue
+        left -= len(content)
+        text = storable(content.decode("utf-8-sig", errors="replace"))
+        found.append(Resource(file[2], file[1], folder, text))
+    return found
+
+
+def compose(role_id: str, resources: Sequence[Resource]) -> Role:
+    """A role, by its id or its title, with all that it refers to in its place.
+
+    Of two files of one name the earlier one counts, save that a role's own folder comes first.
+    """
+    wanted = unicodedata.normalize("NFC", role_id.strip())
+    roles = [resource for resource in resources if resource.kind == "role"]
+    role = next((it for it in roles if it.id == wanted), None)
+    role = role or next((it for it in roles if it.title == wanted), None)
+    if role is None:
+        raise RoleNotFound(f"There is no role {wanted[:100]!r}. There are: {_names(roles)}.")
+    others = [it for it in resources if not _lies_in(it, role.folder)]
+    own = [it for it in resources if _lies_in(it, role.folder)]
+    composition = _Composition({(it.kind, it.id): it for it in reversed([*own, *others])})
+    text = composition.expand(_tagged(role.text)).strip()
+    if len(text) > MOST_CHARACTERS:
+        text = f"{text[:MOST_CHARACTERS]}\n[cut here: a role may have {MOST_CHARACTERS} characters]"
+    return Role(role.id, role.title, text, tuple(composition.missing))
+
+
+@dataclass(slots=True)
+class _Composition:
+    """References on their way to become text. Each file is put in once: circles end, nothing grows."""
+
+    known: Mapping[tuple[str, str], Resource]
+    used: set[Resource] = field(default_factory=set[Resource])
+    missing: dict[str, None] = field(default_factory=dict[str, None])
+
+    def expand(self, text: str, depth: int = 0) -> str:
+        def text_of(reference: re.Match[str]) -> str:
+            kind, id_ = reference[1], unicodedata.normalize("NFC", reference[2].rstrip("."))
+            resource = self.known.get((kind, id_))
+            if resource is None or depth == MOST_NESTED:
+                self.missing[f"{kind}://{id_}"] = None
+                return f"[{kind}://{id_} is missing]"
+            if resource in self.used:
+                return f"[{kind}://{id_}: see above]"
+            self.used.add(resource)
+            return self.expand(_without_comments(resource.text).strip(), depth + 1)
+
+        return _REFERENCE.sub(text_of, text)
+
+
+def _tagged(text: str) -> str:
+    """What stands within a role's tags; all of it where there are none."""
+    text = _without_comments(text)
+    begin, end = text.find("<role"), text.rfind("</role>")
+    return text[begin : end + len("</role>")] if 0 <= begin < end else text
+
+
+def _without_comments(text: str) -> str:
+    kept: list[str] = []
+    at = 0
+    while (opened := text.find("<!--", at)) >= 0 and (closed := text.find("-->", opened)) >= 0:
+        kept.append(text[at:opened])
+        at = closed + len("-->")
+    return "".join([*kept, text[at:]])
+
+
+def _lies_in(resource: Resource, folder: str) -> bool:
+    return f"{resource.folder}{os.sep}".startswith(f"{folder}{os.sep}")
+
+
+def _names(roles: Sequence[Resource]) -> str:
+    titles = {role.id: role.title for role in reversed(roles)}
+    names = [id_ if title == id_ else f"{id_} ({title})" for id_, title in sorted(titles.items())]
+    return ", ".join(names[:MOST_KNOWN_ROLES]) or "none"
+
+
+def _files(top: Path) -> Iterator[tuple[str, re.Match[str], bytes | None]]:
+    """Each file that bears such a name: its folder, its name, and what is in it if it is small and plain."""
+
+    def tell(error: OSError) -> None:
+        log.warning("roles cannot be read: %s", error)
+
+    try:
+        for folder, inner, names, descriptor in os.fwalk(top, onerror=tell):
+            depth = folder.count(os.sep) - str(top).count(os.sep)
+            inner[:] = sorted(inner) if depth < MOST_FOLDERS_DEEP else []
+            for name in sorted(names):
+                if file := _FILE_NAME.fullmatch(unicodedata.normalize("NFC", name)):
+                    yield folder, file, _read(name, descriptor)
+    except FileNotFoundError:
+        pass  # most agents have no roles of their own
+    except OSError as exc:
+        tell(exc)
+
+
+def _read(name: str, folder: int) -> bytes | None:
+    """A small plain file in an open folder; a link, a pipe or a device is not read."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        content = file.read(MOST_FILE_BYTES + 1)
+    return content if len(content) <= MOST_FILE_BYTES else None
