@@ -14,11 +14,14 @@ from threadkeep.http.app import Threadkeep
 from threadkeep.http.auth import CurrentUser, sign_in
 from threadkeep.http.cursors import Cursors
 from threadkeep.http.services import Services
+from threadkeep.mcp.catalog import Catalog
+from threadkeep.mcp.statuses import NoStatuses
 from threadkeep.ports.gateway import Gateway
 from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.jobs import Jobs
+from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.node import Node
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.sessions import Sessions
@@ -29,6 +32,7 @@ from threadkeep.services.users import Users
 from threadkeep.settings import Settings
 from threadkeep.storage.bus import bus_on
 from threadkeep.storage.jobs import SqlJobs
+from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
 from threadkeep.storage.store import open_database, store_on
 from threadkeep.tasks import end_tasks
 
@@ -72,6 +76,12 @@ def build_gateway(settings: Settings) -> Gateway | None:
     )
 
 
+def _secret_box(settings: Settings) -> SecretBox:
+    """With SQLite there is a data folder of our own, where a key can be made; nodes are told theirs."""
+    alone = settings.database.startswith("sqlite")
+    return SecretBox(settings.secret_keys, settings.data / KEY_FILE_NAME if alone else None)
+
+
 class Runtime:
     """What runs while the app does. Starts on first use, for a host may not run our lifespan."""
 
@@ -101,8 +111,13 @@ class Runtime:
                 settings.database, schema=settings.database_schema, pool_size=settings.database_pool_size
             )
             started.push_async_callback(database.close)
-            store = await store_on(database)
-            agents = Agents(store, system_clock)
+            store = await store_on(database, _secret_box(settings))
+            catalog = Catalog(
+                settings.mcp_allowed_commands,
+                stdio_needs_admin=settings.mcp_stdio == "admin",
+                allow_private=settings.mcp_allow_private,
+            )
+            agents = Agents(store, catalog, system_clock)
             await agents.ensure_default()
             gateway = build_gateway(settings)
             if gateway is not None:
@@ -118,6 +133,7 @@ class Runtime:
             conversations = Conversations(store, agents, turns, system_clock, settings.zone)
             services = Services(
                 agents=agents,
+                mcp_servers=McpServers(store, agents, catalog, NoStatuses()),
                 conversations=conversations,
                 turns=turns,
                 receipts=Receipts(store, turns),

@@ -1,6 +1,7 @@
 """All settings in one place; the only reader of the environment."""
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
@@ -20,6 +21,10 @@ PREFIX = "THREADKEEP_"
 FILE_NAME = "threadkeep.toml"
 
 Secret = Annotated[str | None, Meta(extra={"secret": True})]
+
+
+_COMMAND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "fish", "cmd", "cmd.exe", "powershell", "pwsh"}
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,6 +80,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         tuple[str, ...],
         Meta(description="Web origins that may call us from a browser, besides our own; comma-separated."),
     ] = ()
+    mcp_allowed_commands: Annotated[
+        tuple[str, ...],
+        Meta(description="Programs that agents' MCP servers may be, each a bare name; comma-separated."),
+    ] = ("npx", "uvx")
+    mcp_stdio: Annotated[
+        Literal["admin", "owner"],
+        Meta(description="Who may add MCP servers that are programs on this machine: admin, or any owner."),
+    ] = "admin"
+    mcp_allow_private: Annotated[
+        bool, Meta(description="Let agents' MCP servers be on loopback and private addresses.")
+    ] = False
+    secret_key: Annotated[
+        Secret,
+        Meta(
+            description="Encrypts the secrets of agents' MCP servers, 32 characters or more; on SQLite made "
+            "in the data folder. Several, comma-separated, to change it: the first encrypts, all decrypt."
+        ),
+    ] = None
     max_body_bytes: Annotated[
         int, Meta(ge=1024, description="Largest request body; a larger one is answered with 413.")
     ] = 10 * 1024 * 1024
@@ -101,9 +124,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 given[name] = value
         given |= {name: value for name, value in overrides.items() if value is not None}
         _choose_gateway(given, environment)
-        for name in ("allowed_hosts", "cors_origins"):
+        for name in ("allowed_hosts", "cors_origins", "mcp_allowed_commands"):
             if isinstance(text := given.get(name), str):
-                given[name] = tuple(part.strip() for part in text.split(",") if part.strip())
+                given[name] = _list(text)
         try:
             settings = msgspec.convert(given, Settings, strict=False, dec_hook=_to_path)
         except msgspec.ValidationError as exc:
@@ -125,6 +148,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise SettingsError("THREADKEEP_DATABASE_URL must begin with sqlite:/// or postgresql://.")
         if self.timezone != "UTC" and self.timezone not in available_timezones():
             raise SettingsError(f"THREADKEEP_TIMEZONE: there is no time zone {self.timezone!r}.")
+        for command in self.mcp_allowed_commands:
+            if not _COMMAND.fullmatch(command) or command.lower() in _SHELLS:
+                raise SettingsError(
+                    f"THREADKEEP_MCP_ALLOWED_COMMANDS: {command!r} is a shell, or not a bare name."
+                )
+        if any(len(key) < 32 for key in self.secret_keys):
+            raise SettingsError("THREADKEEP_SECRET_KEY needs at least 32 characters for each key.")
         for origin in self.cors_origins:
             parts = _split(origin, "CORS_ORIGINS")
             if parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -142,6 +172,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def signs_in(self) -> bool:
         """Whether users sign in; without it everyone is the user `local`."""
         return bool(self.jwt_secret or self.jwks_url)
+
+    @property
+    def secret_keys(self) -> tuple[str, ...]:
+        """The keys of `secret_key`; the first encrypts."""
+        return _list(self.secret_key or "")
 
     @property
     def zone(self) -> tzinfo:
@@ -191,6 +226,10 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _split(url: str, name: str) -> SplitResult:

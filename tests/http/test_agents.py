@@ -12,7 +12,7 @@ from tests.http.calls import items, new_agent, new_conversation, refusal
 from threadkeep import Settings, create_app
 from threadkeep.domain.ids import new_uuid
 
-DEFAULT_SETTINGS = {
+DEFAULT_SETTINGS: dict[str, Any] = {
     "retrievalTopK": 5,
     "retrievalThreshold": 0.3,
     "retrievalMode": "tool",
@@ -26,6 +26,7 @@ DEFAULT_SETTINGS = {
     "autoCompact": False,
     "temperature": None,
     "maxTokens": None,
+    "mcpServers": {},
 }
 WHOLE: dict[str, Any] = {
     "name": "法律顾问",
@@ -48,6 +49,7 @@ WHOLE: dict[str, Any] = {
         "autoCompact": True,
         "temperature": 0.7,
         "maxTokens": 500,
+        "mcpServers": {},
     },
 }
 SHOWN_TO_ALL = {"id", "name", "description", "visibility", "isDefault", "createdAt", "updatedAt"}
@@ -137,7 +139,7 @@ async def test_list_shows_own_and_public_agents_oldest_first(
     for noun in ("agents", "domains"):
         listed = await items(alice, f"/api/{noun}")
         assert [agent["name"] for agent in listed] == ["Assistant", "own", "public"]
-    assert listed[1] == own
+    assert listed[1] == {name: value for name, value in own.items() if name != "mcpServers"}
     assert listed[2] == {name: public[name] for name in SHOWN_TO_ALL}
     assert [agent["name"] for agent in await items(admin, "/api/agents")] == ["Assistant", "public"]
 

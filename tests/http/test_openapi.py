@@ -36,7 +36,7 @@ def schemas(value: Any, place: str = "$") -> Iterator[tuple[str, Json]]:
         for number, inner in enumerate(value):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             yield from schemas(inner, f"{place}[{number}]")
     elif isinstance(value, dict):
-        if {"$ref", "anyOf", "enum"} & value.keys() or value.get("type") in TYPES:  # pyright: ignore[reportUnknownMemberType]
+        if {"$ref", "anyOf", "enum"} & value.keys() or str(value.get("type")) in TYPES:  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
             yield place, value
         for name, inner in value.items():  # pyright: ignore[reportUnknownVariableType]
             if name not in {"default", "examples", "enum", "securitySchemes"}:
@@ -221,7 +221,12 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
     last = [operation for operation in OPERATIONS if operation.method == "DELETE"]
     for operation in [it for it in OPERATIONS if it not in last]:
         client = admin if operation.path.startswith("/api/admin") else alice
-        ids = {"agent_id": agent["id"], "conversation_id": conversation["id"], "turn_id": turn_id}
+        ids = {
+            "agent_id": agent["id"],
+            "conversation_id": conversation["id"],
+            "turn_id": turn_id,
+            "name": "promptx",
+        }
         for whole in (False, True):
             body = example(operation.body, whole=whole) if operation.body else None
             answer = await client.request(operation.method, operation.url(**ids), json=body)

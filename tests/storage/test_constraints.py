@@ -35,6 +35,9 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "system_prompt": "", "visibility": "private", "settings": "{}", "is_default": False, "version": 1,
         "created_at": NOW, "updated_at": NOW,
     },
+    "tk_seen_tools": lambda at: {
+        "agent_id": at.agent, "server": new_uuid(), "accepted": "0", "seen": "0",
+    },
     "tk_conversations": lambda at: {
         "id": at.conversation, "user_id": at.user, "agent_id": at.agent, "session_id": new_uuid(),
         "title": "t", "title_source": "user", "status": "active", "is_main": False, "metadata": "{}",

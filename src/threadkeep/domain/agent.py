@@ -108,10 +108,11 @@ class Agent:
             raise Forbidden("Only the agent's owner or an admin may do this.")
 
     def delete(self, now: int) -> "Agent":
-        """Hides the agent; conversations with it stay readable."""
+        """Hides the agent; conversations with it stay readable. Its servers and their secrets go."""
         if self.is_default:
             raise Forbidden("The default agent cannot be deleted.")
-        return replace(self, deleted_at=now, updated_at=now, version=self.version + 1)
+        settings = replace(self.settings, mcp_servers=_NO_SERVERS)
+        return replace(self, settings=settings, deleted_at=now, updated_at=now, version=self.version + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,14 @@ ThreadkeepError
 │   ├── ArtifactNotFound
 │   ├── UserNotFound
 │   ├── RoleNotFound               an agent has no role of this name; says which ones it has
+│   ├── McpServerNotFound
 │   └── RouteNotFound              no such path at all
 ├── MethodNotAllowed
 ├── MessageContentRequired
 ├── MessageTooLong
+├── McpConfigInvalid               an MCP server's configuration; `param` names the field
+├── McpNameReserved
+├── McpCommandNotAllowed
 ├── PayloadTooLarge
 ├── Conflict
 │   ├── TurnInProgress
@@ -29,6 +33,8 @@ ThreadkeepError
 ├── EventsExpired                  the log of an old turn has been trimmed
 ├── PreconditionFailed
 ├── GatewayNotConfigured
+├── SecretKeyRequired              a secret cannot be kept, for there is no key to encrypt it with
+├── SecretUnreadable               a kept secret was encrypted with a key that we do not have
 ├── TurnFailed                     a turn that somebody waited for did not end well
 │   ├── GenerationAborted
 │   ├── GenerationTimeout
@@ -123,6 +129,10 @@ class RoleNotFound(NotFound):
     code, noun = "ROLE_NOT_FOUND", "role"
 
 
+class McpServerNotFound(NotFound):
+    code, noun = "MCP_SERVER_NOT_FOUND", "MCP server"
+
+
 class RouteNotFound(NotFound):
     code, noun = "NOT_FOUND", "path"
 
@@ -137,6 +147,18 @@ class MessageContentRequired(ThreadkeepError):
 
 class MessageTooLong(ThreadkeepError):
     code = "MESSAGE_TOO_LONG"
+
+
+class McpConfigInvalid(ThreadkeepError):
+    code = "MCP_CONFIG_INVALID"
+
+
+class McpNameReserved(ThreadkeepError):
+    code = "MCP_NAME_RESERVED"
+
+
+class McpCommandNotAllowed(ThreadkeepError):
+    code = "MCP_COMMAND_NOT_ALLOWED"
 
 
 class PayloadTooLarge(ThreadkeepError):
@@ -173,6 +195,14 @@ class PreconditionFailed(ThreadkeepError):
 
 class GatewayNotConfigured(ThreadkeepError):
     code = "GATEWAY_NOT_CONFIGURED"
+
+
+class SecretKeyRequired(ThreadkeepError):
+    code = "SECRET_KEY_REQUIRED"
+
+
+class SecretUnreadable(ThreadkeepError):
+    code = "SECRET_UNREADABLE"
 
 
 class TurnFailed(ThreadkeepError):

@@ -2,16 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from threadkeep.domain.choice import Choice
+from threadkeep.domain.errors import McpConfigInvalid
 from threadkeep.domain.secret import MASK, Secret
 
 PROMPTX = "promptx"
 RETRIEVER = "retriever"
 
 DEFAULT_TIMEOUT_S = 60.0
+MOST_SERVERS = 32
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
 
 _NO_SECRETS: Mapping[str, Secret] = {}
 # Shorter texts stand in ordinary words too; hiding those would only make an error unreadable.
@@ -94,6 +99,18 @@ class RemoteServer(McpServer):
     def secrets(self) -> Mapping[str, Secret]:
         """The values of its headers."""
         return self.headers
+
+
+def check_server_names(names: Collection[str]) -> None:
+    """Not too many, and each of letters, digits, `-` and `_`: it becomes a part of its tools' names."""
+    if len(names) > MOST_SERVERS:
+        raise McpConfigInvalid(f"An agent has at most {MOST_SERVERS} servers.", param="settings.mcpServers")
+    if not all(_NAME.fullmatch(name) for name in names):
+        raise McpConfigInvalid(
+            "A server's name has 1 to 48 of the characters A-Z, a-z, 0-9, `-` and `_`, "
+            "and begins with a letter or digit.",
+            param="settings.mcpServers",
+        )
 
 
 def fingerprint(tools: Iterable[tuple[str, str, Mapping[str, object]]]) -> str:

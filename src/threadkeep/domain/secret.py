@@ -17,7 +17,7 @@ class Secret:
         self._kept = kept
 
     def reveal(self) -> str:
-        """The value itself, for the one place that hands it on."""
+        """The value itself, for the one place that hands it on. SecretUnreadable where its key is gone."""
         return self._kept
 
     @final

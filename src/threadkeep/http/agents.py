@@ -1,5 +1,6 @@
 """Agents over HTTP."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -15,13 +16,22 @@ from threadkeep.domain.agent import (
     Visibility,
 )
 from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.mcp import McpServer
 from threadkeep.http.decoding import refused
+from threadkeep.http.mcp_servers import McpServersBody, servers_from_body, servers_to_body
 from threadkeep.http.merge_patch import merge_patch
 from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.routing import Reply
 from threadkeep.http.services import ApiCall
 from threadkeep.http.view import PageView
-from threadkeep.http.views import AgentView, AuditEntryView, agent_view, audit_view
+from threadkeep.http.views import (
+    AgentDetailView,
+    AgentView,
+    AuditEntryView,
+    agent_detail_view,
+    agent_view,
+    audit_view,
+)
 
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 
@@ -42,6 +52,7 @@ class AgentSettingsBody(Struct, frozen=True, kw_only=True, rename="camel", forbi
     auto_compact: bool = False
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
+    mcp_servers: McpServersBody = {}
 
 
 class AgentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -70,9 +81,9 @@ class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     ] = UNSET
 
 
-async def create_agent(call: ApiCall, *, body: AgentBody) -> Reply[AgentView]:
+async def create_agent(call: ApiCall, *, body: AgentBody) -> Reply[AgentDetailView]:
     """Make an agent. The caller owns it."""
-    return _with_etag(await call.services.agents.create(call.user, _draft(body)), call)
+    return await _detail(await call.services.agents.create(call.user, _draft(body, {})), call)
 
 
 async def list_agents(call: ApiCall, *, query: PageQuery) -> PageView[AgentView]:
@@ -86,25 +97,25 @@ async def list_agents(call: ApiCall, *, query: PageQuery) -> PageView[AgentView]
     )
 
 
-async def get_agent(call: ApiCall, *, agent_id: str) -> Reply[AgentView]:
+async def get_agent(call: ApiCall, *, agent_id: str) -> Reply[AgentDetailView]:
     """Read an agent. Others than its owner and admins see name and description of a public one."""
-    return _with_etag(await call.services.agents.get(call.user, agent_id), call)
+    return await _detail(await call.services.agents.get(call.user, agent_id), call)
 
 
-async def patch_agent(call: ApiCall, *, agent_id: str, body: AgentPatch) -> Reply[AgentView]:
+async def patch_agent(call: ApiCall, *, agent_id: str, body: AgentPatch) -> Reply[AgentDetailView]:
     """Change an agent by a JSON merge patch. With `If-Match` only if nobody has changed it meanwhile."""
 
     def revise(agent: Agent) -> AgentDraft:
         merged = merge_patch(msgspec.to_builtins(_body(agent)), msgspec.to_builtins(body))
         try:
-            return _draft(msgspec.convert(merged, AgentBody))
+            return _draft(msgspec.convert(merged, AgentBody), agent.settings.mcp_servers)
         except msgspec.ValidationError as exc:
             raise refused(exc) from exc
 
     agent = await call.services.agents.update(
         call.user, agent_id, revise, expected_version=_expected_version(call.request.headers.get("if-match"))
     )
-    return _with_etag(agent, call)
+    return await _detail(agent, call)
 
 
 async def delete_agent(call: ApiCall, *, agent_id: str) -> None:
@@ -121,8 +132,9 @@ async def list_audit(call: ApiCall, *, query: PageQuery) -> PageView[AuditEntryV
     return pager.page(found, lambda entry: entry.id, lambda entries: [audit_view(it) for it in entries])
 
 
-def _with_etag(agent: Agent, call: ApiCall) -> Reply[AgentView]:
-    return Reply(agent_view(agent, call.user), headers={"ETag": f'"{agent.version}"'})
+async def _detail(agent: Agent, call: ApiCall) -> Reply[AgentDetailView]:
+    reports = await call.services.mcp_servers.report(agent) if agent.is_open_to(call.user) else None
+    return Reply(agent_detail_view(agent, call.user, reports), headers={"ETag": f'"{agent.version}"'})
 
 
 def _expected_version(if_match: str | None) -> int | None:
@@ -134,8 +146,9 @@ def _expected_version(if_match: str | None) -> int | None:
     return int(tag)
 
 
-def _draft(body: AgentBody) -> AgentDraft:
+def _draft(body: AgentBody, kept: Mapping[str, McpServer]) -> AgentDraft:
     settings = {name: getattr(body.settings, name) for name in AgentSettingsBody.__struct_fields__}
+    settings["mcp_servers"] = servers_from_body(body.settings.mcp_servers, kept)
     return AgentDraft(
         name=body.name.strip(),
         description=body.description,
@@ -149,6 +162,7 @@ def _draft(body: AgentBody) -> AgentDraft:
 
 def _body(agent: Agent) -> AgentBody:
     settings = {name: getattr(agent.settings, name) for name in AgentSettingsBody.__struct_fields__}
+    settings["mcp_servers"] = servers_to_body(agent.settings.mcp_servers)
     return AgentBody(
         name=agent.name,
         description=agent.description,

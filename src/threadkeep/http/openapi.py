@@ -59,7 +59,7 @@ def _operation(
         "operationId": f"{name}_as_domain" if route.alias_of else name,
         "summary": route.summary,
         "tags": [route.tag],
-        "parameters": _parameters(shape, components),
+        "parameters": _parameters(route, shape, components),
         "responses": _responses(route, shape, schema_of),
         "security": [{"bearer": []}] if route.signed_in else [],
     }
@@ -73,7 +73,7 @@ def _operation(
     return operation
 
 
-def _parameters(shape: Shape, components: dict[str, Any]) -> list[dict[str, Any]]:
+def _parameters(route: Route, shape: Shape, components: dict[str, Any]) -> list[dict[str, Any]]:
     in_path = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in shape.path_names
@@ -88,7 +88,11 @@ def _parameters(shape: Shape, components: dict[str, Any]) -> list[dict[str, Any]
         }
         for name, schema in properties.items()
     ]
-    return in_path + in_query
+    in_header = [
+        {"name": name, "in": "header", "description": description, "schema": {"type": "string"}}
+        for name, description in route.headers.items()
+    ]
+    return in_path + in_query + in_header
 
 
 def _responses(route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]]) -> dict[str, Any]:

@@ -13,18 +13,24 @@ from threadkeep.domain.errors import (
     GenerationInterrupted,
     GenerationTimeout,
     IdempotencyMismatch,
+    McpCommandNotAllowed,
+    McpConfigInvalid,
+    McpNameReserved,
+    McpServerNotFound,
     MessageContentRequired,
     MessageTooLong,
     NothingToRegenerate,
     PreconditionFailed,
+    SecretKeyRequired,
     TurnInProgress,
     TurnNotFound,
     UserNotFound,
 )
-from threadkeep.http import agents, conversations, operations, turns, usage
+from threadkeep.http import agents, conversations, mcp_servers, operations, turns, usage
 from threadkeep.http.routing import Route
 
 _AGENT = (AgentNotFound,)
+_SAVING = (McpConfigInvalid, McpNameReserved, McpCommandNotAllowed, SecretKeyRequired)
 _CONVERSATION = (ConversationNotFound,)
 _TURN = (
     TurnInProgress,
@@ -35,12 +41,13 @@ _TURN = (
     GenerationTimeout,
 )
 _SENDING = (MessageContentRequired, MessageTooLong, AgentNotFound, *_TURN)
+_IDEMPOTENCY = {"Idempotency-Key": "A name for this request: sent again, it never starts a second turn."}
 
 _TABLE = (
     Route("GET", "/api/me", operations.get_me, "Users"),
     Route("DELETE", "/api/users/{user_id}", operations.delete_user, "Users", 204, (UserNotFound,)),
     # Agents
-    Route("POST", "/api/agents", agents.create_agent, "Agents", 201),
+    Route("POST", "/api/agents", agents.create_agent, "Agents", 201, (*_SAVING, Forbidden)),
     Route("GET", "/api/agents", agents.list_agents, "Agents"),
     Route("GET", "/api/agents/{agent_id}", agents.get_agent, "Agents", errors=_AGENT),
     Route(
@@ -48,9 +55,17 @@ _TABLE = (
         "/api/agents/{agent_id}",
         agents.patch_agent,
         "Agents",
-        errors=(*_AGENT, Forbidden, PreconditionFailed),
+        errors=(*_AGENT, *_SAVING, Forbidden, PreconditionFailed),
+        headers={"If-Match": "The `ETag` of the agent: change it only if nobody else has since."},
     ),
     Route("DELETE", "/api/agents/{agent_id}", agents.delete_agent, "Agents", 204, (*_AGENT, Forbidden)),
+    Route(
+        "POST",
+        "/api/agents/{agent_id}/mcp-servers/{name}/test",
+        mcp_servers.test_mcp_server,
+        "Agents",
+        errors=(*_AGENT, McpServerNotFound, Forbidden),
+    ),
     # Conversations
     Route(
         "POST",
@@ -127,6 +142,7 @@ _TABLE = (
         turns.send_message,
         "Turns",
         errors=(*_CONVERSATION, *_SENDING, IdempotencyMismatch),
+        headers=_IDEMPOTENCY,
         also=(202,),
     ),
     Route(
@@ -151,6 +167,7 @@ _TABLE = (
         turns.get_turn_events,
         "Turns",
         errors=(TurnNotFound, EventsExpired),
+        headers={"Last-Event-ID": "The last event that was seen: those after it are given."},
         also=(204,),
     ),
     Route("GET", "/api/turns/{turn_id}/context", turns.get_turn_context, "Turns", errors=(TurnNotFound,)),

@@ -53,7 +53,8 @@ class Reply(Generic[T]):
 class Route:
     """One row of the table of routes.
 
-    `errors` are those beyond what every route can answer, `also` are further statuses of a good answer.
+    `errors` are those beyond what every route can answer, `also` are further statuses of a good answer,
+    `headers` are those that it reads, each with its documentation.
     """
 
     method: str
@@ -65,6 +66,7 @@ class Route:
     also: tuple[int, ...] = ()
     signed_in: bool = True
     alias_of: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def summary(self) -> str:

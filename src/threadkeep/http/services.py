@@ -8,6 +8,7 @@ from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
+from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.sessions import Sessions
 from threadkeep.services.turns import Turns
@@ -20,6 +21,7 @@ class Services:
     """The use cases, ready to be called."""
 
     agents: Agents
+    mcp_servers: McpServers
     conversations: Conversations
     turns: Turns
     receipts: Receipts

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
 
 from threadkeep.domain.agent import Agent, ConversationMode, RetrievalMode, Visibility
 from threadkeep.domain.conversation import Conversation, ConversationStatus
@@ -12,9 +11,16 @@ from threadkeep.domain.message import (
     Message,
 )
 from threadkeep.domain.user import User, UserRole
+from threadkeep.http.mcp_views import (
+    McpServerSettingsView,
+    McpServerView,
+    server_settings_view,
+    server_view,
+)
 from threadkeep.http.message_views import MessageView, message_views
 from threadkeep.http.view import DomainAlias, Id, Time, View, rfc3339, time_or_none
 from threadkeep.ports.store import AuditEntry
+from threadkeep.services.mcp_servers import ServerReport
 
 
 class MeView(View, frozen=True, kw_only=True):
@@ -47,6 +53,7 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
     auto_compact: bool
     temperature: float | None
     max_tokens: int | None
+    mcp_servers: Mapping[str, McpServerSettingsView]
 
 
 class AgentView(View, frozen=True, kw_only=True):
@@ -65,6 +72,12 @@ class AgentView(View, frozen=True, kw_only=True):
     model: str | UnsetType | None = UNSET
     settings: AgentSettingsView | UnsetType = UNSET
     version: int | UnsetType = UNSET
+
+
+class AgentDetailView(AgentView, frozen=True, kw_only=True):
+    """An agent with all its MCP servers, for its owner and admins: the system's, built-in and own ones."""
+
+    mcp_servers: Sequence[McpServerView] | UnsetType = UNSET
 
 
 class ConversationView(View, frozen=True, kw_only=True):
@@ -121,27 +134,38 @@ class AuditEntryView(View, frozen=True, kw_only=True):
 
 def agent_view(agent: Agent, user: User) -> AgentView:
     """An agent as this user may see it."""
-    shown = AgentView(
-        id=agent.id,
-        name=agent.name,
-        description=agent.description,
-        visibility=agent.visibility,
-        is_default=agent.is_default,
-        created_at=rfc3339(agent.created_at),
-        updated_at=rfc3339(agent.updated_at),
-    )
+    return AgentView(**_agent_fields(agent, user))
+
+
+def agent_detail_view(agent: Agent, user: User, servers: Sequence[ServerReport] | None) -> AgentDetailView:
+    """An agent with all its MCP servers, where the user may see them."""
+    shown = UNSET if servers is None else [server_view(report) for report in servers]
+    return AgentDetailView(**_agent_fields(agent, user), mcp_servers=shown)
+
+
+def _agent_fields(agent: Agent, user: User) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "id": agent.id,
+        "name": agent.name,
+        "description": agent.description,
+        "visibility": agent.visibility,
+        "is_default": agent.is_default,
+        "created_at": rfc3339(agent.created_at),
+        "updated_at": rfc3339(agent.updated_at),
+    }
     if not agent.is_open_to(user):
         return shown
     settings = {name: getattr(agent.settings, name) for name in AgentSettingsView.__struct_fields__}
-    return replace(
-        shown,
-        owner_id=agent.owner_id,
-        primary_role_id=agent.primary_role_id,
-        system_prompt=agent.system_prompt,
-        model=agent.model,
-        settings=AgentSettingsView(**settings),
-        version=agent.version,
-    )
+    servers = agent.settings.mcp_servers.items()
+    settings["mcp_servers"] = {name: server_settings_view(server) for name, server in servers}
+    return shown | {
+        "owner_id": agent.owner_id,
+        "primary_role_id": agent.primary_role_id,
+        "system_prompt": agent.system_prompt,
+        "model": agent.model,
+        "settings": AgentSettingsView(**settings),
+        "version": agent.version,
+    }
 
 
 def conversation_view(conversation: Conversation, *, with_session: bool = False) -> ConversationView:

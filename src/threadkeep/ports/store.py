@@ -18,6 +18,7 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.ports.mcp import SeenTools
 from threadkeep.ports.turn_log import Lease, LogChunk, TurnLogStore
 
 
@@ -308,6 +309,7 @@ class Store:
     """Everything that is kept, one room a noun."""
 
     agents: AgentStore
+    seen_tools: SeenTools
     conversations: ConversationStore
     messages: MessageStore
     turns: TurnStore

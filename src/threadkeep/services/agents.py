@@ -9,6 +9,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import AgentNotFound, Forbidden, PreconditionFailed
 from threadkeep.domain.ids import AgentId, is_uuid, new_uuid
 from threadkeep.domain.user import User
+from threadkeep.ports.mcp import ServerCatalog
 from threadkeep.ports.store import AuditEntry, Store
 from threadkeep.services import Clock
 
@@ -18,8 +19,9 @@ DEFAULT_AGENT_NAME = "Assistant"
 class Agents:
     """The use cases of agents."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, catalog: ServerCatalog, clock: Clock) -> None:
         self._store = store
+        self._catalog = catalog
         self._clock = clock
 
     async def ensure_default(self) -> None:
@@ -39,6 +41,7 @@ class Agents:
 
     async def create(self, user: User, draft: AgentDraft) -> Agent:
         """Makes an agent that the user owns."""
+        self._catalog.check(user, draft.settings.mcp_servers, {})
         agent = self._make(draft, owner=user)
         await self._store.agents.add(agent, self._entry(user, "create", agent, {"name": agent.name}))
         return agent
@@ -58,6 +61,12 @@ class Agents:
             raise AgentNotFound
         found[0].check_visible_to(user)
         return found
+
+    async def get_open(self, user: User, agent_id: str) -> Agent:
+        """An agent that the user may change."""
+        agent = await self.get(user, agent_id)
+        agent.check_open_to(user)
+        return agent
 
     async def page(self, user: User, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
         """The user's own agents and the public ones."""
@@ -80,6 +89,7 @@ class Agents:
                     "The agent has been changed since you read it.", details={"version": agent.version}
                 )
             draft = revise(agent)
+            self._catalog.check(user, draft.settings.mcp_servers, agent.settings.mcp_servers)
             if agent.is_default and draft.visibility is not Visibility.PUBLIC:
                 raise Forbidden("The default agent stays public.")
             revised = replace(agent, **_fields_of(draft))

@@ -3,15 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
-from threadkeep.domain.agent import Agent, AgentSettings, Visibility
+from threadkeep.domain.agent import Agent, Visibility
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, AgentId, UserId
 from threadkeep.ports.store import AuditEntry
+from threadkeep.storage.agent_settings import SettingsColumn
 from threadkeep.storage.columns import to_json, to_object
 from threadkeep.storage.conversations import GET_MAIN, to_conversation
 from threadkeep.storage.database import Database, Plan, Row, Statement
+from threadkeep.storage.secrets import SecretBox
+from threadkeep.storage.seen_tools import accept_tools
 from threadkeep.storage.users import ENSURE_USER
 
 _COLUMNS = """id, owner_id, name, description, primary_role_id, system_prompt, model, visibility, settings,
@@ -56,38 +57,37 @@ _AUDIT_PAGE = Statement(
     f"SELECT {_AUDIT_COLUMNS} FROM tk_audit WHERE id < :before ORDER BY id DESC LIMIT :limit OFFSET :offset"
 )
 
-_decode_settings = msgspec.json.Decoder(AgentSettings).decode
-
 
 class SqlAgents:
     """The agents of a database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, box: SecretBox) -> None:
         self._database = database
+        self._column = SettingsColumn(box)
 
     async def add(self, agent: Agent, entry: AuditEntry) -> None:
         """Keeps a new agent; its owner becomes known."""
-        await self._database.write(lambda: _add(agent, entry))
+        await self._database.write(lambda: self._add(agent, entry))
 
     async def add_default(self, agent: Agent) -> None:
         """Keeps the default agent, unless there is one already."""
-        await self._database.execute(_ADD_DEFAULT(**_values(agent)))
+        await self._database.execute(_ADD_DEFAULT(**self._values(agent)))
 
     async def get_default(self) -> Agent:
         """The default agent."""
         (row,) = await self._database.fetch(_GET_DEFAULT())
-        return _agent(row)
+        return self._agent(row)
 
     async def get(self, agent_id: AgentId) -> Agent | None:
         """One agent, also a deleted one."""
         rows = await self._database.fetch(_GET(id=agent_id))
-        return _agent(rows[0]) if rows else None
+        return self._agent(rows[0]) if rows else None
 
     async def get_with_main(
         self, user_id: UserId, agent_id: AgentId
     ) -> tuple[Agent, Conversation | None] | None:
         """One agent, also a deleted one, and the user's main conversation with it."""
-        return await self._database.read(lambda: _get_with_main(user_id, agent_id))
+        return await self._database.read(lambda: self._get_with_main(user_id, agent_id))
 
     async def page(self, user_id: UserId, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
         """The user's own agents and the public ones, oldest first."""
@@ -100,64 +100,65 @@ class SqlAgents:
                 offset=offset,
             )
         )
-        return [_agent(row) for row in rows]
+        return [self._agent(row) for row in rows]
 
     async def update(
         self, agent_id: AgentId, change: Callable[[Agent], Agent], entry: Callable[[Agent], AuditEntry]
     ) -> Agent | None:
         """Reads, changes and writes one agent while nobody else does."""
-        return await self._database.write(lambda: _update(agent_id, change, entry))
+        return await self._database.write(lambda: self._update(agent_id, change, entry))
 
     async def audit_page(self, *, before: str | None, offset: int, limit: int) -> Sequence[AuditEntry]:
         """The record, newest first."""
         rows = await self._database.fetch(_AUDIT_PAGE(before=before or LAST_UUID, offset=offset, limit=limit))
         return [AuditEntry(*fields, details=to_object(details)) for *fields, details in rows]
 
+    def _add(self, agent: Agent, entry: AuditEntry) -> Plan[None]:
+        yield ENSURE_USER(id=agent.owner_id, now=agent.created_at)
+        yield _ADD(**self._values(agent))
+        yield from self._column.remember_key(agent.settings)
+        yield _AUDIT_ADD(**_audit_values(entry))
 
-def _add(agent: Agent, entry: AuditEntry) -> Plan[None]:
-    yield ENSURE_USER(id=agent.owner_id, now=agent.created_at)
-    yield _ADD(**_values(agent))
-    yield _AUDIT_ADD(**_audit_values(entry))
+    def _update(
+        self, agent_id: AgentId, change: Callable[[Agent], Agent], entry: Callable[[Agent], AuditEntry]
+    ) -> Plan[Agent | None]:
+        rows = yield _LOCK(id=agent_id)
+        if not rows:
+            return None
+        before = self._agent(rows[0])
+        changed = change(before)
+        yield _UPDATE(**self._values(changed))
+        yield from self._column.remember_key(changed.settings)
+        yield from accept_tools(before, changed)
+        yield _AUDIT_ADD(**_audit_values(entry(changed)))
+        return changed
 
+    def _values(self, agent: Agent) -> dict[str, Any]:
+        values = {name: getattr(agent, name) for name in Agent.__slots__}
+        values["settings"] = self._column.encode(agent.settings)
+        return values
 
-def _get_with_main(user_id: UserId, agent_id: AgentId) -> Plan[tuple[Agent, Conversation | None] | None]:
-    agents = yield _GET(id=agent_id)
-    if not agents:
-        return None
-    main = yield GET_MAIN(user_id=user_id, agent_id=agent_id)
-    return _agent(agents[0]), to_conversation(main[0]) if main else None
+    def _get_with_main(
+        self, user_id: UserId, agent_id: AgentId
+    ) -> Plan[tuple[Agent, Conversation | None] | None]:
+        agents = yield _GET(id=agent_id)
+        if not agents:
+            return None
+        main = yield GET_MAIN(user_id=user_id, agent_id=agent_id)
+        return self._agent(agents[0]), to_conversation(main[0]) if main else None
 
-
-def _update(
-    agent_id: AgentId, change: Callable[[Agent], Agent], entry: Callable[[Agent], AuditEntry]
-) -> Plan[Agent | None]:
-    rows = yield _LOCK(id=agent_id)
-    if not rows:
-        return None
-    changed = change(_agent(rows[0]))
-    yield _UPDATE(**_values(changed))
-    yield _AUDIT_ADD(**_audit_values(entry(changed)))
-    return changed
-
-
-def _values(agent: Agent) -> dict[str, Any]:
-    values = {name: getattr(agent, name) for name in Agent.__slots__}
-    values["settings"] = to_json(agent.settings)
-    return values
+    def _agent(self, row: Row) -> Agent:
+        (
+            id_, owner_id, name, description, role, prompt, model, visibility, settings,
+            is_default, version, created_at, updated_at, deleted_at,
+        ) = row  # fmt: skip
+        return Agent(
+            id_, owner_id, name, description, role, prompt, model, Visibility(visibility),
+            self._column.decode(settings), bool(is_default), version, created_at, updated_at, deleted_at,
+        )  # fmt: skip
 
 
 def _audit_values(entry: AuditEntry) -> dict[str, Any]:
     values = {name: getattr(entry, name) for name in AuditEntry.__slots__}
     values["details"] = to_json(entry.details)
     return values
-
-
-def _agent(row: Row) -> Agent:
-    (
-        id_, owner_id, name, description, role, prompt, model, visibility, settings,
-        is_default, version, created_at, updated_at, deleted_at,
-    ) = row  # fmt: skip
-    return Agent(
-        id_, owner_id, name, description, role, prompt, model, Visibility(visibility),
-        _decode_settings(settings), bool(is_default), version, created_at, updated_at, deleted_at,
-    )  # fmt: skip

@@ -6,6 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 from threadkeep.domain.errors import SettingsError
 from threadkeep.ports.store import Store
+from threadkeep.storage.agent_settings import use_keys
 from threadkeep.storage.agents import SqlAgents
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.conversations import SqlConversations
@@ -13,6 +14,8 @@ from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.receipts import SqlReceipts
+from threadkeep.storage.secrets import SecretBox
+from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.sqlite import SqliteDatabase
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
@@ -42,16 +45,19 @@ async def open_database(url: str, *, schema: str | None = None, pool_size: int =
     return await PostgresDatabase.open(url, schema=schema, pool_size=pool_size)
 
 
-async def store_on(database: Database) -> Store:
-    """The store on an open database."""
+async def store_on(database: Database, box: SecretBox | None = None) -> Store:
+    """The store on an open database. Without a box it can keep no secrets."""
+    box = box or SecretBox()
 
     async def ping() -> None:
         await database.fetch(_PING())
 
     await database.execute(_ADD_KEY(value=secrets.token_hex(32)))
     ((key,),) = await database.fetch(_GET_KEY())
+    await use_keys(database, box)
     return Store(
-        agents=SqlAgents(database),
+        agents=SqlAgents(database, box),
+        seen_tools=SqlSeenTools(database),
         conversations=SqlConversations(database),
         messages=SqlMessages(database),
         turns=SqlTurns(database),

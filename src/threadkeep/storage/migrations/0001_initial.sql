@@ -33,6 +33,15 @@ CREATE INDEX tk_agents_by_owner ON tk_agents (owner_id, id) WHERE deleted_at IS 
 CREATE INDEX tk_agents_public ON tk_agents (id) WHERE deleted_at IS NULL AND visibility = 'public';
 CREATE UNIQUE INDEX tk_agents_default ON tk_agents (is_default) WHERE is_default;
 
+-- What the tools of an agent's MCP servers are, and what they were when the agent was last saved (hashes).
+CREATE TABLE tk_seen_tools (
+    agent_id uuid NOT NULL REFERENCES tk_agents (id) ON DELETE CASCADE,
+    server text NOT NULL,
+    accepted text NOT NULL,
+    seen text NOT NULL,
+    PRIMARY KEY (agent_id, server)
+);
+
 CREATE TABLE tk_conversations (
     id uuid NOT NULL PRIMARY KEY,
     user_id text NOT NULL REFERENCES tk_users (id) ON DELETE CASCADE,

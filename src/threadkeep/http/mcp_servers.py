@@ -1,0 +1,131 @@
+"""MCP servers over HTTP: `settings.mcpServers` as it is sent, and the test of a server."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta, Struct
+
+from threadkeep.domain.errors import McpConfigInvalid
+from threadkeep.domain.mcp import (
+    DEFAULT_TIMEOUT_S,
+    McpServer,
+    RemoteServer,
+    ServerScope,
+    StdioServer,
+    check_server_names,
+)
+from threadkeep.domain.secret import MASK, Secret
+from threadkeep.http.decoding import refused
+from threadkeep.http.mcp_views import McpServerView, server_settings_view, server_view
+from threadkeep.http.services import ApiCall
+
+
+class McpServerBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A server: a program (`command`) or an address (`url`), as MCP clients everywhere write it."""
+
+    type: Literal["stdio", "http", "streamable-http"] | None = None
+    command: str | None = None
+    args: list[str] = []
+    env: dict[str, str] = {}
+    cwd: str | None = None
+    url: str | None = None
+    headers: dict[str, str] = {}
+    disabled: bool = False
+    timeout_s: Annotated[float, Meta(ge=0, le=3600)] = DEFAULT_TIMEOUT_S
+    scope: Literal["agent", "user"] = "agent"
+
+
+McpServersBody = Annotated[
+    dict[str, Any],
+    Meta(
+        description="The agent's own servers by name. In `env` and `headers` a mask keeps what is stored.",
+        extra_json_schema={
+            "additionalProperties": msgspec.json.schema(McpServerBody)["$defs"]["McpServerBody"]
+        },
+    ),
+]
+
+
+async def test_mcp_server(call: ApiCall, *, agent_id: str, name: str) -> McpServerView:
+    """Connect one of an agent's MCP servers and list its tools. For its owner and admins.
+
+    A server that cannot be reached is told by `status` and `error`; the answer is 200 all the same.
+    """
+    return server_view(await call.services.mcp_servers.test(call.user, agent_id, name))
+
+
+def servers_to_body(servers: Mapping[str, McpServer]) -> dict[str, Any]:
+    """An agent's servers as they could be sent to us, secrets masked."""
+    return {name: msgspec.to_builtins(server_settings_view(server)) for name, server in servers.items()}
+
+
+def servers_from_body(given: Mapping[str, Any], kept: Mapping[str, McpServer]) -> Mapping[str, McpServer]:
+    """The servers that were sent; a masked secret stands for the one that is kept."""
+    check_server_names(given)
+    return {name: _server(name, entry, kept.get(name)) for name, entry in given.items()}
+
+
+def _server(name: str, entry: Any, kept: McpServer | None) -> McpServer:
+    place = f"settings.mcpServers.{name}"
+    try:
+        body = msgspec.convert(entry, McpServerBody)
+    except msgspec.ValidationError as exc:
+        refusal = refused(exc)
+        raise McpConfigInvalid(refusal.message, param=".".join(filter(None, (place, refusal.param)))) from exc
+    if (body.command is None) == (body.url is None):
+        raise McpConfigInvalid(
+            "A server has either a `command` or a `url`; in a patch null removes the other.", param=place
+        )
+    common: dict[str, Any] = {
+        "disabled": body.disabled,
+        "timeout_s": body.timeout_s,
+        "scope": ServerScope(body.scope),
+    }
+    if body.command is not None:
+        _refuse_foreign(place, type=body.type not in {None, "stdio"}, headers=body.headers)
+        same = isinstance(kept, StdioServer) and kept.command == body.command
+        env = _secrets(f"{place}.env", body.env, kept if same else None)
+        return StdioServer(body.command, tuple(body.args), env, body.cwd, **common)
+    assert body.url is not None
+    _refuse_foreign(place, type=body.type == "stdio", args=body.args, env=body.env, cwd=body.cwd)
+    same = isinstance(kept, RemoteServer) and _origin(kept.url) == _origin(body.url)
+    headers = _secrets(f"{place}.headers", body.headers, kept if same else None)
+    return RemoteServer(body.url, headers, **common)
+
+
+def _refuse_foreign(place: str, **fields: object) -> None:
+    for name, value in fields.items():
+        if value:
+            raise McpConfigInvalid(
+                "This is for servers of the other kind: `command` has `args`, `env` and `cwd`, "
+                "`url` has `headers`.",
+                param=f"{place}.{name}",
+            )
+
+
+def _secrets(place: str, given: Mapping[str, str], kept: McpServer | None) -> Mapping[str, Secret]:
+    """What was sent, with the kept values where a mask stands for them."""
+    known: Mapping[str, Secret] = kept.secrets if kept else {}
+    secrets: dict[str, Secret] = {}
+    for name, value in given.items():
+        if value != MASK:
+            secrets[name] = Secret(value)
+        elif name in known:
+            secrets[name] = known[name]
+        else:
+            raise McpConfigInvalid(
+                "There is no value to keep: it is new, or the server is another one. Give the value itself.",
+                param=f"{place}.{name}",
+            )
+    return secrets
+
+
+def _origin(url: str) -> tuple[str, str]:
+    """Where an address leads: a kept secret is never sent to anybody but the one it was meant for."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "", url
+    return parts.scheme.lower(), parts.netloc.lower()

@@ -1,0 +1,115 @@
+"""Keeps remote servers out of our own network: loopback, private and other special addresses.
+
+A URL is looked at when it is saved. That is not enough, for a name may lead elsewhere tomorrow (DNS
+rebinding), so every connection goes to an address that was looked at the moment before.
+"""
+
+import asyncio
+import socket
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+
+import httpx2
+
+Address = IPv4Address | IPv6Address
+
+# Names that mean this machine or this network, whatever the resolver says.
+_OWN_NAMES = ("localhost", "local", "internal", "intranet", "lan", "home.arpa", "localdomain")
+# IPv6 addresses that carry an IPv4 address in their last 32 bits: compatible, mapped and NAT64 ones.
+_CARRYING = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is one of the Internet at large."""
+    if isinstance(address, IPv6Address) and (inner := _inside(address)) is not None:
+        return is_public(inner)
+    return address.is_global and not (address.is_multicast or address.is_reserved or _is_site_local(address))
+
+
+def is_own_host(host: str) -> bool:
+    """Whether a host, as a URL writes it, is a special address or a name of our own network."""
+    host = host.rstrip(".").lower()
+    if (address := _literal(host)) is not None:
+        return not is_public(address)
+    return "." not in host or any(host == name or host.endswith(f".{name}") for name in _OWN_NAMES)
+
+
+async def public_addresses(host: str, port: int) -> Sequence[str]:
+    """Where a host is; OSError unless every address of it is public."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(str(place[0]).partition("%")[0] for *_, place in found))
+    if not addresses or not all(is_public(ip_address(address)) for address in addresses):
+        raise PermissionError(
+            f"{host} is not on the Internet but on a private or local network. "
+            "The operator can allow that with THREADKEEP_MCP_ALLOW_PRIVATE."
+        )
+    return addresses
+
+
+def http_client(
+    headers: Mapping[str, str], timeout: httpx2.Timeout, *, allow_private: bool
+) -> httpx2.AsyncClient:
+    """A client for one remote server that does not leave the Internet, unless the operator allows it."""
+    if allow_private:
+        return httpx2.AsyncClient(headers=headers, timeout=timeout)
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, transport=PublicTransport())
+
+
+class PublicTransport(httpx2.AsyncBaseTransport):
+    """Connects to the very address that was found to be public; the name stays for TLS and `Host`."""
+
+    def __init__(self) -> None:
+        self._inner = httpx2.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Sends a request to the first address of its host that can be reached."""
+        url = request.url
+        try:
+            addresses = await public_addresses(url.host, url.port or (443 if url.scheme == "https" else 80))
+        except (OSError, UnicodeError) as exc:
+            raise httpx2.ConnectError(f"Cannot connect to {url.host}: {exc}", request=request) from exc
+        for address in addresses[:-1]:
+            try:
+                return await self._send(request, address)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout):
+                continue
+        return await self._send(request, addresses[-1])
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._inner.aclose()
+
+    async def _send(self, request: httpx2.Request, address: str) -> httpx2.Response:
+        return await self._inner.handle_async_request(
+            httpx2.Request(
+                request.method,
+                request.url.copy_with(host=address),
+                headers=request.headers,
+                stream=request.stream,
+                extensions={**request.extensions, "sni_hostname": request.url.host},
+            )
+        )
+
+
+def _inside(address: IPv6Address) -> IPv4Address | None:
+    """The IPv4 address that an IPv6 one stands for."""
+    if any(address in network for network in _CARRYING):
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.sixtofour or (address.teredo[1] if address.teredo else None)
+
+
+def _is_site_local(address: Address) -> bool:
+    return isinstance(address, IPv6Address) and address.is_site_local
+
+
+def _literal(host: str) -> Address | None:
+    """The address that a host is, also in the old spellings that resolvers still take: 2130706433, 0x7f.1."""
+    try:
+        return ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        pass
+    try:
+        return IPv4Address(socket.inet_aton(host))
+    except (OSError, UnicodeError):
+        return None

@@ -1,0 +1,70 @@
+"""Which MCP servers an agent has, and which of them may be saved and run.
+
+Three sources are merged: the system's own server, which every agent has, the built-in ones, and those that
+the agent's owner has added. What an owner adds is a program on our machine or an address to which we
+connect, so it is checked when it is saved, and again before it runs.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.errors import Forbidden, McpCommandNotAllowed, McpConfigInvalid, McpNameReserved
+from threadkeep.domain.mcp import PROMPTX, RETRIEVER, McpServer, RemoteServer, ServerSource, StdioServer
+from threadkeep.domain.user import User
+from threadkeep.mcp.rules import check_remote, check_stdio
+from threadkeep.ports.mcp import ListedServer
+
+OWN_SERVERS = (
+    ListedServer(PROMPTX, ServerSource.SYSTEM),
+    ListedServer(RETRIEVER, ServerSource.BUILTIN),
+)
+# Those, and what records show as the server of further tools of our own.
+RESERVED_NAMES = frozenset({PROMPTX, RETRIEVER, "charts", "system", "threadkeep"})
+
+
+class Catalog:
+    """The servers that there are, under the rules of one operator."""
+
+    def __init__(
+        self, allowed_commands: Collection[str], *, stdio_needs_admin: bool, allow_private: bool
+    ) -> None:
+        self._allowed_commands = allowed_commands
+        self._stdio_needs_admin = stdio_needs_admin
+        self._allow_private = allow_private
+
+    def merged(self, agent: Agent) -> Sequence[ListedServer]:
+        """The system's, the built-in and the owner's own servers, in this order."""
+        own = agent.settings.mcp_servers.items()
+        return (*OWN_SERVERS, *(ListedServer(name, ServerSource.USER, server) for name, server in own))
+
+    def check(self, user: User, servers: Mapping[str, McpServer], kept: Mapping[str, McpServer]) -> None:
+        """Refuses what this user may not save; what is kept as it was has been decided before."""
+        for name, server in servers.items():
+            if kept.get(name) == server:
+                continue
+            try:
+                self._check_one(user, name, server)
+            except (McpConfigInvalid, McpCommandNotAllowed, McpNameReserved, Forbidden) as exc:
+                place = f"settings.mcpServers.{name}"
+                raise type(exc)(exc.message, param=f"{place}.{exc.param}" if exc.param else place) from None
+
+    def problem(self, server: McpServer) -> str | None:
+        """Why a saved server may not run (any more): the operator may have become stricter since."""
+        try:
+            self._check_rules(server)
+        except (McpConfigInvalid, McpCommandNotAllowed) as exc:
+            return exc.message
+        return None
+
+    def _check_one(self, user: User, name: str, server: McpServer) -> None:
+        if name.lower() in RESERVED_NAMES:
+            raise McpNameReserved(f"`{name}` is the name of a server of Threadkeep itself; choose another.")
+        if isinstance(server, StdioServer) and self._stdio_needs_admin and not user.is_admin:
+            raise Forbidden("Only an admin may save a server that runs a program on this machine.")
+        self._check_rules(server)
+
+    def _check_rules(self, server: McpServer) -> None:
+        if isinstance(server, StdioServer):
+            check_stdio(server, self._allowed_commands)
+        elif isinstance(server, RemoteServer):
+            check_remote(server, allow_private=self._allow_private)

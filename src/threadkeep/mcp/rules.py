@@ -1,0 +1,166 @@
+"""What a server that somebody adds may be: its program, its address, its secrets.
+
+A refusal names the field and never repeats a value: it may be a secret.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from urllib.parse import urlsplit
+
+from threadkeep.domain.errors import InvalidRequest, McpCommandNotAllowed, McpConfigInvalid, SecretUnreadable
+from threadkeep.domain.mcp import RemoteServer, StdioServer
+from threadkeep.domain.secret import Secret
+from threadkeep.domain.text import check_storable
+from threadkeep.mcp.addresses import is_own_host
+
+MOST_ARGS = 64
+MOST_ARG_CHARACTERS = 2_000
+MOST_CWD_CHARACTERS = 255
+MOST_URL_CHARACTERS = 2_000
+MOST_SECRETS = 64
+MOST_SECRET_CHARACTERS = 8_000
+
+_COMMAND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_URL = re.compile(r"https?://[!-~]+", re.IGNORECASE)
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+_HEADER_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+
+# Variables by which a program is made to load or run something else than what was allowed, and our own.
+_ENV_OF_OTHERS = re.compile(
+    r"""(?: LD_ | DYLD_ | PYTHON | NODE_(?!ENV$) | NPM_ | UV_ | PIP_ | GIT_ | PERL | RUBY | JAVA_ | JDK_
+        | BASH_ | XDG_ | THREADKEEP_ ).*
+    | PATH | HOME | USER | SHELL | ENV | IFS | CDPATH | PWD | TMPDIR | PS4 | PROMPT_COMMAND | SHELLOPTS
+    | _JAVA_OPTIONS | CLASSPATH | EDITOR | VISUAL | PAGER | BROWSER | COMSPEC | PATHEXT | SYSTEMROOT
+    | GCONV_PATH | LOCPATH | NLSPATH | HOSTALIASES | RESOLV_HOST_CONF | GLIBC_TUNABLES | MALLOC_.*
+    | OPENSSL_.* | SSL_CERT_.* | SSLKEYLOGFILE""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# Headers that belong to the connection and to the protocol.
+_HEADERS_OF_OTHERS = re.compile(
+    r"""host | connection | content-.* | transfer-encoding | te | trailer | upgrade | expect | keep-alive
+    | accept | accept-encoding | proxy-.* | mcp-.* | last-event-id | (?:x-)?threadkeep-.*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# What may stand before the package. `--call`, say, would hand a text to a shell, as `npx` does alone.
+_NPX_FLAGS = {"-y", "--yes", "--no", "-q", "--quiet", "--silent", "--offline", "--prefer-offline", "--"}
+_NPX_VALUES = {"-p", "--package"}
+
+
+def check_stdio(server: StdioServer, allowed_commands: Collection[str]) -> None:
+    """Refuses every program but those that the operator allows, each by its bare name."""
+    if not _COMMAND.fullmatch(server.command) or server.command not in allowed_commands:
+        raise McpCommandNotAllowed(
+            f"The command must be one of: {', '.join(sorted(allowed_commands)) or '(none)'}. "
+            "The operator can allow others with THREADKEEP_MCP_ALLOWED_COMMANDS.",
+            param="command",
+        )
+    if len(server.args) > MOST_ARGS:
+        raise McpConfigInvalid(f"At most {MOST_ARGS} arguments are taken.", param="args")
+    for number, arg in enumerate(server.args):
+        _check_text(arg, f"args[{number}]", MOST_ARG_CHARACTERS)
+    if server.command == "npx":
+        _check_npx(server.args)
+    if server.cwd is not None:
+        _check_cwd(server.cwd)
+    _check_secrets(server.env, "env", _ENV_NAME, _ENV_OF_OTHERS)
+    for name, value in server.env.items():
+        _check_secret_text(value, f"env.{name}")
+
+
+def check_remote(server: RemoteServer, *, allow_private: bool) -> None:
+    """Refuses every address but http(s) ones, and those of our own network unless that is allowed."""
+    url = server.url
+    if len(url) > MOST_URL_CHARACTERS or not _URL.fullmatch(url) or "\\" in url:
+        raise McpConfigInvalid(
+            f"The address must begin with http:// or https://, have at most {MOST_URL_CHARACTERS} "
+            "characters, and be written in ASCII.",
+            param="url",
+        )
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    if not host or parts.fragment:
+        raise McpConfigInvalid("This is not the address of a server.", param="url")
+    if parts.username is not None or parts.password is not None:
+        raise McpConfigInvalid(
+            "The address may hold no name or password; send an Authorization header.", param="url"
+        )
+    if not allow_private and is_own_host(host):
+        raise McpConfigInvalid(
+            "The address is on a private or local network. The operator can allow that with "
+            "THREADKEEP_MCP_ALLOW_PRIVATE.",
+            param="url",
+        )
+    _check_secrets(server.headers, "headers", _HEADER_NAME, _HEADERS_OF_OTHERS)
+    for name, value in server.headers.items():
+        _check_secret_text(value, f"headers.{name}", _HEADER_VALUE)
+
+
+def _check_npx(args: Sequence[str]) -> None:
+    rest = iter(enumerate(args))
+    for number, arg in rest:
+        if not arg.startswith("-"):
+            return
+        if arg in _NPX_VALUES:
+            next(rest, None)
+        elif arg not in _NPX_FLAGS and not arg.startswith("--package="):
+            raise McpConfigInvalid(
+                "Before the package `npx` takes only -y, -p, -q, --offline and the like.",
+                param=f"args[{number}]",
+            )
+    raise McpConfigInvalid("Name the package that `npx` is to run.", param="args")
+
+
+def _check_cwd(cwd: str) -> None:
+    _check_text(cwd, "cwd", MOST_CWD_CHARACTERS)
+    if not cwd or cwd.startswith(("/", "~")) or "\\" in cwd or ":" in cwd or ".." in cwd.split("/"):
+        raise McpConfigInvalid("The folder must be a relative path in the agent's workspace.", param="cwd")
+
+
+def _check_secrets(
+    given: Mapping[str, Secret], field: str, form: re.Pattern[str], of_others: re.Pattern[str]
+) -> None:
+    if len(given) > MOST_SECRETS:
+        raise McpConfigInvalid(f"At most {MOST_SECRETS} values are taken.", param=field)
+    if len({name.lower() for name in given}) < len(given):
+        raise McpConfigInvalid("Two names differ only in upper and lower case.", param=field)
+    for name in given:
+        if not form.fullmatch(name):
+            raise McpConfigInvalid("A name has characters that are not allowed, or too many.", param=field)
+        if of_others.fullmatch(name):
+            raise McpConfigInvalid(
+                "This name may not be set: it is not the server's own.", param=f"{field}.{name}"
+            )
+
+
+def _check_secret_text(secret: Secret, param: str, form: re.Pattern[str] | None = None) -> None:
+    try:
+        value = secret.reveal()
+    except SecretUnreadable as exc:
+        raise McpConfigInvalid(
+            "The stored value cannot be read any more; give it again.", param=param
+        ) from exc
+    if len(value) > MOST_SECRET_CHARACTERS:
+        raise McpConfigInvalid(f"At most {MOST_SECRET_CHARACTERS} characters are taken.", param=param)
+    if form and not form.fullmatch(value):
+        raise McpConfigInvalid("A header is one line of printable ASCII characters.", param=param)
+    _check_storable(value, param)
+
+
+def _check_text(text: str, param: str, most: int) -> None:
+    if len(text) > most:
+        raise McpConfigInvalid(f"At most {most} characters are taken.", param=param)
+    if _CONTROL.search(text):
+        raise McpConfigInvalid("Line breaks and other control characters are not taken.", param=param)
+    _check_storable(text, param)
+
+
+def _check_storable(text: str, param: str) -> None:
+    try:
+        check_storable(text, param)
+    except InvalidRequest as exc:
+        raise McpConfigInvalid(exc.message, param=param) from exc

@@ -1,0 +1,62 @@
+"""The MCP servers of an agent as its owner sees them: which there are, and how they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.errors import McpServerNotFound
+from threadkeep.domain.mcp import ServerSource
+from threadkeep.domain.user import User
+from threadkeep.ports.mcp import ListedServer, ServerCatalog, ServerState, ServerStatus, ServerStatuses
+from threadkeep.ports.store import Store
+from threadkeep.services.agents import Agents
+
+# How a server is of which nothing is known yet.
+_AT_FIRST = {
+    ServerSource.SYSTEM: ServerStatus(ServerState.READY),
+    ServerSource.BUILTIN: ServerStatus(ServerState.INACTIVE),
+    ServerSource.USER: ServerStatus(ServerState.IDLE),
+}
+_DISABLED = ServerStatus(ServerState.DISABLED)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """One server of an agent, and how it is. `changed`: its tools are not those of the last save."""
+
+    listed: ListedServer
+    status: ServerStatus
+    changed: bool
+
+
+class McpServers:
+    """The use cases of MCP servers."""
+
+    def __init__(
+        self, store: Store, agents: Agents, catalog: ServerCatalog, statuses: ServerStatuses
+    ) -> None:
+        self._store = store
+        self._agents = agents
+        self._catalog = catalog
+        self._statuses = statuses
+
+    async def report(self, agent: Agent) -> Sequence[ServerReport]:
+        """All servers of an agent; for those who may change it."""
+        known = await self._statuses.of(agent)
+        changed = await self._store.seen_tools.changed(agent.id)
+        reports: list[ServerReport] = []
+        for listed in self._catalog.merged(agent):
+            status = known.get(listed.name, _AT_FIRST[listed.source])
+            if listed.server is not None and listed.server.disabled:
+                status = _DISABLED
+            reports.append(ServerReport(listed, status, listed.name in changed))
+        return reports
+
+    async def test(self, user: User, agent_id: str, name: str) -> ServerReport:
+        """Connects a server and lists its tools; for those who may change the agent."""
+        agent = await self._agents.get_open(user, agent_id)
+        listed = next((it for it in self._catalog.merged(agent) if it.name == name), None)
+        if listed is None:
+            raise McpServerNotFound
+        status = await self._statuses.test(agent, user, name)
+        return ServerReport(listed, status, name in await self._store.seen_tools.changed(agent.id))

@@ -1,0 +1,103 @@
+"""An agent's settings in their column: JSON, in which the secrets of its servers are sealed."""
+
+import logging
+from typing import Any
+
+import msgspec
+
+from threadkeep.domain.agent import AgentSettings
+from threadkeep.domain.errors import SecretUnreadable, SettingsError
+from threadkeep.domain.ids import FIRST_UUID
+from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
+from threadkeep.domain.secret import Secret
+from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.secrets import SecretBox
+
+log = logging.getLogger("threadkeep.storage")
+
+_PAGE = 100
+_WITH_SERVERS = Statement(
+    """SELECT id, settings FROM tk_agents WHERE id > :after AND settings LIKE '%"mcp_servers":{"%'
+    ORDER BY id LIMIT :limit"""
+)
+_LOCK = Statement(
+    "SELECT settings FROM tk_agents WHERE id = :id",
+    postgres="SELECT settings FROM tk_agents WHERE id = :id FOR UPDATE",
+)
+_KEEP = Statement("UPDATE tk_agents SET settings = :settings WHERE id = :id")
+
+# Which key the stored secrets need; no row while there is none.
+_KEY = Statement("SELECT value FROM tk_meta WHERE name = 'secret_key'")
+_REMEMBER_KEY = Statement(
+    """INSERT INTO tk_meta (name, value) VALUES ('secret_key', :value)
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE tk_meta.value <> excluded.value"""
+)
+
+
+class SettingsColumn:
+    """Writes settings into their column and reads them from it."""
+
+    def __init__(self, box: SecretBox) -> None:
+        self._box = box
+        self._encoder = msgspec.json.Encoder(enc_hook=self._sealed)
+        self._decoder = msgspec.json.Decoder(AgentSettings, dec_hook=self._built)
+
+    def encode(self, settings: AgentSettings) -> str:
+        """Settings as they are kept."""
+        return self._encoder.encode(settings).decode()
+
+    def decode(self, text: str) -> AgentSettings:
+        """Settings as they were kept; their secrets stay sealed until they are used."""
+        return self._decoder.decode(text)
+
+    def remember_key(self, settings: AgentSettings) -> Plan[None]:
+        """Notes which key is needed from now on, if these settings hold a secret."""
+        if any(server.secrets for server in settings.mcp_servers.values()):
+            yield _REMEMBER_KEY(value=self._box.sealing_key)
+
+    def _sealed(self, value: object) -> str:
+        if isinstance(value, Secret):
+            return self._box.seal(value)
+        raise NotImplementedError(f"{type(value).__name__} is not kept")
+
+    def _built(self, wanted: type, value: Any) -> object:
+        if wanted is Secret:
+            return self._box.kept(value)
+        if wanted is McpServer:
+            kind = StdioServer if "command" in value else RemoteServer
+            return msgspec.convert(value, kind, dec_hook=self._built)
+        raise NotImplementedError(f"{wanted.__name__} is not kept")
+
+
+async def use_keys(database: Database, box: SecretBox) -> None:
+    """Encrypts every secret anew that the first key did not encrypt; refuses to go on without any key."""
+    rows = await database.fetch(_KEY())
+    if not rows or rows[0][0] == box.sealing_key:
+        return
+    if box.sealing_key is None:
+        raise SettingsError(
+            "Secrets are stored, but the key that they were encrypted with is missing: set "
+            "THREADKEEP_SECRET_KEY, or bring the key file back into the data folder."
+        )
+    column = SettingsColumn(box)
+    after, unreadable = FIRST_UUID, 0
+    while found := await database.fetch(_WITH_SERVERS(after=after, limit=_PAGE)):
+        for id_, _ in found:
+            unreadable += await database.write(lambda id_=id_: _seal_anew(column, id_))
+        after = found[-1][0]
+    if unreadable:
+        log.error("the secrets of %d agents cannot be read with the keys that are set", unreadable)
+    else:
+        await database.execute(_REMEMBER_KEY(value=box.sealing_key))
+
+
+def _seal_anew(column: SettingsColumn, id_: str) -> Plan[int]:
+    """Writes one agent's settings with the first key; tells how many could not be read."""
+    rows = yield _LOCK(id=id_)
+    if not rows:
+        return 0
+    try:
+        yield _KEEP(id=id_, settings=column.encode(column.decode(rows[0][0])))
+    except SecretUnreadable:
+        return 1
+    return 0

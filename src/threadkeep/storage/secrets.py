@@ -1,0 +1,121 @@
+"""Secrets at rest: encrypted with a key that is not in the database."""
+
+import base64
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from threadkeep.domain.errors import SecretKeyRequired, SecretUnreadable, StorageRefused
+from threadkeep.domain.secret import Secret
+
+KEY_FILE_NAME = "secret.key"
+
+
+class SecretBox:
+    """Seals secrets with the first of its keys and opens them with any.
+
+    Where there is a key file, what is in it is a further key; with no other one it is made when the first
+    secret is sealed. Sealed is `key.token`, so that it is known which key is needed.
+    """
+
+    def __init__(self, keys: Sequence[str] = (), key_file: Path | None = None) -> None:
+        self._key_file = key_file
+        self._keys = dict(_key(text) for text in (*keys, *_read(key_file)))
+
+    @property
+    def sealing_key(self) -> str | None:
+        """The name of the key that seals; None while there is none."""
+        return next(iter(self._keys), None)
+
+    def seal(self, secret: Secret) -> str:
+        """A secret as it is kept. One that came out of this box goes back as it was."""
+        if isinstance(secret, SealedSecret) and secret.token.partition(".")[0] == self.sealing_key:
+            return secret.token
+        if not self._keys:
+            self._keys = dict([_key(self._make_key())])
+        name, key = next(iter(self._keys.items()))
+        return f"{name}.{key.encrypt(secret.reveal().encode()).decode()}"
+
+    def kept(self, token: str) -> Secret:
+        """A sealed secret, to be opened by whoever needs it."""
+        return SealedSecret(token, self)
+
+    def open(self, token: str) -> str:
+        """What was sealed."""
+        name, _, sealed = token.partition(".")
+        try:
+            return self._keys[name].decrypt(sealed.encode()).decode()
+        except (KeyError, InvalidToken):
+            raise SecretUnreadable(
+                "A stored secret cannot be read: it was encrypted with a key that is not there any more. "
+                "Give its value again, or add the key to THREADKEEP_SECRET_KEY."
+            ) from None
+
+    def _make_key(self) -> str:
+        if self._key_file is None:
+            raise SecretKeyRequired(
+                "Secrets cannot be stored before the operator has set THREADKEEP_SECRET_KEY."
+            )
+        key = secrets.token_urlsafe(32)
+        try:
+            _write(self._key_file, key)
+        except OSError as exc:
+            raise StorageRefused(
+                f"The key for secrets {self._key_file} cannot be written: {exc.strerror}."
+            ) from exc
+        return key
+
+
+class SealedSecret(Secret):
+    """A secret as it is kept: opened only when it is used, so that a lost key hurts nothing else."""
+
+    __slots__ = ("_box",)
+
+    def __init__(self, token: str, box: SecretBox) -> None:
+        super().__init__(token)
+        self._box = box
+
+    @property
+    def token(self) -> str:
+        """What is kept."""
+        return self._kept
+
+    def reveal(self) -> str:
+        """Opens it."""
+        return self._box.open(self._kept)
+
+
+def _key(text: str) -> tuple[str, Fernet]:
+    """A key and its name, both derived from a text of any form."""
+    derived = HKDF(SHA256(), length=36, salt=None, info=b"threadkeep secrets").derive(text.encode())
+    return derived[32:].hex(), Fernet(base64.urlsafe_b64encode(derived[:32]))
+
+
+def _read(key_file: Path | None) -> Sequence[str]:
+    if key_file is None:
+        return ()
+    try:
+        return key_file.read_text(encoding="ascii").split()
+    except FileNotFoundError:
+        return ()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise StorageRefused(f"The key for secrets {key_file} cannot be read.") from exc
+
+
+def _write(key_file: Path, key: str) -> None:
+    """All or nothing, and for nobody else: a half-written key would be worse than none."""
+    key_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = key_file.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, f"{key}\n".encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    fresh.replace(key_file)

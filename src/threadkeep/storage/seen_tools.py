@@ -1,0 +1,43 @@
+"""Which tools the agents' servers have, and which they had when the agent was last saved."""
+
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.ids import AgentId
+from threadkeep.storage.database import Database, Plan, Statement
+
+# The agent may be gone by now; then there is nothing to remember.
+_RECORD = Statement(
+    """INSERT INTO tk_seen_tools (agent_id, server, accepted, seen)
+    SELECT id, :server, :fingerprint, :fingerprint FROM tk_agents WHERE id = :agent_id
+    ON CONFLICT (agent_id, server) DO UPDATE SET seen = excluded.seen
+        WHERE tk_seen_tools.seen <> excluded.seen"""
+)
+_CHANGED = Statement("SELECT server FROM tk_seen_tools WHERE agent_id = :agent_id AND seen <> accepted")
+_ACCEPT = Statement(
+    "UPDATE tk_seen_tools SET accepted = seen WHERE agent_id = :agent_id AND seen <> accepted"
+)
+_FORGET = Statement("DELETE FROM tk_seen_tools WHERE agent_id = :agent_id AND server = :server")
+
+
+class SqlSeenTools:
+    """The tools that were seen, in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def record(self, agent_id: AgentId, server: str, fingerprint: str) -> None:
+        """Remembers the tools of a server that has just been connected; the first ones are accepted."""
+        await self._database.execute(_RECORD(agent_id=agent_id, server=server, fingerprint=fingerprint))
+
+    async def changed(self, agent_id: AgentId) -> frozenset[str]:
+        """The servers whose tools are not those of the last save any more."""
+        rows = await self._database.fetch(_CHANGED(agent_id=agent_id))
+        return frozenset(server for (server,) in rows)
+
+
+def accept_tools(before: Agent, after: Agent) -> Plan[None]:
+    """Saving an agent accepts its servers' tools as they are; a server that was changed begins anew."""
+    servers = after.settings.mcp_servers
+    for name, server in before.settings.mcp_servers.items():
+        if servers.get(name) != server:
+            yield _FORGET(agent_id=before.id, server=name)
+    yield _ACCEPT(agent_id=before.id)
