@@ -1,8 +1,9 @@
 """Threadkeep: the conversation backend for AI agents."""
 
 from threadkeep.bootstrap import create_app
+from threadkeep.client import BlockingClient, Client
 from threadkeep.domain.user import User, UserRole
 from threadkeep.settings import Settings
 from threadkeep.version import __version__
 
-__all__ = ["Settings", "User", "UserRole", "__version__", "create_app"]
+__all__ = ["BlockingClient", "Client", "Settings", "User", "UserRole", "__version__", "create_app"]

@@ -32,8 +32,9 @@ from tests.scripted_model import (
     closed_port,
 )
 from tests.serving import ServerProcess, serving
-from threadkeep.client.remote import Remote, RemoteError
 from threadkeep.client.terminal import DEMONSTRATION, Screen
+from threadkeep.domain.events import Done, Failed, IterationStart, Notice, Text, TurnStart
+from threadkeep.domain.message import Usage
 from threadkeep.gateways.local import DEMONSTRATION_MODEL
 
 WAIT_S = 20
@@ -282,60 +283,19 @@ def test_demonstration_model_is_announced_once():
     out = io.StringIO()
     screen = Screen(out)
     for _ in range(2):
-        screen.show({"type": "turn_start", "model": DEMONSTRATION_MODEL})
-        screen.show({"type": "text", "text": "Hello"})
-        screen.show({"type": "done", "status": "COMPLETED"})
+        screen.show(TurnStart("c", "u", "m", DEMONSTRATION_MODEL))
+        screen.show(Text("Hello"))
+        screen.show(Done("COMPLETED", "m", Usage(1, 1), "end_turn"))
     assert out.getvalue() == f"{DEMONSTRATION}\nHello\nHello\n"
     assert "small demonstration model" in DEMONSTRATION
 
 
-def test_notices_and_unknown_events_do_not_disturb():
+def test_notices_do_not_disturb():
     out = io.StringIO()
     screen = Screen(out)
-    screen.show({"type": "text", "text": "One"})
-    screen.show({"type": "from_the_future"})
-    screen.show({"type": "notice", "code": "X", "message": "web is away"})
-    screen.show({"type": "text", "text": "two"})
-    screen.show({"type": "error", "code": "X", "message": "broken"})
+    screen.show(Text("One"))
+    screen.show(IterationStart(2))
+    screen.show(Notice("X", "web is away"))
+    screen.show(Text("two"))
+    screen.show(Failed("X", "broken"))
     assert out.getvalue() == "One\n! web is away\ntwo\nError: broken\n"
-
-
-@contextmanager
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
-    with monkeypatch.context() as patched:
-        patched.setattr("threadkeep.client.remote.PAUSE_S", 0.0)
-        yield
-
-
-async def test_broken_connection_is_taken_up_where_it_broke(monkeypatch: pytest.MonkeyPatch):
-    """Every answer breaks off after one event; the events still come once each, in order."""
-    asked: list[str] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-        asked.append(head.split(" http/")[0])
-        last = re.search(r"last-event-id: (\d+)", head)
-        seq = int(last[1]) + 1 if last else 1
-        kind = "done" if seq == 4 else "text"
-        data = f'{{"type": "{kind}", "seq": {seq}, "text": "\u2028"}}'.encode()
-        writer.write(
-            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nlocation: /api/turns/t\r\n"
-            b"transfer-encoding: chunked\r\n\r\n"
-        )
-        event = b"data: %b\n\n" % data
-        writer.write(b"%x\r\n%b\r\n" % (len(event), event))
-        await writer.drain()
-        writer.close()
-
-    fake = await asyncio.start_server(serve, "127.0.0.1", 0)
-    remote = Remote(f"http://127.0.0.1:{fake.sockets[0].getsockname()[1]}", None)
-    with no_pause(monkeypatch):
-        events = [event async for event in remote.say({"id": "c"}, "Why?")]
-    assert [event["seq"] for event in events] == [1, 2, 3, 4]
-    assert asked == ["post /api/conversations/c/messages", *["get /api/turns/t/events"] * 3]
-    fake.close()
-    await fake.wait_closed()
-    with no_pause(monkeypatch), pytest.raises(RemoteError, match="does not answer"):
-        async for _ in remote.say({"id": "c"}, "Why?"):
-            pass
-    await remote.close()

@@ -1,1 +1,7 @@
-"""Talking to a Threadkeep from outside."""
+"""Talking to a Threadkeep from Python, over the network or inside one process."""
+
+from threadkeep.client.blocking import BlockingClient
+from threadkeep.client.client import Client
+from threadkeep.client.errors import ClientError, NotReached
+
+__all__ = ["BlockingClient", "Client", "ClientError", "NotReached"]

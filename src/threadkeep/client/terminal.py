@@ -4,26 +4,40 @@ The terminal belongs to the main thread, which waits for lines and for Ctrl-C. A
 network runs in an event loop in a second thread.
 """
 
-import asyncio
 import importlib
 import json
 import os
 import re
 import signal
 import sys
-import threading
-from collections.abc import Coroutine, Generator
-from concurrent.futures import Future
-from contextlib import AsyncExitStack, contextmanager, suppress
-from typing import IO, Any, TypeVar
+from contextlib import AsyncExitStack, suppress
+from typing import IO
 
+from msgspec import UNSET
+
+from threadkeep.client.blocking import LoopThread
+from threadkeep.client.client import Client
 from threadkeep.client.embedded import embedded
-from threadkeep.client.remote import Json, Remote, RemoteError
+from threadkeep.client.errors import ClientError
+from threadkeep.domain.errors import AgentNotFound, ThreadkeepError, Unauthenticated
+from threadkeep.domain.events import (
+    Done,
+    EventBody,
+    Failed,
+    IterationStart,
+    Notice,
+    Retrieval,
+    Text,
+    Thought,
+    ToolCalled,
+    ToolProgress,
+    ToolResulted,
+    TurnStart,
+    UsageReported,
+)
 from threadkeep.gateways.local import DEMONSTRATION_MODEL
+from threadkeep.http.views import AgentView, ConversationView
 from threadkeep.settings import Settings
-from threadkeep.tasks import end_tasks
-
-T = TypeVar("T")
 
 HELP = """/new    begin a new conversation
 /help   show this
@@ -50,32 +64,30 @@ class Screen:
         self._is_at_start = True
         self._told_of_demonstration = False
 
-    def show(self, event: Json) -> None:
+    def show(self, event: EventBody) -> None:
         """One event of a turn."""
-        match event["type"]:
-            case "turn_start":
-                if event["model"] == DEMONSTRATION_MODEL and not self._told_of_demonstration:
+        match event:
+            case TurnStart(model=model):
+                if model == DEMONSTRATION_MODEL and not self._told_of_demonstration:
                     self._told_of_demonstration = True
                     self.aside(DEMONSTRATION)
-            case "text":
-                self._stream("text", event["text"])
-            case "thought":
-                self._stream("thought", event["text"])
-            case "tool_call":
-                arguments = json.dumps(event["arguments"], ensure_ascii=False)
-                self.aside(f"→ {event['tool_name']} {_short(arguments)}")
-            case "tool_result":
-                told = event.get("error") or event["status"]
-                self.aside(f"← {event['tool_name']}: {_short(str(told))}")
-            case "notice":
-                self.aside(f"! {event['message']}")
-            case "done":
-                if event["status"] == "CANCELLED":
+            case Text(text):
+                self._stream("text", text)
+            case Thought(text):
+                self._stream("thought", text)
+            case ToolCalled(tool_name=name, arguments=arguments):
+                self.aside(f"→ {name} {_short(json.dumps(arguments, ensure_ascii=False))}")
+            case ToolResulted(tool_name=name, status=status, error=error):
+                self.aside(f"← {name}: {_short(error or status)}")
+            case Notice(message=message):
+                self.aside(f"! {message}")
+            case Done(status=status):
+                if status == "CANCELLED":
                     self.aside("(stopped; what was said is kept)")
                 self._end_line()
-            case "error":
-                self.line(f"Error: {event['message']}")
-            case _:
+            case Failed(message=message):
+                self.line(f"Error: {message}")
+            case IterationStart() | Retrieval() | ToolProgress() | UsageReported():
                 pass
 
     def aside(self, text: str) -> None:
@@ -113,36 +125,36 @@ class Screen:
 class Chat:
     """One talk: an agent, a conversation, and what it is shown on."""
 
-    def __init__(self, remote: Remote, agent: Json, conversation: Json, screen: Screen) -> None:
+    def __init__(
+        self, client: Client, agent: AgentView, conversation: ConversationView, screen: Screen
+    ) -> None:
         self.agent = agent
-        self._remote = remote
+        self._client = client
         self._conversation = conversation
         self._screen = screen
 
     async def say(self, content: str) -> None:
         """Sends a message and shows the answer."""
         try:
-            async for event in self._remote.say(self._conversation, content):
-                self._screen.show(event)
-        except RemoteError as exc:
+            async for event in self._client.send(self._conversation.id, content):
+                self._screen.show(event.body)
+        except ThreadkeepError as exc:
             self._screen.line(f"Error: {exc.message}")
 
     async def stop(self) -> None:
         """Stops the answer that is under way."""
-        with suppress(RemoteError):
-            await self._remote.abort(self._conversation)
+        with suppress(ThreadkeepError):
+            await self._client.abort(self._conversation.id)
 
     async def begin_anew(self) -> None:
         """Begins a new conversation."""
         try:
-            before, self._conversation = (
-                self._conversation,
-                await self._remote.new_conversation(self.agent),
-            )
-        except RemoteError as exc:
+            fresh = await self._client.create_conversation(self.agent.id)
+        except ThreadkeepError as exc:
             self._screen.line(f"Error: {exc.message}")
             return
-        is_same = before["id"] == self._conversation["id"]
+        is_same = fresh.id == self._conversation.id
+        self._conversation = fresh
         self._screen.aside(
             "This agent has one conversation only; it goes on." if is_same else "(a new conversation)"
         )
@@ -152,15 +164,16 @@ def chat(settings: Settings, *, agent: str | None, url: str | None, token: str |
     """Talks until the user leaves."""
     screen = Screen(sys.stdout)
     stack = AsyncExitStack()
-    with _loop() as loop:
-        try:
-            talk = _wait(loop, _open(settings, stack, screen, agent=agent, url=url, token=token))
-            _converse(loop, talk, screen)
-        except KeyboardInterrupt:
-            screen.line("")
-        finally:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are leaving; more of them change nothing
-            _wait(loop, stack.aclose())
+    loop = LoopThread()
+    try:
+        talk = loop.wait(_open(settings, stack, screen, agent=agent, url=url, token=token))
+        _converse(loop, talk, screen)
+    except KeyboardInterrupt:
+        screen.line("")
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are leaving; more of them change nothing
+        loop.wait(stack.aclose())
+        loop.close()
     return 0
 
 
@@ -173,15 +186,32 @@ async def _open(
     url: str | None,
     token: str | None,
 ) -> Chat:
-    remote = Remote(url or _usual_url(settings), token)
-    stack.push_async_callback(remote.close)
-    if url is None and not await remote.is_there():
-        remote = Remote(await stack.enter_async_context(embedded(settings)), token)
-        stack.push_async_callback(remote.close)
-    found = await remote.agent(agent)
-    talk = Chat(remote, found, await remote.main_conversation(found), screen)
-    screen.aside(f"Talking to {found['name']}. /help tells what else there is; Ctrl-D leaves.")
+    client = await stack.enter_async_context(Client(url or _usual_url(settings), token=token))
+    if url is None and not await client.is_there():
+        own = await stack.enter_async_context(embedded(settings))
+        client = await stack.enter_async_context(Client(own, token=token))
+    found = await _find_agent(client, agent)
+    talk = Chat(client, found, await client.main_conversation(found.id), screen)
+    screen.aside(f"Talking to {found.name}. /help tells what else there is; Ctrl-D leaves.")
     return talk
+
+
+async def _find_agent(client: Client, name: str | None) -> AgentView:
+    """The agent of this name, one's own before others'; without a name the default one."""
+    try:
+        found = [agent async for agent in client.agents()]
+    except ClientError as exc:
+        if exc.code == Unauthenticated.code:
+            hint = "Give a token with --token; `threadkeep token --user NAME` makes one."
+            raise Unauthenticated(f"{exc.message} {hint}") from exc
+        raise
+    if name is None:
+        return next(agent for agent in found if agent.is_default)
+    named = [agent for agent in found if agent.name.casefold() == name.casefold()]
+    if not named:
+        known = ", ".join(sorted({agent.name for agent in found}))
+        raise AgentNotFound(f"There is no agent named {name!r}. There are: {known}.")
+    return next((agent for agent in named if agent.owner_id is not UNSET), named[0])
 
 
 def _usual_url(settings: Settings) -> str:
@@ -189,7 +219,7 @@ def _usual_url(settings: Settings) -> str:
     return f"http://{host}:{settings.port}"
 
 
-def _converse(loop: asyncio.AbstractEventLoop, talk: Chat, screen: Screen) -> None:
+def _converse(loop: LoopThread, talk: Chat, screen: Screen) -> None:
     prompt = "> " if sys.stdin.isatty() and sys.stdout.isatty() else ""
     if prompt:
         with suppress(ImportError):
@@ -209,55 +239,24 @@ def _converse(loop: asyncio.AbstractEventLoop, talk: Chat, screen: Screen) -> No
             case "/help":
                 screen.aside(HELP)
             case "/new":
-                _wait(loop, talk.begin_anew())
+                loop.wait(talk.begin_anew())
             case _ if re.fullmatch(r"/\w+", line):
                 screen.aside(f"There is no {line}.\n{HELP}")
             case _:
                 _answer(loop, talk, line)
 
 
-def _answer(loop: asyncio.AbstractEventLoop, talk: Chat, line: str) -> None:
+def _answer(loop: LoopThread, talk: Chat, line: str) -> None:
     """Waits for the answer. Ctrl-C stops it; a second one comes out of here and leaves."""
-    answering = asyncio.run_coroutine_threadsafe(talk.say(line), loop)
+    answering = loop.start(talk.say(line))
     try:
         try:
             answering.result()
         except KeyboardInterrupt:
-            _wait(loop, talk.stop())
+            loop.wait(talk.stop())
             answering.result()
     finally:
         answering.cancel()
-
-
-def _wait(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
-    future: Future[T] = asyncio.run_coroutine_threadsafe(work, loop)
-    try:
-        return future.result()
-    except KeyboardInterrupt:
-        future.cancel()
-        raise
-
-
-@contextmanager
-def _loop() -> Generator[asyncio.AbstractEventLoop]:
-    """An event loop in a thread of its own."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="threadkeep-chat", daemon=True)
-    thread.start()
-    try:
-        yield loop
-    finally:
-        asyncio.run_coroutine_threadsafe(_end_all(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
-async def _end_all() -> None:
-    loop = asyncio.get_running_loop()
-    await end_tasks(*(asyncio.all_tasks() - {asyncio.current_task()}))
-    await loop.shutdown_asyncgens()
-    await loop.shutdown_default_executor()
 
 
 def _clean(text: str) -> str:

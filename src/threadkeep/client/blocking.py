@@ -1,0 +1,136 @@
+"""The client for programs that do not use asyncio: the same calls, waited for."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from concurrent.futures import Future
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from threadkeep.client.client import USUAL_URL, Client
+from threadkeep.tasks import end_tasks
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="threadkeep-client", daemon=True)
+        self._thread.start()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Begins work in the loop."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Waits for work in the loop; Ctrl-C ends it."""
+        future = self.start(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Ends whatever still runs, then the thread."""
+        if self.loop.is_closed():
+            return
+        self.start(_end_all()).result()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+async def _end_all() -> None:
+    loop = asyncio.get_running_loop()
+    await end_tasks(*(asyncio.all_tasks() - {asyncio.current_task()}))
+    await loop.shutdown_asyncgens()
+    await loop.shutdown_default_executor()
+
+
+def _waited(
+    method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate["BlockingClient", P], T]:
+    """A call of the client that gives its result."""
+
+    @wraps(method)
+    def call(self: "BlockingClient", *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.loop.wait(method(self.client, *args, **kwargs))
+
+    return call
+
+
+def _iterated(
+    method: Callable[Concatenate[Client, P], AsyncGenerator[T]],
+) -> Callable[Concatenate["BlockingClient", P], Generator[T]]:
+    """A call of the client that gives one thing after another."""
+
+    @wraps(method)
+    def call(self: "BlockingClient", *args: P.args, **kwargs: P.kwargs) -> Generator[T]:
+        items = method(self.client, *args, **kwargs)
+
+        async def following() -> tuple[T] | None:
+            async for item in items:
+                return (item,)
+            return None
+
+        try:
+            while (found := self.loop.wait(following())) is not None:
+                yield found[0]
+        finally:
+            if not self.loop.loop.is_closed():
+                self.loop.wait(items.aclose())
+
+    return call
+
+
+class BlockingClient:
+    """The client without asyncio: `with BlockingClient(url) as client: for event in client.send(…)`."""
+
+    def __init__(
+        self, url: str = USUAL_URL, *, token: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.client = Client(url, token=token, headers=headers)
+        self.loop = LoopThread()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the connections and ends the thread."""
+        if not self.loop.loop.is_closed():
+            self.loop.wait(self.client.close())
+            self.loop.close()
+
+    is_there = _waited(Client.is_there)
+    me = _waited(Client.me)
+    agents = _iterated(Client.agents)
+    agent = _waited(Client.agent)
+    create_agent = _waited(Client.create_agent)
+    update_agent = _waited(Client.update_agent)
+    delete_agent = _waited(Client.delete_agent)
+    conversations = _iterated(Client.conversations)
+    main_conversation = _waited(Client.main_conversation)
+    create_conversation = _waited(Client.create_conversation)
+    conversation = _waited(Client.conversation)
+    update_conversation = _waited(Client.update_conversation)
+    delete_conversation = _waited(Client.delete_conversation)
+    restore_conversation = _waited(Client.restore_conversation)
+    messages = _iterated(Client.messages)
+    context = _waited(Client.context)
+    send = _iterated(Client.send)
+    ask = _waited(Client.ask)
+    start = _waited(Client.start)
+    regenerate = _iterated(Client.regenerate)
+    follow = _iterated(Client.follow)
+    abort = _waited(Client.abort)
+    turn = _waited(Client.turn)
+    receipt = _waited(Client.receipt)
+    usage = _waited(Client.usage)

@@ -1,0 +1,219 @@
+"""Threadkeep's API for Python: `async with Client(url) as client: async for event in client.send(…)`."""
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, Literal, Self
+
+from msgspec import UnsetType
+
+from threadkeep.client.inside import InsideTransport
+from threadkeep.client.wire import Wire, given
+from threadkeep.domain.events import TurnEvent
+from threadkeep.domain.ids import new_uuid
+from threadkeep.http.app import Threadkeep
+from threadkeep.http.message_views import MessageView
+from threadkeep.http.turn_views import AbortView, ReceiptView, StartedTurnView, TurnView, UsageReportView
+from threadkeep.http.views import AgentView, ContextView, ConversationDetailView, ConversationView, MeView
+
+USUAL_URL = "http://127.0.0.1:8710"
+HEALTH_S = 1.0
+
+Json = Mapping[str, Any]
+Status = Literal["active", "archived"]
+Visibility = Literal["private", "public"]
+_AS_JSON = {"Accept": "application/json"}
+
+
+class Client:
+    """A Threadkeep, and who we are to it.
+
+    `token` signs a user in; `headers` go along with every request, for a host application that signs in
+    its own way. With `app` the calls go to an application in this process instead of over the network.
+    What the server refuses is raised as ClientError with its `code`, what cannot be reached as NotReached.
+    """
+
+    def __init__(
+        self,
+        url: str = USUAL_URL,
+        *,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        app: Threadkeep | None = None,
+    ) -> None:
+        sign_in = {"Authorization": f"Bearer {token}"} if token else {}
+        self._wire = Wire(url, {**(headers or {}), **sign_in}, InsideTransport(app) if app else None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Lets go of the connections."""
+        await self._wire.close()
+
+    async def is_there(self) -> bool:
+        """Whether a Threadkeep answers at all."""
+        return await self._wire.is_threadkeep(HEALTH_S)
+
+    async def me(self) -> MeView:
+        """Who is signed in."""
+        return await self._wire.ask(MeView, "GET", "/api/me")
+
+    # Agents
+
+    def agents(self) -> AsyncGenerator[AgentView]:
+        """One's own agents and the public ones."""
+        return self._wire.pages(AgentView, "/api/agents", {})
+
+    async def agent(self, agent_id: str) -> AgentView:
+        """One agent."""
+        return await self._wire.ask(AgentView, "GET", f"/api/agents/{agent_id}")
+
+    async def create_agent(
+        self,
+        name: str,
+        *,
+        description: str | None = None,
+        primary_role_id: str | None = None,
+        system_prompt: str | None = None,
+        model: str | None = None,
+        visibility: Visibility | None = None,
+        settings: Json | None = None,
+    ) -> AgentView:
+        """Makes an agent; `settings` has the names of the API, such as `contextMessages`."""
+        fields = {
+            "name": name,
+            "description": description,
+            "primaryRoleId": primary_role_id,
+            "systemPrompt": system_prompt,
+            "model": model,
+            "visibility": visibility,
+            "settings": settings,
+        }
+        return await self._wire.ask(AgentView, "POST", "/api/agents", json=given(fields))
+
+    async def update_agent(
+        self, agent_id: str, patch: Json, *, version: int | UnsetType | None = None
+    ) -> AgentView:
+        """Changes an agent by a JSON merge patch; with its `version` only if nobody else has meanwhile."""
+        headers = {"If-Match": f'"{version}"'} if isinstance(version, int) else {}
+        path = f"/api/agents/{agent_id}"
+        return await self._wire.ask(AgentView, "PATCH", path, json=patch, headers=headers)
+
+    async def delete_agent(self, agent_id: str) -> None:
+        """Hides an agent; conversations with it stay readable."""
+        await self._wire.send("DELETE", f"/api/agents/{agent_id}")
+
+    # Conversations
+
+    def conversations(
+        self, *, agent_id: str | None = None, status: Status | None = None
+    ) -> AsyncGenerator[ConversationView]:
+        """One's conversations, newest activity first."""
+        path = f"/api/agents/{agent_id}/conversations" if agent_id else "/api/conversations"
+        return self._wire.pages(ConversationView, path, {"status": status})
+
+    async def main_conversation(self, agent_id: str) -> ConversationView:
+        """The main conversation with an agent, made if missing."""
+        return await self._wire.ask(ConversationView, "PUT", f"/api/agents/{agent_id}/conversation")
+
+    async def create_conversation(
+        self, agent_id: str, *, title: str | None = None, metadata: Json | None = None
+    ) -> ConversationView:
+        """A further conversation with an agent."""
+        body = given({"title": title, "metadata": metadata})
+        return await self._wire.ask(
+            ConversationView, "POST", f"/api/agents/{agent_id}/conversations", json=body
+        )
+
+    async def conversation(self, conversation_id: str) -> ConversationDetailView:
+        """A conversation with its latest messages."""
+        return await self._wire.ask(ConversationDetailView, "GET", f"/api/conversations/{conversation_id}")
+
+    async def update_conversation(self, conversation_id: str, patch: Json) -> ConversationView:
+        """Changes title, status or metadata by a JSON merge patch."""
+        path = f"/api/conversations/{conversation_id}"
+        return await self._wire.ask(ConversationView, "PATCH", path, json=patch)
+
+    async def delete_conversation(self, conversation_id: str, *, purge: bool = False) -> None:
+        """Deletes a conversation; it can be restored unless it is purged."""
+        query = {"purge": "true"} if purge else {}
+        await self._wire.send("DELETE", f"/api/conversations/{conversation_id}", params=query)
+
+    async def restore_conversation(self, conversation_id: str) -> ConversationView:
+        """Brings a deleted conversation back."""
+        path = f"/api/conversations/{conversation_id}/restore"
+        return await self._wire.ask(ConversationView, "POST", path)
+
+    def messages(
+        self, conversation_id: str, *, newest_first: bool = False, after_seq: int | None = None
+    ) -> AsyncGenerator[MessageView]:
+        """All messages of a conversation."""
+        query = {"order": "desc" if newest_first else "asc", "afterSeq": after_seq}
+        return self._wire.pages(MessageView, f"/api/conversations/{conversation_id}/messages", query)
+
+    async def context(self, conversation_id: str, *, limit: int | None = None) -> ContextView:
+        """The latest messages as another engine can send them."""
+        path = f"/api/conversations/{conversation_id}/context"
+        return await self._wire.ask(ContextView, "GET", path, params=given({"limit": limit}))
+
+    # Turns
+
+    def send(
+        self, conversation_id: str, content: str, *, idempotency_key: str | None = None
+    ) -> AsyncGenerator[TurnEvent]:
+        """Says something; the events of the turn until it has ended, also where the connection breaks.
+
+        The turn goes on when nobody listens any more; `abort` stops it.
+        """
+        return self._wire.stream(
+            "POST",
+            f"/api/conversations/{conversation_id}/messages",
+            json={"content": content},
+            headers={"Idempotency-Key": idempotency_key or new_uuid()},
+        )
+
+    async def ask(
+        self, conversation_id: str, content: str, *, idempotency_key: str | None = None
+    ) -> MessageView:
+        """Says something and waits for the whole answer."""
+        path = f"/api/conversations/{conversation_id}/messages"
+        headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
+        body = {"content": content}
+        return await self._wire.ask(
+            MessageView, "POST", path, json=body, headers=headers, params={"wait": "true"}, timeout=None
+        )
+
+    async def start(
+        self, conversation_id: str, content: str, *, idempotency_key: str | None = None
+    ) -> StartedTurnView:
+        """Says something without waiting; `follow` gives the events."""
+        path = f"/api/conversations/{conversation_id}/messages"
+        headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
+        return await self._wire.ask(StartedTurnView, "POST", path, json={"content": content}, headers=headers)
+
+    def regenerate(self, conversation_id: str) -> AsyncGenerator[TurnEvent]:
+        """Overwrites the latest reply and answers the same question anew."""
+        return self._wire.stream("POST", f"/api/conversations/{conversation_id}/regenerate")
+
+    def follow(self, turn_id: str, *, after: int = 0) -> AsyncGenerator[TurnEvent]:
+        """The events of a turn with numbers above `after`, until it has ended."""
+        headers = {"Last-Event-ID": str(after)} if after else {}
+        return self._wire.stream("GET", f"/api/turns/{turn_id}/events", headers=headers)
+
+    async def abort(self, conversation_id: str) -> AbortView:
+        """Stops the turn that runs in a conversation; what was said is kept."""
+        return await self._wire.ask(AbortView, "POST", f"/api/conversations/{conversation_id}/abort")
+
+    async def turn(self, turn_id: str) -> TurnView:
+        """How a turn stands."""
+        return await self._wire.ask(TurnView, "GET", f"/api/turns/{turn_id}")
+
+    async def receipt(self, turn_id: str) -> ReceiptView:
+        """What the model was sent in a turn."""
+        return await self._wire.ask(ReceiptView, "GET", f"/api/turns/{turn_id}/context")
+
+    async def usage(self, **query: str) -> UsageReportView:
+        """What one's turns have cost, by day and agent."""
+        return await self._wire.ask(UsageReportView, "GET", "/api/usage", params=query)

@@ -1,0 +1,59 @@
+"""What a client's calls raise."""
+
+import httpx
+import msgspec
+
+from threadkeep.domain.errors import ThreadkeepError
+
+
+class ClientError(ThreadkeepError):
+    """The server refused: `code`, `status` and `message` say what; `param` and `details` where."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        status: int,
+        param: str | None = None,
+        details: object = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message, param=param, details=details)
+        self.code = code  # pyright: ignore[reportAttributeAccessIssue] - here each error has its own
+        self.status = status
+        self.request_id = request_id
+
+
+class NotReached(ThreadkeepError):
+    """The server does not answer, the connection broke, or what answers is no Threadkeep."""
+
+    code = "NOT_REACHED"
+
+
+class _Error(msgspec.Struct, rename="camel"):
+    code: str
+    message: str
+    param: str | None = None
+    details: object = None
+    request_id: str | None = None
+
+
+class _Answer(msgspec.Struct):
+    error: _Error
+
+
+def to_error(answer: httpx.Response) -> ThreadkeepError:
+    """The error that an answer tells."""
+    try:
+        told = msgspec.json.decode(answer.content, type=_Answer).error
+    except msgspec.DecodeError:
+        return NotReached(f"What answers at {answer.url.host} is no Threadkeep: status {answer.status_code}.")
+    return ClientError(
+        told.message,
+        code=told.code,
+        status=answer.status_code,
+        param=told.param,
+        details=told.details,
+        request_id=told.request_id,
+    )

@@ -1,0 +1,83 @@
+"""Calls an ASGI application in this process as if over HTTP, its streams included."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+from starlette.types import ASGIApp, Message
+
+from threadkeep.tasks import end_tasks
+
+
+class InsideTransport(httpx.AsyncBaseTransport):
+    """A transport without a network. httpx's own one gives an answer only when it is complete."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Runs the application until it has begun to answer; the rest is read from the answer's stream."""
+        exchange = _Exchange(await request.aread())
+        exchange.begin(self._app, _scope(request))
+        head = await exchange.messages.get()
+        if head is None:
+            await exchange.aclose()
+            raise httpx.RemoteProtocolError("The application ended without an answer.", request=request)
+        return httpx.Response(head["status"], headers=head["headers"], stream=exchange)
+
+
+class _Exchange(httpx.AsyncByteStream):
+    """One request and its answer."""
+
+    def __init__(self, body: bytes) -> None:
+        self.messages: asyncio.Queue[Message | None] = asyncio.Queue(maxsize=1)  # at the reader's pace
+        self._body: bytes | None = body
+        self._hung_up = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+
+    def begin(self, app: ASGIApp, scope: dict[str, Any]) -> None:
+        """Starts the application."""
+        self._running = asyncio.create_task(self._run(app, scope))
+
+    async def _run(self, app: ASGIApp, scope: dict[str, Any]) -> None:
+        try:
+            await app(scope, self._receive, self.messages.put)
+        finally:
+            await self.messages.put(None)
+
+    async def _receive(self) -> Message:
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._hung_up.wait()
+        return {"type": "http.disconnect"}
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while (message := await self.messages.get()) is not None:
+            yield message.get("body", b"")
+            if not message.get("more_body", False):
+                return
+
+    async def aclose(self) -> None:
+        """Hangs up; the application is given no further chance to answer."""
+        self._hung_up.set()
+        if self._running is not None:
+            await end_tasks(self._running)
+
+
+def _scope(request: httpx.Request) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": request.url.scheme,
+        "path": request.url.path,
+        "raw_path": request.url.raw_path.partition(b"?")[0],
+        "query_string": request.url.query,
+        "root_path": "",
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        "server": (request.url.host, request.url.port),
+        "client": ("127.0.0.1", 0),
+    }

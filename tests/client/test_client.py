@@ -1,0 +1,247 @@
+"""The Python client: against a server, against an app in this process, and on connections that break."""
+
+import asyncio
+import inspect
+import re
+from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import SECRET
+from tests.scripted_model import Gate, Say, ScriptedModel, Status, Wait, closed_port
+from tests.serving import ServerProcess, serving
+from threadkeep import create_app
+from threadkeep.client import BlockingClient, Client, ClientError, NotReached
+from threadkeep.domain.events import Done, Text, TurnEvent
+from threadkeep.domain.ids import new_uuid
+from threadkeep.domain.user import User, UserId
+from threadkeep.http.tokens import issue_token
+from threadkeep.settings import Settings
+
+
+@pytest.fixture
+async def inside(tmp_path: Path, model: ScriptedModel) -> AsyncGenerator[Client]:
+    """A client of an app in this process."""
+    app = create_app(settings_for(tmp_path, model))
+    async with app.lifespan(), Client(app=app) as client:
+        yield client
+
+
+def settings_for(folder: Path, model: ScriptedModel, **more: Any) -> Settings:
+    return Settings.load({}, data=folder, gateway="openai", gateway_url=model.url, model="scripted", **more)
+
+
+@pytest.fixture
+def server(tmp_path: Path, model: ScriptedModel) -> Generator[ServerProcess]:
+    environment = {"GATEWAY": "openai", "GATEWAY_URL": model.url, "MODEL": "scripted"}
+    with serving(tmp_path, {f"THREADKEEP_{name}": value for name, value in environment.items()}) as server:
+        yield server
+
+
+def said(events: list[TurnEvent]) -> str:
+    return "".join(event.body.text for event in events if isinstance(event.body, Text))
+
+
+async def default_conversation(client: Client) -> str:
+    agent = await anext(agent async for agent in client.agents() if agent.is_default)
+    return (await client.main_conversation(agent.id)).id
+
+
+async def test_answer_streams_while_the_model_still_writes(inside: Client, model: ScriptedModel):
+    gate = Gate()
+    model.script([Say("Hel"), Wait(gate), Say("lo")])
+    events = inside.send(await default_conversation(inside), "Hi")
+    seen = [event async for event in events if not said_in(event) or gate.open() is None]
+    assert said(seen) == "Hello"
+    assert [event.seq for event in seen] == list(range(1, len(seen) + 1))
+    assert isinstance(seen[-1].body, Done)
+
+
+def said_in(event: TurnEvent) -> bool:
+    return isinstance(event.body, Text)
+
+
+async def test_whole_life_of_a_conversation(inside: Client, model: ScriptedModel):
+    model.script([Say("One.")], [Say("Two.")], [Say("Three.")])
+    agent = await inside.create_agent("Law", system_prompt="Be exact.", settings={"contextMessages": 4})
+    agent = await inside.update_agent(agent.id, {"description": "Knows law"}, version=agent.version)
+    assert (agent.description, (await inside.agent(agent.id)).description) == ("Knows law", "Knows law")
+    conversation = await inside.create_conversation(agent.id, title="Lease", metadata={"case": 7})
+    assert (await inside.ask(conversation.id, "First?")).content == "One."
+    started = await inside.start(conversation.id, "Second?")
+    assert said([event async for event in inside.follow(started.turn_id)]) == "Two."
+    assert (await inside.turn(started.turn_id)).status == "COMPLETED"
+    assert said([event async for event in inside.regenerate(conversation.id)]) == "Three."
+    contents = [message.content async for message in inside.messages(conversation.id)]
+    assert contents == ["First?", "One.", "Second?", "Three."]
+    assert [it.content for it in (await inside.conversation(conversation.id)).messages] == contents
+    assert [it.content for it in (await inside.context(conversation.id, limit=2)).messages] == contents[2:]
+    assert (await inside.receipt(started.turn_id)).message_ids
+    await inside.update_conversation(conversation.id, {"status": "archived"})
+    assert [it.id async for it in inside.conversations(status="archived")] == [conversation.id]
+    assert [it.id async for it in inside.conversations(agent_id=agent.id)] == [conversation.id]
+    assert (await inside.abort(conversation.id)).status == "IDLE"
+    await inside.delete_conversation(conversation.id)
+    assert (await inside.restore_conversation(conversation.id)).id == conversation.id
+    await inside.delete_conversation(conversation.id, purge=True)
+    assert (await inside.usage()).items == []
+    await inside.delete_agent(agent.id)
+    with pytest.raises(ClientError) as refused:
+        await inside.agent(agent.id)
+    assert (refused.value.code, refused.value.status) == ("AGENT_NOT_FOUND", 404)
+    assert refused.value.request_id
+
+
+async def test_lists_go_on_from_page_to_page(inside: Client, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("threadkeep.client.wire.PAGE_SIZE", 2)
+    agent = await inside.create_agent("Many")
+    made = [(await inside.create_conversation(agent.id)).id for _ in range(5)]
+    assert {it.id async for it in inside.conversations()} == set(made)
+
+
+async def test_refusal_names_the_field(inside: Client):
+    with pytest.raises(ClientError) as refused:
+        await inside.create_agent("Law", settings={"contextMessages": -1})
+    assert (refused.value.code, refused.value.param) == ("INVALID_REQUEST", "settings.contextMessages")
+
+
+async def test_failed_turn_waited_for_is_an_error_with_the_partial_message(
+    inside: Client, model: ScriptedModel
+):
+    model.script([Status(400, "no")])
+    with pytest.raises(ClientError) as refused:
+        await inside.ask(await default_conversation(inside), "Hi")
+    assert (refused.value.code, refused.value.status) == ("AGENTX_ERROR", 502)
+    assert isinstance(refused.value.details, dict)
+
+
+async def test_whoever_stops_listening_does_not_stop_the_turn(inside: Client, model: ScriptedModel):
+    gate = Gate()
+    model.script([Say("One "), Wait(gate), Say("two.")])
+    conversation_id = await default_conversation(inside)
+    events = inside.send(conversation_id, "Hi")
+    first = await anext(events)
+    await events.aclose()
+    gate.open()
+    rest = [event async for event in inside.follow(first.turn_id, after=first.seq)]
+    assert said(rest) == "One two."
+    assert [event async for event in inside.follow(first.turn_id, after=rest[-1].seq)] == []
+
+
+async def test_same_key_never_starts_a_second_turn(inside: Client, model: ScriptedModel):
+    model.script([Say("Once.")])
+    conversation_id, key = await default_conversation(inside), new_uuid()
+    turns = [(await inside.start(conversation_id, "Hi", idempotency_key=key)).turn_id for _ in range(2)]
+    assert turns[0] == turns[1]
+
+
+async def test_token_signs_in(tmp_path: Path, model: ScriptedModel):
+    app = create_app(settings_for(tmp_path, model, jwt_secret=SECRET))
+    token = issue_token(SECRET, User(UserId("alice")), 60)
+    async with app.lifespan(), Client(app=app, token=token) as alice, Client(app=app) as nobody:
+        assert (await alice.me()).id == "alice"
+        with pytest.raises(ClientError) as refused:
+            await nobody.me()
+    assert refused.value.code == "UNAUTHENTICATED"
+
+
+async def test_nobody_there_is_told():
+    with closed_port() as url:
+        client = Client(url)
+        assert not await client.is_there()
+        with pytest.raises(NotReached, match="does not answer"):
+            await client.me()
+        await client.close()
+    with pytest.raises(NotReached, match="is not an address"):
+        Client("http://[")
+
+
+def test_blocking_face_does_the_same_over_the_network(server: ServerProcess, model: ScriptedModel):
+    model.script([Say("Hel"), Say("lo")], [Say("Again")])
+    with BlockingClient(server.url) as client:
+        assert client.is_there()
+        agent = next(agent for agent in client.agents() if agent.is_default)
+        conversation = client.main_conversation(agent.id)
+        assert said(list(client.send(conversation.id, "Hi"))) == "Hello"
+        for _ in client.send(conversation.id, "Again?"):
+            break  # leaving a stream early hangs up and nothing else
+        client.abort(conversation.id)
+        assert len(list(client.messages(conversation.id))) == 4
+        with pytest.raises(ClientError):
+            client.conversation(new_uuid())
+
+
+def test_blocking_face_has_every_call():
+    async_calls, blocking_calls = (
+        {name for name, _ in inspect.getmembers(face, inspect.isfunction) if not name.startswith("_")}
+        for face in (Client, BlockingClient)
+    )
+    assert blocking_calls == async_calls
+
+
+@contextmanager
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    with monkeypatch.context() as patched:
+        patched.setattr("threadkeep.client.wire.PAUSE_S", 0.0)
+        yield
+
+
+async def test_broken_connection_is_taken_up_where_it_broke(monkeypatch: pytest.MonkeyPatch):
+    """Every answer breaks off after one event; the events still come once each, in order."""
+    asked: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        asked.append(head.split(" http/")[0])
+        last = re.search(r"last-event-id: (\d+)", head)
+        seq = int(last[1]) + 1 if last else 1
+        kind, fields = "text", '"text": "\u2028"'
+        if seq == 2:
+            kind = "from_the_future"
+        if seq == 4:
+            kind, fields = "error", '"code": "X", "message": "broken"'
+        known = f'{{"type": "{kind}", "turn_id": "t", "seq": {seq}, "at": 0, {fields}}}'.encode()
+        after = known.replace(b'"seq": 2', b'"seq": 3').replace(b"from_the_future", b"text")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nlocation: /api/turns/t\r\n"
+            b"transfer-encoding: chunked\r\n\r\n"
+        )
+        event = b"data: %b\n\n" % known + (b"data: %b\n\n" % after if seq == 2 else b"")
+        writer.write(b"%x\r\n%b\r\n" % (len(event), event))
+        await writer.drain()
+        writer.close()
+
+    fake = await asyncio.start_server(serve, "127.0.0.1", 0)
+    client = Client(f"http://127.0.0.1:{fake.sockets[0].getsockname()[1]}")
+    with no_pause(monkeypatch):
+        events = [event async for event in client.send("c", "Why?")]
+    assert [event.seq for event in events] == [1, 3, 4]  # what a newer server adds is passed over
+    assert asked == ["post /api/conversations/c/messages", *["get /api/turns/t/events"] * 2]
+    fake.close()
+    await fake.wait_closed()
+    with no_pause(monkeypatch), pytest.raises(NotReached, match="does not answer"):
+        async for _ in client.send("c", "Why?"):
+            pass
+    await client.close()
+
+
+async def test_regenerating_is_not_repeated_when_the_connection_breaks(monkeypatch: pytest.MonkeyPatch):
+    """Nobody knows whether the turn has begun, and a second one must not."""
+    asked = 0
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        writer.close()
+
+    fake = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    async with Client(f"http://127.0.0.1:{fake.sockets[0].getsockname()[1]}") as client:
+        with no_pause(monkeypatch), pytest.raises(NotReached):
+            async for _ in client.regenerate("c"):
+                pass
+    fake.close()
+    await fake.wait_closed()
+    assert asked == 1
