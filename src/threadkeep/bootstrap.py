@@ -23,6 +23,7 @@ from threadkeep.services.conversations import Conversations
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.node import Node
+from threadkeep.services.prompts import Prompts
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.sessions import Sessions
 from threadkeep.services.titles import TITLE_JOB, Titles
@@ -32,6 +33,7 @@ from threadkeep.services.users import Users
 from threadkeep.settings import Settings
 from threadkeep.storage.bus import bus_on
 from threadkeep.storage.jobs import SqlJobs
+from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
 from threadkeep.storage.store import open_database, store_on
 from threadkeep.tasks import end_tasks
@@ -129,17 +131,19 @@ class Runtime:
             started.push_async_callback(jobs.close)
             node = Node(store, bus, system_clock, alone=database.dialect == "sqlite")
             started.push_async_callback(node.close)
-            turns = Turns(store, node, gateway, None, jobs, system_clock, settings.zone)
+            prompts = Prompts(store, agents, FolderPromptFiles(settings.workspaces), None, gateway)
+            turns = Turns(store, node, gateway, prompts, None, jobs, system_clock, settings.zone)
             conversations = Conversations(store, agents, turns, system_clock, settings.zone)
             services = Services(
                 agents=agents,
                 mcp_servers=McpServers(store, agents, catalog, NoStatuses()),
                 conversations=conversations,
                 turns=turns,
+                prompts=prompts,
                 receipts=Receipts(store, turns),
                 sessions=Sessions(store, turns),
                 usages=Usages(store, system_clock),
-                users=Users(store, system_clock),
+                users=Users(store, prompts, system_clock),
                 store=store,
                 gateway=gateway,
                 cursors=Cursors(store.key),
@@ -157,6 +161,7 @@ class Runtime:
                     log.info("purged %d conversations that were deleted", purged)
                 await services.store.log.trim(system_clock() - self._settings.turn_log_ttl_hours * HOUR_MS)
                 await services.store.receipts.forget_texts()
+                await services.prompts.remove_orphans()
             except StorageError as exc:
                 log.warning("cleaning up failed: %s", exc.message)
             await asyncio.sleep(CLEAN_UP_EVERY_S)

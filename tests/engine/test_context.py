@@ -16,7 +16,8 @@ from threadkeep.domain.briefing import Briefing, BriefingCard, Priority
 from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, TurnId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, ThoughtStep
 from threadkeep.domain.text import BLANK_CHARACTERS, is_blank
-from threadkeep.engine.context import Component, build_request, rebuild_request, render_card, to_context
+from threadkeep.engine.context import build_request, rebuild_request, render_card, to_context
+from threadkeep.engine.prompt import Component
 from threadkeep.engine.tokens import estimate_tokens
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.openai import Habits, OpenAIGateway, openai_body

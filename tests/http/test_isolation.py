@@ -20,8 +20,8 @@ NOT_FOUND = {
     "turn_id": "TURN_NOT_FOUND",
     "user_id": "USER_NOT_FOUND",
 }
-# What stands in paths beside ids, and opens nothing without them: the name of an agent's server.
-WORDS = {"name"}
+# What stands in paths beside ids, and opens nothing without them: an agent's server or component.
+WORDS = {"name", "component"}
 # Ids in bodies and queries that name nobody's things: a role is a file of the agent's own.
 HARMLESS_IDS = {"primaryRoleId"}
 # And ids that only choose among one's own things; each has a test below.
@@ -239,7 +239,11 @@ async def test_talking_to_ones_public_agent_shows_its_owner_nothing(
     turn_id = (await items(bob, f"/api/conversations/{bobs['id']}/messages"))[0]["turnId"]
     for operation in await served_operations(bob):
         if operation.method == "GET" and "user_id" not in operation.path_names:
-            ids = {"agent_id": her.agent["id"], "conversation_id": bobs["id"], "turn_id": turn_id}
+            ids = {
+                "agent_id": her.agent["id"],
+                "conversation_id": bobs["id"],
+                "turn_id": turn_id,
+            }
             assert "bobs-own-words" not in (await her.client.get(operation.url(**ids))).text, operation
             if not {"conversation_id", "turn_id"} & set(operation.path_names):
                 for words in ("title", "ask", "reply", "prompt", "metadata"):

@@ -226,6 +226,7 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
             "conversation_id": conversation["id"],
             "turn_id": turn_id,
             "name": "promptx",
+            "component": "RULES.md",
         }
         for whole in (False, True):
             body = example(operation.body, whole=whole) if operation.body else None

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC
+from pathlib import Path
 
 import pytest
 
@@ -15,18 +16,24 @@ from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.mcp.catalog import Catalog
 from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextBlock, TextDelta, ToolUse
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Outcome, Progress
 from threadkeep.services import system_clock
+from threadkeep.services.agents import Agents
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.node import Node
+from threadkeep.services.prompts import Prompts
 from threadkeep.services.turns import Turns
 from threadkeep.storage.bus import LocalBus
 from threadkeep.storage.database import Database
 from threadkeep.storage.jobs import SqlJobs
+from threadkeep.storage.prompt_files import FolderPromptFiles
 
 USER = User(ALICE)
+CATALOG = Catalog((), stdio_needs_admin=True, allow_private=False)
 
 
 @dataclass
@@ -36,13 +43,16 @@ class Talking:
     store: Store
     node: Node
     jobs: Jobs
+    folder: Path
 
     async def ask(
         self, tools: InMemoryTools, *replies: Sequence[Step]
     ) -> tuple[Turns, InMemoryGateway, Turn]:
         """Begins a turn in a new conversation with a title."""
         gateway = InMemoryGateway(*replies)
-        turns = Turns(self.store, self.node, gateway, tools, self.jobs, system_clock, UTC)
+        files = FolderPromptFiles(Workspaces(self.folder))
+        prompts = Prompts(self.store, Agents(self.store, CATALOG, system_clock), files, None, gateway)
+        turns = Turns(self.store, self.node, gateway, prompts, tools, self.jobs, system_clock, UTC)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
         return turns, gateway, await turns.send(USER, conversation.id, "1 + 2?")
 
@@ -54,10 +64,10 @@ class Talking:
 
 
 @pytest.fixture
-async def talking(store: Store, database: Database) -> AsyncIterator[Talking]:
+async def talking(store: Store, database: Database, tmp_path: Path) -> AsyncIterator[Talking]:
     jobs = Jobs(SqlJobs(database), {})
     node = Node(store, LocalBus(), system_clock, alone=False)
-    yield Talking(store, node, jobs)
+    yield Talking(store, node, jobs, tmp_path)
     await node.close()
     await jobs.close()
 

@@ -1,6 +1,5 @@
 """History, summary and briefings as a request that every provider takes, and its receipt."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +11,12 @@ from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.text import is_blank
+from threadkeep.engine.prompt import Component, joined, sha256_of
 from threadkeep.engine.tokens import estimate_tokens
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, ToolSpec
 
 MOST_SUMMARY_CHARACTERS = 500
 TOKENS_KEPT_FOR_THE_REPLY = 1024
-SUMMARY = "summary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +25,6 @@ class ContextMessage:
 
     role: Literal["user", "assistant"]
     content: str
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """A named part of the system prompt."""
-
-    name: str
-    text: str
-
-    @property
-    def sha256(self) -> str:
-        """Names the text by its content; the texts of receipts are kept once."""
-        return sha256_of(self.text)
-
-
-def sha256_of(text: str) -> str:
-    """The name of a text that is kept by its content."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def is_in_context(message: Message) -> bool:
@@ -89,7 +70,9 @@ def build_request(
     request = _request([entries[at] for at in kept], components, model, temperature, max_tokens)
     receipt = Receipt(
         model=model,
-        components=tuple(ComponentReceipt(it.name, it.sha256, len(it.text)) for it in components),
+        components=tuple(
+            ComponentReceipt(it.name, it.sha256, len(it.text), it.left_out > 0) for it in components
+        ),
         message_ids=tuple(ids[at] for at in kept),
         tools=(),
         temperature=temperature,
@@ -141,7 +124,7 @@ def _request(
 ) -> ModelRequest:
     return ModelRequest(
         model=model,
-        system="\n\n".join(component.text for component in components),
+        system=joined(components),
         messages=tuple(_alternating(entries)),
         temperature=temperature,
         max_tokens=max_tokens,

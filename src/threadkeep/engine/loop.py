@@ -77,16 +77,20 @@ async def run_turn(
     limits: TurnLimits,
     stop: Stop,
     *,
+    notices: Sequence[Notice] = (),
     sending: Sending = _send_on,
 ) -> AsyncGenerator[EventBody]:
     """Everything that happens in a turn, ending in exactly one Done or Failed, whatever happens.
 
-    `sending` is awaited with the first request, its tools included, before the model gets it.
+    `notices` tell of what was amiss before it began. `sending` is awaited with the first request, its tools
+    included, before the model gets it.
     """
     deadline = None
     if limits.generation_timeout_s:
         deadline = asyncio.get_running_loop().time() + limits.generation_timeout_s
     yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
+    for notice in notices:
+        yield notice
     run = _Run(turn, request, gateway, toolbox, limits, sending)
     steps = run.steps()
     try:

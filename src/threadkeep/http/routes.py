@@ -26,7 +26,7 @@ from threadkeep.domain.errors import (
     TurnNotFound,
     UserNotFound,
 )
-from threadkeep.http import agents, conversations, mcp_servers, operations, turns, usage
+from threadkeep.http import agents, conversations, mcp_servers, operations, prompts, turns, usage
 from threadkeep.http.routing import Route
 
 _AGENT = (AgentNotFound,)
@@ -65,6 +65,14 @@ _TABLE = (
         mcp_servers.test_mcp_server,
         "Agents",
         errors=(*_AGENT, McpServerNotFound, Forbidden),
+    ),
+    Route("GET", "/api/agents/{agent_id}/prompt", prompts.get_prompt, "Agents", errors=(*_AGENT, Forbidden)),
+    Route(
+        "PUT",
+        "/api/agents/{agent_id}/prompt/{component}",
+        prompts.put_component,
+        "Agents",
+        errors=(*_AGENT, Forbidden),
     ),
     # Conversations
     Route(

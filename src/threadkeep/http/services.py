@@ -9,6 +9,7 @@ from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.prompts import Prompts
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.sessions import Sessions
 from threadkeep.services.turns import Turns
@@ -24,6 +25,7 @@ class Services:
     mcp_servers: McpServers
     conversations: Conversations
     turns: Turns
+    prompts: Prompts
     receipts: Receipts
     sessions: Sessions
     usages: Usages

@@ -106,6 +106,12 @@ class Agents:
 
         await self._change(user, agent_id, "delete", change)
 
+    async def note(self, user: User, agent_id: AgentId, action: str, details: dict[str, object]) -> None:
+        """Writes into the audit what was done with an agent's things that are not in its row."""
+        await self._store.agents.update(
+            agent_id, lambda agent: agent, lambda agent: self._entry(user, action, agent, details)
+        )
+
     async def audit(self, user: User, *, before: str | None, offset: int, limit: int) -> Sequence[AuditEntry]:
         """Who changed which agent; for admins."""
         if not user.is_admin:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from threadkeep.domain.errors import TurnNotFound
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.user import User
-from threadkeep.engine.context import SUMMARY
+from threadkeep.engine.prompt import SUMMARY
 from threadkeep.ports.store import Store
 from threadkeep.services.turns import Turns
 

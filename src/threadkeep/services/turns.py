@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing
 from dataclasses import dataclass, replace
 from datetime import tzinfo
@@ -22,13 +22,13 @@ from threadkeep.domain.errors import (
     TurnInProgress,
     TurnNotFound,
 )
-from threadkeep.domain.events import Done, EventBody, Failed, Text, TurnEvent, TurnStart
+from threadkeep.domain.events import Done, EventBody, Failed, Notice, Text, TurnEvent, TurnStart
 from threadkeep.domain.ids import ConversationId, TurnId, is_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage, check_user_content
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
-from threadkeep.engine.context import SUMMARY, Component, build_request, with_tools
+from threadkeep.engine.context import build_request, with_tools
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.loop import TurnLimits, run_turn
 from threadkeep.engine.stop import Stop
@@ -43,6 +43,7 @@ from threadkeep.services.jobs import Jobs
 from threadkeep.services.live_log import LiveLog
 from threadkeep.services.log_writer import persist
 from threadkeep.services.node import Node
+from threadkeep.services.prompts import Prompts
 from threadkeep.services.titles import TITLE_JOB, title_job
 
 TRIES = 5
@@ -56,6 +57,16 @@ class Aborted:
     message: Message
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What a model is sent first, its receipt, the texts that this names, and what is to be told before."""
+
+    request: ModelRequest
+    receipt: Receipt
+    texts: Mapping[str, str]
+    notices: Sequence[Notice]
+
+
 class Turns:
     """The use cases of turns."""
 
@@ -64,6 +75,7 @@ class Turns:
         store: Store,
         node: Node,
         gateway: Gateway | None,
+        prompts: Prompts,
         tools: ToolProvider | None,
         jobs: Jobs,
         clock: Clock,
@@ -72,6 +84,7 @@ class Turns:
         self._store = store
         self._node = node
         self._gateway = gateway
+        self._prompts = prompts
         self._tools = tools
         self._jobs = jobs
         self._clock = clock
@@ -197,7 +210,7 @@ class Turns:
     ) -> AsyncGenerator[EventBody]:
         turn, gateway = begun.turn, self._model_gateway()
         try:
-            request, receipt, texts = await self._request(agent, begun, gateway)
+            prepared = await self._prepare(agent, begun, gateway)
         except ThreadkeepError as exc:
             yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
             yield Failed(exc.code, exc.message, retryable=True)
@@ -208,10 +221,19 @@ class Turns:
         limits = TurnLimits(agent.settings.max_iterations, agent.settings.generation_timeout_s)
 
         async def keep_receipt(sent: ModelRequest) -> None:
-            sealed, described = with_tools(receipt, sent.tools)
-            await persist(lambda: self._store.receipts.add(turn, sealed, {**texts, **described}))
+            sealed, described = with_tools(prepared.receipt, sent.tools)
+            await persist(lambda: self._store.receipts.add(turn, sealed, {**prepared.texts, **described}))
 
-        run = run_turn(turn, request, gateway, Toolbox(tools), limits, stop, sending=keep_receipt)
+        run = run_turn(
+            turn,
+            prepared.request,
+            gateway,
+            Toolbox(tools),
+            limits,
+            stop,
+            notices=prepared.notices,
+            sending=keep_receipt,
+        )
         async with aclosing(run):
             async for body in run:
                 yield body
@@ -220,10 +242,7 @@ class Turns:
         if is_first and gateway.supports_tools:
             await self._jobs.add(TITLE_JOB, title_job(begun.conversation))
 
-    async def _request(
-        self, agent: Agent, begun: BegunTurn, gateway: Gateway
-    ) -> tuple[ModelRequest, Receipt, dict[str, str]]:
-        """What the model is sent first, its receipt, and the texts that this names by their hash."""
+    async def _prepare(self, agent: Agent, begun: BegunTurn, gateway: Gateway) -> _Prepared:
         conversation, settings = begun.conversation, agent.settings
         window = MessageWindow(
             after_seq=conversation.archived_to_seq,
@@ -237,13 +256,14 @@ class Turns:
         if all(message.id != asked_id for message in latest):  # archived since, and answered anew
             asked = await self._store.messages.get(asked_id)
             latest = [*latest, *([asked] if asked else ())]
-        components = [Component("systemPrompt", agent.system_prompt)]
+        summary = None
         if conversation.archived_to_seq:
             compaction = await self._store.messages.newest_compaction(conversation.id)
-            components.append(Component(SUMMARY, compaction.summary if compaction else ""))
+            summary = compaction.summary if compaction else None
+        prompt = await self._prompts.assemble(agent, summary=summary)
         request, receipt = build_request(
             latest[::-1],
-            components,
+            prompt.components,
             model=begun.turn.model,
             context_tokens=gateway.context_tokens,
             zone=self._zone,
@@ -252,8 +272,8 @@ class Turns:
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
         )
-        texts = {component.sha256: component.text for component in components}
-        return request, receipt, {it.sha256: texts[it.sha256] for it in receipt.components}
+        texts = {component.sha256: component.text for component in prompt.components}
+        return _Prepared(request, receipt, texts, prompt.notices)
 
     def _model(self, agent: Agent) -> str:
         gateway = self._model_gateway()

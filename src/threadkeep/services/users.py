@@ -5,13 +5,15 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.ports.store import Store
 from threadkeep.services import Clock
+from threadkeep.services.prompts import Prompts
 
 
 class Users:
     """The use cases of users."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, prompts: Prompts, clock: Clock) -> None:
         self._store = store
+        self._prompts = prompts
         self._clock = clock
 
     async def delete(self, user: User, user_id: str) -> None:
@@ -20,5 +22,6 @@ class Users:
         if (user_id != user.id and not user.is_admin) or "\x00" in user_id:
             raise UserNotFound
         known = await self._store.users.delete(UserId(user_id), self._clock())
+        await self._prompts.remove_orphans()
         if not known and user_id != user.id:
             raise UserNotFound

@@ -1,0 +1,145 @@
+"""Texts to a system prompt: their order, cleaning, and limits with marks that say what is missing."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from threadkeep.domain.events import Notice
+from threadkeep.domain.text import is_blank
+
+MOST_COMPONENT_CHARACTERS = 20_000
+MOST_PROMPT_CHARACTERS = 100_000
+LEAST_SHARE = 200
+SYSTEM_PROMPT, ROLE, SUMMARY = "systemPrompt", "role", "summary"
+
+_SEPARATOR = "\n\n"
+_NEW_LINE = re.compile("\r\n?|[\x85\u2028\u2029]")
+# Control characters save tab and line feed, those that turn the direction of text, and all others that
+# show nothing: what people cannot see when they read a file must not be told to a model.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
+)
+# One selects how a character looks; more of them in a row only hide something.
+_SELECTORS = re.compile("([\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
+# What models are trained to take for the frame around a message or a tool's result.
+_MARKUP = re.compile(
+    r"""<(\|[^<>|\n]{1,60}\|)>
+    | <(/?(?:antml:)?(?:
+            (?:system|developer|assistant|user|human|tools?|functions?)(?:[_-]\w{1,20})?|invoke|parameter
+        )(?:\s[^<>\n]{0,200})?/?)>
+    | \[(/?INST)\]
+    | <<(/?SYS)>>""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SPEAKER = re.compile(r"^([ \t]*(?:system|human|user|assistant|tool)[ \t]*):", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text that is to become a component; `unread` counts what lies unread in its middle."""
+
+    name: str
+    text: str
+    unread: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A named part of the system prompt; `left_out` counts the characters that did not fit."""
+
+    name: str
+    text: str
+    left_out: int = 0
+
+    @property
+    def sha256(self) -> str:
+        """Names the text by its content; the texts of receipts are kept once."""
+        return sha256_of(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A system prompt in its parts, and what is to be told of it."""
+
+    components: tuple[Component, ...]
+    notices: tuple[Notice, ...] = ()
+
+
+def assemble(sources: Iterable[Source], *, most: int = MOST_PROMPT_CHARACTERS) -> Prompt:
+    """The components of these sources, in their order, that together have at most so many characters."""
+    cleaned = [Source(it.name, clean(it.text), it.unread) for it in sources]
+    present = [source for source in cleaned if not is_blank(source.text)]
+    room = most - len(_SEPARATOR) * max(len(present) - 1, 0)
+    share = max(_share([_needed(source) for source in present], room), LEAST_SHARE)
+    components = tuple(_cut(source, share) for source in present)
+    return Prompt(components, tuple(_truncated(it) for it in components if it.left_out))
+
+
+def joined(components: Iterable[Component]) -> str:
+    """The components as the one text that a model gets."""
+    return _SEPARATOR.join(component.text for component in components)
+
+
+def role_guidance(role_id: str) -> str:
+    """What a model that can call tools is told of its role (the role itself is what the tool gives)."""
+    return (
+        f"Your role is `{role_id}`. Before your first answer in this conversation, activate it by calling "
+        f'the tool `promptx_action` with {{"role": "{role_id}"}}, and be what it says from then on.'
+    )
+
+
+# Files hardly ever change, and what is read anew for every turn is the same text: these are worth keeping.
+@lru_cache(maxsize=256)
+def sha256_of(text: str) -> str:
+    """The name of a text that is kept by its content."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def clean(text: str) -> str:
+    """A text without what cannot be seen, in which nothing looks like the frame around a message."""
+    text = _NEW_LINE.sub("\n", text)
+    text = _SELECTORS.sub(r"\1", _UNSEEN.sub("", text))
+    text = _MARKUP.sub(lambda match: f"‹{next(filter(None, match.groups()))}›", text)
+    return _SPEAKER.sub(r"\1：", text).strip("\n")
+
+
+def _share(lengths: Sequence[int], most: int) -> int:
+    """How long a component may be, so that all fit: the longest give way first."""
+    left = len(lengths)
+    for length in sorted(min(length, MOST_COMPONENT_CHARACTERS) for length in lengths):
+        if length * left > most:
+            return most // left
+        most -= length
+        left -= 1
+    return MOST_COMPONENT_CHARACTERS
+
+
+def _needed(source: Source) -> int:
+    mark = _mark(source.name, len(source.text) + source.unread) if source.unread else ""
+    return len(source.text) + len(mark)
+
+
+def _cut(source: Source, most: int) -> Component:
+    """A component with head and tail of its source around a mark, where it is too long."""
+    whole = len(source.text) + source.unread
+    if not source.unread and whole <= most:
+        return Component(source.name, source.text)
+    kept = min(most - len(_mark(source.name, whole)), len(source.text))
+    head, tail = kept - kept // 3, kept // 3
+    text = source.text[:head] + _mark(source.name, whole - kept) + source.text[len(source.text) - tail :]
+    return Component(source.name, text, whole - kept)
+
+
+def _mark(name: str, missing: int) -> str:
+    return f"\n[… {missing} characters of {name} left out …]\n"
+
+
+def _truncated(component: Component) -> Notice:
+    return Notice(
+        "PROMPT_TRUNCATED", f"{component.name} is too long: {component.left_out} characters were left out."
+    )

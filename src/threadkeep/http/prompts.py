@@ -1,0 +1,77 @@
+"""System prompts over HTTP: what an agent is told, component by component."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from threadkeep.domain.prompt import PromptComponent
+from threadkeep.engine.prompt import Prompt, joined
+from threadkeep.http.services import ApiCall
+from threadkeep.http.view import View
+
+
+class ComponentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A component's new text; an empty one removes it."""
+
+    text: str
+
+
+class PromptComponentView(View, frozen=True, kw_only=True):
+    """A part of a system prompt as the model gets it; `leftOut` characters did not fit.
+
+    Files come first (those that all agents share have names like `shared/RULES.md`), then the agent's own
+    `systemPrompt` and its `role`.
+    """
+
+    name: str
+    text: str
+    length: int
+    truncated: bool
+    left_out: int
+    editable: bool
+
+
+class PromptNoticeView(View, frozen=True, kw_only=True):
+    """Something that is amiss with the prompt."""
+
+    code: str
+    message: str
+
+
+class PromptView(View, frozen=True, kw_only=True):
+    """An agent's system prompt in the order of its parts. `editable` names the files that can be written."""
+
+    components: Sequence[PromptComponentView]
+    length: int
+    editable: Sequence[str]
+    notices: Sequence[PromptNoticeView]
+
+
+async def get_prompt(call: ApiCall, *, agent_id: str) -> PromptView:
+    """Read an agent's system prompt, component by component. For its owner and admins."""
+    return _view(await call.services.prompts.show(call.user, agent_id))
+
+
+async def put_component(call: ApiCall, *, agent_id: str, component: str, body: ComponentBody) -> PromptView:
+    """Edit one of the files of an agent's prompt, such as `RULES.md`; its next turn uses it."""
+    return _view(await call.services.prompts.write(call.user, agent_id, component, body.text))
+
+
+def _view(prompt: Prompt) -> PromptView:
+    editable = [str(component) for component in PromptComponent]
+    return PromptView(
+        components=[
+            PromptComponentView(
+                name=it.name,
+                text=it.text,
+                length=len(it.text),
+                truncated=it.left_out > 0,
+                left_out=it.left_out,
+                editable=it.name in editable,
+            )
+            for it in prompt.components
+        ],
+        length=len(joined(prompt.components)),
+        editable=editable,
+        notices=[PromptNoticeView(code=it.code, message=it.message) for it in prompt.notices],
+    )

@@ -1,0 +1,42 @@
+"""Where the files lie of which system prompts are made: some for all agents, some of each agent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from threadkeep.domain.ids import AgentId
+from threadkeep.domain.prompt import PromptComponent
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFile:
+    """A component as its file has it; one that all agents share has a name like `shared/RULES.md`.
+
+    Of a huge file only head and tail are read: `unread` counts the bytes between them. `problem` tells
+    people why the text is missing, or that some of it could not be decoded.
+    """
+
+    name: str
+    text: str = ""
+    unread: int = 0
+    problem: str | None = None
+
+
+class PromptFiles(Protocol):
+    """The files of prompts. Reading never fails: a file that cannot be read has a problem."""
+
+    async def read(self, agent_id: AgentId) -> Sequence[PromptFile]:
+        """The files that there are for an agent, in the order of the components, the shared one first."""
+        ...
+
+    async def write(self, agent_id: AgentId, component: PromptComponent, text: str) -> None:
+        """Replaces an agent's component at once; an empty text removes it."""
+        ...
+
+    async def agent_ids(self) -> Sequence[AgentId]:
+        """The agents that have a folder."""
+        ...
+
+    async def remove(self, agent_id: AgentId) -> None:
+        """Removes the folder of an agent with all that is in it."""
+        ...

@@ -1,0 +1,111 @@
+"""System prompts: put together anew for every turn, shown to and edited by those whose agent it is."""
+
+import logging
+
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.errors import InvalidRequest, NotFound, StorageUnavailable
+from threadkeep.domain.events import Notice
+from threadkeep.domain.prompt import PromptComponent
+from threadkeep.domain.text import check_storable, is_blank
+from threadkeep.domain.user import User
+from threadkeep.engine.prompt import (
+    MOST_COMPONENT_CHARACTERS,
+    MOST_PROMPT_CHARACTERS,
+    ROLE,
+    SUMMARY,
+    SYSTEM_PROMPT,
+    Prompt,
+    Source,
+    assemble,
+    role_guidance,
+)
+from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.prompt_files import PromptFiles
+from threadkeep.ports.roles import Roles
+from threadkeep.ports.store import Store
+from threadkeep.services.agents import Agents
+
+log = logging.getLogger("threadkeep.prompts")
+
+
+class Prompts:
+    """The use cases of system prompts. Without `roles` nothing is said of an agent's role."""
+
+    def __init__(
+        self, store: Store, agents: Agents, files: PromptFiles, roles: Roles | None, gateway: Gateway | None
+    ) -> None:
+        self._store = store
+        self._agents = agents
+        self._files = files
+        self._roles = roles
+        self._gateway = gateway
+
+    async def assemble(self, agent: Agent, *, summary: str | None = None) -> Prompt:
+        """An agent's prompt as it is now. Files that cannot be read are told of, and left out."""
+        files = await self._files.read(agent.id)
+        role, told = await self._role(agent)
+        prompt = assemble(
+            [
+                *(Source(file.name, file.text, file.unread) for file in files),
+                Source(SYSTEM_PROMPT, agent.system_prompt),
+                Source(ROLE, role),
+                Source(SUMMARY, summary or ""),
+            ],
+            # A character takes a token at most, as tokens are estimated: some of the window is left.
+            most=min(MOST_PROMPT_CHARACTERS, self._gateway.context_tokens)
+            if self._gateway
+            else MOST_PROMPT_CHARACTERS,
+        )
+        broken = [Notice("PROMPT_UNREADABLE", file.problem) for file in files if file.problem]
+        return Prompt(prompt.components, (*broken, *told, *prompt.notices))
+
+    async def show(self, user: User, agent_id: str) -> Prompt:
+        """An agent's prompt, for its owner and admins."""
+        agent = await self._agents.get(user, agent_id)
+        agent.check_open_to(user)
+        return await self.assemble(agent)
+
+    async def write(self, user: User, agent_id: str, component: str, text: str) -> Prompt:
+        """Replaces one of the agent's own components; a blank text removes it. Later turns see it."""
+        agent = await self._agents.get(user, agent_id)
+        agent.check_open_to(user)
+        which = _component(component)
+        if len(text) > MOST_COMPONENT_CHARACTERS:
+            raise InvalidRequest(
+                f"A component may have at most {MOST_COMPONENT_CHARACTERS} characters.", param="text"
+            )
+        check_storable(text, "text")
+        await self._agents.note(user, agent.id, "prompt", {"component": which})
+        await self._files.write(agent.id, which, "" if is_blank(text) else text)
+        return await self.assemble(agent)
+
+    async def remove_orphans(self) -> int:
+        """Removes the folders of agents that are gone, or were emptied with their owner."""
+        removed = 0
+        for agent_id in await self._files.agent_ids():
+            agent = await self._store.agents.get(agent_id)
+            if agent is None or (agent.owner_id is None and not agent.is_default):
+                try:
+                    await self._files.remove(agent_id)
+                    removed += 1
+                except StorageUnavailable as exc:
+                    log.warning("%s", exc.message)
+        return removed
+
+    async def _role(self, agent: Agent) -> tuple[str, list[Notice]]:
+        """What the prompt says of the role: how to activate it, or all of it where there are no tools."""
+        if self._roles is None:
+            return "", []
+        if self._gateway is None or self._gateway.supports_tools:
+            return role_guidance(agent.primary_role_id), []
+        try:
+            return (await self._roles.read(agent, agent.primary_role_id)).text, []
+        except (NotFound, StorageUnavailable) as exc:
+            return "", [Notice("ROLE_UNAVAILABLE", exc.message)]
+
+
+def _component(name: str) -> PromptComponent:
+    try:
+        return PromptComponent(f"{name.upper().removesuffix('.MD')}.md")
+    except InvalidRequest as exc:
+        raise InvalidRequest(exc.message, param="component") from None

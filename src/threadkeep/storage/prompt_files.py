@@ -1,0 +1,169 @@
+"""The files of prompts in the workspaces of agents, read anew whenever they have changed."""
+
+import asyncio
+import errno
+import os
+import shutil
+import stat
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from threadkeep.domain.errors import StorageUnavailable
+from threadkeep.domain.ids import AgentId, is_uuid, new_uuid
+from threadkeep.domain.prompt import PromptComponent
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.ports.prompt_files import PromptFile
+
+# More than a component may have, in any script; the middle of a larger file is left out anyway.
+MOST_BYTES_AN_END = 128 * 1024
+MOST_CACHED = 1024
+# A file that has just been written may be written once more without its times telling.
+SETTLED_NS = 100_000_000
+
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without waiting: a FIFO would else hold us up until somebody writes into it.
+_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+_Version = tuple[int, int, int, int, int]
+
+
+class FolderPromptFiles:
+    """The files below the data folder. No symbolic link is followed, and only plain files are opened."""
+
+    def __init__(self, workspaces: Workspaces) -> None:
+        self._workspaces = workspaces
+        self._cache: dict[str, tuple[_Version, PromptFile]] = {}
+        self._lock = threading.Lock()
+
+    async def read(self, agent_id: AgentId) -> Sequence[PromptFile]:
+        """The files that there are for an agent, in the order of the components, the shared one first."""
+        return await asyncio.to_thread(self._read, agent_id)
+
+    async def write(self, agent_id: AgentId, component: PromptComponent, text: str) -> None:
+        """Replaces an agent's component at once; an empty text removes it."""
+        try:
+            await asyncio.to_thread(_write, self._workspaces.of(agent_id), component, text)
+        except OSError as exc:
+            raise StorageUnavailable(f"{component} cannot be written: {exc.strerror}.") from exc
+
+    async def agent_ids(self) -> Sequence[AgentId]:
+        """The agents that have a folder."""
+        return await asyncio.to_thread(_agent_ids, self._workspaces.shared.parent)
+
+    async def remove(self, agent_id: AgentId) -> None:
+        """Removes the folder of an agent with all that is in it."""
+        try:
+            await asyncio.to_thread(_remove, self._workspaces.of(agent_id))
+        except OSError as exc:
+            raise StorageUnavailable(f"The folder of {agent_id} cannot be removed: {exc.strerror}.") from exc
+
+    def _read(self, agent_id: AgentId) -> Sequence[PromptFile]:
+        shared = self._read_folder(self._workspaces.shared, "shared/")
+        own = self._read_folder(self._workspaces.of(agent_id), "")
+        return [file for pair in zip(shared, own, strict=True) for file in pair if file is not None]
+
+    def _read_folder(self, folder: Path, prefix: str) -> Sequence[PromptFile | None]:
+        try:
+            descriptor = os.open(folder, _FOLDER_FLAGS)
+        except FileNotFoundError:
+            return [None for _ in PromptComponent]
+        except OSError as exc:
+            return [_unreadable(f"{prefix}{component}", exc) for component in PromptComponent]
+        try:
+            return [self._read_file(descriptor, it, f"{prefix}{it}") for it in PromptComponent]
+        finally:
+            os.close(descriptor)
+
+    def _read_file(self, folder: int, file_name: str, name: str) -> PromptFile | None:
+        try:
+            version = _version(os.stat(file_name, dir_fd=folder, follow_symlinks=False))
+            key = f"{version[0]} {version[1]} {name}"
+            with self._lock:
+                known = self._cache.get(key)
+            if known is not None and known[0] == version:
+                return known[1]
+            version, file = _read_file(folder, file_name, name)
+        except FileNotFoundError:
+            return None
+        except OSError as exc:
+            return _unreadable(name, exc)
+        if time.time_ns() - version[-1] > SETTLED_NS:
+            with self._lock:
+                while len(self._cache) >= MOST_CACHED:
+                    del self._cache[next(iter(self._cache))]
+                self._cache[key] = version, file
+        return file
+
+
+def _unreadable(name: str, error: OSError) -> PromptFile:
+    why = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
+    return PromptFile(name, problem=f"{name} is left out, it cannot be read: {why}.")
+
+
+def _version(status: os.stat_result) -> _Version:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _read_file(folder: int, file_name: str, name: str) -> tuple[_Version, PromptFile]:
+    descriptor = os.open(file_name, _FILE_FLAGS, dir_fd=folder)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return _version(status), PromptFile(name, problem=f"{name} is left out, it is not a plain file.")
+        size = status.st_size
+        if size <= 2 * MOST_BYTES_AN_END:
+            return _version(status), _decoded(name, os.pread(descriptor, size, 0))
+        head = os.pread(descriptor, MOST_BYTES_AN_END, 0).decode(errors="replace")
+        tail = os.pread(descriptor, MOST_BYTES_AN_END, size - MOST_BYTES_AN_END).decode(errors="replace")
+        return _version(status), PromptFile(name, head + tail, unread=size - 2 * MOST_BYTES_AN_END)
+    finally:
+        os.close(descriptor)
+
+
+def _decoded(name: str, raw: bytes) -> PromptFile:
+    try:
+        return PromptFile(name, raw.decode())
+    except UnicodeDecodeError:
+        told = f"{name} is not valid UTF-8; what cannot be decoded shows as \ufffd."
+        return PromptFile(name, raw.decode(errors="replace"), problem=told)
+
+
+def _write(folder: Path, file_name: str, text: str) -> None:
+    """Writes a new file beside the old one and puts it in its place: readers see the one or the other."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(folder, _FOLDER_FLAGS)
+    fresh = f".{file_name}.{new_uuid()}"
+    try:
+        if not text:
+            with suppress(FileNotFoundError):
+                os.unlink(file_name, dir_fd=descriptor)
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with os.fdopen(os.open(fresh, flags, 0o600, dir_fd=descriptor), "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, file_name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
+        os.fsync(descriptor)
+    finally:
+        with suppress(OSError):
+            os.unlink(fresh, dir_fd=descriptor)
+        os.close(descriptor)
+
+
+def _agent_ids(root: Path) -> Sequence[AgentId]:
+    try:
+        return [AgentId(folder.name) for folder in sorted(root.iterdir()) if is_uuid(folder.name)]
+    except FileNotFoundError:
+        return []
+
+
+def _remove(folder: Path) -> None:
+    # A link in the place of the folder goes itself, and not what it leads to.
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)
