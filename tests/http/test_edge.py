@@ -338,7 +338,6 @@ async def test_every_answer_carries_version_and_request_id(api: Api, alice: http
         200: [await alice.get(path), await alice.get("/docs"), await alice.get("/openapi.json")],
         201: [await alice.put(f"{path}/conversation")],
         204: [await alice.options(path), await alice.delete(path)],
-        307: [await alice.get("/")],
         401: [await api.client().get("/api/me")],
         403: [
             await alice.get("/api/admin/audit"),

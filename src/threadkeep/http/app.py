@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -20,6 +20,7 @@ from threadkeep.http.auth import SignIn
 from threadkeep.http.edge import Edge
 from threadkeep.http.errors import error_response
 from threadkeep.http.openapi import openapi
+from threadkeep.http.page import page_routes
 from threadkeep.http.paths import Paths
 from threadkeep.http.reference import reference_page
 from threadkeep.http.routes import ROUTES
@@ -48,7 +49,7 @@ class Threadkeep:
         self.services = services
         self._running = running
         pages = Starlette(
-            routes=_page_routes(sign_in, services),
+            routes=_page_routes(settings, sign_in, services),
             exception_handlers={HTTPException: _answer_http_exception},
             lifespan=self._lifespan,
         )
@@ -85,7 +86,9 @@ def _endpoints(
     return by_path
 
 
-def _page_routes(sign_in: SignIn, services: Callable[[], Awaitable[Services]]) -> list[BaseRoute]:
+def _page_routes(
+    settings: Settings, sign_in: SignIn, services: Callable[[], Awaitable[Services]]
+) -> list[BaseRoute]:
     document = msgspec.json.encode(openapi(ROUTES))
     page = reference_page(openapi(ROUTES))
 
@@ -95,15 +98,11 @@ def _page_routes(sign_in: SignIn, services: Callable[[], Awaitable[Services]]) -
     async def get_docs(request: Request) -> Response:
         return HTMLResponse(page, headers={"Content-Security-Policy": _DOCS_POLICY})
 
-    async def get_start(request: Request) -> Response:
-        # Not by `url_for`: mounted in a host, that looks for the page among the host's routes.
-        return RedirectResponse(f"{request.scope.get('root_path', '')}/docs")
-
     return [
         WebSocketRoute("/ws", web_socket(sign_in, services)),
         StarletteRoute("/openapi.json", get_openapi),
         StarletteRoute("/docs", get_docs),
-        StarletteRoute("/", get_start),
+        *page_routes(is_demonstration=settings.gateway == "local" and settings.model is None),
     ]
 
 

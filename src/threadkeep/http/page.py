@@ -1,0 +1,76 @@
+"""The web page: built files of the package, served so that a browser asks for each of them once.
+
+All addresses in it are relative, so that it works where we are mounted below a path.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+FOLDER = Path(__file__).parents[1] / "page"
+
+# The page needs itself and us; nothing that a model writes can load or run anything.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_SAFE = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+# The name of such a file holds the hash of its content.
+_FOREVER = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
+_TYPES = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+_ENCODINGS = {"br": ".br", "gzip": ".gz"}
+
+
+def page_routes(*, is_demonstration: bool, folder: Path = FOLDER) -> list[Route]:
+    """The page at `/` and its files; without a built page `/` leads to the API's reference."""
+    start = folder / "index.html"
+    if not start.is_file():
+        return [Route("/", _to_reference)]
+    html = start.read_text("utf-8").replace("<html", f'<html data-demonstration="{is_demonstration}"', 1)
+    files = {path.name: path for path in (folder / "assets").iterdir()}
+
+    async def get_page(request: Request) -> Response:
+        return HTMLResponse(html, headers={**_SAFE, "Cache-Control": "no-cache"})
+
+    async def get_asset(request: Request) -> Response:
+        path = files.get(request.path_params["name"])
+        if path is None or path.suffix not in _TYPES:
+            raise HTTPException(404)
+        return _file(path, files, request.headers)
+
+    return [Route("/", get_page), Route("/assets/{name}", get_asset)]
+
+
+def _file(path: Path, files: Mapping[str, Path], headers: Headers) -> Response:
+    """The file, packed as well as the browser can unpack."""
+    accepted = set(re.findall(r"[a-z]+", headers.get("accept-encoding", "").lower()))
+    for encoding, ending in _ENCODINGS.items():
+        packed = files.get(path.name + ending)
+        if packed is not None and encoding in accepted:
+            return FileResponse(
+                packed,
+                headers={**_FOREVER, "Content-Encoding": encoding},
+                media_type=_TYPES[path.suffix],
+            )
+    return FileResponse(path, headers=_FOREVER, media_type=_TYPES[path.suffix])
+
+
+async def _to_reference(request: Request) -> Response:
+    # Not by `url_for`: mounted in a host, that looks for the page among the host's routes.
+    return RedirectResponse(f"{request.scope.get('root_path', '')}/docs")

@@ -1,0 +1,110 @@
+"""A real browser, a real server and a scripted model."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from scripts import page as page_build
+
+from tests.http.process import Server
+from tests.scripted_model import Recorded, Reply, Say, ScriptedModel
+
+# What the page itself never needs, and a browser of tests must not do either.
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-sync",
+    "--no-first-run",
+]
+WIDE = {"width": 1280, "height": 800}
+NARROW = {"width": 390, "height": 844}
+
+
+def chromium() -> str:
+    """The machine's own browser; `sh scripts/test` installs it where it can."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    pytest.skip("no Chromium here, and it could not be installed: the page is not tested")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser. Closed with its module, for its loop would be in the way of asynchronous tests."""
+    path = chromium()
+    page_build.build()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=QUIET)
+        yield browser
+        browser.close()
+
+
+class Answering(ScriptedModel):
+    """A scripted model that is also asked for titles, in between: a title is what the person said first."""
+
+    def reply_to(self, request: Recorded) -> Reply:
+        """What the script says, unless a title is asked for."""
+        first, *rest = request.body["messages"]
+        if first["role"] == "system" and first["content"].startswith("Write a title"):
+            asked = rest[0]["content"].removeprefix("User: ").partition("\n")[0]
+            return [Say(asked)]
+        return super().reply_to(request)
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    """A model that does what the test writes down."""
+    with Answering() as model:
+        yield model
+
+
+@pytest.fixture
+def server(tmp_path: Path, model: ScriptedModel) -> Iterator[Server]:
+    """Threadkeep on SQLite, talking to the scripted model; everyone is `local`."""
+    with Server(tmp_path, gateway="openai", gateway_url=model.url, model="scripted") as server:
+        yield server
+
+
+class Watched:
+    """What a page must never do: complain, break its policy, or ask another host."""
+
+    def __init__(self, context: BrowserContext, url: str) -> None:
+        self.complaints: list[str] = []
+        self._url = url
+        context.on("request", self._asked)
+        context.on("console", self._said)
+        context.on("weberror", lambda error: self.complaints.append(str(error.error)))
+
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith((self._url, self._url.replace("http", "ws", 1), "data:", "blob:")):
+            self.complaints.append(f"asked {request.url}")
+
+    def _said(self, message: ConsoleMessage) -> None:
+        # That a server was away or refused something is the browser's own remark.
+        if message.type == "error" and not re.search("Failed to load resource|WebSocket", message.text):
+            self.complaints.append(message.text)
+
+
+@pytest.fixture
+def context(browser: Browser, server: Server) -> Iterator[BrowserContext]:
+    """A person's browser profile; the test fails where a page complained."""
+    context = browser.new_context(viewport=WIDE, locale="en-GB", base_url=server.url)  # pyright: ignore[reportArgumentType]
+    context.set_default_timeout(15_000)
+    watched = Watched(context, server.url)
+    yield context
+    context.close()
+    assert watched.complaints == []
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Page:
+    """The page, opened."""
+    page = context.new_page()
+    page.goto("/")
+    return page

@@ -1,0 +1,161 @@
+"""Talking: what a person does in the page, against the real server and a scripted model."""
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.gateways.script import Gate
+from tests.scripted_model import Fail, Pause, Say, ScriptedModel, Status, Think, Wait
+
+
+def say(page: Page, text: str) -> None:
+    page.get_by_role("textbox", name="Message").fill(text)
+    page.get_by_role("button", name="Send").click()
+
+
+def log(page: Page) -> Locator:
+    return page.get_by_role("log", name="Conversation")
+
+
+def answer(page: Page) -> Locator:
+    """The text of the latest reply."""
+    return page.get_by_role("article", name="Reply").last.locator(".markdown")
+
+
+def done(page: Page) -> None:
+    expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
+
+
+def test_message_is_answered_and_stands_in_the_list(page: Page, model: ScriptedModel):
+    model.script([Say("Things "), Say("fall.")])
+    say(page, "What is gravity?")
+    done(page)
+    expect(log(page)).to_contain_text("What is gravity?")
+    expect(log(page)).to_contain_text("Things fall.")
+    listed = page.get_by_role("navigation", name="Conversations").get_by_role("link")
+    expect(listed).to_have_text(["What is gravity?"])
+    page.reload()
+    expect(log(page)).to_contain_text("Things fall.")
+
+
+def test_enter_sends_and_shift_enter_breaks(page: Page, model: ScriptedModel):
+    box = page.get_by_role("textbox", name="Message")
+    box.press_sequentially("one")
+    box.press("Shift+Enter")
+    box.press_sequentially("two")
+    expect(box).to_have_value("one\ntwo")
+    box.press("Enter")
+    done(page)
+    assert model.requests[0].body["messages"][-1]["content"] == "one\ntwo"
+    expect(box).to_have_value("")
+
+
+def test_stop_keeps_the_text(page: Page, model: ScriptedModel):
+    model.script([Say("Once upon"), Wait(Gate())])
+    say(page, "A story")
+    expect(log(page)).to_contain_text("Once upon")
+    page.get_by_role("button", name="Stop").click()
+    expect(log(page)).to_contain_text("Stopped.")
+    expect(log(page)).to_contain_text("Once upon")
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+    page.reload()
+    expect(log(page)).to_contain_text("Once upon")
+
+
+def test_regenerating_keeps_versions(page: Page, model: ScriptedModel):
+    model.script([Say("First.")], [Say("Second.")])
+    say(page, "Choose")
+    expect(log(page)).to_contain_text("First.")
+    page.get_by_role("button", name="Regenerate").click()
+    expect(log(page)).to_contain_text("Second.")
+    expect(log(page)).not_to_contain_text("First.")
+    page.get_by_role("button", name="Previous version").click()
+    expect(log(page)).to_contain_text("First.")
+    page.reload()
+    expect(log(page)).to_contain_text("Second.")
+    expect(page.get_by_role("img", name="Version 2 of 2")).to_be_visible()
+
+
+def test_failed_turn_says_why_and_can_be_tried_again(page: Page, model: ScriptedModel):
+    model.script([Status(400, "the model does not like this")], [Say("Better now.")])
+    say(page, "Hello")
+    alert = log(page).get_by_role("alert")
+    expect(alert).to_contain_text("The answer failed.")
+    alert.get_by_role("button", name="Try again").click()
+    expect(log(page)).to_contain_text("Better now.")
+    expect(alert).to_have_count(0)
+
+
+def test_thoughts_are_folded_with_their_duration(page: Page, model: ScriptedModel):
+    model.script([Think("Apples "), Pause(0.05), Think("fall."), Say("Gravity.")])
+    say(page, "Why?")
+    done(page)
+    thoughts = page.get_by_role("group", name="Thought process")
+    expect(thoughts).to_contain_text(re.compile(r"Thought for \d"))
+    expect(thoughts.get_by_text("Apples fall.")).to_be_hidden()
+    thoughts.get_by_text("Thought for").click()
+    expect(thoughts.get_by_text("Apples fall.")).to_be_visible()
+
+
+def test_draft_is_kept_for_each_conversation(page: Page):
+    say(page, "First")
+    done(page)
+    box = page.get_by_role("textbox", name="Message")
+    box.fill("half a thought")
+    page.get_by_role("button", name="New conversation").click()
+    expect(box).to_have_value("")
+    page.get_by_role("link", name="First").click()
+    expect(box).to_have_value("half a thought")
+    page.reload()
+    expect(box).to_have_value("half a thought")
+
+
+def test_message_that_is_too_long_is_not_sent(page: Page):
+    agent = page.request.post("/api/agents", data={"name": "Terse", "settings": {"maxMessageChars": 20}})
+    page.goto(f"/#/new/{agent.json()['id']}")
+    page.reload()
+    box = page.get_by_role("textbox", name="Message")
+    box.fill("x" * 17)
+    expect(page.get_by_text("3 characters left")).to_be_visible()
+    box.fill("x" * 25)
+    expect(page.get_by_text("5 characters too many")).to_be_visible()
+    expect(page.get_by_role("button", name="Send")).to_be_disabled()
+
+
+def test_conversation_is_renamed_archived_and_deleted_with_undo(page: Page):
+    say(page, "Something")
+    done(page)
+    links = page.get_by_role("navigation", name="Conversations").get_by_role("link")
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_role("textbox", name="Title").fill("我的标题 🎉")
+    page.get_by_role("textbox", name="Title").press("Enter")
+    expect(links).to_have_text(["我的标题 🎉"])
+    page.get_by_role("button", name="Archive", exact=True).click()
+    expect(links).to_have_count(0)
+    page.get_by_role("button", name="Archived").click()
+    expect(links).to_have_text(["我的标题 🎉"])
+    page.get_by_role("button", name="Take out of the archive").click()
+    page.get_by_role("button", name="Active").click()
+    expect(links).to_have_text(["我的标题 🎉"])
+    page.get_by_role("button", name="Delete").click()
+    expect(links).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(links).to_have_text(["我的标题 🎉"])
+    expect(log(page)).to_contain_text("Something")
+
+
+def test_language_and_theme_are_chosen_and_kept(page: Page):
+    page.get_by_role("combobox", name="Language").select_option(label="中文")
+    page.get_by_role("switch", name="深色模式").click()
+    page.reload()
+    expect(page.get_by_role("button", name="新建对话")).to_be_visible()
+    expect(page.get_by_role("switch", name="深色模式")).to_be_checked()
+    assert page.locator("html").get_attribute("lang") == "zh-CN"
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+
+
+def test_gateway_that_breaks_off_keeps_what_was_said(page: Page, model: ScriptedModel):
+    model.script([Say("Half of"), Fail("overloaded")], [Say("All of it.")])
+    say(page, "Go")
+    expect(log(page)).to_contain_text("Half of")
+    expect(log(page).get_by_role("alert")).to_be_visible()

@@ -1,0 +1,93 @@
+"""The page is served so that it is quick, safe, and works below any path."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from threadkeep.http.page import POLICY, page_routes
+
+HTML = '<html lang="en"><script src="./assets/index-abc.js"></script></html>'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A built page."""
+    assets = tmp_path / "assets"
+    assets.mkdir()
+    (tmp_path / "index.html").write_text(HTML)
+    (assets / "index-abc.js").write_text("plain")
+    (assets / "index-abc.js.gz").write_bytes(b"packed with gzip")
+    (assets / "index-abc.js.br").write_bytes(b"packed with brotli")
+    (assets / "font-abc.woff2").write_bytes(b"font")
+    return tmp_path
+
+
+def client(folder: Path, *, is_demonstration: bool = False, below: str = "") -> httpx.AsyncClient:
+    app = Starlette(
+        routes=[Mount(below, routes=page_routes(is_demonstration=is_demonstration, folder=folder))]
+    )
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
+
+
+async def test_page_has_a_strict_policy_and_is_asked_for_anew(folder: Path):
+    async with client(folder) as web:
+        answer = await web.get("/")
+    assert answer.headers["content-type"].startswith("text/html")
+    assert answer.headers["content-security-policy"] == POLICY
+    assert answer.headers["cache-control"] == "no-cache"
+    assert "unsafe" not in POLICY
+    assert "http" not in POLICY
+
+
+@pytest.mark.parametrize("is_demonstration", [True, False])
+async def test_page_knows_whether_the_demonstration_model_answers(folder: Path, is_demonstration: bool):
+    async with client(folder, is_demonstration=is_demonstration) as web:
+        text = (await web.get("/")).text
+    assert f'data-demonstration="{is_demonstration}"' in text
+
+
+@pytest.mark.parametrize(
+    ("accepted", "encoding", "body"),
+    [
+        ("gzip, deflate, br", "br", b"packed with brotli"),
+        ("gzip", "gzip", b"packed with gzip"),
+        ("identity", None, b"plain"),
+        ("", None, b"plain"),
+    ],
+)
+async def test_files_come_packed_and_are_kept_for_good(
+    folder: Path, accepted: str, encoding: str | None, body: bytes
+):
+    async with (
+        client(folder) as web,
+        web.stream("GET", "/assets/index-abc.js", headers={"Accept-Encoding": accepted}) as answer,
+    ):
+        raw = b"".join([piece async for piece in answer.aiter_raw()])
+    assert raw == body
+    assert answer.headers.get("content-encoding") == encoding
+    assert answer.headers["content-type"].startswith("text/javascript")
+    assert "immutable" in answer.headers["cache-control"]
+    assert answer.headers["vary"] == "Accept-Encoding"
+
+
+async def test_only_files_of_the_page_are_given(folder: Path):
+    (folder / "secret.txt").write_text("secret")
+    async with client(folder) as web:
+        for name in ("other.js", "..%2findex.html", "..%2fsecret.txt", "index-abc.js.gz", "", "%00"):
+            assert (await web.get(f"/assets/{name}")).status_code == 404
+        assert (await web.get("/assets/font-abc.woff2")).headers["content-type"] == "font/woff2"
+
+
+async def test_page_works_below_a_path(folder: Path):
+    async with client(folder, below="/chat") as web:
+        page = await web.get("/chat/")
+        assert (await web.get(page.url.join("./assets/font-abc.woff2"))).text == "font"
+
+
+async def test_without_a_built_page_one_is_led_to_the_reference(tmp_path: Path):
+    async with client(tmp_path, below="/chat") as web:
+        answer = await web.get("/chat/")
+    assert answer.headers["location"] == "/chat/docs"

@@ -1,0 +1,114 @@
+/** Asks our server. Addresses are relative to the page, which may be mounted below a path. */
+
+import { type ErrorAnswer } from "./schema";
+import { Store } from "../state/store";
+
+/** The server refused, and says why. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly details: unknown = null,
+  ) {
+    super(message);
+  }
+}
+
+/** The server cannot be reached. */
+export class Unreachable extends Error {}
+
+const TOKEN = "threadkeep.token";
+
+/** The token of the user who signed in: in memory and for this tab only. */
+export const token = new Store<string | null>(sessionStorage.getItem(TOKEN));
+
+export function setToken(value: string | null): void {
+  if (value === null) sessionStorage.removeItem(TOKEN);
+  else sessionStorage.setItem(TOKEN, value);
+  token.set(value);
+}
+
+let signedOut = () => {};
+
+/** Calls `told` when the server no longer takes our token. */
+export function whenSignedOut(told: () => void): void {
+  signedOut = told;
+}
+
+export interface Request {
+  method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  query?: Record<string, string | number | boolean | null | undefined>;
+  body?: unknown;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+export function address(path: string, query: Request["query"] = {}): URL {
+  const url = new URL(path.replace(/^\//, ""), document.baseURI);
+  url.hash = "";
+  for (const [name, value] of Object.entries(query))
+    if (value !== null && value !== undefined) url.searchParams.set(name, String(value));
+  return url;
+}
+
+/** The answer to a request; an error answer is thrown. */
+export async function ask(path: string, request: Request = {}): Promise<Response> {
+  const headers: Record<string, string> = { Accept: "application/json", ...request.headers };
+  const held = token.get();
+  if (held) headers["Authorization"] = `Bearer ${held}`;
+  let body: BodyInit | null = null;
+  if (request.body instanceof FormData) body = request.body;
+  else if (request.body !== undefined) {
+    headers["Content-Type"] = "application/json";
+    body = JSON.stringify(request.body);
+  }
+  let answer: Response;
+  try {
+    answer = await fetch(address(path, request.query), {
+      method: request.method ?? "GET",
+      headers,
+      body,
+      signal: request.signal ?? null,
+      cache: "no-store",
+    });
+  } catch (error) {
+    if (request.signal?.aborted) throw error;
+    throw new Unreachable(String(error));
+  }
+  if (answer.status === 401) signedOut();
+  if (!answer.ok) throw await refusal(answer);
+  return answer;
+}
+
+/** The JSON of an answer. */
+export async function get<T>(path: string, query?: Request["query"], signal?: AbortSignal): Promise<T> {
+  return (await ask(path, { query, signal })).json() as Promise<T>;
+}
+
+export async function send<T>(
+  method: "POST" | "PUT" | "PATCH" | "DELETE",
+  path: string,
+  body?: unknown,
+  headers?: Record<string, string>,
+): Promise<T> {
+  const answer = await ask(path, { method, body, headers });
+  return (answer.status === 204 ? undefined : await answer.json()) as T;
+}
+
+async function refusal(answer: Response): Promise<ApiError | Unreachable> {
+  try {
+    const { error } = (await answer.json()) as ErrorAnswer;
+    return new ApiError(answer.status, error.code, error.message, error.details);
+  } catch {
+    // A proxy's own page: the server behind it is away.
+    if (answer.status >= 502) return new Unreachable(`${answer.status}`);
+    return new ApiError(answer.status, "INTERNAL_ERROR", answer.statusText || String(answer.status));
+  }
+}
+
+/** An id that no other request has; `randomUUID` is missing where the page came without TLS. */
+export function freshKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (it) => it.toString(16).padStart(2, "0")).join("");
+}

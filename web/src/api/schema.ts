@@ -1,0 +1,456 @@
+// Made from the OpenAPI document by scripts/page_types.py; do not edit.
+
+/** What was stopped; `IDLE` when nothing ran. */
+export interface AbortView {
+  status: "GENERATION_ABORTED" | "IDLE";
+  turnId?: string | null;
+  messageId?: string | null;
+  content?: string | null;
+}
+
+/** An agent to be made. */
+export interface AgentBody {
+  name: string;
+  description?: string;
+  primaryRoleId?: string;
+  systemPrompt?: string;
+  model?: string | null;
+  visibility?: Visibility;
+  settings?: AgentSettingsBody;
+}
+
+/** An agent with all its MCP servers, for its owner and admins: the system's, built-in and own ones. */
+export interface AgentDetailView {
+  id: string;
+  name: string;
+  description: string;
+  visibility: Visibility;
+  isDefault: boolean;
+  createdAt: string;
+  updatedAt: string;
+  ownerId?: string | null;
+  primaryRoleId?: string;
+  systemPrompt?: string;
+  model?: string | null;
+  settings?: AgentSettingsView;
+  version?: number;
+  mcpServers?: McpServerView[];
+}
+
+/** What to change: a JSON merge patch (RFC 7396), in which null means the default. */
+export interface AgentPatch {
+  name?: string;
+  description?: string | null;
+  primaryRoleId?: string | null;
+  systemPrompt?: string | null;
+  model?: string | null;
+  visibility?: Visibility | null;
+  settings?: Record<string, unknown> | null;
+}
+
+/** An agent's limits and habits; 0 means no limit. */
+export interface AgentSettingsBody {
+  retrievalTopK?: number;
+  retrievalThreshold?: number;
+  retrievalMode?: RetrievalMode;
+  contextMessages?: number;
+  contextThoughts?: boolean;
+  maxMessageChars?: number;
+  maxIterations?: number;
+  generationTimeoutS?: number;
+  conversationMode?: ConversationMode;
+  compactionThreshold?: number;
+  autoCompact?: boolean;
+  temperature?: number | null;
+  maxTokens?: number | null;
+  mcpServers?: Record<string, {   type?: "http" | "stdio" | "streamable-http" | null;   command?: string | null;   args?: string[];   env?: Record<string, string>;   cwd?: string | null;   url?: string | null;   headers?: Record<string, string>;   disabled?: boolean;   timeoutS?: number;   scope?: "agent" | "user"; }>;
+}
+
+/** An agent's limits and habits; 0 means no limit. */
+export interface AgentSettingsView {
+  retrievalTopK: number;
+  retrievalThreshold: number;
+  retrievalMode: RetrievalMode;
+  contextMessages: number;
+  contextThoughts: boolean;
+  maxMessageChars: number;
+  maxIterations: number;
+  generationTimeoutS: number;
+  conversationMode: ConversationMode;
+  compactionThreshold: number;
+  autoCompact: boolean;
+  temperature: number | null;
+  maxTokens: number | null;
+  mcpServers: Record<string, McpServerSettingsView>;
+}
+
+/** An agent. Its prompt, model and settings are shown to its owner and to admins only. */
+export interface AgentView {
+  id: string;
+  name: string;
+  description: string;
+  visibility: Visibility;
+  isDefault: boolean;
+  createdAt: string;
+  updatedAt: string;
+  ownerId?: string | null;
+  primaryRoleId?: string;
+  systemPrompt?: string;
+  model?: string | null;
+  settings?: AgentSettingsView;
+  version?: number;
+}
+
+/** Who changed which agent, and which of its fields. */
+export interface AuditEntryView {
+  id: string;
+  at: string;
+  actorId: string;
+  action: string;
+  agentId: string | null;
+  details: Record<string, unknown>;
+}
+
+/** A briefing as it stands in a conversation. */
+export interface BriefingCardView {
+  briefingId: string;
+  title: string;
+  summary: string;
+  priority: string;
+  sentAt: string;
+  data: Record<string, unknown> | null;
+  actions: Record<string, unknown>[];
+}
+
+/** One source that the answer refers to as [index]. */
+export interface CitationView {
+  index: number;
+  title: string;
+  snippet: string;
+  score: number;
+  url?: string | null;
+  fileName?: string | null;
+  documentId?: string | null;
+  page?: number | null;
+}
+
+/** A part of the system prompt. `text` is shown to the agent's owner and to admins only. */
+export interface ComponentReceiptView {
+  name: string;
+  sha256: string;
+  length: number;
+  truncated: boolean;
+  text?: string;
+}
+
+/** What the content is: a text, or a briefing shown as a card. */
+export type ContentType = "briefing_card" | "text";
+
+/** One entry of a model's history. */
+export interface ContextMessageView {
+  role: string;
+  content: string;
+}
+
+/** The latest messages, ready to send to a model; the summary of archived ones stands first. */
+export interface ContextView {
+  messages: ContextMessageView[];
+}
+
+/** A conversation to be made. */
+export interface ConversationBody {
+  title?: string | null;
+  metadata?: Record<string, unknown>;
+}
+
+/** A conversation with its latest messages, oldest first; `nextCursor` leads to the older ones. */
+export interface ConversationDetailView {
+  id: string;
+  agentId: string;
+  domainId: string;
+  userId: string;
+  title: string | null;
+  status: ConversationStatus;
+  isMain: boolean;
+  metadata: Record<string, unknown>;
+  activeTurnId: string | null;
+  messageCount: number;
+  startedAt: string;
+  createdAt: string;
+  updatedAt: string;
+  lastMessageAt: string | null;
+  sessionId?: string;
+  messages: MessageView[];
+  nextCursor: string | null;
+  summary: string | null;
+}
+
+/** Whether a user may have further conversations beside the main one. */
+export type ConversationMode = "multiple" | "single";
+
+/** What to change: a JSON merge patch. A null `title` forgets the user's own. */
+export interface ConversationPatch {
+  title?: string | null;
+  status?: ConversationStatus;
+  metadata?: Record<string, unknown> | null;
+}
+
+/** Whether the owner keeps it at hand or has put it away. */
+export type ConversationStatus = "active" | "archived";
+
+/** A conversation without its messages. `sessionId` is given on create and detail only. */
+export interface ConversationView {
+  id: string;
+  agentId: string;
+  domainId: string;
+  userId: string;
+  title: string | null;
+  status: ConversationStatus;
+  isMain: boolean;
+  metadata: Record<string, unknown>;
+  activeTurnId: string | null;
+  messageCount: number;
+  startedAt: string;
+  createdAt: string;
+  updatedAt: string;
+  lastMessageAt: string | null;
+  sessionId?: string;
+}
+
+/** One's turns with one agent on one day (UTC); `estimated` where some numbers are. */
+export interface DayUsageView {
+  date: string;
+  agentId: string;
+  turns: number;
+  inputTokens: number;
+  outputTokens: number;
+  estimated: boolean;
+}
+
+/** Every error has this shape. */
+export interface ErrorAnswer {
+  error: ErrorBody;
+}
+
+/** What went wrong. */
+export interface ErrorBody {
+  code: string;
+  message: string;
+  requestId: string;
+  param?: string | null;
+  details?: unknown;
+}
+
+/** Why a message failed. */
+export interface FailureView {
+  code: string;
+  message: string;
+  retryable: boolean;
+}
+
+/** How the server is. */
+export interface HealthView {
+  status: string;
+  version: string;
+}
+
+/** A server as its owner has set it: a program (`command`) or an address (`url`). */
+export interface McpServerSettingsView {
+  command?: string;
+  args?: string[];
+  env?: Record<string, string>;
+  cwd?: string;
+  url?: string;
+  headers?: Record<string, string>;
+  disabled?: boolean;
+  timeoutS?: number;
+  scope?: ServerScope;
+}
+
+/** A server of an agent and how it is. Our own ones are `readOnly` and have no settings. */
+export interface McpServerView {
+  command?: string;
+  args?: string[];
+  env?: Record<string, string>;
+  cwd?: string;
+  url?: string;
+  headers?: Record<string, string>;
+  disabled?: boolean;
+  timeoutS?: number;
+  scope?: ServerScope;
+  name: string;
+  source: ServerSource;
+  readOnly: boolean;
+  status: ServerState;
+  changed: boolean;
+  error?: string;
+  tools?: McpToolView[];
+  stderr?: string;
+}
+
+/** A tool that a server offers. */
+export interface McpToolView {
+  name: string;
+  description: string;
+}
+
+/** Who is signed in. */
+export interface MeView {
+  id: string;
+  role: UserRole;
+}
+
+/** What a user says. */
+export interface MessageBody {
+  content?: string | null;
+}
+
+/** Who wrote it. Tool calls are records of their own, not messages. */
+export type MessageRole = "assistant" | "system" | "user";
+
+/** Where a message is on its way: it is asked for, streams, and ends; a reply may be regenerated. */
+export type MessageStatus = "CANCELLED" | "COMPLETED" | "FAILED" | "OVERWRITTEN" | "PENDING" | "STREAMING";
+
+/** One entry of a conversation. `content` is a string, or an object for a briefing card. */
+export interface MessageView {
+  id: string;
+  conversationId: string;
+  seq: number;
+  turnId: string | null;
+  runId: string | null;
+  role: MessageRole;
+  contentType: ContentType;
+  content: string | BriefingCardView;
+  status: MessageStatus;
+  thoughtProcess: ThoughtStepView[];
+  citations: CitationView[];
+  artifactIds: string[];
+  toolCalls: ToolCallView[];
+  tokenCount: number | null;
+  usage: UsageView | null;
+  model: string | null;
+  archived: boolean;
+  createdAt: string;
+  completedAt: string | null;
+  error?: FailureView;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_AgentView {
+  items: AgentView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_AuditEntryView {
+  items: AuditEntryView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_ConversationView {
+  items: ConversationView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_MessageView {
+  items: MessageView[];
+  nextCursor: string | null;
+}
+
+/** What the model was sent in a turn; the same request can be built from it again. */
+export interface ReceiptView {
+  turnId: string;
+  model: string | null;
+  components: ComponentReceiptView[];
+  summary: string | null;
+  messageIds: string[];
+  thoughts: boolean;
+  tools: string[];
+  temperature: number | null;
+  maxTokens: number | null;
+  tokenEstimate: number;
+  droppedMessages: number;
+}
+
+/** Who decides to search the documents: the model by a tool, or every message by itself. */
+export type RetrievalMode = "auto" | "tool";
+
+/** Whether one process or connection serves all users of an agent, or each user has their own. */
+export type ServerScope = "agent" | "user";
+
+/** Who put a server there: the product for everyone, the product where it is needed, or the owner. */
+export type ServerSource = "builtin" | "system" | "user";
+
+/** How a server is. `idle` starts when it is needed, `inactive` has nothing to offer this agent. */
+export type ServerState = "connecting" | "disabled" | "failed" | "idle" | "inactive" | "ready";
+
+/** A turn that has begun. */
+export interface StartedTurnView {
+  turnId: string;
+  userMessageId: string;
+  assistantMessageId: string;
+}
+
+/** One step of how the agent came to its answer. */
+export interface ThoughtStepView {
+  kind: string;
+  title: string;
+  detail: string;
+  startedAt: string;
+  durationMs: number;
+  toolCallId?: string | null;
+}
+
+/** How a call stands; every call ends in exactly one of the states other than `running`. */
+export type ToolCallStatus = "denied" | "error" | "interrupted" | "ok" | "running" | "timeout";
+
+/** One use of a tool. */
+export interface ToolCallView {
+  toolCallId: string;
+  toolName: string;
+  server: string;
+  arguments: Record<string, unknown>;
+  status: ToolCallStatus;
+  result: unknown;
+  durationMs: number | null;
+  error?: string;
+  chartData?: unknown;
+}
+
+/** A turn runs, then ends in one of three ways. */
+export type TurnStatus = "CANCELLED" | "COMPLETED" | "FAILED" | "RUNNING";
+
+/** How a turn stands. */
+export interface TurnView {
+  id: string;
+  runId: string | null;
+  conversationId: string;
+  userMessageId: string;
+  assistantMessageId: string;
+  status: TurnStatus;
+  model: string | null;
+  startedAt: string;
+  endedAt: string | null;
+  usage: UsageView | null;
+  error: FailureView | null;
+}
+
+/** What one has spent, oldest day first. */
+export interface UsageReportView {
+  items: DayUsageView[];
+}
+
+/** Tokens that were spent; `estimated` where the provider gave no numbers. */
+export interface UsageView {
+  inputTokens: number;
+  outputTokens: number;
+  estimated: boolean;
+}
+
+/** `admin` manages agents and users; it does not open other people's conversations. */
+export type UserRole = "admin" | "user";
+
+/** Who may talk to an agent: its owner, or everyone. */
+export type Visibility = "private" | "public";

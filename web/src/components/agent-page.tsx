@@ -1,0 +1,3 @@
+export function AgentPage(_: { id: string; me: unknown; onMenu: () => void }) {
+  return null;
+}

@@ -1,0 +1,22 @@
+import { useEffect } from "react";
+
+import { findOut, session } from "../state/session";
+import { useStore } from "../state/store";
+import { Away } from "./away";
+import { Home } from "./home";
+import { SignIn } from "./sign-in";
+
+export function App() {
+  const current = useStore(session);
+  useEffect(() => void findOut(), []);
+  switch (current.state) {
+    case "asking":
+      return null;
+    case "away":
+      return <Away />;
+    case "out":
+      return <SignIn refused={current.refused} />;
+    case "in":
+      return <Home key={current.me.id} me={current.me} />;
+  }
+}

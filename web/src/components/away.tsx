@@ -1,0 +1,23 @@
+import { useEffect } from "react";
+
+import { findOut } from "../state/session";
+import { useWords } from "../words";
+
+const TRY_EVERY_MS = 3000;
+
+/** The server cannot be reached at all. */
+export function Away() {
+  const words = useWords();
+  useEffect(() => {
+    const timer = setInterval(() => void findOut(), TRY_EVERY_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <main className="alone">
+      <p role="status">{words.away}</p>
+      <button type="button" onClick={() => void findOut()}>
+        {words.retry}
+      </button>
+    </main>
+  );
+}

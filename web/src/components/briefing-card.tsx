@@ -1,0 +1,16 @@
+import { type BriefingCardView } from "../api/schema";
+import { useWords } from "../words";
+import { dateTime } from "../words/format";
+
+export function BriefingCard({ card }: { card: BriefingCardView }) {
+  const words = useWords();
+  return (
+    <article className="card briefing" aria-label={`${words.briefing}: ${card.title}`} data-priority={card.priority}>
+      <p className="about">
+        <span className="priority">{card.priority}</span> {words.briefing} · {dateTime(card.sentAt, words.locale)}
+      </p>
+      <h3 dir="auto">{card.title}</h3>
+      <p dir="auto">{card.summary}</p>
+    </article>
+  );
+}

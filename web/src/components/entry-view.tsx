@@ -1,0 +1,61 @@
+import { memo, useState } from "react";
+
+import { type BriefingCardView } from "../api/schema";
+import { type Entry } from "../thread/entries";
+import { type Thread } from "../thread/thread";
+import { type LiveReply } from "../turn/fold";
+import { BriefingCard } from "./briefing-card";
+import { Reply } from "./reply";
+import { UserMessage } from "./user-message";
+import { VersionPicker } from "./version-picker";
+
+interface Props {
+  entry: Entry;
+  live: LiveReply | null;
+  isLast: boolean;
+  running: boolean;
+  thread: Thread;
+  onDetails: (turnId: string) => void;
+}
+
+/** One entry of a conversation. */
+export const EntryView = memo(
+  function EntryView({ entry, live, isLast, running, thread, onDetails }: Props) {
+    const { versions } = entry;
+    const [chosen, choose] = useState<number | null>(null);
+    const at = chosen ?? versions.length - 1;
+    const message = versions[at] ?? versions.at(-1)!;
+    const isNewest = at === versions.length - 1;
+    return (
+      <div className="entry" data-key={entry.key}>
+        {message.contentType === "briefing_card" ? (
+          <BriefingCard card={message.content as BriefingCardView} />
+        ) : message.role === "user" ? (
+          <UserMessage message={message} />
+        ) : (
+          <Reply
+            message={message}
+            live={isNewest ? live : null}
+            isLast={isLast && isNewest}
+            running={running && isNewest}
+            onRegenerate={() => {
+              choose(null);
+              void thread.regenerate();
+            }}
+            onContinue={(text) => void thread.send(text)}
+            onDetails={onDetails}
+          >
+            {versions.length > 1 && <VersionPicker index={at} count={versions.length} onChoose={choose} />}
+          </Reply>
+        )}
+      </div>
+    );
+  },
+  (before, after) =>
+    before.live === after.live &&
+    before.isLast === after.isLast &&
+    before.running === after.running &&
+    before.thread === after.thread &&
+    before.entry.versions.length === after.entry.versions.length &&
+    before.entry.versions.every((it, index) => it === after.entry.versions[index]),
+);

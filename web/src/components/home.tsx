@@ -1,0 +1,63 @@
+import { useEffect, useState } from "react";
+
+import { type MeView } from "../api/schema";
+import { refreshAgents } from "../state/agents";
+import { refreshConversations } from "../state/conversations";
+import { go, route } from "../state/route";
+import { useStore } from "../state/store";
+import { useWords } from "../words";
+import { AgentPage } from "./agent-page";
+import { Sidebar } from "./sidebar";
+import { Talk } from "./talk";
+import { Toasts } from "./toasts";
+import { UsagePage } from "./usage-page";
+
+export function Home({ me }: { me: MeView }) {
+  const words = useWords();
+  const at = useStore(route);
+  const [menu, setMenu] = useState(false);
+  useEffect(() => {
+    const refresh = () => void refreshConversations();
+    void refreshAgents();
+    refresh();
+    window.addEventListener("focus", refresh);
+    window.addEventListener("keydown", shortcut);
+    return () => {
+      window.removeEventListener("focus", refresh);
+      window.removeEventListener("keydown", shortcut);
+    };
+  }, []);
+  useEffect(() => setMenu(false), [at]);
+  return (
+    <div className={menu ? "home with-menu" : "home"}>
+      <a className="skip" href="#main" onClick={skip}>
+        {words.skip}
+      </a>
+      <Sidebar me={me} open={menu} onClose={() => setMenu(false)} />
+      <main id="main" tabIndex={-1}>
+        {at.name === "agent" ? (
+          <AgentPage key={at.id} id={at.id} me={me} onMenu={() => setMenu(true)} />
+        ) : at.name === "usage" ? (
+          <UsagePage onMenu={() => setMenu(true)} />
+        ) : (
+          <Talk at={at} onMenu={() => setMenu(true)} />
+        )}
+      </main>
+      <Toasts />
+    </div>
+  );
+}
+
+function skip(event: React.MouseEvent): void {
+  event.preventDefault(); // the fragment is where one is
+  document.getElementById("main")?.focus();
+}
+
+function shortcut(event: KeyboardEvent): void {
+  if (!(event.metaKey || event.ctrlKey) || event.altKey) return;
+  const key = event.key.toLowerCase();
+  if (event.shiftKey && key === "o") go({ name: "new", agentId: null });
+  else if (!event.shiftKey && key === "k") document.getElementById("filter")?.focus();
+  else return;
+  event.preventDefault();
+}

@@ -1,0 +1,54 @@
+import { ArrowDown } from "lucide-react";
+import { useMemo } from "react";
+
+import { entriesOf } from "../thread/entries";
+import { isRunning, type ThreadState } from "../thread/reduce";
+import { type Thread } from "../thread/thread";
+import { useWords } from "../words";
+import { EntryView } from "./entry-view";
+import { IconButton } from "./icon-button";
+import { useScrolling } from "./use-scrolling";
+
+interface Props {
+  thread: Thread;
+  state: ThreadState;
+  onDetails: (turnId: string) => void;
+}
+
+export function MessageList({ thread, state, onDetails }: Props) {
+  const words = useWords();
+  const entries = useMemo(() => entriesOf(state.messages), [state.messages]);
+  const { scroller, shown, isAtEnd, onScroll, toEnd } = useScrolling(entries, state.hasOlder, () => thread.readOlder());
+  const running = isRunning(state);
+  return (
+    <div className="scroller" ref={scroller} onScroll={onScroll} tabIndex={-1}>
+      <div className="messages" role="log" aria-label={words.conversation} aria-busy={running}>
+        {(state.hasOlder || shown[0] !== entries[0]) && state.loading !== "all" && (
+          <button type="button" className="link earlier" onClick={() => void thread.readOlder()}>
+            {state.loading === "older" ? words.loading : words.earlier}
+          </button>
+        )}
+        {state.loading === "all" && !entries.length && <p className="hint">{words.loading}</p>}
+        {shown.map((entry) => {
+          const isLast = entry === entries.at(-1);
+          return (
+            <EntryView
+              key={entry.key}
+              entry={entry}
+              live={isLast ? state.live : null}
+              isLast={isLast}
+              running={isLast && running}
+              thread={thread}
+              onDetails={onDetails}
+            />
+          );
+        })}
+      </div>
+      {!isAtEnd && (
+        <div className="to-latest">
+          <IconButton icon={ArrowDown} label={words.toLatest} onClick={toEnd} />
+        </div>
+      )}
+    </div>
+  );
+}

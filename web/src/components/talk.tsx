@@ -1,0 +1,89 @@
+import { useEffect, useMemo, useState } from "react";
+
+import { send } from "../api/client";
+import { type ConversationView } from "../api/schema";
+import { agents } from "../state/agents";
+import { refreshConversations } from "../state/conversations";
+import { go, type Route } from "../state/route";
+import { useStore } from "../state/store";
+import { Thread, problemOf } from "../thread/thread";
+import { type Problem } from "../thread/reduce";
+import { useWords } from "../words";
+import { Composer } from "./composer";
+import { ProblemBar } from "./problem-bar";
+import { ThreadView } from "./thread-view";
+import { TopBar } from "./top-bar";
+import { Welcome } from "./welcome";
+
+type At = Extract<Route, { name: "new" | "conversation" }>;
+
+/** A title that the model gives comes some time after the first turn. */
+const TITLES_COME_MS = [2000, 8000];
+
+function onTurn(): void {
+  void refreshConversations();
+  for (const wait of TITLES_COME_MS) setTimeout(() => void refreshConversations(), wait);
+}
+
+/** A conversation, or the beginning of one. */
+export function Talk({ at, onMenu }: { at: At; onMenu: () => void }) {
+  // The thread that has just been begun is the one that is opened next.
+  const [begun, setBegun] = useState<Thread | null>(null);
+  if (at.name === "conversation")
+    return <OpenThread key={at.id} id={at.id} begun={begun?.id === at.id ? begun : null} onMenu={onMenu} />;
+  return <NewThread agentId={at.agentId} onBegun={setBegun} onMenu={onMenu} />;
+}
+
+function OpenThread({ id, begun, onMenu }: { id: string; begun: Thread | null; onMenu: () => void }) {
+  const thread = useMemo(() => begun ?? new Thread(id, onTurn), [id, begun]);
+  useEffect(() => {
+    thread.join();
+    return () => thread.leave();
+  }, [thread]);
+  return <ThreadView thread={thread} onMenu={onMenu} />;
+}
+
+interface NewProps {
+  agentId: string | null;
+  onBegun: (thread: Thread) => void;
+  onMenu: () => void;
+}
+
+function NewThread({ agentId, onBegun, onMenu }: NewProps) {
+  const words = useWords();
+  const all = useStore(agents);
+  const agent = all.find((it) => it.id === agentId) ?? all.find((it) => it.isDefault) ?? all[0];
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [busy, setBusy] = useState(false);
+  const begin = async (content: string): Promise<boolean> => {
+    if (!agent) return false;
+    setBusy(true);
+    try {
+      const made = await send<ConversationView>("POST", `/api/agents/${agent.id}/conversations`, {});
+      const thread = new Thread(made.id, onTurn);
+      onBegun(thread);
+      const sent = thread.begin(made, content);
+      go({ name: "conversation", id: made.id });
+      return await sent;
+    } catch (error) {
+      setProblem(problemOf(error));
+      return false;
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <div className="thread">
+      <TopBar onMenu={onMenu} title="" />
+      <Welcome agent={agent} onIdea={(idea) => void begin(idea)} />
+      {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
+      <Composer
+        draftKey={`new.${agent?.id ?? ""}`}
+        placeholder={words.placeholder(agent?.name ?? "")}
+        limit={agent?.settings?.maxMessageChars ?? 0}
+        running={busy}
+        onSend={begin}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,49 @@
+import { ChevronRight, Wrench } from "lucide-react";
+
+import { type ToolCallView } from "../api/schema";
+import { type Progress } from "../turn/fold";
+import { useWords } from "../words";
+import { duration } from "../words/format";
+import { LongText } from "./long-text";
+
+interface Props {
+  call: ToolCallView;
+  progress: Progress | undefined;
+}
+
+export function ToolCallCard({ call, progress }: Props) {
+  const words = useWords();
+  const { toolName, server, status, durationMs, error } = call;
+  return (
+    <details className="card tool" role="group" aria-label={words.toolCall(toolName)} data-status={status}>
+      <summary>
+        <ChevronRight aria-hidden className="fold" />
+        <Wrench aria-hidden />
+        <span className="name">{toolName}</span>
+        <small>{server}</small>
+        <span className="status">{words.toolStatus[status]}</span>
+        {durationMs !== null && <small>{duration(durationMs)}</small>}
+        {status === "running" && (
+          <progress
+            max={progress?.total ?? undefined}
+            value={progress?.total ? progress.progress : undefined}
+            aria-label={words.toolStatus.running}
+          />
+        )}
+      </summary>
+      <h4>{words.arguments}</h4>
+      <LongText text={readable(call.arguments)} />
+      {status !== "running" && (
+        <>
+          <h4>{words.result}</h4>
+          <LongText text={error ?? readable(call.result)} />
+        </>
+      )}
+      {status === "running" && progress?.message && <p className="detail">{progress.message}</p>}
+    </details>
+  );
+}
+
+function readable(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}

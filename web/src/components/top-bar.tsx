@@ -1,0 +1,29 @@
+import { Menu } from "lucide-react";
+import { type ReactNode } from "react";
+
+import { useWords } from "../words";
+
+interface Props {
+  title: string;
+  subtitle?: string;
+  onMenu: () => void;
+  children?: ReactNode;
+}
+
+export function TopBar({ title, subtitle, onMenu, children }: Props) {
+  const words = useWords();
+  return (
+    <header className="top-bar">
+      <button type="button" className="icon narrow-only" onClick={onMenu} aria-label={words.menu}>
+        <Menu aria-hidden />
+      </button>
+      <div className="heading">
+        <h1 dir="auto" title={title}>
+          {title}
+        </h1>
+        {subtitle && <small>{subtitle}</small>}
+      </div>
+      {children && <div className="tools">{children}</div>}
+    </header>
+  );
+}

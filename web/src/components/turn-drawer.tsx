@@ -1,0 +1,3 @@
+export function TurnDrawer(_: { turnId: string; onClose: () => void }) {
+  return null;
+}

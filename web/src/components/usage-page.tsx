@@ -1,0 +1,3 @@
+export function UsagePage(_: { onMenu: () => void }) {
+  return null;
+}

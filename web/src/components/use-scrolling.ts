@@ -1,0 +1,87 @@
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+
+import { type Entry } from "../thread/entries";
+
+/** So many entries are drawn at most; the others come back when one scrolls to them. */
+const MOST_SHOWN = 100;
+const STEP = 50;
+const NEAR_PX = 400;
+const AT_END_PX = 60;
+
+/** Keeps the newest in view while one reads at the end, and the place where one reads elsewhere. */
+export function useScrolling(entries: readonly Entry[], hasOlder: boolean, readOlder: () => Promise<void>) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const [isAtEnd, setAtEnd] = useState(true);
+  const pinned = useRef(true);
+  /** The key of the last entry that is drawn; null for the newest. */
+  const [lastKey, setLastKey] = useState<string | null>(null);
+  const found = lastKey === null ? -1 : entries.findIndex((it) => it.key === lastKey);
+  const end = found < 0 ? entries.length : found + 1;
+  const start = Math.max(0, end - MOST_SHOWN);
+  const shown = entries.slice(start, end);
+
+  // What stood at the top before a change stays where it was.
+  const anchor = useRef<{ key: string; top: number } | null>(null);
+  const remember = useCallback(() => {
+    const box = scroller.current;
+    if (!box) return;
+    const first = [...box.querySelectorAll<HTMLElement>("[data-key]")].find(
+      (it) => it.offsetTop + it.offsetHeight > box.scrollTop,
+    );
+    anchor.current = first ? { key: first.dataset["key"]!, top: first.offsetTop - box.scrollTop } : null;
+  }, []);
+  const firstKey = shown[0]?.key;
+  useLayoutEffect(() => {
+    const box = scroller.current;
+    if (!box || pinned.current || !anchor.current) return;
+    const { key, top } = anchor.current;
+    const kept = box.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`);
+    if (kept) box.scrollTop = kept.offsetTop - top;
+  }, [firstKey, lastKey]);
+
+  useEffect(() => {
+    const box = scroller.current;
+    if (!box?.firstElementChild) return;
+    const follow = () => {
+      if (pinned.current) box.scrollTop = box.scrollHeight;
+    };
+    const growing = new ResizeObserver(follow);
+    growing.observe(box.firstElementChild);
+    growing.observe(box);
+    return () => growing.disconnect();
+  }, []);
+
+  const onScroll = () => {
+    const box = scroller.current;
+    if (!box) return;
+    const rest = box.scrollHeight - box.scrollTop - box.clientHeight;
+    const atEnd = rest < AT_END_PX && end === entries.length;
+    pinned.current = atEnd;
+    setAtEnd(atEnd);
+    remember();
+    if (box.scrollTop < NEAR_PX) {
+      if (start > 0) setLastKey(entries[Math.max(end - STEP, MOST_SHOWN) - 1]?.key ?? null);
+      else if (hasOlder) void older();
+    } else if (rest < NEAR_PX && end < entries.length) {
+      const next = Math.min(end + STEP, entries.length);
+      setLastKey(next === entries.length ? null : (entries[next - 1]?.key ?? null));
+    }
+  };
+  const older = async () => {
+    // What is added above would push out what is read, so the end is held where it is.
+    setLastKey((key) => key ?? entries[end - 1]?.key ?? null);
+    await readOlder();
+  };
+  const toEnd = () => {
+    pinned.current = true;
+    setLastKey(null);
+    setAtEnd(true);
+    requestAnimationFrame(() => scroller.current?.scrollTo({ top: scroller.current.scrollHeight }));
+  };
+  // Whoever sends something wants to see it.
+  const newest = entries.at(-1)?.versions[0]?.status === "PENDING" ? entries.length : 0;
+  useEffect(() => {
+    if (newest) toEnd();
+  }, [newest]);
+  return { scroller, shown, isAtEnd, onScroll, toEnd };
+}

@@ -1,0 +1,14 @@
+import "./styles/index.css";
+
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+
+import { App } from "./components/app";
+import { applyPreferences } from "./state/preferences";
+
+applyPreferences();
+createRoot(document.getElementById("root")!).render(
+  <StrictMode>
+    <App />
+  </StrictMode>,
+);

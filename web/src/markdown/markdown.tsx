@@ -1,0 +1,113 @@
+import { memo, useEffect, useMemo, useState } from "react";
+import ReactMarkdown, { type Components, type Options } from "react-markdown";
+import remarkGfm from "remark-gfm";
+
+import { blocksOf } from "./blocks";
+import { CITATION, citationMarks } from "./citations";
+import { CodeBlock } from "./code-block";
+import { Formula } from "./formula";
+import { hasMath, withMathMarks } from "./math-marks";
+
+/** A longer piece is shown as plain text: no text may freeze the page. */
+const MOST_IN_BLOCK = 30_000;
+
+type Plugin = NonNullable<Options["remarkPlugins"]>[number];
+
+interface Props {
+  text: string;
+  /** Whether more is coming. */
+  live?: boolean;
+  sources?: number;
+  onSource?: (index: number) => void;
+}
+
+/** Text of a model. HTML in it is not read, and nothing in it is loaded from anywhere. */
+export const Markdown = memo(function Markdown({ text, live = false, sources = 0, onSource }: Props) {
+  const blocks = useMemo(() => blocksOf(text), [text]);
+  return (
+    <div className="markdown" dir="auto">
+      {blocks.map((block, index) => (
+        <Block
+          key={index}
+          text={block}
+          live={live && index === blocks.length - 1}
+          sources={sources}
+          onSource={onSource}
+        />
+      ))}
+    </div>
+  );
+});
+
+const Block = memo(function Block({ text, live = false, sources = 0, onSource }: Props) {
+  const math = useMath(hasMath(text));
+  const components = useMemo(() => componentsFor(live, onSource), [live, onSource]);
+  const remark = useMemo(
+    () => [remarkGfm, ...(sources ? [citationMarks(sources)] : []), ...(math ? [math] : [])],
+    [sources, math],
+  );
+  if (text.length > MOST_IN_BLOCK) return <pre className="plain">{text}</pre>;
+  return (
+    <ReactMarkdown remarkPlugins={remark} components={components}>
+      {math ? withMathMarks(text) : text}
+    </ReactMarkdown>
+  );
+});
+
+function useMath(wanted: boolean): Plugin | null {
+  const [plugin, setPlugin] = useState<Plugin | null>(null);
+  useEffect(() => {
+    if (wanted && !plugin) void import("./math").then(({ remark }) => setPlugin(() => remark));
+  }, [wanted, plugin]);
+  return wanted ? plugin : null;
+}
+
+function componentsFor(live: boolean, onSource: ((index: number) => void) | undefined): Components {
+  return {
+    a: ({ href, children }) => {
+      if (href?.startsWith(CITATION)) {
+        const index = Number(href.slice(CITATION.length));
+        return (
+          <button type="button" className="citation" onClick={() => onSource?.(index)}>
+            [{children}]
+          </button>
+        );
+      }
+      return (
+        <a href={href} target="_blank" rel="noopener noreferrer nofollow">
+          {children}
+        </a>
+      );
+    },
+    // An image of another host would tell it that this was read.
+    img: ({ src, alt }) => {
+      const shown = typeof src === "string" && /^data:image\/(png|jpeg|gif|webp);/.test(src);
+      if (shown) return <img src={src} alt={alt ?? ""} />;
+      return (
+        <a href={typeof src === "string" ? src : undefined} target="_blank" rel="noopener noreferrer nofollow">
+          {alt || src}
+        </a>
+      );
+    },
+    table: ({ children }) => (
+      <div className="table" tabIndex={0}>
+        <table>{children}</table>
+      </div>
+    ),
+    code: ({ className, children }) =>
+      className?.includes("math-inline") ? (
+        <Formula text={String(children)} display={false} />
+      ) : (
+        <code>{children}</code>
+      ),
+    pre: ({ node }) => {
+      const code = node?.children[0];
+      if (code?.type !== "element") return null;
+      const names = code.properties["className"];
+      const language = Array.isArray(names) ? String(names[0] ?? "").replace("language-", "") : "";
+      const text = code.children.map((it) => (it.type === "text" ? it.value : "")).join("");
+      if (language === "math") return <Formula text={text} display />;
+      return <CodeBlock code={text.replace(/\n$/, "")} language={language.toLowerCase()} live={live} />;
+    },
+  };
+}

@@ -1,0 +1,36 @@
+/** Formulas as models write them, made into what the reader of formulas takes; money stays money. */
+
+const CODE = /(`+)[\s\S]*?\1|^ {0,3}(?:`{3,}|~{3,})[\s\S]*?(?:^ {0,3}(?:`{3,}|~{3,})|$(?![\s\S]))/gm;
+// As pandoc has it: no blank after the first mark, none before the last, and no digit after that.
+const INLINE = /(?<![\\$])\$(?!\$)(?=\S)((?:[^$\\\n]|\\.)*?\S)\$(?![\d$])/g;
+// On a line of its own it is meant to stand apart.
+const OWN_LINE = /^([ \t]*)\$\$(.+?)\$\$[ \t]*$/gm;
+
+export function hasMath(text: string): boolean {
+  return /\$|\\[([]/.test(text);
+}
+
+export function withMathMarks(text: string): string {
+  let done = "";
+  let at = 0;
+  for (const code of text.matchAll(CODE)) {
+    done += prose(text.slice(at, code.index)) + code[0];
+    at = code.index + code[0].length;
+  }
+  return done + prose(text.slice(at));
+}
+
+function prose(text: string): string {
+  const display: string[] = [];
+  const keep = (formula: string) => `\u0000${display.push(formula) - 1}\u0000`;
+  return text
+    .replace(/\\\[([\s\S]+?)\\\]/g, (_, formula: string) => keep(`\n$$\n${formula.trim()}\n$$\n`))
+    .replace(OWN_LINE, (_, indent: string, formula: string) =>
+      keep(["$$", formula.trim(), "$$"].map((line) => indent + line).join("\n")),
+    )
+    .replace(/\$\$[\s\S]+?\$\$/g, (formula) => keep(formula))
+    .replace(/\\\((.+?)\\\)/g, (_, formula: string) => keep(`$${formula.trim()}$`))
+    .replace(INLINE, (formula) => keep(formula))
+    .replace(/(?<!\\)\$/g, "\\$")
+    .replace(/\u0000(\d+)\u0000/g, (_, index: string) => display[Number(index)] ?? "");
+}

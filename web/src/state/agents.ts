@@ -1,0 +1,22 @@
+/** The agents that one may talk to. */
+
+import { get } from "../api/client";
+import { type AgentView, type PageView_AgentView } from "../api/schema";
+import { Store } from "./store";
+
+export const agents = new Store<readonly AgentView[]>([]);
+
+export async function refreshAgents(): Promise<void> {
+  const found: AgentView[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: PageView_AgentView = await get("/api/agents", { limit: 200, cursor });
+    found.push(...page.items);
+    cursor = page.nextCursor;
+  } while (cursor);
+  agents.set(found);
+}
+
+export function agentName(all: readonly AgentView[], id: string | undefined): string {
+  return all.find((it) => it.id === id)?.name ?? "";
+}

@@ -1,0 +1,38 @@
+/** Where in the page one is. In the fragment, so that it works wherever we are mounted. */
+
+import { Store } from "./store";
+
+export type Route =
+  | { name: "new"; agentId: string | null }
+  | { name: "conversation"; id: string }
+  | { name: "agent"; id: string }
+  | { name: "usage" };
+
+export function parseRoute(hash: string): Route {
+  const [, name, id] = hash.replace(/^#/, "").split("/");
+  if (name === "c" && id) return { name: "conversation", id };
+  if (name === "agents" && id) return { name: "agent", id };
+  if (name === "usage") return { name: "usage" };
+  return { name: "new", agentId: name === "new" && id ? id : null };
+}
+
+export function hrefOf(route: Route): string {
+  switch (route.name) {
+    case "conversation":
+      return `#/c/${route.id}`;
+    case "agent":
+      return `#/agents/${route.id}`;
+    case "usage":
+      return "#/usage";
+    case "new":
+      return route.agentId ? `#/new/${route.agentId}` : "#/";
+  }
+}
+
+export const route = new Store<Route>(parseRoute(location.hash));
+
+window.addEventListener("hashchange", () => route.set(parseRoute(location.hash)));
+
+export function go(next: Route): void {
+  location.hash = hrefOf(next);
+}

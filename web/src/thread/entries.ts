@@ -1,0 +1,21 @@
+/** Messages as they are shown: the versions of a reply are one entry. */
+
+import { type MessageView } from "../api/schema";
+
+export interface Entry {
+  key: string;
+  /** Oldest first; all but a reply have one. */
+  versions: readonly MessageView[];
+}
+
+export function entriesOf(messages: readonly MessageView[]): Entry[] {
+  const entries: { key: string; versions: MessageView[] }[] = [];
+  for (const message of messages) {
+    const last = entries.at(-1);
+    const before = last?.versions.at(-1);
+    if (last && message.role === "assistant" && before?.role === "assistant" && before.status === "OVERWRITTEN")
+      last.versions.push(message);
+    else entries.push({ key: message.id, versions: [message] });
+  }
+  return entries;
+}

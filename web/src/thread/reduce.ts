@@ -1,0 +1,187 @@
+/** What the page knows of one conversation, and how each thing that happens changes it. Pure. */
+
+import { type ConversationDetailView, type ConversationView, type MessageView, type StartedTurnView } from "../api/schema";
+import { foldAll, startReply, type LiveReply } from "../turn/fold";
+import { type TurnEvent } from "../turn/events";
+
+export interface ThreadState {
+  conversation: ConversationView | null;
+  /** Oldest first, replies that were overwritten included. */
+  messages: readonly MessageView[];
+  hasOlder: boolean;
+  loading: "all" | "older" | null;
+  /** The reply that is being given. */
+  live: LiveReply | null;
+  /** From the click on Send until the server has taken the message. */
+  sending: boolean;
+  stopping: boolean;
+  connection: "good" | "lost";
+  problem: Problem | null;
+}
+
+export interface Problem {
+  code: string;
+  message: string;
+}
+
+export const EMPTY: ThreadState = {
+  conversation: null,
+  messages: [],
+  hasOlder: false,
+  loading: null,
+  live: null,
+  sending: false,
+  stopping: false,
+  connection: "good",
+  problem: null,
+};
+
+export type ThreadAction =
+  | { type: "opening" }
+  | { type: "made"; conversation: ConversationView }
+  | { type: "read"; conversation: ConversationDetailView; messages: readonly MessageView[]; hasOlder: boolean }
+  | { type: "readingOlder" }
+  | { type: "readOlder"; messages: readonly MessageView[]; hasOlder: boolean }
+  | { type: "changed"; conversation: ConversationView }
+  | { type: "sending"; content: string }
+  | { type: "regenerating" }
+  | { type: "refused"; problem: Problem }
+  | { type: "started"; turn: StartedTurnView }
+  | { type: "events"; turnId: string; events: readonly TurnEvent[] }
+  | { type: "stopping" }
+  | { type: "connection"; connection: "good" | "lost" }
+  | { type: "ended"; turnId: string }
+  | { type: "failed"; problem: Problem }
+  | { type: "dismissed" };
+
+const LOCAL = "local:";
+
+export function isRunning(state: ThreadState): boolean {
+  return state.sending || state.live !== null;
+}
+
+export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
+  switch (action.type) {
+    case "opening":
+      return { ...EMPTY, loading: "all" };
+    case "made":
+      return { ...state, conversation: action.conversation, loading: null };
+    case "read": {
+      const { messages: _, nextCursor: __, summary: ___, ...conversation } = action.conversation;
+      const known = state.messages.filter((it) => !it.id.startsWith(LOCAL) || state.sending);
+      const messages = merged(known, action.messages);
+      // A page that does not reach the older ones tells nothing of what lies before them.
+      const hasOlder = state.loading === "all" || !state.messages.length ? action.hasOlder : state.hasOlder;
+      return withLive({ ...state, conversation, messages, hasOlder, loading: null });
+    }
+    case "readingOlder":
+      return { ...state, loading: "older" };
+    case "readOlder":
+      return {
+        ...state,
+        messages: merged(state.messages, action.messages),
+        hasOlder: action.hasOlder,
+        loading: null,
+      };
+    case "changed":
+      return { ...state, conversation: { ...state.conversation, ...action.conversation } };
+    case "sending": {
+      const asked = blank(state, "user", action.content, "COMPLETED", 1);
+      const reply = blank(state, "assistant", "", "PENDING", 2);
+      return { ...state, sending: true, problem: null, messages: [...state.messages, asked, reply] };
+    }
+    case "regenerating": {
+      const last = state.messages.at(-1);
+      const kept = state.messages.map((it) =>
+        it === last && it.role === "assistant" ? { ...it, status: "OVERWRITTEN" as const } : it,
+      );
+      const reply = blank(state, "assistant", "", "PENDING", 1);
+      return { ...state, sending: true, problem: null, messages: [...kept, reply] };
+    }
+    case "refused": {
+      const messages = state.messages.filter((it) => !it.id.startsWith(LOCAL));
+      return { ...state, sending: false, stopping: false, problem: action.problem, messages };
+    }
+    case "started": {
+      const ids = { user: action.turn.userMessageId, assistant: action.turn.assistantMessageId };
+      const named = state.messages.map((it) =>
+        it.id.startsWith(LOCAL) ? { ...it, id: ids[it.role as "user" | "assistant"], turnId: action.turn.turnId } : it,
+      );
+      const conversation = state.conversation && { ...state.conversation, activeTurnId: action.turn.turnId };
+      // They may have been read meanwhile.
+      return withLive({ ...state, sending: false, messages: merged([], named), conversation });
+    }
+    case "events": {
+      if (state.live?.message.turnId !== action.turnId) return state;
+      const live = foldAll(state.live, action.events);
+      return { ...state, live, messages: replaced(state.messages, live.message), connection: "good" };
+    }
+    case "stopping":
+      return { ...state, stopping: true };
+    case "connection":
+      return { ...state, connection: action.connection };
+    case "ended": {
+      if (state.live?.message.turnId !== action.turnId) return state;
+      const conversation = state.conversation && { ...state.conversation, activeTurnId: null };
+      return { ...state, live: null, stopping: false, connection: "good", conversation };
+    }
+    case "failed":
+      return { ...state, loading: null, problem: action.problem };
+    case "dismissed":
+      return { ...state, problem: null };
+  }
+}
+
+/** The reply of the turn that runs is told anew from its first event. */
+function withLive(state: ThreadState): ThreadState {
+  const turnId = state.conversation?.activeTurnId;
+  if (!turnId) return { ...state, live: null, stopping: false };
+  if (state.live?.message.turnId === turnId) {
+    // What we have folded is as new as what was read, or newer.
+    return { ...state, messages: replaced(state.messages, state.live.message) };
+  }
+  const reply = state.messages.findLast((it) => it.turnId === turnId && it.role === "assistant");
+  return { ...state, live: reply ? startReply(reply) : null };
+}
+
+function merged(known: readonly MessageView[], read: readonly MessageView[]): MessageView[] {
+  const byId = new Map(known.map((it) => [it.id, it]));
+  for (const message of read) byId.set(message.id, message);
+  return [...byId.values()].sort((a, b) => a.seq - b.seq);
+}
+
+function replaced(messages: readonly MessageView[], message: MessageView): readonly MessageView[] {
+  const at = messages.findLastIndex((it) => it.id === message.id);
+  return at < 0 ? [...messages, message] : messages.with(at, { ...message, seq: messages[at]!.seq });
+}
+
+function blank(
+  state: ThreadState,
+  role: "user" | "assistant",
+  content: string,
+  status: MessageView["status"],
+  ahead: number,
+): MessageView {
+  const seq = (state.messages.at(-1)?.seq ?? 0) + ahead;
+  return {
+    id: `${LOCAL}${role}`,
+    conversationId: state.conversation?.id ?? "",
+    seq,
+    turnId: null,
+    runId: null,
+    role,
+    contentType: "text",
+    content,
+    status,
+    thoughtProcess: [],
+    citations: [],
+    artifactIds: [],
+    toolCalls: [],
+    tokenCount: null,
+    usage: null,
+    model: null,
+    archived: false,
+    createdAt: new Date().toISOString(),
+    completedAt: null,
+  };
+}

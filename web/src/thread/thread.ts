@@ -1,0 +1,216 @@
+/** One open conversation: asks the server, follows turns, and tells the reducer what happened. */
+
+import { ApiError, Unreachable, freshKey, get, send } from "../api/client";
+import {
+  type AbortView,
+  type ConversationDetailView,
+  type ConversationView,
+  type PageView_MessageView,
+  type StartedTurnView,
+} from "../api/schema";
+import { socket } from "../api/socket";
+import { Store } from "../state/store";
+import { follow, pause } from "../turn/follow";
+import { type TurnEvent } from "../turn/events";
+import { EMPTY, isRunning, reduce, type Problem, type ThreadAction, type ThreadState } from "./reduce";
+
+const PAGE = 50;
+/** Text is shown as often as this; a browser paints no more, and Markdown is read each time. */
+const SHOW_EVERY_MS = 40;
+const TRIES = 4;
+
+export class Thread {
+  readonly state = new Store<ThreadState>(EMPTY);
+  #closing = new AbortController();
+  #following: string | null = null;
+  #unsubscribe: (() => void) | null = null;
+
+  constructor(
+    readonly id: string,
+    /** A turn has begun or ended, so the list of conversations has changed. */
+    private readonly onTurn: () => void,
+  ) {}
+
+  #tell(action: ThreadAction): void {
+    this.state.update((state) => reduce(state, action));
+  }
+
+  /** Is shown: reads the latest messages and follows the turn that runs, if one does. */
+  join(): void {
+    if (this.#closing.signal.aborted) this.#closing = new AbortController();
+    if (this.state.get().conversation === null) this.#tell({ type: "opening" });
+    if (!this.state.get().sending) void this.refresh();
+  }
+
+  /** Is no longer shown. The turn goes on without us. */
+  leave(): void {
+    this.#closing.abort();
+    this.#unsubscribe?.();
+    this.#unsubscribe = null;
+    this.#following = null;
+  }
+
+  /** Says the first thing in a conversation that has just been made. */
+  async begin(conversation: ConversationView, content: string): Promise<boolean> {
+    this.#tell({ type: "made", conversation });
+    return this.send(content);
+  }
+
+  async refresh(): Promise<void> {
+    const { signal } = this.#closing;
+    try {
+      const [conversation, page] = await Promise.all([
+        get<ConversationDetailView>(`/api/conversations/${this.id}`, {}, signal),
+        this.#page({}),
+      ]);
+      if (signal.aborted) return;
+      this.#tell({ type: "read", conversation, messages: page.items, hasOlder: page.nextCursor !== null });
+      this.#listen(conversation.sessionId);
+      this.#followActive();
+    } catch (error) {
+      await this.#fail(error, () => this.refresh());
+    }
+  }
+
+  async readOlder(): Promise<void> {
+    const { loading, hasOlder, messages } = this.state.get();
+    if (loading || !hasOlder) return;
+    this.#tell({ type: "readingOlder" });
+    try {
+      const page = await this.#page({ beforeSeq: messages[0]?.seq });
+      this.#tell({ type: "readOlder", messages: page.items, hasOlder: page.nextCursor !== null });
+    } catch (error) {
+      await this.#fail(error);
+    }
+  }
+
+  /** Says something; false when the server did not take it. */
+  async send(content: string): Promise<boolean> {
+    if (isRunning(this.state.get())) return false;
+    this.#tell({ type: "sending", content });
+    return this.#start(`/api/conversations/${this.id}/messages`, { content });
+  }
+
+  async regenerate(): Promise<boolean> {
+    if (isRunning(this.state.get())) return false;
+    this.#tell({ type: "regenerating" });
+    const started = await this.#start(`/api/conversations/${this.id}/regenerate`);
+    if (!started) await this.refresh();
+    return started;
+  }
+
+  async stop(): Promise<void> {
+    this.#tell({ type: "stopping" });
+    try {
+      await send<AbortView>("POST", `/api/conversations/${this.id}/abort`);
+    } catch (error) {
+      await this.#fail(error);
+    }
+  }
+
+  async change(patch: { title?: string | null; status?: "active" | "archived" }): Promise<void> {
+    const conversation = await send<ConversationView>("PATCH", `/api/conversations/${this.id}`, patch);
+    this.#tell({ type: "changed", conversation });
+    this.onTurn();
+  }
+
+  dismiss(): void {
+    this.#tell({ type: "dismissed" });
+  }
+
+  async #page(window: { beforeSeq?: number }): Promise<PageView_MessageView> {
+    const query = { order: "desc", include: "overwritten", limit: PAGE, ...window };
+    const path = `/api/conversations/${this.id}/messages`;
+    return get<PageView_MessageView>(path, query, this.#closing.signal);
+  }
+
+  /** Starts a turn. A lost answer is asked for again under the same key: there is never a second turn. */
+  async #start(path: string, body?: unknown): Promise<boolean> {
+    const key = freshKey();
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const turn = await send<StartedTurnView>("POST", path, body, { "Idempotency-Key": key });
+        this.#tell({ type: "started", turn });
+        this.#followActive();
+        this.onTurn();
+        return true;
+      } catch (error) {
+        // Regenerating knows no key, so it is not tried twice.
+        if (error instanceof Unreachable && body !== undefined && attempt < TRIES) {
+          this.#tell({ type: "connection", connection: "lost" });
+          await pause(attempt * 1000, this.#closing.signal);
+          continue;
+        }
+        this.#tell({ type: "refused", problem: problemOf(error) });
+        if (error instanceof ApiError && error.code === "TURN_IN_PROGRESS") void this.refresh();
+        return false;
+      }
+    }
+  }
+
+  #followActive(): void {
+    const turnId = this.state.get().live?.message.turnId;
+    if (!turnId || this.#following === turnId) return;
+    this.#following = turnId;
+    void this.#follow(turnId);
+  }
+
+  async #follow(turnId: string): Promise<void> {
+    const { signal } = this.#closing;
+    let waiting: TurnEvent[] = [];
+    let timer: ReturnType<typeof setTimeout> | null = null;
+    const show = () => {
+      timer = null;
+      const events = waiting;
+      waiting = [];
+      if (events.length) this.#tell({ type: "events", turnId, events });
+    };
+    const follower = {
+      onEvents: (events: TurnEvent[]) => {
+        waiting.push(...events);
+        timer ??= setTimeout(show, SHOW_EVERY_MS);
+      },
+      onLost: () => this.#tell({ type: "connection", connection: "lost" }),
+      onBack: () => this.#tell({ type: "connection", connection: "good" }),
+    };
+    try {
+      await follow(turnId, follower, signal);
+    } catch (error) {
+      await this.#fail(error);
+    }
+    if (timer) clearTimeout(timer);
+    show();
+    if (signal.aborted) return;
+    this.#following = null;
+    this.#tell({ type: "ended", turnId });
+    this.onTurn();
+    // The stored message is the last word: it has what no event carries.
+    await this.refresh();
+  }
+
+  /** Another tab or program may begin a turn here: its start is told over the socket. */
+  #listen(sessionId: string | undefined): void {
+    if (!sessionId || this.#unsubscribe || this.#closing.signal.aborted) return;
+    this.#unsubscribe = socket.subscribe(sessionId, (turnId) => {
+      if (turnId !== this.#following && !this.state.get().sending) void this.refresh();
+    });
+  }
+
+  async #fail(error: unknown, again?: () => Promise<void>): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    if (error instanceof Unreachable && again) {
+      this.#tell({ type: "connection", connection: "lost" });
+      await pause(2000, this.#closing.signal);
+      if (!this.#closing.signal.aborted) await again();
+      return;
+    }
+    this.#tell({ type: "failed", problem: problemOf(error) });
+  }
+}
+
+export function problemOf(error: unknown): Problem {
+  if (error instanceof ApiError) return { code: error.code, message: error.message };
+  if (error instanceof Unreachable) return { code: "UNREACHABLE", message: error.message };
+  throw error;
+}
+

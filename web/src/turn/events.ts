@@ -1,0 +1,65 @@
+/** Turn events as the `events` dialect writes them: numbered from 1 without a gap. */
+
+interface Head {
+  turn_id: string;
+  seq: number;
+  /** Milliseconds since the epoch. */
+  at: number;
+}
+
+export interface RetrievalHit {
+  source: string;
+  text: string;
+  score: number;
+  chunk_id?: string | null;
+  document_id?: string | null;
+  page?: number | null;
+}
+
+export interface EventUsage {
+  input_tokens: number;
+  output_tokens: number;
+  estimated: boolean;
+}
+
+export type EventBody =
+  | { type: "turn_start"; conversation_id: string; user_message_id: string; message_id: string; model: string | null }
+  | { type: "retrieval"; query: string; hits: RetrievalHit[]; tool_call_id?: string }
+  | { type: "iteration_start"; iteration: number }
+  | { type: "thought"; text: string }
+  | { type: "text"; text: string }
+  | {
+      type: "tool_call";
+      tool_call_id: string;
+      tool_name: string;
+      server: string;
+      arguments: Record<string, unknown>;
+    }
+  | { type: "tool_progress"; tool_call_id: string; progress: number; total?: number; message?: string }
+  | {
+      type: "tool_result";
+      tool_call_id: string;
+      tool_name: string;
+      status: "ok" | "error" | "timeout" | "denied" | "interrupted";
+      result?: unknown;
+      error?: string;
+      duration_ms: number;
+      chart_data?: unknown;
+      artifact_ids?: string[];
+    }
+  | { type: "notice"; code: string; message: string }
+  | ({ type: "usage" } & EventUsage)
+  | {
+      type: "done";
+      status: "COMPLETED" | "CANCELLED";
+      message_id: string;
+      usage: EventUsage;
+      stop_reason: string;
+    }
+  | { type: "error"; code: string; message: string; retryable: boolean };
+
+export type TurnEvent = Head & EventBody;
+
+export function isTerminal(event: TurnEvent): boolean {
+  return event.type === "done" || event.type === "error";
+}
