@@ -1,0 +1,112 @@
+"""Lines from a process that may write anything: bounded in memory, and in what they cost us."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+MOST_LINE_BYTES = 10 * 1024 * 1024
+CHUNK_BYTES = 64 * 1024
+LOG_BYTES = 64 * 1024
+
+_BYTES_A_SECOND = 16 * 1024 * 1024
+_LINE_COSTS = 16 * 1024
+_ENDS_BYTES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class LongLine:
+    """A line that was too long to be kept: only how it begins and ends is known."""
+
+    head: bytes
+    tail: bytes
+    length: int
+
+
+class Pace:
+    """Slows a reader down, so that a server which floods us takes no time from other work.
+
+    What is not read stays in the pipe, and the server waits.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._at = self._loop.time()
+        self._left: float = _BYTES_A_SECOND
+
+    async def spend(self, amount: int) -> None:
+        """Waits until this much may be read."""
+        now = self._loop.time()
+        self._left = min(_BYTES_A_SECOND, self._left + (now - self._at) * _BYTES_A_SECOND) - amount
+        self._at = now
+        if self._left < 0:
+            await asyncio.sleep(-self._left / _BYTES_A_SECOND)
+
+
+class _Line:
+    """A line as it comes in."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+        self._tail = b""
+        self._length = 0
+
+    def add(self, piece: bytes) -> None:
+        self._length += len(piece)
+        if self._length <= MOST_LINE_BYTES:
+            self._kept += piece
+        else:
+            del self._kept[_ENDS_BYTES:]
+            self._tail = (self._tail + piece)[-_ENDS_BYTES:]
+
+    def take(self) -> bytes | LongLine:
+        kept, tail, length = bytes(self._kept), self._tail, self._length
+        self.__init__()
+        return kept if length <= MOST_LINE_BYTES else LongLine(kept, tail, length)
+
+
+async def read_lines(reader: asyncio.StreamReader) -> AsyncGenerator[bytes | LongLine]:
+    """The lines that come in, at a pace that leaves time for others."""
+    pace, line = Pace(), _Line()
+    while chunk := await reader.read(CHUNK_BYTES):
+        await pace.spend(len(chunk))
+        first, *further = chunk.split(b"\n")
+        line.add(first)
+        for piece in further:
+            yield line.take()
+            await pace.spend(_LINE_COSTS)
+            line.add(piece)
+    yield line.take()
+
+
+class ServerLog:
+    """The latest of what a server wrote to its stderr, and of what we noted about it."""
+
+    def __init__(self) -> None:
+        self._kept = b""
+
+    def write(self, data: bytes) -> None:
+        """Adds to the log; the oldest goes when it gets too long."""
+        self._kept = (self._kept + data)[-LOG_BYTES:]
+
+    def note(self, text: str) -> None:
+        """Adds a line of our own."""
+        begin = "" if not self._kept or self._kept.endswith(b"\n") else "\n"
+        self.write(f"{begin}[threadkeep] {text}\n".encode())
+
+    async def follow(self, reader: asyncio.StreamReader) -> None:
+        """Adds everything that comes in."""
+        pace = Pace()
+        while chunk := await reader.read(CHUNK_BYTES):
+            self.write(chunk)
+            await pace.spend(len(chunk))
+
+    @property
+    def text(self) -> str:
+        """The log as it is now."""
+        return self._kept.decode(errors="replace")
+
+    @property
+    def last_line(self) -> str:
+        """The last line that the server itself wrote and that shows something."""
+        lines = (line.strip() for line in reversed(self.text.splitlines()))
+        return next((line for line in lines if line and not line.startswith("[threadkeep]")), "")

@@ -1,0 +1,120 @@
+"""One server of tools as a process: started, spoken with, and ended with all that it has started."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+from asyncio.subprocess import SubprocessStreamProtocol
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from threadkeep.mcp import guard
+from threadkeep.mcp.lines import CHUNK_BYTES, LongLine, ServerLog, read_lines
+
+PATIENCE_S = 1.0
+"""How long a server may take to end by itself once its stdin is closed."""
+
+_GUARD_ENDS_S = guard.GRACE_S + guard.KILL_S + 2.0
+
+
+class NotStarted(Exception):
+    """The program could not be started; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is run: a command without a shell, its whole environment, and where."""
+
+    command: str
+    args: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+
+
+class _Protocol(SubprocessStreamProtocol):
+    """Tells of the end of the process at once, even where somebody still holds its streams."""
+
+    def __init__(self) -> None:
+        super().__init__(CHUNK_BYTES, asyncio.get_running_loop())
+        self.exited = asyncio.Event()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.exited.set()
+
+
+class ServerProcess:
+    """A running server. Its lifeline is a pipe that only we hold: cut, the guard ends the server."""
+
+    def __init__(
+        self, transport: asyncio.SubprocessTransport, protocol: _Protocol, lifeline: int, log: ServerLog
+    ) -> None:
+        assert protocol.stdin
+        assert protocol.stdout
+        assert protocol.stderr
+        self._transport = transport
+        self._protocol = protocol
+        self._lifeline = lifeline
+        self._stdin = protocol.stdin
+        self._stdout = protocol.stdout
+        self._logging = asyncio.create_task(log.follow(protocol.stderr))
+
+    @staticmethod
+    async def start(program: Program, log: ServerLog) -> "ServerProcess":
+        """Starts a program, in a process group of its own, under a guard."""
+        if shutil.which(program.command, path=program.env.get("PATH")) is None:
+            raise NotStarted(f"There is no program `{program.command}` on this machine.")
+        end, lifeline = os.pipe()
+        try:
+            transport, protocol = await asyncio.get_running_loop().subprocess_exec(
+                _Protocol,
+                *(sys.executable, "-I", "-S", guard.__file__, str(end), program.command, *program.args),
+                env=dict(program.env),
+                cwd=program.cwd,
+                pass_fds=(end,),
+                start_new_session=True,
+            )
+        except BaseException as exc:
+            os.close(lifeline)
+            if isinstance(exc, OSError):
+                raise NotStarted(f"`{program.command}` could not be started: {exc.strerror}.") from exc
+            raise
+        finally:
+            os.close(end)
+        return ServerProcess(transport, protocol, lifeline, log)
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, if it has: a number above 128 means a signal."""
+        return self._transport.get_returncode()
+
+    def lines(self) -> AsyncGenerator[bytes | LongLine]:
+        """What the server says, line by line, until it has ended."""
+        return read_lines(self._stdout)
+
+    async def send(self, line: bytes) -> None:
+        """Says something to the server; waits while it does not listen."""
+        self._stdin.write(line + b"\n")
+        await self._stdin.drain()
+
+    async def close(self) -> None:
+        """Ends the server: first by closing its stdin, as MCP wants it, then by cutting its lifeline."""
+        try:
+            self._stdin.close()
+            await self._wait_for_end(PATIENCE_S)
+        finally:
+            os.close(self._lifeline)
+        try:
+            await self._wait_for_end(_GUARD_ENDS_S)
+        finally:
+            # Where even the guard hangs, it is killed here, and the server with it.
+            self._transport.close()
+            self._logging.cancel()
+            await asyncio.wait([self._logging])
+
+    async def _wait_for_end(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._protocol.exited.wait()

@@ -1,0 +1,103 @@
+"""MCP over the standard streams of a process of ours."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, jsonrpc_message_adapter
+
+from threadkeep.mcp.lines import MOST_LINE_BYTES, LongLine, ServerLog
+from threadkeep.mcp.link import Link, LinkBroken, Streams
+from threadkeep.mcp.process import NotStarted, Program, ServerProcess
+from threadkeep.tasks import end_tasks
+
+# Enough that a call can be cancelled although the server is not listening just now.
+_UNSENT_MESSAGES = 64
+_SHOWN_GARBAGE = 200
+_ID_AT_THE_BEGINNING = re.compile(rb'^\{\s*"jsonrpc":\s*"2\.0",\s*"id":\s*(\d{1,9}),')
+_ID_AT_THE_END = re.compile(rb'"id":\s*(\d{1,9})(,\s*"jsonrpc":\s*"2\.0")?\s*\}\s*$')
+
+
+class StdioLink(Link):
+    """A server that we run."""
+
+    def __init__(self, program: Program, log: ServerLog) -> None:
+        self._program = program
+        self._log = log
+
+    @asynccontextmanager
+    async def open(self, ended: asyncio.Event) -> AsyncGenerator[Streams]:
+        """Runs the server while the block does; `ended` is set when it ends by itself."""
+        try:
+            process = await ServerProcess.start(self._program, self._log)
+        except NotStarted as exc:
+            raise LinkBroken(str(exc)) from exc
+        incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write, outgoing = anyio.create_memory_object_stream[SessionMessage](_UNSENT_MESSAGES)
+        tasks = (
+            asyncio.create_task(self._receive(process, incoming, ended)),
+            asyncio.create_task(_send(process, outgoing)),
+        )
+        try:
+            yield read, write
+        finally:
+            await end_tasks(*tasks)
+            for stream in (incoming, read, write, outgoing):
+                stream.close()
+            has_ended = ended.is_set()
+            await process.close()
+            if has_ended:
+                raise LinkBroken(self._how_it_ended(process.exit_code))
+
+    async def _receive(
+        self,
+        process: ServerProcess,
+        incoming: MemoryObjectSendStream[SessionMessage | Exception],
+        ended: asyncio.Event,
+    ) -> None:
+        try:
+            async with aclosing(process.lines()) as lines:
+                async for line in lines:
+                    message = self._too_long(line) if isinstance(line, LongLine) else self._parse(line)
+                    if message is not None:
+                        await incoming.send(message)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
+            pass  # nobody is there any more, on one side or the other
+        finally:
+            ended.set()
+            incoming.close()
+
+    def _parse(self, line: bytes) -> SessionMessage | None:
+        if not line.strip():
+            return None
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError:
+            self._log.note(f"This on stdout is no MCP message: {line[:_SHOWN_GARBAGE]!r}")
+            return None
+
+    def _too_long(self, line: LongLine) -> SessionMessage | None:
+        """The answer to the one request whose result was too long, where its number can be seen."""
+        problem = f"The message has {line.length} bytes; at most {MOST_LINE_BYTES} are read."
+        self._log.note(problem)
+        found = _ID_AT_THE_BEGINNING.search(line.head) or _ID_AT_THE_END.search(line.tail)
+        if found is None:
+            return None
+        error = ErrorData(code=INVALID_REQUEST, message=problem)
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error))
+
+    def _how_it_ended(self, code: int | None) -> str:
+        said = self._log.last_line
+        return f"It ended with exit code {code}{': ' + said if said else '.'}"
+
+
+async def _send(process: ServerProcess, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    try:
+        async for sent in outgoing:
+            await process.send(sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+    except ConnectionError:
+        outgoing.close()
