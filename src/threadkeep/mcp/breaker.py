@@ -24,6 +24,10 @@ class Breaker:
         """The server did what was asked of it."""
         self.failures, self.reason, self._open_until = 0, "", 0.0
 
+    def forgive(self) -> None:
+        """Lets the next try be made at once; the failures still count."""
+        self._open_until = 0.0
+
     def wait_s(self, now: float) -> float:
         """How long the server is still to be left alone."""
         return max(0.0, self._open_until - now)

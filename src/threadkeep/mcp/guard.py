@@ -58,7 +58,7 @@ def _become(command: Sequence[str], guard: int) -> None:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and that would be passed on
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execvp(command[0], command)  # noqa: S606 - there is no shell on purpose
+        os.execvp(command[0], list(command))  # noqa: S606 - there is no shell on purpose
     except OSError as exc:
         os.write(2, f"{command[0]}: {exc.strerror}\n".encode())
         os._exit(NOT_STARTED)
@@ -71,8 +71,12 @@ def _wake_on_signals() -> int:
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, _take_note)
     return woken
+
+
+def _take_note(number: int, frame: object) -> None:
+    """Nothing more: that there was a signal can be read."""
 
 
 def _told_to_end(woken: int) -> bool:

@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
-MOST_LINE_BYTES = 10 * 1024 * 1024
+MOST_LINE_BYTES = 4 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024
 LOG_BYTES = 64 * 1024
 
 _BYTES_A_SECOND = 16 * 1024 * 1024
-_LINE_COSTS = 16 * 1024
+MESSAGE_COSTS = 16 * 1024
+_LINE_COSTS = 1024
 _ENDS_BYTES = 256
 
 
@@ -72,8 +73,10 @@ async def read_lines(reader: asyncio.StreamReader) -> AsyncGenerator[bytes | Lon
         first, *further = chunk.split(b"\n")
         line.add(first)
         for piece in further:
-            yield line.take()
-            await pace.spend(_LINE_COSTS)
+            taken = line.take()
+            yield taken
+            is_message = isinstance(taken, bytes) and taken.startswith(b"{")
+            await pace.spend(MESSAGE_COSTS if is_message else _LINE_COSTS)
             line.add(piece)
     yield line.take()
 

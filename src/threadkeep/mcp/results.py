@@ -5,7 +5,7 @@ import binascii
 import mimetypes
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import mcp_types as mcp
@@ -44,11 +44,11 @@ def outcome_of(result: mcp.CallToolResult) -> Outcome:
 
 def _without_chart(structured: Any) -> tuple[Any, Any]:
     """The structured result and its chart apart. With nothing else in it, the text is the result."""
-    if not isinstance(structured, dict) or "chart_data" not in structured:
-        return structured, None
-    rest = dict(cast("dict[str, Any]", structured))
-    chart = rest.pop("chart_data")
-    return rest or None, chart
+    match structured:
+        case {"chart_data": chart, **rest}:
+            return rest or None, chart
+        case _:
+            return structured, None
 
 
 def _read(blocks: Sequence[mcp.ContentBlock]) -> tuple[list[str], tuple[ProducedFile, ...]]:
@@ -61,15 +61,21 @@ def _read(blocks: Sequence[mcp.ContentBlock]) -> tuple[list[str], tuple[Produced
                 texts.append(block.text)
             case mcp.ResourceLink():
                 texts.append(f"[{block.title or block.name}]({block.uri})")
-            case mcp.EmbeddedResource(resource=mcp.TextResourceContents() as resource):
-                texts.append(resource.text)
-                _keep(files, _name_in(resource.uri), resource.mime_type or "text/plain", resource.text.encode())
-            case mcp.EmbeddedResource(resource=mcp.BlobResourceContents() as resource):
-                media_type = resource.mime_type or "application/octet-stream"
-                texts.append(_keep(files, _name_in(resource.uri), media_type, resource.blob))
             case mcp.ImageContent() | mcp.AudioContent():
                 texts.append(_keep(files, "", block.mime_type, block.data))
+            case mcp.EmbeddedResource():
+                texts.append(_read_resource(files, block.resource))
     return texts, tuple(files)
+
+
+def _read_resource(
+    files: list[ProducedFile], resource: mcp.TextResourceContents | mcp.BlobResourceContents
+) -> str:
+    name = _name_in(resource.uri)
+    if isinstance(resource, mcp.BlobResourceContents):
+        return _keep(files, name, resource.mime_type or "application/octet-stream", resource.blob)
+    _keep(files, name, resource.mime_type or "text/plain", resource.text.encode())
+    return resource.text
 
 
 def _keep(files: list[ProducedFile], name: str, media_type: str, data: str | bytes) -> str:

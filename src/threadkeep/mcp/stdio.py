@@ -2,10 +2,11 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 
 import anyio
+import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, jsonrpc_message_adapter
@@ -18,6 +19,7 @@ from threadkeep.tasks import end_tasks
 # Enough that a call can be cancelled although the server is not listening just now.
 _UNSENT_MESSAGES = 64
 _SHOWN_GARBAGE = 200
+_NOTED_GARBAGE = 5
 _ID_AT_THE_BEGINNING = re.compile(rb'^\{\s*"jsonrpc":\s*"2\.0",\s*"id":\s*(\d{1,9}),')
 _ID_AT_THE_END = re.compile(rb'"id":\s*(\d{1,9})(,\s*"jsonrpc":\s*"2\.0")?\s*\}\s*$')
 
@@ -28,10 +30,12 @@ class StdioLink(Link):
     def __init__(self, program: Program, log: ServerLog) -> None:
         self._program = program
         self._log = log
+        self._has_ended = False
+        self._garbage = 0
 
     @asynccontextmanager
-    async def open(self, ended: asyncio.Event) -> AsyncGenerator[Streams]:
-        """Runs the server while the block does; `ended` is set when it ends by itself."""
+    async def open(self, on_end: Callable[[], None]) -> AsyncGenerator[Streams]:
+        """Runs the server while the block does."""
         try:
             process = await ServerProcess.start(self._program, self._log)
         except NotStarted as exc:
@@ -39,7 +43,7 @@ class StdioLink(Link):
         incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outgoing = anyio.create_memory_object_stream[SessionMessage](_UNSENT_MESSAGES)
         tasks = (
-            asyncio.create_task(self._receive(process, incoming, ended)),
+            asyncio.create_task(self._receive(process, incoming, on_end)),
             asyncio.create_task(_send(process, outgoing)),
         )
         try:
@@ -48,16 +52,15 @@ class StdioLink(Link):
             await end_tasks(*tasks)
             for stream in (incoming, read, write, outgoing):
                 stream.close()
-            has_ended = ended.is_set()
             await process.close()
-            if has_ended:
+            if self._has_ended:
                 raise LinkBroken(self._how_it_ended(process.exit_code))
 
     async def _receive(
         self,
         process: ServerProcess,
         incoming: MemoryObjectSendStream[SessionMessage | Exception],
-        ended: asyncio.Event,
+        on_end: Callable[[], None],
     ) -> None:
         try:
             async with aclosing(process.lines()) as lines:
@@ -67,17 +70,21 @@ class StdioLink(Link):
                         await incoming.send(message)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
             pass  # nobody is there any more, on one side or the other
-        finally:
-            ended.set()
-            incoming.close()
+        self._has_ended = True
+        on_end()
+        incoming.close()
 
     def _parse(self, line: bytes) -> SessionMessage | None:
         if not line.strip():
             return None
         try:
-            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-        except ValueError:
-            self._log.note(f"This on stdout is no MCP message: {line[:_SHOWN_GARBAGE]!r}")
+            # Not `validate_json`: it reads a large message once for every kind of message that there is.
+            message = jsonrpc_message_adapter.validate_python(msgspec.json.decode(line), by_name=False)
+            return SessionMessage(message)
+        except (ValueError, RecursionError):
+            self._garbage += 1
+            if self._garbage <= _NOTED_GARBAGE:
+                self._log.note(f"This on stdout is no MCP message: {line[:_SHOWN_GARBAGE]!r}")
             return None
 
     def _too_long(self, line: LongLine) -> SessionMessage | None:

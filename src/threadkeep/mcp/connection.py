@@ -1,0 +1,254 @@
+"""One session with a server, held in a task of its own and shared by everyone who may use that server.
+
+Only the session's own task enters and leaves the SDK's scopes: a caller who is stopped, or who gives up,
+cancels one request and nothing else.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+import mcp_types as mcp
+from mcp.client.session import ClientSession
+from mcp.shared.exceptions import MCPError
+from pydantic import TypeAdapter, ValidationError
+
+from threadkeep.mcp.limits import Limits
+from threadkeep.mcp.link import Link, LinkBroken, causes
+from threadkeep.mcp.results import MOST_TOOLS, outcome_of, tools_of
+from threadkeep.ports.tools import Outcome, Progress, Tool
+from threadkeep.tasks import end_tasks
+from threadkeep.version import __version__
+
+log = logging.getLogger("threadkeep.mcp")
+
+_PROGRESS_EVERY_S = 0.1
+_ENDING_S = 5.0
+_CALL_RESULT: TypeAdapter[mcp.CallToolResult] = TypeAdapter(mcp.CallToolResult)
+_CLIENT = mcp.Implementation(name="threadkeep", version=__version__)
+
+
+class Connection:
+    """A session with one server. It begins at once; `ready` says when it can be used, or why it cannot."""
+
+    def __init__(self, server: str, link: Link, timeout_s: float, limits: Limits) -> None:
+        self._server = server
+        self._link = link
+        self._timeout_s = timeout_s
+        self._limits = limits
+        self._session: ClientSession | None = None
+        self._tools: tuple[Tool, ...] = ()
+        self._listed_at = 0.0
+        self._tools_changed = False
+        self._over = asyncio.Event()
+        self._greeting: asyncio.Timeout | None = None
+        self._closed: str | None = None
+        self._calls: set[asyncio.Task[None]] = set()
+        self._check: asyncio.Task[None] | None = None
+        self.used_at = time.monotonic()
+        self.failure: str | None = None
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.task = asyncio.create_task(self._hold())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be used, or will be."""
+        return not self._over.is_set()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be used now."""
+        return self._session is not None and self.is_open
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody waits for it."""
+        return bool(self._calls) or not self.ready.done()
+
+    @property
+    def known_tools(self) -> tuple[Tool, ...]:
+        """What the server offered when it was last asked."""
+        return self._tools
+
+    async def tools(self, *, anew: bool = False) -> tuple[Tool, ...]:
+        """What the server offers; asked again when it told of a change, or after a while."""
+        session = self._use()
+        if anew or self._tools_changed or time.monotonic() - self._listed_at > self._limits.tools_stay_s:
+            try:
+                async with asyncio.timeout(self._limits.ping_s):
+                    await self._list(session)
+            except (MCPError, ValidationError, TimeoutError) as exc:
+                self._look_after()
+                raise LinkBroken("It does not tell which tools it has.") from exc
+        return self._tools
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+        """Calls a tool: any number of Progress, then one Outcome. Closing it cancels the call there too."""
+        steps: asyncio.Queue[Progress | Outcome] = asyncio.Queue()
+        task = asyncio.create_task(self._ask(self._use(), name, arguments, steps))
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        try:
+            while True:
+                step = await steps.get()
+                yield step
+                if isinstance(step, Outcome):
+                    return
+        finally:
+            self.used_at = time.monotonic()
+            if task.cancel():
+                # Not awaited: telling a server that does not listen may take a while.
+                self._look_after()
+
+    async def close(self, reason: str) -> None:
+        """Ends the session and the server; those who wait for it are told why."""
+        self._closed = self._closed or reason
+        self._over.set()
+        if self._greeting is not None and not self._greeting.expired():
+            self._greeting.reschedule(asyncio.get_running_loop().time())
+        await asyncio.wait([self.task])
+
+    def _use(self) -> ClientSession:
+        self.used_at = time.monotonic()
+        if self._session is None or not self.is_open:
+            raise LinkBroken(self.failure or self._closed or "It has ended.")
+        return self._session
+
+    async def _hold(self) -> None:
+        """Holds the session until it ends, from one side or the other."""
+        reason = "It has ended."
+        try:
+            async with (
+                self._link.open(self._over.set) as (read, write),
+                ClientSession(read, write, message_handler=self._hear, client_info=_CLIENT) as session,
+            ):
+                await self._greet(session)
+                self._session = session
+                self.ready.set_result(None)
+                await self._over.wait()
+        except Exception as exc:  # noqa: BLE001 - a session ends here, and what it ended of is told
+            reason = self._reason(exc)
+        finally:
+            self._over.set()
+            if self._closed is None:
+                self.failure = self.failure or reason
+                log.info("server %s: %s", self._server, self.failure)
+            if not self.ready.done():
+                self.ready.set_exception(LinkBroken(self.failure or self._closed))
+                self.ready.exception()  # whether somebody waits for it or not
+            if self._check is not None:
+                await end_tasks(self._check)
+
+    async def _greet(self, session: ClientSession) -> None:
+        try:
+            async with asyncio.timeout(self._limits.connect_s) as self._greeting:
+                await _agree(session)
+                await self._list(session)
+        finally:
+            self._greeting = None
+
+    async def _hear(self, message: object) -> None:
+        """Takes note that the server has other tools now."""
+        if isinstance(message, mcp.ToolListChangedNotification):
+            self._tools_changed = True
+
+    async def _list(self, session: ClientSession) -> None:
+        self._tools_changed = False
+        listed: list[mcp.Tool] = []
+        cursor: str | None = None
+        while len(listed) < MOST_TOOLS:
+            page = await session.list_tools(params=mcp.PaginatedRequestParams(cursor=cursor))
+            listed += page.tools
+            cursor = page.next_cursor
+            if not cursor or not page.tools:
+                break
+        self._tools = tools_of(self._server, listed, self._timeout_s)
+        self._listed_at = time.monotonic()
+
+    async def _ask(
+        self,
+        session: ClientSession,
+        name: str,
+        arguments: Mapping[str, Any],
+        steps: "asyncio.Queue[Progress | Outcome]",
+    ) -> None:
+        """One request, from the first byte to its one outcome."""
+        told_at = 0.0
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            nonlocal told_at
+            if (now := time.monotonic()) - told_at >= _PROGRESS_EVERY_S:
+                told_at = now
+                steps.put_nowait(Progress(progress, total, message))
+
+        params = mcp.CallToolRequestParams(name=name, arguments=dict(arguments))
+        try:
+            # Not `call_tool`: it would check the result against a schema of the server's own making, whose
+            # patterns can keep this process busy for as long as the server likes.
+            result = await session.send_request(
+                mcp.CallToolRequest(params=params), _CALL_RESULT, progress_callback=on_progress
+            )
+            outcome = outcome_of(result)
+        except MCPError as exc:
+            outcome = Outcome("error", error=await self._what_broke(exc))
+        except ValidationError:
+            outcome = Outcome("error", error="The server's answer is not a valid MCP result.")
+        except Exception as exc:
+            log.exception("a call of %s on server %s failed", name, self._server)
+            outcome = Outcome("error", error=f"The tool failed: {type(exc).__name__}.")
+        steps.put_nowait(outcome)
+
+    async def _what_broke(self, exc: MCPError) -> str:
+        """The reason of a protocol error; where the connection is lost, the reason of that."""
+        if exc.code != mcp.CONNECTION_CLOSED:
+            self._look_after()
+            return exc.message
+        await asyncio.wait([self.task], timeout=_ENDING_S)
+        return f"The server is gone. {self.failure or self._closed or exc.message}"
+
+    def _look_after(self) -> None:
+        """Makes sure that a server on which something went wrong still lives."""
+        if self.is_open and (self._check is None or self._check.done()):
+            self._check = asyncio.create_task(self._ping())
+
+    async def _ping(self) -> None:
+        try:
+            async with asyncio.timeout(self._limits.ping_s):
+                await self._use().send_ping()
+        except (LinkBroken, ValidationError):
+            return  # it is over already; or it did answer, if not well
+        except TimeoutError:
+            self.failure = "It no longer answers."
+        except MCPError as exc:
+            if exc.code == mcp.METHOD_NOT_FOUND:
+                return
+            self.failure = exc.message
+        if self.failure:
+            self._over.set()
+
+    def _reason(self, exc: BaseException) -> str:
+        """Why a session ended, to a person."""
+        match cause := next(causes(exc)):
+            case LinkBroken():
+                return str(cause)
+            case TimeoutError():
+                return f"It did not answer within {self._limits.connect_s:g} seconds."
+            case MCPError():
+                return f"It refused: {cause.message}"
+            case ValidationError():
+                return "What it answers is not MCP."
+            case _:
+                log.warning("the session with server %s broke", self._server, exc_info=cause)
+                return f"The session broke: {type(cause).__name__}."
+
+
+async def _agree(session: ClientSession) -> None:
+    """Agrees on a version: by the handshake that all servers know, else by the newer way."""
+    try:
+        await session.initialize()
+    except MCPError as exc:
+        if exc.code not in (mcp.METHOD_NOT_FOUND, mcp.UNSUPPORTED_PROTOCOL_VERSION):
+            raise
+        await session.discover()

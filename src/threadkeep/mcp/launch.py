@@ -1,0 +1,27 @@
+"""Begins the session with a server. Whoever imports this loads the MCP SDK, which takes about a second."""
+
+import asyncio
+
+from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
+from threadkeep.mcp.connection import Connection
+from threadkeep.mcp.limits import Limits
+from threadkeep.mcp.lines import ServerLog
+from threadkeep.mcp.programs import Seat, Surroundings
+from threadkeep.mcp.remote import RemoteLink
+from threadkeep.mcp.stdio import StdioLink
+
+
+async def launch(
+    seat: Seat, server: McpServer, surroundings: Surroundings, server_log: ServerLog, limits: Limits
+) -> Connection:
+    """A session that has just begun; LinkBroken where there is nothing to begin with."""
+    match server:
+        case StdioServer():
+            program = await asyncio.to_thread(surroundings.program, seat, server)
+            link = StdioLink(program, server_log)
+        case RemoteServer():
+            headers = await asyncio.to_thread(surroundings.headers, seat, server)
+            link = RemoteLink(server.url, headers, allow_private=surroundings.allow_private)
+        case _:
+            raise AssertionError(f"a server is run or reached, not {type(server).__name__}")
+    return Connection(seat.name, link, server.timeout_s, limits)

@@ -1,0 +1,254 @@
+"""The pool of MCP servers: started when they are needed, shared by turns, watched, and ended."""
+
+import asyncio
+import importlib
+import math
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.ids import AgentId
+from threadkeep.domain.mcp import McpServer
+from threadkeep.mcp.breaker import Breaker
+from threadkeep.mcp.limits import Limits
+from threadkeep.mcp.lines import ServerLog
+from threadkeep.mcp.link import LinkBroken
+from threadkeep.mcp.programs import Seat, Surroundings
+from threadkeep.ports.mcp import ServerState, ServerStatus
+from threadkeep.ports.tools import Outcome, Progress, Tool
+from threadkeep.tasks import end_tasks
+
+if TYPE_CHECKING:
+    from threadkeep.mcp.connection import Connection
+
+Launch = Callable[[Seat, McpServer, Surroundings, ServerLog, Limits], Awaitable["Connection"]]
+
+FORGET_S = 3600.0
+"""After this long without use a place is given up, with its log and its failures."""
+
+
+class _Place:
+    """A server's place in the pool. It outlives the process: it knows the latest failures and the log."""
+
+    def __init__(self, server: McpServer) -> None:
+        self.server = server
+        self.breaker = Breaker()
+        self.log = ServerLog()
+        self.attempt: asyncio.Task[Connection] | None = None
+        self.connection: Connection | None = None
+        self.began_at = self.used_at = time.monotonic()
+
+    def settle(self, attempt: "asyncio.Task[Connection]") -> None:
+        """A failed attempt makes way for the next one."""
+        if attempt.cancelled() or attempt.exception():
+            self.attempt = None
+
+    @property
+    def state(self) -> ServerState:
+        """How the server is."""
+        if self.connection is not None and self.connection.is_ready:
+            return ServerState.READY
+        if self.attempt is not None and (self.connection is None or self.connection.is_open):
+            return ServerState.CONNECTING
+        return ServerState.FAILED if self.breaker.failures else ServerState.IDLE
+
+    def status(self) -> ServerStatus:
+        """The same, with reasons; what the server was given as a secret is not in it."""
+        tools = self.connection.known_tools if self.connection and self.connection.is_ready else None
+        error = None if tools is not None else self.server.hide(self.breaker.reason) or None
+        return ServerStatus(self.state, error, tools, self.server.hide(self.log.text))
+
+
+class Pool:
+    """The servers of all agents on this node."""
+
+    def __init__(self, surroundings: Surroundings, limits: Limits) -> None:
+        self._surroundings = surroundings
+        self._limits = limits
+        self._places: dict[Seat, _Place] = {}
+        self._live: set[Connection] = set()
+        self._entrance = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._sweeping: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    async def tools(self, seat: Seat, server: McpServer) -> tuple[Tool, ...]:
+        """What a server offers; LinkBroken, with the reason, where it is away."""
+        deadline = asyncio.get_running_loop().time() + self._limits.budget_s
+        place = self._place(seat, server)
+        try:
+            connection = await self._connected(seat, place, self._limits.budget_s)
+            async with asyncio.timeout_at(deadline):
+                return await connection.tools()
+        except TimeoutError:
+            raise LinkBroken("It does not answer.") from None
+        except LinkBroken as exc:
+            raise LinkBroken(server.hide(str(exc))) from exc
+
+    async def call(
+        self, seat: Seat, server: McpServer, name: str, arguments: Mapping[str, Any]
+    ) -> AsyncGenerator[Progress | Outcome]:
+        """Calls a tool: any number of Progress, then one Outcome. Closing it cancels the call."""
+        place = self._place(seat, server)
+        try:
+            connection = await self._connected(seat, place, self._limits.budget_s)
+            async with aclosing(connection.call(name, arguments)) as steps:
+                async for step in steps:
+                    if isinstance(step, Outcome) and connection.is_open:
+                        place.breaker.succeeded()
+                    yield _hiding(server, step)
+        except LinkBroken as exc:
+            yield Outcome("error", error=f"The server {seat.name} is away: {server.hide(str(exc))}")
+
+    async def test(self, seat: Seat, server: McpServer) -> ServerStatus:
+        """Connects a server, whatever its back-off, and asks for its tools anew."""
+        place = self._place(seat, server)
+        place.breaker.forgive()
+        try:
+            connection = await self._connected(seat, place, self._limits.connect_s)
+            await connection.tools(anew=True)
+            place.breaker.succeeded()
+        except LinkBroken as exc:
+            return replace(place.status(), error=server.hide(str(exc)))
+        return place.status()
+
+    def statuses(self, agent_id: AgentId) -> Mapping[str, ServerStatus]:
+        """How the servers of an agent are; where each user has their own, the one last used counts."""
+        places = [(seat.name, place) for seat, place in self._places.items() if seat.agent_id == agent_id]
+        return {name: place.status() for name, place in sorted(places, key=lambda it: it[1].used_at)}
+
+    def keep_only(self, agent_id: AgentId, names: Collection[str]) -> None:
+        """Ends the servers that an agent no longer has."""
+        for seat in [seat for seat in self._places if seat.agent_id == agent_id and seat.name not in names]:
+            self._give_up(seat, "The agent no longer has it.")
+
+    async def close(self) -> None:
+        """Ends everything."""
+        self._is_closed = True
+        for seat in list(self._places):
+            self._give_up(seat, "Threadkeep is shutting down.")
+        if self._sweeping is not None:
+            await end_tasks(self._sweeping)
+        while self._closing:
+            await asyncio.wait(self._closing)
+
+    def _place(self, seat: Seat, server: McpServer) -> _Place:
+        """The place of a server; a new one where the server is not what it was."""
+        place = self._places.get(seat)
+        if place is not None and place.server != server:
+            self._give_up(seat, "Its configuration was changed.")
+            place = None
+        if place is None:
+            place = self._places[seat] = _Place(server)
+        return place
+
+    def _give_up(self, seat: Seat, reason: str) -> None:
+        place = self._places.pop(seat)
+        if place.attempt is not None:
+            place.attempt.cancel()
+        if place.connection is not None:
+            self._close(place.connection, reason)
+
+    def _close(self, connection: "Connection", reason: str) -> None:
+        task = asyncio.create_task(connection.close(reason))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _connected(self, seat: Seat, place: _Place, wait_s: float) -> "Connection":
+        while True:
+            now = place.used_at = time.monotonic()
+            attempt = place.attempt or self._begin(seat, place, now)
+            # Counted from the beginning of the attempt: only the first turns wait for a server that is slow.
+            await asyncio.wait([attempt], timeout=max(0.0, place.began_at + wait_s - now))
+            if not attempt.done():
+                raise LinkBroken("It is still starting.")
+            if attempt.cancelled():
+                raise LinkBroken("It was closed.")
+            connection = attempt.result()
+            if connection.is_open:
+                return connection
+            await asyncio.wait([connection.task])  # then there is room for the next attempt
+
+    def _begin(self, seat: Seat, place: _Place, now: float) -> "asyncio.Task[Connection]":
+        if self._is_closed:
+            raise LinkBroken("Threadkeep is shutting down.")
+        if wait_s := place.breaker.wait_s(now):
+            raise LinkBroken(f"{place.breaker.reason} It is tried again in {math.ceil(wait_s)} s.")
+        if self._sweeping is None:
+            self._sweeping = asyncio.create_task(self._sweep())
+        place.began_at = now
+        place.attempt = attempt = asyncio.create_task(self._open(seat, place))
+        attempt.add_done_callback(place.settle)
+        return attempt
+
+    async def _open(self, seat: Seat, place: _Place) -> "Connection":
+        """Starts a server and waits until it can be used."""
+        launch = await asyncio.to_thread(_load_launch)
+        try:
+            async with self._entrance:
+                await self._make_room()
+                connection = await launch(seat, place.server, self._surroundings, place.log, self._limits)
+                place.connection = connection
+                self._live.add(connection)
+        except _NoRoom:
+            raise
+        except (LinkBroken, ThreadkeepError) as exc:
+            place.breaker.failed(time.monotonic(), str(exc))
+            raise LinkBroken(str(exc)) from exc
+        connection.task.add_done_callback(lambda _: self._ended(place, connection))
+        await asyncio.wait([connection.ready])
+        if connection.ready.exception():
+            await asyncio.wait([connection.task])
+        connection.ready.result()
+        return connection
+
+    async def _make_room(self) -> None:
+        """Ends the server that has been idle for longest, where there are as many as there may be."""
+        while len(self._live) >= self._limits.most_servers:
+            idle = [connection for connection in self._live if connection.is_ready and not connection.is_busy]
+            if not idle:
+                raise _NoRoom(f"All {self._limits.most_servers} places for servers are in use.")
+            await min(idle, key=lambda connection: connection.used_at).close("Others needed its place.")
+
+    def _ended(self, place: _Place, connection: "Connection") -> None:
+        self._live.discard(connection)
+        place.connection = place.attempt = None
+        if connection.failure is not None:
+            place.breaker.failed(time.monotonic(), connection.failure)
+            place.log.note(connection.failure)
+
+    async def _sweep(self) -> None:
+        """Ends servers that nobody has used for a while, and forgets places."""
+        while True:
+            await asyncio.sleep(min(self._limits.idle_s / 4, 30))
+            now = time.monotonic()
+            for seat, place in list(self._places.items()):
+                connection = place.connection
+                if connection is None:
+                    if place.attempt is None and now - place.used_at > FORGET_S:
+                        del self._places[seat]
+                elif (
+                    connection.is_ready
+                    and not connection.is_busy
+                    and now - connection.used_at > self._limits.idle_s
+                ):
+                    self._close(connection, "Nobody used it for a while.")
+
+
+class _NoRoom(LinkBroken):
+    """Not the server's fault."""
+
+
+def _hiding(server: McpServer, step: Progress | Outcome) -> Progress | Outcome:
+    """A step in whose error none of the server's secrets is."""
+    if isinstance(step, Outcome) and step.error is not None:
+        return replace(step, error=server.hide(step.error))
+    return step
+
+
+def _load_launch() -> "Launch":
+    """Loads the MCP SDK; in a thread, for it takes about a second."""
+    return importlib.import_module("threadkeep.mcp.launch").launch

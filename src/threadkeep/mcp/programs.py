@@ -1,0 +1,68 @@
+"""What a server is given when it is run: a folder, and as much of our environment as it needs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.domain.mcp import McpServer, RemoteServer, ServerScope, StdioServer
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.mcp.link import LinkBroken
+from threadkeep.mcp.process import Program
+
+USER_HEADER = "Threadkeep-User-Id"
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Which server of which agent, and for whom where each user has their own."""
+
+    agent_id: AgentId
+    name: str
+    user_id: UserId | None
+
+    @staticmethod
+    def of(agent_id: AgentId, name: str, server: McpServer, user_id: UserId) -> "Seat":
+        """The seat that serves this user."""
+        return Seat(agent_id, name, user_id if server.scope is ServerScope.USER else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the operator gives to servers: folders, a few variables, and how far they may reach."""
+
+    workspaces: Workspaces
+    environment: Mapping[str, str]
+    allow_private: bool = False
+
+    def program(self, seat: Seat, server: StdioServer) -> Program:
+        """The program of a server, ready to be run; its folder is there."""
+        workspace = self.workspaces.of(seat.agent_id)
+        cwd = _folder(workspace, server.cwd)
+        env = dict(self.environment)
+        env |= {name: secret.reveal() for name, secret in server.env.items()}
+        env |= {"PWD": str(cwd), "PROMPTX_PROJECT_DIR": str(workspace)}
+        if seat.user_id is not None:
+            env["THREADKEEP_USER_ID"] = seat.user_id
+        return Program(server.command, server.args, env, cwd)
+
+    def headers(self, seat: Seat, server: RemoteServer) -> dict[str, str]:
+        """What is sent to a remote server with every request."""
+        headers = {name: secret.reveal() for name, secret in server.headers.items()}
+        if seat.user_id is not None:
+            headers[USER_HEADER] = quote(seat.user_id)
+        return headers
+
+
+def _folder(workspace: Path, inner: str | None) -> Path:
+    folder = workspace / inner if inner else workspace
+    try:
+        workspace.mkdir(parents=True, exist_ok=True)
+        # Before it is made: a link on the way must not lead out.
+        if not folder.resolve().is_relative_to(workspace.resolve()):
+            raise LinkBroken("Its folder is not in the agent's workspace.")
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise LinkBroken(f"Its folder cannot be used: {exc.strerror}.") from exc
+    return folder

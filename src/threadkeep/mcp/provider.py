@@ -1,0 +1,123 @@
+"""The tools of a turn: those of our own servers and those of the agent's, side by side."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.errors import StorageError
+from threadkeep.domain.mcp import McpServer, fingerprint
+from threadkeep.domain.user import User
+from threadkeep.mcp.link import LinkBroken
+from threadkeep.mcp.pool import Pool
+from threadkeep.mcp.programs import Seat
+from threadkeep.ports.mcp import SeenTools, ServerCatalog, ServerState, ServerStatus
+from threadkeep.ports.tools import Caller, Outcome, Progress, Tool, ToolServer, Unavailable
+
+log = logging.getLogger("threadkeep.mcp")
+
+
+class AgentTools:
+    """Where the tools of agents come from, and how the servers are that they have added."""
+
+    def __init__(
+        self, own: Sequence[ToolServer], catalog: ServerCatalog, pool: Pool, seen: SeenTools
+    ) -> None:
+        self._own = {server.name: server for server in own}
+        self._catalog = catalog
+        self._pool = pool
+        self._seen = seen
+
+    def session(self, caller: Caller) -> "TurnTools":
+        """The tools for one turn."""
+        return TurnTools(caller, self._own, self)
+
+    async def of(self, agent: Agent) -> Mapping[str, ServerStatus]:
+        """How the agent's servers are on this node, by name."""
+        servers = self.servers(agent)
+        self._pool.keep_only(agent.id, servers)
+        known = self._pool.statuses(agent.id)
+        statuses: dict[str, ServerStatus] = {}
+        for name, server in servers.items():
+            if server.disabled:
+                statuses[name] = ServerStatus(ServerState.DISABLED)
+            elif problem := self._catalog.problem(server):
+                statuses[name] = ServerStatus(ServerState.FAILED, problem)
+            elif name in known:
+                statuses[name] = known[name]
+        return statuses
+
+    async def test(self, agent: Agent, user: User, name: str) -> ServerStatus:
+        """Connects one of the agent's servers, whatever its back-off, and lists its tools."""
+        server = self.servers(agent)[name]
+        if problem := self._catalog.problem(server):
+            return ServerStatus(ServerState.FAILED, problem)
+        status = await self._pool.test(Seat.of(agent.id, name, server, user.id), server)
+        if status.tools is not None:
+            await self._record(agent, name, status.tools)
+        return status
+
+    def servers(self, agent: Agent) -> dict[str, McpServer]:
+        """The servers that the agent's owner has added."""
+        return {it.name: it.server for it in self._catalog.merged(agent) if it.server is not None}
+
+    async def list(self, caller: Caller) -> tuple[list[Tool], list[Unavailable]]:
+        """The tools of the agent's own servers, all asked at the same time."""
+        servers = self.servers(caller.agent)
+        self._pool.keep_only(caller.agent.id, servers)
+        asked = [self._ask(caller, name, server) for name, server in servers.items() if not server.disabled]
+        tools: list[Tool] = []
+        away: list[Unavailable] = []
+        for answer in await asyncio.gather(*asked):
+            if isinstance(answer, Unavailable):
+                away.append(answer)
+            else:
+                tools += answer
+        return tools, away
+
+    def call(
+        self, caller: Caller, tool: Tool, arguments: Mapping[str, Any]
+    ) -> AsyncGenerator[Progress | Outcome]:
+        """Runs a tool of one of the agent's own servers."""
+        server = self.servers(caller.agent)[tool.server]
+        seat = Seat.of(caller.agent.id, tool.server, server, caller.user.id)
+        return self._pool.call(seat, server, tool.name, arguments)
+
+    async def _ask(self, caller: Caller, name: str, server: McpServer) -> Sequence[Tool] | Unavailable:
+        if problem := self._catalog.problem(server):
+            return Unavailable(name, problem)
+        try:
+            tools = await self._pool.tools(Seat.of(caller.agent.id, name, server, caller.user.id), server)
+        except LinkBroken as exc:
+            return Unavailable(name, str(exc))
+        await self._record(caller.agent, name, tools)
+        return tools
+
+    async def _record(self, agent: Agent, name: str, tools: Sequence[Tool]) -> None:
+        mark = fingerprint((tool.name, tool.description, tool.input_schema) for tool in tools)
+        try:
+            await self._seen.record(agent.id, name, mark)
+        except StorageError as exc:
+            log.warning("the tools of server %s could not be noted: %s", name, exc.message)
+
+
+class TurnTools:
+    """The tools of one turn."""
+
+    def __init__(self, caller: Caller, own: Mapping[str, ToolServer], agents: AgentTools) -> None:
+        self._caller = caller
+        self._own = own
+        self._agents = agents
+
+    async def list(self) -> tuple[Sequence[Tool], Sequence[Unavailable]]:
+        """What can be called now, our own tools first, and what is away."""
+        tools = [tool for server in self._own.values() for tool in await server.tools(self._caller)]
+        others, away = await self._agents.list(self._caller)
+        return [*tools, *others], away
+
+    def call(self, tool: Tool, arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+        """Runs a tool: any number of Progress, then exactly one Outcome. Closing it ends the call."""
+        if tool.is_own:
+            return self._own[tool.server].call(self._caller, tool.name, arguments)
+        return self._agents.call(self._caller, tool, arguments)

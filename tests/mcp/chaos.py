@@ -1,0 +1,163 @@
+"""A server of tools that misbehaves as it is told to. It speaks MCP by hand, so that it can speak it badly.
+
+    python chaos.py MODE
+
+It writes its process id, and those of its children, to the file that CHAOS_PIDS names.
+"""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+MODE = sys.argv[1] if len(sys.argv) > 1 else "good"
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+tools = ["echo", "hang", "freeze", "crash", "big", "progress", "picture", "chart", "fail", "environment"]
+tools += ["cancelled", "change", "children", "deaf", "nonsense", "count", "files"]
+cancelled: list[Any] = []
+calls = 0
+
+
+def say(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def answer(number: Any, result: Any) -> None:
+    say({"id": number, "result": result})
+
+
+def text(number: Any, value: str) -> None:
+    answer(number, {"content": [{"type": "text", "text": value}]})
+
+
+def note_pid(pid: int) -> None:
+    if "CHAOS_PIDS" in os.environ:
+        with Path(os.environ["CHAOS_PIDS"]).open("a") as file:
+            file.write(f"{pid}\n")
+
+
+def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
+    global calls
+    calls += 1
+    match name:
+        case "echo":
+            text(number, arguments.get("text", ""))
+        case "count":
+            text(number, str(calls))
+        case "hang":
+            pass
+        case "freeze":
+            time.sleep(3600)
+        case "crash":
+            sys.stderr.write("chaos: this is the end\n")
+            sys.stderr.flush()
+            os._exit(3)
+        case "big":
+            text(number, "x" * arguments["bytes"])
+        case "progress":
+            for step in range(3):
+                params = {"progressToken": token, "progress": step + 1, "total": 3, "message": f"step {step + 1}"}
+                say({"method": "notifications/progress", "params": params})
+                time.sleep(0.15)
+            text(number, "done")
+        case "picture":
+            image = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
+            answer(number, {"content": [{"type": "text", "text": "Here it is."}, image]})
+        case "files":
+            notes = {"uri": "file:///tmp/notes.txt", "mimeType": "text/plain", "text": "remember"}
+            blob = base64.b64encode(b"\x00\x01").decode()
+            data = {"uri": "file:///tmp/..%2F..%2Fetc%2Fdata.bin", "mimeType": "nonsense", "blob": blob}
+            broken = {"type": "image", "data": "%%%", "mimeType": "image/png"}
+            content = [{"type": "resource", "resource": notes}, {"type": "resource", "resource": data}, broken]
+            answer(number, {"content": content})
+        case "chart":
+            structured = {"chart_data": {"series": [1, 2]}, "rows": 2}
+            answer(number, {"content": [], "structuredContent": structured})
+        case "fail":
+            failed = {"content": [{"type": "text", "text": f"no luck with {os.environ.get('API_KEY')}"}]}
+            answer(number, {**failed, "isError": True})
+        case "environment":
+            text(number, json.dumps({**os.environ, "cwd": str(Path.cwd())}))
+        case "cancelled":
+            text(number, json.dumps(cancelled))
+        case "change":
+            tools.append("new_tool")
+            say({"method": "notifications/tools/list_changed"})
+            text(number, "changed")
+        case "children":
+            for session in (False, True):
+                command = ["sleep", "3600"]
+                note_pid(subprocess.Popen(command, start_new_session=session).pid)
+            text(number, "born")
+        case "deaf":
+            text(number, "I no longer listen")
+            time.sleep(3600)
+        case "nonsense":
+            answer(number, {"content": "nonsense"})
+        case _:
+            say({"id": number, "error": {"code": -32602, "message": f"There is no tool {name}."}})
+
+
+def hear(message: dict[str, Any]) -> None:
+    number, params = message.get("id"), message.get("params", {})
+    match message.get("method"):
+        case "initialize":
+            if MODE == "silent":
+                return
+            if MODE.startswith("slow"):
+                time.sleep(float(MODE.removeprefix("slow")))
+            version = params["protocolVersion"]
+            info = {"name": "chaos", "version": "1"}
+            answer(number, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
+        case "tools/list":
+            schema = {"type": "object", "properties": {}}
+            listed = [{"name": name, "description": f"Does {name}.", "inputSchema": schema} for name in tools]
+            answer(number, {"tools": listed})
+        case "tools/call":
+            token = params.get("_meta", {}).get("progressToken")
+            call(number, params["name"], params.get("arguments", {}), token)
+        case "ping":
+            answer(number, {})
+        case "notifications/cancelled":
+            cancelled.append(params["requestId"])
+        case _:
+            pass
+
+
+def flood(stream: Any, piece: str) -> None:
+    while True:
+        stream.write(piece)
+
+
+note_pid(os.getpid())
+sys.stderr.write(f"chaos: {MODE}\n")
+sys.stderr.flush()
+match MODE:
+    case "exit":
+        sys.stderr.write(f"chaos: I will not serve {os.environ.get('API_KEY', 'you')}\n")
+        sys.exit(7)
+    case "garbage":
+        sys.stdout.write("Welcome to chaos!\n\n{}\n[1, 2]\n\xff\xfe{{{\n" + "[" * 100_000 + "\n")
+    case "noise":
+        threading.Thread(target=flood, args=(sys.stdout, "this is not MCP\n"), daemon=True).start()
+    case "endless":
+        threading.Thread(target=flood, args=(sys.stdout, "x" * 65536), daemon=True).start()
+    case "stderr":
+        threading.Thread(target=flood, args=(sys.stderr, "e" * 200 + "\n"), daemon=True).start()
+    case "stubborn":
+        import signal
+
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    case _:
+        pass
+for line in sys.stdin:
+    hear(json.loads(line))
+while MODE == "stubborn":
+    time.sleep(1)

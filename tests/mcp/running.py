@@ -1,0 +1,109 @@
+"""Servers for tests, and what is left of them."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.making import ALICE, BOB
+from threadkeep.domain.ids import AgentId, UserId, new_uuid
+from threadkeep.domain.mcp import McpServer, StdioServer
+from threadkeep.domain.secret import Secret
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.mcp.limits import Limits
+from threadkeep.mcp.pool import Pool
+from threadkeep.mcp.programs import Seat, Surroundings
+from threadkeep.ports.tools import Outcome, Progress
+
+__all__ = ["ALICE", "BOB", "Limits"]
+
+CHAOS = Path(__file__).parent / "chaos.py"
+PATIENCE_S = 20
+ENVIRONMENT = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def chaos(mode: str = "good", env: Mapping[str, str] | None = None, **settings: Any) -> StdioServer:
+    """A server that misbehaves like this."""
+    secrets = {name: Secret(value) for name, value in (env or {}).items()}
+    return StdioServer("python", ("-I", "-S", str(CHAOS), mode), secrets, **settings)
+
+
+class Pooled:
+    """A pool, and short ways to use it; its servers write their process ids to a file."""
+
+    def __init__(self, folder: Path, limits: Limits, *, allow_private: bool = False) -> None:
+        self.pids_file = folder / "pids"
+        environment = ENVIRONMENT | {"CHAOS_PIDS": str(self.pids_file)}
+        self.workspaces = Workspaces(folder / "data")
+        self.pool = Pool(Surroundings(self.workspaces, environment, allow_private=allow_private), limits)
+        self.agent_id = AgentId(new_uuid())
+
+    def seat(self, server: McpServer, user: UserId = ALICE, name: str = "chaos") -> Seat:
+        """Where this user finds a server."""
+        return Seat.of(self.agent_id, name, server, user)
+
+    async def tools(self, server: McpServer, user: UserId = ALICE, name: str = "chaos") -> list[str]:
+        """The names of the tools that a server has."""
+        return [tool.name for tool in await self.pool.tools(self.seat(server, user, name), server)]
+
+    async def steps(
+        self, server: McpServer, tool: str, user: UserId = ALICE, name: str = "chaos", **arguments: Any
+    ) -> list[Progress | Outcome]:
+        """All that comes of a call."""
+        calling = self.pool.call(self.seat(server, user, name), server, tool, arguments)
+        return [step async for step in calling]
+
+    async def call(
+        self, server: McpServer, tool: str, user: UserId = ALICE, name: str = "chaos", **arguments: Any
+    ) -> Outcome:
+        """How a call ends."""
+        outcome = (await self.steps(server, tool, user, name, **arguments))[-1]
+        assert isinstance(outcome, Outcome)
+        return outcome
+
+    def pids(self) -> list[int]:
+        """Every process that the servers noted, in the order of their births."""
+        return [int(line) for line in self.pids_file.read_text().split()] if self.pids_file.exists() else []
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not collected yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def until(condition: Any) -> None:
+    """Waits until something is so."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def descriptors() -> set[str]:
+    """What this process holds open, by what it is."""
+    found: set[str] = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            found.add(f"{entry.name} {os.readlink(entry)}")
+        except FileNotFoundError:
+            pass
+    return found
+
+
+@asynccontextmanager
+async def pooled(folder: Path, limits: Limits, **settings: Any) -> AsyncGenerator[Pooled]:
+    """A pool that must leave nothing behind: no process, no descriptor, no task."""
+    tasks, open_before = asyncio.all_tasks(), descriptors()
+    pooled = Pooled(folder, limits, **settings)
+    try:
+        yield pooled
+    finally:
+        await pooled.pool.close()
+    await until(lambda: not [pid for pid in pooled.pids() if is_alive(pid)])
+    await until(lambda: asyncio.all_tasks() <= tasks | {asyncio.current_task()})
+    await until(lambda: descriptors() <= open_before)
