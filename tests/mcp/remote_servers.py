@@ -1,0 +1,135 @@
+"""Servers that are reached by HTTP: a real one on the official SDK, and one that misbehaves."""
+
+import asyncio
+import gzip
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
+from typing import Any
+
+import msgspec
+import uvicorn
+from mcp.server.mcpserver import Context, MCPServer
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from threadkeep.http.server import listen
+
+Answer = Callable[[Request, dict[str, Any]], Awaitable[Response | None]]
+
+
+@asynccontextmanager
+async def serving_http(app: ASGIApp) -> AsyncGenerator[str]:
+    """An app on a free port; the address of its `/mcp`."""
+    listener = listen("127.0.0.1", 0)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    server.capture_signals = nullcontext  # pyright: ignore[reportAttributeAccessIssue]
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    finally:
+        server.should_exit = True
+        await serving
+        listener.close()
+
+
+def real_server() -> Starlette:
+    """A server as people write them, with the SDK."""
+    server = MCPServer("greeter")
+
+    async def greet(name: str, context: Context) -> str:
+        """Greets somebody."""
+        await context.report_progress(1, 2, "thinking")
+        headers = context.headers or {}
+        return f"Hello {name}, {headers.get('threadkeep-user-id')}, {headers.get('authorization')}"
+
+    async def wait() -> str:
+        """Never ends."""
+        await asyncio.Event().wait()
+        return "never"
+
+    server.add_tool(greet)
+    server.add_tool(wait)
+    return server.streamable_http_app()
+
+
+def bad_server(answer: Answer) -> Starlette:
+    """A server that greets and lists one tool, and answers a call of it, or anything before, as it is told to."""
+
+    async def mcp(request: Request) -> Response:
+        if request.method != "POST":
+            return Response(status_code=405)
+        message = msgspec.json.decode(await request.body())
+        if (told := await answer(request, message)) is not None:
+            return told
+        result: dict[str, Any] = {}
+        match message["method"]:
+            case "initialize":
+                result = {
+                    "protocolVersion": message["params"]["protocolVersion"],
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "bad", "version": "1"},
+                }
+            case "tools/list":
+                result = {"tools": [{"name": "bad", "inputSchema": {"type": "object"}}]}
+            case method if method.startswith("notifications/"):
+                return Response(status_code=202)
+            case _:
+                pass
+        return JSONResponse({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    return Starlette(routes=[Route("/mcp", mcp, methods=["GET", "POST", "DELETE"])])
+
+
+def on(method: str, make: Callable[[Any], Response]) -> Answer:
+    """Answers one method with what is made from the request's number."""
+
+    async def answer(request: Request, message: dict[str, Any]) -> Response | None:
+        return make(message.get("id")) if message["method"] == method else None
+
+    return answer
+
+
+def redirect(number: Any) -> Response:
+    """To an address of the machine itself."""
+    return RedirectResponse("http://127.0.0.1:1/latest/meta-data?token=x", 307)
+
+
+def huge(number: Any) -> Response:
+    """100 MB in one answer, never all at once in the memory of the server."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b'{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "' % number
+        for _ in range(1000):
+            yield b"x" * 100_000
+        yield b'"}]}}'
+
+    return StreamingResponse(pieces(), media_type="application/json")
+
+
+def huge_event(number: Any) -> Response:
+    """The same as one event of a stream."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"event: message\ndata: "
+        for _ in range(1000):
+            yield b"x" * 100_000
+        yield b"\n\n"
+
+    return StreamingResponse(pieces(), media_type="text/event-stream")
+
+
+def bomb(number: Any) -> Response:
+    """A small answer that is large when it is unpacked."""
+    packed = gzip.compress(b"0" * 50_000_000)
+    return Response(packed, media_type="application/json", headers={"Content-Encoding": "gzip"})
+
+
+def garbage(number: Any) -> Response:
+    """No JSON at all."""
+    return Response("<html>Sign in</html>", media_type="application/json")

@@ -1,0 +1,142 @@
+"""Servers that are reached by HTTP."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.responses import Response
+
+from tests.mcp.remote_servers import (
+    bad_server,
+    bomb,
+    garbage,
+    huge,
+    huge_event,
+    on,
+    real_server,
+    redirect,
+    serving_http,
+)
+from tests.mcp.running import BOB, Limits, Pooled, pooled
+from threadkeep.domain.mcp import RemoteServer, ServerScope
+from threadkeep.domain.secret import Secret
+from threadkeep.mcp.link import LinkBroken
+from threadkeep.ports.mcp import ServerState
+from threadkeep.ports.tools import Outcome, Progress
+
+LIMITS = Limits(budget_s=10, connect_s=10, ping_s=1)
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Pooled]:
+    """A pool that may reach this machine, and must leave nothing behind."""
+    async with pooled(tmp_path, LIMITS, allow_private=True) as here:
+        yield here
+
+
+async def test_real_server_is_used_with_its_headers_and_its_user(here: Pooled):
+    async with serving_http(real_server()) as url:
+        server = RemoteServer(url, {"Authorization": Secret("Bearer theirs")}, scope=ServerScope.USER)
+        assert await here.tools(server, BOB) == ["greet", "wait"]
+        steps = await here.steps(server, "greet", BOB, name="greeter", **{"name": "you"}) if False else None
+        assert steps is None
+        calling = here.pool.call(here.seat(server, BOB), server, "greet", {"name": "you"})
+        assert [step async for step in calling] == [
+            Progress(1, 2, "thinking"),
+            Outcome("ok", {"result": "Hello you, bob, Bearer theirs"}),
+        ]
+        await here.pool.close()
+
+
+async def test_call_that_is_given_up_leaves_the_session_as_it_was(here: Pooled):
+    async with serving_http(real_server()) as url:
+        server = RemoteServer(url)
+        await here.tools(server)
+        calling = here.pool.call(here.seat(server), server, "wait", {})
+        waiting = asyncio.ensure_future(anext(calling))
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        await calling.aclose()
+        again = here.pool.call(here.seat(server), server, "greet", {"name": "you"})
+        assert [step async for step in again][-1] == Outcome("ok", {"result": "Hello you, None, None"})
+        assert here.pool.statuses(here.agent_id)["chaos"].state is ServerState.READY
+        await here.pool.close()
+
+
+async def test_server_that_came_back_without_its_memory_gets_a_new_session(here: Pooled):
+    """A restarted server does not know our session any more."""
+    answers = {"forgets": False}
+
+    async def answer(request: Any, message: dict[str, Any]) -> Response | None:
+        if answers["forgets"] and message["method"] != "initialize":
+            return Response(status_code=404)
+        answers["forgets"] = False
+        return None
+
+    async with serving_http(bad_server(answer)) as url:
+        server = RemoteServer(url)
+        assert await here.tools(server) == ["bad"]
+        answers["forgets"] = True
+        assert (await here.call(server, "bad")).status == "error"
+        async with asyncio.timeout(10):
+            while here.pool.statuses(here.agent_id)["chaos"].state is ServerState.READY:
+                await asyncio.sleep(0.01)
+        assert await here.tools(server) == ["bad"]
+        await here.pool.close()
+
+
+async def test_server_that_is_not_there_is_away_with_its_reason(here: Pooled):
+    with pytest.raises(LinkBroken, match="It cannot be reached"):
+        await here.tools(RemoteServer("http://127.0.0.1:1/mcp"))
+
+
+async def test_private_address_is_not_reached_unless_that_is_allowed(tmp_path: Path):
+    async with serving_http(real_server()) as url, pooled(tmp_path, LIMITS) as here:
+        with pytest.raises(LinkBroken, match="private or local network"):
+            await here.tools(RemoteServer(url))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (redirect, "not followed"),
+        (lambda number: Response(status_code=401), "It answers with HTTP status 401"),
+        (bomb, "compressed"),
+        (huge, "more than 4194304 bytes"),
+        (huge_event, "SSE stream failed"),
+        (garbage, "Failed to parse"),
+        (lambda number: Response("", media_type="text/html"), "Unexpected content type"),
+    ],
+)
+async def test_server_that_answers_the_greeting_badly_is_away(
+    here: Pooled, make: Callable[[Any], Response], reason: str
+):
+    async with serving_http(bad_server(on("initialize", make))) as url:
+        with pytest.raises(LinkBroken, match=reason):
+            await here.tools(RemoteServer(url))
+        await here.pool.close()
+
+
+@pytest.mark.parametrize("make", [redirect, bomb, huge, huge_event, garbage])
+async def test_bad_answer_to_a_call_is_its_error(here: Pooled, make: Callable[[Any], Response]):
+    async with serving_http(bad_server(on("tools/call", make))) as url:
+        outcome = await here.call(RemoteServer(url), "bad")
+        assert outcome.status == "error"
+        assert outcome.error
+        assert len(outcome.error) < 1000
+        assert "token=x" not in outcome.error
+        await here.pool.close()
+
+
+async def test_server_that_never_answers_a_farewell_holds_nobody_up(here: Pooled):
+    async def answer(request: Any, message: dict[str, Any]) -> Response | None:
+        return None
+
+    app = bad_server(answer)
+    async with serving_http(app) as url:
+        await here.tools(RemoteServer(url))
+        async with asyncio.timeout(5):
+            await here.pool.close()
