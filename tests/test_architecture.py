@@ -23,7 +23,7 @@ ROOMS = {
     # How a text is searched is told once, in `retrieval/tokens.py`.
     "storage": {"retrieval", "ports", "domain", "tasks"},
     "gateways": {"ports", "domain"},
-    "mcp": {"retrieval", "ports", "domain"},
+    "mcp": {"retrieval", "ports", "domain", "tasks", "version"},
     "retrieval": {"ports", "domain"},
     "settings": {"domain"},
     "version": set[str](),

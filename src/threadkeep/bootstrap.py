@@ -15,7 +15,10 @@ from threadkeep.http.auth import CurrentUser, sign_in
 from threadkeep.http.cursors import Cursors
 from threadkeep.http.services import Services
 from threadkeep.mcp.catalog import Catalog
-from threadkeep.mcp.statuses import NoStatuses
+from threadkeep.mcp.limits import Limits
+from threadkeep.mcp.pool import Pool
+from threadkeep.mcp.programs import Surroundings
+from threadkeep.mcp.provider import AgentTools
 from threadkeep.ports.gateway import Gateway
 from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
@@ -84,6 +87,18 @@ def _secret_box(settings: Settings) -> SecretBox:
     return SecretBox(settings.secret_keys, settings.data / KEY_FILE_NAME if alone else None)
 
 
+def _pool(settings: Settings) -> Pool:
+    surroundings = Surroundings(
+        settings.workspaces, settings.mcp_environment, allow_private=settings.mcp_allow_private
+    )
+    limits = Limits(
+        most_servers=settings.mcp_max_servers,
+        budget_s=settings.mcp_connect_budget_s,
+        idle_s=settings.mcp_idle_s,
+    )
+    return Pool(surroundings, limits)
+
+
 class Runtime:
     """What runs while the app does. Starts on first use, for a host may not run our lifespan."""
 
@@ -129,14 +144,17 @@ class Runtime:
             titles = Titles(store, gateway)
             jobs = Jobs(SqlJobs(database), {TITLE_JOB: titles.give})
             started.push_async_callback(jobs.close)
+            pool = _pool(settings)
+            started.push_async_callback(pool.close)
+            tools = AgentTools((), catalog, pool, store.seen_tools)
             node = Node(store, bus, system_clock, alone=database.dialect == "sqlite")
             started.push_async_callback(node.close)
             prompts = Prompts(store, agents, FolderPromptFiles(settings.workspaces), None, gateway)
-            turns = Turns(store, node, gateway, prompts, None, jobs, system_clock, settings.zone)
+            turns = Turns(store, node, gateway, prompts, tools, jobs, system_clock, settings.zone)
             conversations = Conversations(store, agents, turns, system_clock, settings.zone)
             services = Services(
                 agents=agents,
-                mcp_servers=McpServers(store, agents, catalog, NoStatuses()),
+                mcp_servers=McpServers(store, agents, catalog, tools),
                 conversations=conversations,
                 turns=turns,
                 prompts=prompts,

@@ -89,7 +89,10 @@ def _serve(settings: Settings, given: argparse.Namespace) -> int:
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
     )
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells of every request
+    for talkative in ("httpx", "httpx2"):  # they tell of every request
+        logging.getLogger(talkative).setLevel(logging.WARNING)
+    for talkative in ("mcp", "client"):  # the MCP SDK: it repeats what servers sent, session ids included
+        logging.getLogger(talkative).setLevel(logging.CRITICAL)
     app = create_app(settings)
     loading: list[asyncio.Task[None]] = []
 

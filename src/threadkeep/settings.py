@@ -91,6 +91,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     mcp_allow_private: Annotated[
         bool, Meta(description="Let agents' MCP servers be on loopback and private addresses.")
     ] = False
+    mcp_pass_environment: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Variables of our own environment that MCP servers get, such as HTTPS_PROXY; "
+            "comma-separated. They get nothing else of it."
+        ),
+    ] = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "LC_ALL", "TZ")
+    mcp_max_servers: Annotated[
+        int, Meta(ge=1, le=1000, description="MCP servers that run at most; the idlest makes room.")
+    ] = 32
+    mcp_connect_budget_s: Annotated[
+        float, Meta(gt=0, le=60, description="Seconds for which a turn waits for its MCP servers to start.")
+    ] = 10
+    mcp_idle_s: Annotated[
+        float, Meta(ge=1, description="Seconds without use after which an MCP server is ended.")
+    ] = 600
     secret_key: Annotated[
         Secret,
         Meta(
@@ -124,7 +140,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 given[name] = value
         given |= {name: value for name, value in overrides.items() if value is not None}
         _choose_gateway(given, environment)
-        for name in ("allowed_hosts", "cors_origins", "mcp_allowed_commands"):
+        for name in ("allowed_hosts", "cors_origins", "mcp_allowed_commands", "mcp_pass_environment"):
             if isinstance(text := given.get(name), str):
                 given[name] = _list(text)
         try:
@@ -172,6 +188,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def signs_in(self) -> bool:
         """Whether users sign in; without it everyone is the user `local`."""
         return bool(self.jwt_secret or self.jwks_url)
+
+    @property
+    def mcp_environment(self) -> dict[str, str]:
+        """What MCP servers get of our own environment."""
+        return {name: os.environ[name] for name in self.mcp_pass_environment if name in os.environ}
 
     @property
     def secret_keys(self) -> tuple[str, ...]:

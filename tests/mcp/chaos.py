@@ -63,7 +63,12 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
             text(number, "x" * arguments["bytes"])
         case "progress":
             for step in range(3):
-                params = {"progressToken": token, "progress": step + 1, "total": 3, "message": f"step {step + 1}"}
+                params = {
+                    "progressToken": token,
+                    "progress": step + 1,
+                    "total": 3,
+                    "message": f"step {step + 1}",
+                }
                 say({"method": "notifications/progress", "params": params})
                 time.sleep(0.15)
             text(number, "done")
@@ -75,7 +80,11 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
             blob = base64.b64encode(b"\x00\x01").decode()
             data = {"uri": "file:///tmp/..%2F..%2Fetc%2Fdata.bin", "mimeType": "nonsense", "blob": blob}
             broken = {"type": "image", "data": "%%%", "mimeType": "image/png"}
-            content = [{"type": "resource", "resource": notes}, {"type": "resource", "resource": data}, broken]
+            content = [
+                {"type": "resource", "resource": notes},
+                {"type": "resource", "resource": data},
+                broken,
+            ]
             answer(number, {"content": content})
         case "chart":
             structured = {"chart_data": {"series": [1, 2]}, "rows": 2}
@@ -117,7 +126,7 @@ def hear(message: dict[str, Any]) -> None:
             info = {"name": "chaos", "version": "1"}
             answer(number, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
         case "tools/list":
-            schema = {"type": "object", "properties": {}}
+            schema: dict[str, Any] = {"type": "object", "properties": {}}
             listed = [{"name": name, "description": f"Does {name}.", "inputSchema": schema} for name in tools]
             answer(number, {"tools": listed})
         case "tools/call":

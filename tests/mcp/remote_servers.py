@@ -2,8 +2,9 @@
 
 import asyncio
 import gzip
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -22,19 +23,19 @@ Answer = Callable[[Request, dict[str, Any]], Awaitable[Response | None]]
 
 @asynccontextmanager
 async def serving_http(app: ASGIApp) -> AsyncGenerator[str]:
-    """An app on a free port; the address of its `/mcp`."""
+    """An app on a free port, in a thread and loop of its own; the address of its `/mcp`."""
     listener = listen("127.0.0.1", 0)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=1
+        app, log_config=None, access_log=False, lifespan="on", loop="asyncio", timeout_graceful_shutdown=1
     )
     server = uvicorn.Server(config)
-    server.capture_signals = nullcontext  # pyright: ignore[reportAttributeAccessIssue]
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     finally:
         server.should_exit = True
-        await serving
+        await asyncio.to_thread(thread.join)
         listener.close()
 
 
@@ -58,10 +59,12 @@ def real_server() -> Starlette:
     return server.streamable_http_app()
 
 
-def bad_server(answer: Answer) -> Starlette:
-    """A server that greets and lists one tool, and answers a call of it, or anything before, as it is told to."""
+def bad_server(answer: Answer, *, says_farewell: bool = True) -> Starlette:
+    """A server that greets and has one tool, and answers some of it as it is told to."""
 
     async def mcp(request: Request) -> Response:
+        if request.method == "DELETE" and not says_farewell:
+            await asyncio.sleep(8)
         if request.method != "POST":
             return Response(status_code=405)
         message = msgspec.json.decode(await request.body())
@@ -81,7 +84,8 @@ def bad_server(answer: Answer) -> Starlette:
                 return Response(status_code=202)
             case _:
                 pass
-        return JSONResponse({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        answered = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+        return JSONResponse(answered, headers={"Mcp-Session-Id": "a-session"})
 
     return Starlette(routes=[Route("/mcp", mcp, methods=["GET", "POST", "DELETE"])])
 
@@ -133,3 +137,13 @@ def bomb(number: Any) -> Response:
 def garbage(number: Any) -> Response:
     """No JSON at all."""
     return Response("<html>Sign in</html>", media_type="application/json")
+
+
+def unauthorized(number: Any) -> Response:
+    """Somebody without a key."""
+    return Response(status_code=401)
+
+
+def web_page(number: Any) -> Response:
+    """Something for people."""
+    return Response("<html>Hello</html>", media_type="text/html")

@@ -3,8 +3,8 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,21 +77,27 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-async def until(condition: Any) -> None:
+async def until(condition: Callable[[], bool]) -> None:
     """Waits until something is so."""
     async with asyncio.timeout(PATIENCE_S):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - of processes nobody tells us
             await asyncio.sleep(0.01)
+
+
+async def until_none(left: Callable[[], Collection[Any]]) -> None:
+    """Waits until nothing is left, and says what is."""
+    try:
+        await until(lambda: not left())
+    except TimeoutError:
+        raise AssertionError(f"This is left: {left()}") from None
 
 
 def descriptors() -> set[str]:
     """What this process holds open, by what it is."""
     found: set[str] = set()
     for entry in Path("/proc/self/fd").iterdir():
-        try:
-            found.add(f"{entry.name} {os.readlink(entry)}")
-        except FileNotFoundError:
-            pass
+        with suppress(FileNotFoundError):
+            found.add(f"{entry.name} {entry.readlink()}")
     return found
 
 
@@ -104,6 +110,6 @@ async def pooled(folder: Path, limits: Limits, **settings: Any) -> AsyncGenerato
         yield pooled
     finally:
         await pooled.pool.close()
-    await until(lambda: not [pid for pid in pooled.pids() if is_alive(pid)])
-    await until(lambda: asyncio.all_tasks() <= tasks | {asyncio.current_task()})
-    await until(lambda: descriptors() <= open_before)
+    await until_none(lambda: [pid for pid in pooled.pids() if is_alive(pid)])
+    await until_none(lambda: asyncio.all_tasks() - tasks - {asyncio.current_task()})
+    await until_none(lambda: descriptors() - open_before)

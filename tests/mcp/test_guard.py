@@ -32,19 +32,19 @@ else:
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-async def test_nothing_is_left_of_servers_when_we_are_killed(tmp_path: Path, loop: str):
+def test_nothing_is_left_of_servers_when_we_are_killed(tmp_path: Path, loop: str):
     owner = subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path), loop], stdout=subprocess.PIPE)
     with owner:
         assert owner.stdout
-        assert await asyncio.to_thread(owner.stdout.readline) == b"ready\n"
+        assert owner.stdout.readline() == b"ready\n"
         pids = [int(line) for line in (tmp_path / "pids").read_text().split()]
         assert len(pids) == 4
         assert all(is_alive(pid) for pid in pids)
         owner.kill()
-    await until(lambda: not any(is_alive(pid) for pid in pids))
+    asyncio.run(until(lambda: not any(is_alive(pid) for pid in pids)))
 
 
-async def test_server_ends_when_its_guard_is_killed(tmp_path: Path):
+def test_server_ends_when_its_guard_is_killed(tmp_path: Path):
     """Nobody should do that; but a machine without memory may choose any process."""
     end, lifeline = os.pipe()
     process = subprocess.Popen(
@@ -56,16 +56,22 @@ async def test_server_ends_when_its_guard_is_killed(tmp_path: Path):
     )
     os.close(end)
     with process:
-        await until(lambda: (tmp_path / "pids").exists() and (tmp_path / "pids").read_text().endswith("\n"))
-        server = int((tmp_path / "pids").read_text())
+        noted = tmp_path / "pids"
+        asyncio.run(until(lambda: noted.exists() and noted.read_text().endswith("\n")))
+        server = int(noted.read_text())
         os.kill(process.pid, signal.SIGKILL)
-        await until(lambda: not is_alive(server))
+        asyncio.run(until(lambda: not is_alive(server)))
     os.close(lifeline)
 
 
 @pytest.mark.parametrize(
     ("command", "code"),
-    [(["true"], 0), (["sh", "-c", "exit 5"], 5), (["sh", "-c", "kill -9 $$"], 137), (["no-such-program"], 127)],
+    [
+        (["true"], 0),
+        (["sh", "-c", "exit 5"], 5),
+        (["sh", "-c", "kill -9 $$"], 137),
+        (["no-such-program"], 127),
+    ],
 )
 def test_guard_ends_as_its_server_did(command: list[str], code: int):
     end, lifeline = os.pipe()

@@ -18,8 +18,10 @@ from tests.mcp.remote_servers import (
     real_server,
     redirect,
     serving_http,
+    unauthorized,
+    web_page,
 )
-from tests.mcp.running import BOB, Limits, Pooled, pooled
+from tests.mcp.running import BOB, Limits, Pooled, pooled, until
 from threadkeep.domain.mcp import RemoteServer, ServerScope
 from threadkeep.domain.secret import Secret
 from threadkeep.mcp.link import LinkBroken
@@ -40,8 +42,6 @@ async def test_real_server_is_used_with_its_headers_and_its_user(here: Pooled):
     async with serving_http(real_server()) as url:
         server = RemoteServer(url, {"Authorization": Secret("Bearer theirs")}, scope=ServerScope.USER)
         assert await here.tools(server, BOB) == ["greet", "wait"]
-        steps = await here.steps(server, "greet", BOB, name="greeter", **{"name": "you"}) if False else None
-        assert steps is None
         calling = here.pool.call(here.seat(server, BOB), server, "greet", {"name": "you"})
         assert [step async for step in calling] == [
             Progress(1, 2, "thinking"),
@@ -81,9 +81,7 @@ async def test_server_that_came_back_without_its_memory_gets_a_new_session(here:
         assert await here.tools(server) == ["bad"]
         answers["forgets"] = True
         assert (await here.call(server, "bad")).status == "error"
-        async with asyncio.timeout(10):
-            while here.pool.statuses(here.agent_id)["chaos"].state is ServerState.READY:
-                await asyncio.sleep(0.01)
+        await until(lambda: here.pool.statuses(here.agent_id)["chaos"].state is not ServerState.READY)
         assert await here.tools(server) == ["bad"]
         await here.pool.close()
 
@@ -94,7 +92,7 @@ async def test_server_that_is_not_there_is_away_with_its_reason(here: Pooled):
 
 
 async def test_private_address_is_not_reached_unless_that_is_allowed(tmp_path: Path):
-    async with serving_http(real_server()) as url, pooled(tmp_path, LIMITS) as here:
+    async with pooled(tmp_path, LIMITS) as here, serving_http(real_server()) as url:
         with pytest.raises(LinkBroken, match="private or local network"):
             await here.tools(RemoteServer(url))
 
@@ -103,12 +101,12 @@ async def test_private_address_is_not_reached_unless_that_is_allowed(tmp_path: P
     ("make", "reason"),
     [
         (redirect, "not followed"),
-        (lambda number: Response(status_code=401), "It answers with HTTP status 401"),
+        (unauthorized, "It answers with HTTP status 401"),
         (bomb, "compressed"),
         (huge, "more than 4194304 bytes"),
         (huge_event, "SSE stream failed"),
         (garbage, "Failed to parse"),
-        (lambda number: Response("", media_type="text/html"), "Unexpected content type"),
+        (web_page, "Unexpected content type"),
     ],
 )
 async def test_server_that_answers_the_greeting_badly_is_away(
@@ -131,12 +129,8 @@ async def test_bad_answer_to_a_call_is_its_error(here: Pooled, make: Callable[[A
         await here.pool.close()
 
 
-async def test_server_that_never_answers_a_farewell_holds_nobody_up(here: Pooled):
-    async def answer(request: Any, message: dict[str, Any]) -> Response | None:
-        return None
-
-    app = bad_server(answer)
-    async with serving_http(app) as url:
+async def test_server_that_never_answers_the_farewell_holds_nobody_up(here: Pooled):
+    async with serving_http(bad_server(on("tools/call", garbage), says_farewell=False)) as url:
         await here.tools(RemoteServer(url))
         async with asyncio.timeout(5):
             await here.pool.close()

@@ -40,9 +40,8 @@ class Surroundings:
         """The program of a server, ready to be run; its folder is there."""
         workspace = self.workspaces.of(seat.agent_id)
         cwd = _folder(workspace, server.cwd)
-        env = dict(self.environment)
+        env = {**self.environment, "PWD": str(cwd), "PROMPTX_PROJECT_DIR": str(workspace)}
         env |= {name: secret.reveal() for name, secret in server.env.items()}
-        env |= {"PWD": str(cwd), "PROMPTX_PROJECT_DIR": str(workspace)}
         if seat.user_id is not None:
             env["THREADKEEP_USER_ID"] = seat.user_id
         return Program(server.command, server.args, env, cwd)

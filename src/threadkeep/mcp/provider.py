@@ -35,8 +35,7 @@ class AgentTools:
 
     async def of(self, agent: Agent) -> Mapping[str, ServerStatus]:
         """How the agent's servers are on this node, by name."""
-        servers = self.servers(agent)
-        self._pool.keep_only(agent.id, servers)
+        servers = self._servers(agent)
         known = self._pool.statuses(agent.id)
         statuses: dict[str, ServerStatus] = {}
         for name, server in servers.items():
@@ -50,7 +49,9 @@ class AgentTools:
 
     async def test(self, agent: Agent, user: User, name: str) -> ServerStatus:
         """Connects one of the agent's servers, whatever its back-off, and lists its tools."""
-        server = self.servers(agent)[name]
+        server = self._servers(agent).get(name)
+        if server is None:
+            return ServerStatus(ServerState.READY if name in self._own else ServerState.INACTIVE)
         if problem := self._catalog.problem(server):
             return ServerStatus(ServerState.FAILED, problem)
         status = await self._pool.test(Seat.of(agent.id, name, server, user.id), server)
@@ -58,14 +59,9 @@ class AgentTools:
             await self._record(agent, name, status.tools)
         return status
 
-    def servers(self, agent: Agent) -> dict[str, McpServer]:
-        """The servers that the agent's owner has added."""
-        return {it.name: it.server for it in self._catalog.merged(agent) if it.server is not None}
-
     async def list(self, caller: Caller) -> tuple[list[Tool], list[Unavailable]]:
         """The tools of the agent's own servers, all asked at the same time."""
-        servers = self.servers(caller.agent)
-        self._pool.keep_only(caller.agent.id, servers)
+        servers = self._servers(caller.agent)
         asked = [self._ask(caller, name, server) for name, server in servers.items() if not server.disabled]
         tools: list[Tool] = []
         away: list[Unavailable] = []
@@ -80,9 +76,15 @@ class AgentTools:
         self, caller: Caller, tool: Tool, arguments: Mapping[str, Any]
     ) -> AsyncGenerator[Progress | Outcome]:
         """Runs a tool of one of the agent's own servers."""
-        server = self.servers(caller.agent)[tool.server]
+        server = self._servers(caller.agent)[tool.server]
         seat = Seat.of(caller.agent.id, tool.server, server, caller.user.id)
         return self._pool.call(seat, server, tool.name, arguments)
+
+    def _servers(self, agent: Agent) -> dict[str, McpServer]:
+        """The servers that the agent's owner has added; others that may still run for it are ended."""
+        servers = {it.name: it.server for it in self._catalog.merged(agent) if it.server is not None}
+        self._pool.keep_only(agent.id, {*servers, *self._own})
+        return servers
 
     async def _ask(self, caller: Caller, name: str, server: McpServer) -> Sequence[Tool] | Unavailable:
         if problem := self._catalog.problem(server):
