@@ -63,6 +63,11 @@ async def store(database: Database) -> Store:
     return await store_on(database)
 
 
+def secret_key_for(database_url: str) -> str | None:
+    """What an operator must set: with SQLite a key is made in the data folder."""
+    return None if database_url.startswith("sqlite") else "a-key-for-secrets-that-is-long-enough"
+
+
 @dataclass(frozen=True)
 class Api:
     """A running Threadkeep, and a way to be anybody in it."""
@@ -93,6 +98,7 @@ async def api(database_url: str, tmp_path: Path) -> AsyncIterator[Api]:
         data=tmp_path / "data",
         database_url=database_url,
         database_pool_size=4,
+        secret_key=secret_key_for(database_url),
         jwt_secret=SECRET,
         gateway="openai",
     )
@@ -131,6 +137,7 @@ async def talk(database_url: str, model: ScriptedModel, tmp_path: Path) -> Async
         data=tmp_path / "data",
         database_url=database_url,
         database_pool_size=4,
+        secret_key=secret_key_for(database_url),
         gateway="openai",
         gateway_url=model.url,
         gateway_api_key="sk-scripted",

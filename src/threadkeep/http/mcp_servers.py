@@ -37,12 +37,14 @@ class McpServerBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     scope: Literal["agent", "user"] = "agent"
 
 
+# Taken as it comes, so that every refusal can name the server and has the code of its own.
 McpServersBody = Annotated[
-    dict[str, Any],
+    Any,
     Meta(
         description="The agent's own servers by name. In `env` and `headers` a mask keeps what is stored.",
         extra_json_schema={
-            "additionalProperties": msgspec.json.schema(McpServerBody)["$defs"]["McpServerBody"]
+            "type": "object",
+            "additionalProperties": msgspec.json.schema(McpServerBody)["$defs"]["McpServerBody"],
         },
     ),
 ]
@@ -61,10 +63,14 @@ def servers_to_body(servers: Mapping[str, McpServer]) -> dict[str, Any]:
     return {name: msgspec.to_builtins(server_settings_view(server)) for name, server in servers.items()}
 
 
-def servers_from_body(given: Mapping[str, Any], kept: Mapping[str, McpServer]) -> Mapping[str, McpServer]:
+def servers_from_body(given: Any, kept: Mapping[str, McpServer]) -> Mapping[str, McpServer]:
     """The servers that were sent; a masked secret stands for the one that is kept."""
-    check_server_names(given)
-    return {name: _server(name, entry, kept.get(name)) for name, entry in given.items()}
+    try:
+        entries = msgspec.convert(given, dict[str, Any])
+    except msgspec.ValidationError as exc:
+        raise McpConfigInvalid(refused(exc).message, param="settings.mcpServers") from exc
+    check_server_names(entries)
+    return {name: _server(name, entry, kept.get(name)) for name, entry in entries.items()}
 
 
 def _server(name: str, entry: Any, kept: McpServer | None) -> McpServer:

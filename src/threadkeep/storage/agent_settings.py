@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.agent import AgentSettings
-from threadkeep.domain.errors import SecretUnreadable, SettingsError
+from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import FIRST_UUID
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
 from threadkeep.domain.secret import Secret
 from threadkeep.storage.database import Database, Plan, Statement
-from threadkeep.storage.secrets import SecretBox
+from threadkeep.storage.secrets import SealedSecret, SecretBox
 
 log = logging.getLogger("threadkeep.storage")
 
@@ -86,18 +86,17 @@ async def use_keys(database: Database, box: SecretBox) -> None:
             unreadable += await database.write(lambda id_=id_: _seal_anew(column, id_))
         after = found[-1][0]
     if unreadable:
-        log.error("the secrets of %d agents cannot be read with the keys that are set", unreadable)
+        log.error("%d stored secrets cannot be read with the keys that are set", unreadable)
     else:
         await database.execute(_REMEMBER_KEY(value=box.sealing_key))
 
 
 def _seal_anew(column: SettingsColumn, id_: str) -> Plan[int]:
-    """Writes one agent's settings with the first key; tells how many could not be read."""
+    """Writes one agent's settings with the first key; tells how many secrets cannot be read."""
     rows = yield _LOCK(id=id_)
     if not rows:
         return 0
-    try:
-        yield _KEEP(id=id_, settings=column.encode(column.decode(rows[0][0])))
-    except SecretUnreadable:
-        return 1
-    return 0
+    settings = column.decode(rows[0][0])
+    yield _KEEP(id=id_, settings=column.encode(settings))
+    kept = (secret for server in settings.mcp_servers.values() for secret in server.secrets.values())
+    return sum(isinstance(secret, SealedSecret) and not secret.is_readable for secret in kept)

@@ -33,8 +33,10 @@ class SecretBox:
         return next(iter(self._keys), None)
 
     def seal(self, secret: Secret) -> str:
-        """A secret as it is kept. One that came out of this box goes back as it was."""
-        if isinstance(secret, SealedSecret) and secret.token.partition(".")[0] == self.sealing_key:
+        """A secret as it is kept. One that the first key has sealed, or whose key is gone, stays as it is."""
+        if isinstance(secret, SealedSecret) and (
+            secret.is_sealed_by(self.sealing_key) or not secret.is_readable
+        ):
             return secret.token
         if not self._keys:
             self._keys = dict([_key(self._make_key())])
@@ -84,6 +86,19 @@ class SealedSecret(Secret):
     def token(self) -> str:
         """What is kept."""
         return self._kept
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the key that it needs is there."""
+        try:
+            self.reveal()
+        except SecretUnreadable:
+            return False
+        return True
+
+    def is_sealed_by(self, key: str | None) -> bool:
+        """Whether this key has sealed it."""
+        return self._kept.partition(".")[0] == key
 
     def reveal(self) -> str:
         """Opens it."""

@@ -1,0 +1,437 @@
+"""MCP servers of agents over HTTP: saved, merged, masked, refused, tested."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from tests.conftest import SECRET, TEMPLATE, Api
+from tests.http.calls import Json, items, new_agent, refusal
+from tests.postgres import Postgres
+from threadkeep import Settings, create_app
+from threadkeep.domain.ids import AgentId
+from threadkeep.domain.secret import MASK
+from threadkeep.storage.secrets import KEY_FILE_NAME
+from threadkeep.storage.store import sqlite_path
+
+VALUES = ["sk-first-value-4711", "Bearer second-value-0815"]
+SEARCH: Json = {
+    "command": "npx",
+    "args": ["@anthropic/mcp-server-web-search"],
+    "env": {"SEARCH_API_KEY": VALUES[0]},
+}
+DOCS: Json = {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": VALUES[1]}}
+USUAL: Json = {"disabled": False, "timeoutS": 60, "scope": "agent"}
+SHOWN_SEARCH: Json = SEARCH | {"env": {"SEARCH_API_KEY": MASK}} | USUAL
+SHOWN_DOCS: Json = DOCS | {"headers": {"Authorization": MASK}} | USUAL
+
+
+@pytest.fixture
+def admin(api: Api) -> httpx.AsyncClient:
+    return api.as_user("root", admin=True)
+
+
+async def with_servers(client: httpx.AsyncClient, **servers: Any) -> str:
+    """The path of an agent with these servers."""
+    return f"/api/agents/{(await new_agent(client, settings={'mcpServers': servers}))['id']}"
+
+
+async def save(client: httpx.AsyncClient, path: str, **servers: Any) -> httpx.Response:
+    return await client.patch(path, json={"settings": {"mcpServers": servers}})
+
+
+async def servers_of(client: httpx.AsyncClient, path: str) -> Json:
+    return (await client.get(path)).json()["settings"]["mcpServers"]
+
+
+async def listed(client: httpx.AsyncClient, path: str) -> dict[str, Json]:
+    return {server["name"]: server for server in (await client.get(path)).json()["mcpServers"]}
+
+
+async def secrets_of(api: Api, path: str, name: str) -> dict[str, str]:
+    """What is kept of a server's secrets."""
+    agent = await api.store.agents.get(AgentId(path.rpartition("/")[2]))
+    assert agent
+    return {key: secret.reveal() for key, secret in agent.settings.mcp_servers[name].secrets.items()}
+
+
+# Seeing them
+
+
+async def test_detail_merges_the_systems_the_builtin_and_the_owners_servers(admin: httpx.AsyncClient):
+    made = await new_agent(admin, settings={"mcpServers": {"web-search": SEARCH, "docs": DOCS}})
+    path = f"/api/agents/{made['id']}"
+    read = (await admin.get(path)).json()
+    assert read["settings"]["mcpServers"] == {"web-search": SHOWN_SEARCH, "docs": SHOWN_DOCS}
+    own: Json = {"readOnly": True, "changed": False}
+    users: Json = {"source": "user", "readOnly": False, "changed": False, "status": "idle"}
+    promptx, retriever, *others = read["mcpServers"]
+    assert promptx == own | {"name": "promptx", "source": "system", "status": "ready"}
+    assert retriever == own | {"name": "retriever", "source": "builtin", "status": "inactive"}
+    assert others == [
+        SHOWN_SEARCH | users | {"name": "web-search"},
+        SHOWN_DOCS | users | {"name": "docs"},
+    ]
+    assert (
+        made
+        == read
+        == (await admin.patch(path, json={})).json() | {name: read[name] for name in ("version", "updatedAt")}
+    )
+
+
+async def test_every_field_of_a_server_is_kept(admin: httpx.AsyncClient):
+    more = {"disabled": True, "timeoutS": 2.5, "scope": "user"}
+    path = await with_servers(
+        admin, one=SEARCH | more | {"cwd": "notes", "type": "stdio"}, two=DOCS | more | {"type": "http"}
+    )
+    assert await servers_of(admin, path) == {
+        "one": SHOWN_SEARCH | more | {"cwd": "notes"},
+        "two": SHOWN_DOCS | more,
+    }
+    assert {server["status"] for server in (await listed(admin, path)).values()} >= {"disabled"}
+
+
+async def test_others_learn_nothing_of_the_servers_of_a_public_agent(
+    api: Api, admin: httpx.AsyncClient, bob: httpx.AsyncClient
+):
+    path = await with_servers(admin, **{"hidden-search": SEARCH})
+    await admin.patch(path, json={"visibility": "public"})
+    for answer in (await bob.get(path), await bob.get("/api/agents")):
+        assert "hidden-search" not in answer.text and "promptx" not in answer.text
+    refusal(await bob.post(f"{path}/mcp-servers/hidden-search/test"), 403, "FORBIDDEN")
+    refusal(await bob.post(f"{path}/mcp-servers/none/test"), 403, "FORBIDDEN")
+
+
+# Changing them
+
+
+async def test_merge_patch_adds_changes_and_removes_single_servers(admin: httpx.AsyncClient):
+    path = await with_servers(admin, search=SEARCH)
+    await save(admin, path, docs=DOCS)
+    assert (await servers_of(admin, path)).keys() == {"search", "docs"}
+    await save(admin, path, search={"args": ["other-package"], "disabled": True})
+    assert (await servers_of(admin, path))["search"] == SHOWN_SEARCH | {
+        "args": ["other-package"],
+        "disabled": True,
+    }
+    await save(admin, path, search=None)
+    assert (await servers_of(admin, path)).keys() == {"docs"}
+    await save(admin, path, docs={"url": None, "headers": None, "command": "uvx", "args": ["x"]})
+    assert (await servers_of(admin, path))["docs"]["command"] == "uvx"
+    await admin.patch(path, json={"settings": {"mcpServers": None}})
+    assert await servers_of(admin, path) == {}
+
+
+async def test_masked_value_that_is_sent_back_keeps_the_stored_one(api: Api, admin: httpx.AsyncClient):
+    path = await with_servers(admin, search=SEARCH, docs=DOCS)
+    seen = (await admin.get(path)).json()
+    answer = await admin.patch(path, json={"settings": seen["settings"]})
+    assert answer.status_code == 200, answer.text
+    assert await secrets_of(api, path, "search") == {"SEARCH_API_KEY": VALUES[0]}
+    assert await secrets_of(api, path, "docs") == {"Authorization": VALUES[1]}
+    await save(admin, path, search={"env": {"SEARCH_API_KEY": MASK, "MORE": "more-value"}})
+    assert await secrets_of(api, path, "search") == {"SEARCH_API_KEY": VALUES[0], "MORE": "more-value"}
+    await save(admin, path, search={"env": {"SEARCH_API_KEY": "new-value", "MORE": None}})
+    assert await secrets_of(api, path, "search") == {"SEARCH_API_KEY": "new-value"}
+
+
+async def test_mask_keeps_nothing_where_there_is_nothing_to_keep(admin: httpx.AsyncClient):
+    place = "settings.mcpServers.copy.env.SEARCH_API_KEY"
+    path = await with_servers(admin, search=SEARCH, docs=DOCS)
+    before = (await admin.get(path)).json()
+    refusal(await save(admin, path, copy=SHOWN_SEARCH), 400, "MCP_CONFIG_INVALID", place)
+    refusal(
+        await save(admin, path, search={"env": {"OTHER": MASK}}),
+        400,
+        "MCP_CONFIG_INVALID",
+        "settings.mcpServers.search.env.OTHER",
+    )
+    body = {"name": "copy", "settings": before["settings"]}
+    refusal(
+        await admin.post("/api/agents", json=body),
+        400,
+        "MCP_CONFIG_INVALID",
+        "settings.mcpServers.search.env.SEARCH_API_KEY",
+    )
+    assert (await admin.get(path)).json() == before
+
+
+async def test_kept_secret_is_not_sent_to_another_address_or_program(api: Api, alice: httpx.AsyncClient):
+    """Else who may change an agent could have a secret sent to themselves that they may not see."""
+    admin = api.as_user("root", admin=True)
+    path = await with_servers(alice, docs=DOCS)
+    place = "settings.mcpServers.docs.headers.Authorization"
+    for url in ("https://evil.example/mcp", "http://mcp.example.com/mcp", "https://mcp.example.com:8443/mcp"):
+        refusal(await save(alice, path, docs={"url": url}), 400, "MCP_CONFIG_INVALID", place)
+    assert (await save(alice, path, docs={"url": "https://MCP.example.com/other"})).status_code == 200
+    assert await secrets_of(api, path, "docs") == {"Authorization": VALUES[1]}
+    both: Json = {"url": "https://evil.example/mcp", "headers": {"Authorization": "new-value"}}
+    assert (await save(alice, path, docs=both)).status_code == 200
+    assert (await save(admin, path, search=SEARCH)).status_code == 200
+    refusal(
+        await save(admin, path, search={"command": "uvx"}),
+        400,
+        "MCP_CONFIG_INVALID",
+        "settings.mcpServers.search.env.SEARCH_API_KEY",
+    )
+
+
+async def test_change_with_an_old_version_changes_no_server(admin: httpx.AsyncClient):
+    path = await with_servers(admin, search=SEARCH)
+    await save(admin, path, docs=DOCS)
+    answer = await admin.patch(
+        path, json={"settings": {"mcpServers": {"docs": None}}}, headers={"If-Match": '"1"'}
+    )
+    refusal(answer, 412, "PRECONDITION_FAILED")
+    assert (await servers_of(admin, path)).keys() == {"search", "docs"}
+
+
+# Who may
+
+
+async def test_programs_are_saved_by_admins_and_addresses_by_owners(api: Api, alice: httpx.AsyncClient):
+    admin = api.as_user("root", admin=True)
+    path = await with_servers(alice, docs=DOCS)
+    refused = await save(alice, path, search=SEARCH)
+    refusal(refused, 403, "FORBIDDEN", "settings.mcpServers.search")
+    body = {"name": "x", "settings": {"mcpServers": {"search": SEARCH}}}
+    refusal(await alice.post("/api/agents", json=body), 403, "FORBIDDEN", "settings.mcpServers.search")
+    assert (await servers_of(alice, path)).keys() == {"docs"}
+    # What an admin has saved, the owner keeps, sees masked, and may remove, but not change.
+    assert (await save(admin, path, search=SEARCH)).status_code == 200
+    assert (await alice.patch(path, json={"name": "renamed"})).status_code == 200
+    assert (await servers_of(alice, path))["search"] == SHOWN_SEARCH
+    changed = await save(alice, path, search={"args": ["evil-package"]})
+    refusal(changed, 403, "FORBIDDEN", "settings.mcpServers.search")
+    assert (await save(alice, path, search=None)).status_code == 200
+    assert (await servers_of(alice, path)).keys() == {"docs"}
+
+
+# Bad input
+
+BAD: list[tuple[Any, str, str]] = [
+    ({"command": "sh", "args": ["-c", "id"]}, "MCP_COMMAND_NOT_ALLOWED", ".command"),
+    ({"command": "../npx", "args": ["x"]}, "MCP_COMMAND_NOT_ALLOWED", ".command"),
+    ({"command": "npx;rm", "args": ["x"]}, "MCP_COMMAND_NOT_ALLOWED", ".command"),
+    ({"command": "npx", "args": ["x", "a\nb"]}, "MCP_CONFIG_INVALID", ".args[1]"),
+    ({"command": "npx", "args": ["-c", "id"]}, "MCP_CONFIG_INVALID", ".args[0]"),
+    ({"command": "npx", "args": ["x"], "env": {"LD_PRELOAD": "v"}}, "MCP_CONFIG_INVALID", ".env.LD_PRELOAD"),
+    ({"command": "npx", "args": ["x"], "env": {"PATH": "v"}}, "MCP_CONFIG_INVALID", ".env.PATH"),
+    (
+        {"command": "npx", "args": ["x"], "env": {"NODE_OPTIONS": "v"}},
+        "MCP_CONFIG_INVALID",
+        ".env.NODE_OPTIONS",
+    ),
+    ({"command": "uvx", "args": ["x"], "env": {"PYTHONPATH": "v"}}, "MCP_CONFIG_INVALID", ".env.PYTHONPATH"),
+    ({"command": "npx", "args": ["x"], "cwd": "../.."}, "MCP_CONFIG_INVALID", ".cwd"),
+    ({"url": "file:///etc/passwd"}, "MCP_CONFIG_INVALID", ".url"),
+    ({"url": "http://[::ffff:127.0.0.1]/mcp"}, "MCP_CONFIG_INVALID", ".url"),
+    ({"url": "http://2130706433/mcp"}, "MCP_CONFIG_INVALID", ".url"),
+    ({"url": "http://169.254.169.254/latest/meta-data"}, "MCP_CONFIG_INVALID", ".url"),
+    ({"url": "https://me:pass@example.com/mcp"}, "MCP_CONFIG_INVALID", ".url"),
+    ({"url": "https://example.com", "headers": {"X": "a\r\nY: b"}}, "MCP_CONFIG_INVALID", ".headers.X"),
+    # What does not even have the form
+    ({}, "MCP_CONFIG_INVALID", ""),
+    ([], "MCP_CONFIG_INVALID", ""),
+    ("npx", "MCP_CONFIG_INVALID", ""),
+    (7, "MCP_CONFIG_INVALID", ""),
+    ({"command": "npx", "url": "https://example.com"}, "MCP_CONFIG_INVALID", ""),
+    ({"command": 7}, "MCP_CONFIG_INVALID", ".command"),
+    ({"command": "npx", "args": "x"}, "MCP_CONFIG_INVALID", ".args"),
+    ({"command": "npx", "args": [7]}, "MCP_CONFIG_INVALID", ".args[0]"),
+    ({"command": "npx", "args": ["x"], "env": ["A=1"]}, "MCP_CONFIG_INVALID", ".env"),
+    ({"command": "npx", "args": ["x"], "env": {"A": 1}}, "MCP_CONFIG_INVALID", ".env[...]"),
+    ({"command": "npx", "args": ["x"], "headers": {"A": "1"}}, "MCP_CONFIG_INVALID", ".headers"),
+    ({"command": "npx", "args": ["x"], "type": "http"}, "MCP_CONFIG_INVALID", ".type"),
+    ({"command": "npx", "args": ["x"], "shell": True}, "MCP_CONFIG_INVALID", ".shell"),
+    ({"url": "https://example.com", "env": {"A": "1"}}, "MCP_CONFIG_INVALID", ".env"),
+    ({"url": "https://example.com", "type": "sse"}, "MCP_CONFIG_INVALID", ".type"),
+    ({"url": "https://example.com", "timeoutS": -1}, "MCP_CONFIG_INVALID", ".timeoutS"),
+    ({"url": "https://example.com", "timeoutS": 3601}, "MCP_CONFIG_INVALID", ".timeoutS"),
+    ({"url": "https://example.com", "scope": "world"}, "MCP_CONFIG_INVALID", ".scope"),
+    ({"url": "https://example.com", "disabled": 1}, "MCP_CONFIG_INVALID", ".disabled"),
+]
+
+
+async def test_bad_server_is_refused_with_its_field_named_and_changes_nothing(admin: httpx.AsyncClient):
+    path = await with_servers(admin, docs=DOCS)
+    before = (await admin.get(path)).json()
+    for server, code, field in BAD:
+        place = f"settings.mcpServers.bad{field}"
+        refusal(await save(admin, path, good=DOCS, bad=server), 400, code, place)
+        body = {"name": "x", "settings": {"mcpServers": {"good": DOCS, "bad": server}}}
+        refusal(await admin.post("/api/agents", json=body), 400, code, place)
+    assert (await admin.get(path)).json() == before
+    assert len(await items(admin, "/api/agents")) == 2
+
+
+async def test_bad_names_and_too_many_servers_are_refused(admin: httpx.AsyncClient):
+    path = await with_servers(admin, docs=DOCS)
+    before = (await admin.get(path)).json()
+    for name in (
+        "",
+        " ",
+        "a b",
+        "a.b",
+        "a/b",
+        "a__b" * 13,
+        "-a",
+        "_a",
+        "服务器",
+        "ｗｅｂ",
+        "a\n",
+        "a\u200b",
+        "__proto__",
+    ):
+        refusal(await save(admin, path, **{name: DOCS}), 400, "MCP_CONFIG_INVALID", "settings.mcpServers")
+    for name in ("promptx", "PromptX", "retriever"):
+        for server in (SEARCH, DOCS):
+            answer = await save(admin, path, **{name: server})
+            refusal(answer, 400, "MCP_NAME_RESERVED", f"settings.mcpServers.{name}")
+    many = {f"server-{number}": DOCS for number in range(10_000)}
+    refusal(await save(admin, path, **many), 400, "MCP_CONFIG_INVALID", "settings.mcpServers")
+    body = {"name": "x", "settings": {"mcpServers": many}}
+    refusal(await admin.post("/api/agents", json=body), 400, "MCP_CONFIG_INVALID", "settings.mcpServers")
+    for malformed in ("[]", '"x"', "7", "true"):
+        content = f'{{"settings": {{"mcpServers": {malformed}}}}}'
+        answer = await admin.patch(path, content=content)
+        refusal(answer, 400, "MCP_CONFIG_INVALID", "settings.mcpServers")
+    assert (await admin.get(path)).json() == before
+    thirty_two = {f"server-{number}": DOCS for number in range(31)}
+    assert (await save(admin, path, **thirty_two)).status_code == 200
+
+
+# Tools that change
+
+
+async def test_server_whose_tools_changed_since_the_last_save_is_flagged(api: Api, admin: httpx.AsyncClient):
+    path = await with_servers(admin, one=DOCS, two=DOCS)
+    agent_id = AgentId(path.rpartition("/")[2])
+
+    async def flagged() -> set[str]:
+        return {name for name, server in (await listed(admin, path)).items() if server["changed"]}
+
+    for name in ("one", "two"):
+        await api.store.seen_tools.record(agent_id, name, "first")
+    assert await flagged() == set()
+    await api.store.seen_tools.record(agent_id, "one", "second")
+    assert await flagged() == {"one"}
+    await api.store.seen_tools.record(agent_id, "one", "second")
+    assert await flagged() == {"one"}
+    # Saving accepts them; a server that is set anew begins anew.
+    await admin.patch(path, json={"description": "seen"})
+    assert await flagged() == set()
+    await save(admin, path, two={"url": "https://mcp.example.com/another"})
+    await api.store.seen_tools.record(agent_id, "two", "others")
+    assert await flagged() == set()
+    # One that went back to what was accepted is flagged no more.
+    for tools in ("third", "second"):
+        await api.store.seen_tools.record(agent_id, "one", tools)
+    assert await flagged() == set()
+    await api.store.seen_tools.record(AgentId("0199aaaa-0000-7000-8000-000000000000"), "one", "nobody's")
+
+
+# Testing one
+
+
+async def test_only_servers_of_the_agent_can_be_tested(admin: httpx.AsyncClient, bob: httpx.AsyncClient):
+    path = await with_servers(admin, docs=DOCS)
+    for name in ("none", "DOCS", "%00", "a%2Fb", "..%2f..", "x" * 3000):
+        answer = await admin.post(f"{path}/mcp-servers/{name}/test")
+        assert answer.status_code == 404, name
+    refusal(await admin.post(f"{path}/mcp-servers/none/test"), 404, "MCP_SERVER_NOT_FOUND")
+    refusal(await bob.post(f"{path}/mcp-servers/docs/test"), 404, "AGENT_NOT_FOUND")
+    tested = (await admin.post(f"{path}/mcp-servers/docs/test")).json()
+    assert tested["name"] == "docs" and tested["status"] == "failed" and tested["error"]
+    assert VALUES[1] not in str(tested)
+
+
+# Secrets
+
+
+async def stored_bytes(database_url: str) -> bytes:
+    """Everything that the database holds."""
+    if database_url.startswith("sqlite"):
+        return b"".join(file.read_bytes() for file in sqlite_path(database_url).parent.iterdir())
+    tables: list[str] = []
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        names = await connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        for (name,) in await names.fetchall():
+            rows = await connection.execute(f"SELECT t::text FROM {name} AS t".encode())
+            tables += [row for (row,) in await rows.fetchall()]
+    return "\n".join(tables).encode()
+
+
+async def test_no_secret_is_found_in_the_database_an_answer_an_error_or_a_log(
+    api: Api, database_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.DEBUG)
+    admin = api.as_user("root", admin=True)
+    path = await with_servers(admin, search=SEARCH, docs=DOCS)
+    answers = [
+        await admin.get(path),
+        await admin.get("/api/agents"),
+        await admin.patch(path, json={"name": "renamed"}),
+        await save(admin, path, search={"disabled": True}),
+        await save(admin, path, docs={"headers": {"Other": "X"}}),
+        await admin.post(f"{path}/mcp-servers/docs/test"),
+        await admin.get("/api/admin/audit"),
+        await admin.get("/openapi.json"),
+        await admin.get("/docs"),
+        # Refusals, also of the very value
+        await save(admin, path, bad=SEARCH | {"command": VALUES[0]}),
+        await save(admin, path, bad=SEARCH | {"args": [f"{VALUES[0]}\n"]}),
+        await save(admin, path, bad=SEARCH | {"env": {"PATH": VALUES[0]}}),
+        await save(admin, path, bad=SEARCH | {"env": {"KEY": VALUES[0] * 1000}}),
+        await save(admin, path, bad=SEARCH | {"env": VALUES[0]}),
+        await save(admin, path, bad=DOCS | {"url": f"https://{VALUES[0]}@example.com"}),
+        await save(admin, path, bad=DOCS | {"url": f"http://127.0.0.1/{VALUES[0]}"}),
+        await save(admin, path, bad=DOCS | {"headers": {"X": f"{VALUES[1]}\r\n"}}),
+        await save(admin, path, promptx=DOCS),
+    ]
+    for answer in answers:
+        for value in VALUES:
+            assert value not in answer.text, answer.request.url
+    assert [answer.status_code for answer in answers[-9:]] == [400] * 9
+    kept = await stored_bytes(database_url)
+    agent = await api.store.agents.get(AgentId(path.rpartition("/")[2]))
+    for value in VALUES:
+        assert value.encode() not in kept
+        assert value not in caplog.text
+        assert value not in repr(agent)
+    # What was looked for could have been found.
+    assert b"mcp.example.com" in kept and b"SEARCH_API_KEY" in kept
+    assert await secrets_of(api, path, "search") == {"SEARCH_API_KEY": VALUES[0]}
+    key_file = tmp_path / "data" / KEY_FILE_NAME
+    assert key_file.exists() == database_url.startswith("sqlite")
+
+
+async def test_deleted_agent_keeps_no_server(api: Api, admin: httpx.AsyncClient, database_url: str):
+    path = await with_servers(admin, search=SEARCH)
+    assert (await admin.delete(path)).status_code == 204
+    agent = await api.store.agents.get(AgentId(path.rpartition("/")[2]))
+    assert agent and agent.settings.mcp_servers == {}
+
+
+async def test_secret_is_not_stored_without_a_key_on_a_shared_database(postgres: Postgres, tmp_path: Path):
+    database_url = postgres.create_database(template=TEMPLATE)
+    settings = Settings.load(
+        {},
+        data=tmp_path,
+        database_url=database_url,
+        database_pool_size=2,
+        jwt_secret=SECRET,
+        gateway="openai",
+    )
+    app = create_app(settings)
+    async with app.lifespan():
+        api = Api(app, (await app.services()).store, [])
+        async with api.as_user("root", admin=True) as admin:
+            path = await with_servers(admin, docs={"url": DOCS["url"]})
+            before = (await admin.get(path)).json()
+            error = refusal(await save(admin, path, docs=DOCS), 503, "SECRET_KEY_REQUIRED")
+            assert "THREADKEEP_SECRET_KEY" in error["message"]
+            assert (await admin.get(path)).json() == before

@@ -1,0 +1,133 @@
+"""Remote servers stay out of our own network, whatever their name leads to at the moment."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from ipaddress import ip_address
+from typing import Any
+
+import httpx2
+import pytest
+
+from threadkeep.mcp import addresses
+from threadkeep.mcp.addresses import http_client, is_public, public_addresses
+
+PUBLIC = ["8.8.8.8", "1.1.1.1", "2001:4860:4860::8888", "2606:4700::1111", "64:ff9b::808:808"]
+OWN = ["127.0.0.1", "10.0.0.1", "0.0.0.0", "169.254.169.254", "100.64.0.1", "255.255.255.255", "198.18.0.1",
+       "::1", "::", "::ffff:10.0.0.1", "::ffff:0:a00:1", "fe80::1", "fc00::1", "2001:db8::1",
+       "64:ff9b::a00:1", "2002:a00:1::1", "2001:0:4136:e378:8000:63bf:f5ff:fffe"]  # fmt: skip
+
+
+class Resolver:
+    """Answers with the addresses that a test writes down, one answer after the other."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    async def getaddrinfo(self, host: str, port: int, **_: Any) -> list[Any]:
+        self.asked.append(host)
+        return [(0, 0, 0, "", (address, port)) for address in self.answers.pop(0)]
+
+
+@pytest.fixture
+def resolve(monkeypatch: pytest.MonkeyPatch):
+    """Puts a resolver in the place of the machine's own."""
+
+    def put(*answers: list[str]) -> Resolver:
+        resolver = Resolver(*answers)
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolver.getaddrinfo, raising=False)
+        return resolver
+
+    return put
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[tuple[int, list[str]]]:
+    """A web server on loopback, and the requests that it got."""
+    got: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+        await writer.drain()
+        writer.close()
+
+    listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+    yield listening.sockets[0].getsockname()[1], got
+    listening.close()
+    await listening.wait_closed()
+
+
+def client(*, allow_private: bool = False) -> httpx2.AsyncClient:
+    return http_client({"X-Key": "k"}, httpx2.Timeout(5), allow_private=allow_private)
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_addresses_of_the_internet_are_public(address: str):
+    assert is_public(ip_address(address))
+
+
+@pytest.mark.parametrize("address", OWN)
+def test_special_addresses_are_not_public_in_any_disguise(address: str):
+    assert not is_public(ip_address(address))
+
+
+async def test_name_with_one_private_address_among_public_ones_is_refused(resolve: Any):
+    resolve(["8.8.8.8", "10.0.0.1"])
+    with pytest.raises(PermissionError, match="private or local"):
+        await public_addresses("mcp.example", 443)
+
+
+async def test_address_with_a_zone_is_refused(resolve: Any):
+    resolve(["fe80::1%eth0"])
+    with pytest.raises(PermissionError):
+        await public_addresses("mcp.example", 443)
+
+
+async def test_loopback_is_reached_only_where_the_operator_allows_it(server: tuple[int, list[str]]):
+    port, got = server
+    for host in ("127.0.0.1", "localhost", "2130706433"):
+        async with client() as http:
+            with pytest.raises(httpx2.ConnectError, match="private or local"):
+                await http.get(f"http://{host}:{port}/mcp")
+    assert got == []
+    async with client(allow_private=True) as http:
+        assert (await http.get(f"http://127.0.0.1:{port}/mcp")).text == "ok"
+
+
+async def test_name_that_leads_elsewhere_the_second_time_is_refused(
+    resolve: Any, server: tuple[int, list[str]], monkeypatch: pytest.MonkeyPatch
+):
+    """DNS rebinding. Loopback plays the Internet here, and 10.0.0.1 our own network."""
+    port, got = server
+    monkeypatch.setattr(addresses, "is_public", lambda address: str(address) == "127.0.0.1")  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
+    resolver = resolve(["127.0.0.1"], ["10.0.0.1"])
+    async with client() as http:
+        assert (await http.get(f"http://mcp.example:{port}/mcp")).text == "ok"
+        with pytest.raises(httpx2.ConnectError, match=r"mcp\.example is not on the Internet"):
+            await http.get(f"http://mcp.example:{port}/mcp")
+    # The address that was looked at is the one that was used: nobody has asked a third time.
+    assert resolver.asked == ["mcp.example", "mcp.example"]
+    (request,) = got
+    assert request.startswith("GET /mcp HTTP/1.1\r\n")
+    assert f"host: mcp.example:{port}\r\n" in request.lower()
+    assert "x-key: k\r\n" in request.lower()
+
+
+async def test_second_address_is_tried_when_the_first_does_not_answer(
+    resolve: Any, server: tuple[int, list[str]], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(addresses, "is_public", lambda address: True)  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
+    resolve(["127.0.0.2", "127.0.0.1"])
+    async with client() as http:
+        answer = await http.post(f"http://mcp.example:{server[0]}/mcp", json={"a": 1})
+        assert answer.text == "ok"
+        assert answer.request.url.host == "mcp.example"
+
+
+async def test_name_that_does_not_exist_is_a_failed_connection():
+    async with client() as http:
+        with pytest.raises(httpx2.ConnectError):
+            await http.get("http://nowhere.invalid/mcp")
+        with pytest.raises((httpx2.ConnectError, httpx2.InvalidURL)):
+            await http.get(f"http://{'a' * 70}.example/mcp")
