@@ -30,6 +30,23 @@ def test_lists_are_separated_by_commas():
     assert settings.allowed_hosts == ("a.example", "b.example")
 
 
+def test_rules_for_mcp_servers_are_strict_unless_the_operator_says_otherwise():
+    usual = Settings.load({})
+    assert usual.mcp_allowed_commands == ("npx", "uvx")
+    assert (usual.mcp_stdio, usual.mcp_allow_private, usual.secret_keys) == ("admin", False, ())
+    other = Settings.load(
+        {
+            "THREADKEEP_MCP_ALLOWED_COMMANDS": "docker, uvx",
+            "THREADKEEP_MCP_STDIO": "owner",
+            "THREADKEEP_MCP_ALLOW_PRIVATE": "true",
+            "THREADKEEP_SECRET_KEY": f"{SECRET}1, {SECRET}2",
+        }
+    )
+    assert other.mcp_allowed_commands == ("docker", "uvx")
+    assert (other.mcp_stdio, other.mcp_allow_private) == ("owner", True)
+    assert other.secret_keys == (f"{SECRET}1", f"{SECRET}2")
+
+
 @pytest.mark.parametrize(
     ("environment", "told"),
     [
@@ -44,6 +61,12 @@ def test_lists_are_separated_by_commas():
         ({"THREADKEEP_CORS_ORIGINS": "https://["}, "CORS_ORIGINS"),
         ({"THREADKEEP_JWKS_URL": "https://[x"}, "JWKS_URL"),
         ({"THREADKEEP_GATEWAY_URL": "http://]"}, "GATEWAY_URL"),
+        ({"THREADKEEP_SECRET_KEY": "short"}, "SECRET_KEY"),
+        ({"THREADKEEP_SECRET_KEY": f"{SECRET},short"}, "SECRET_KEY"),
+        ({"THREADKEEP_MCP_STDIO": "everyone"}, "mcp_stdio"),
+        ({"THREADKEEP_MCP_ALLOW_PRIVATE": "perhaps"}, "mcp_allow_private"),
+        ({"THREADKEEP_MCP_ALLOWED_COMMANDS": "npx,/bin/ls"}, "MCP_ALLOWED_COMMANDS"),
+        ({"THREADKEEP_MCP_ALLOWED_COMMANDS": "npx,bash"}, "MCP_ALLOWED_COMMANDS"),
         ({"THREADKEEP_TIMEZONE": "Mars/Base"}, "TIMEZONE"),
         ({"THREADKEEP_CONFIG": "/nowhere/threadkeep.toml"}, "no settings file"),
     ],
@@ -77,7 +100,11 @@ def test_loopback_is_recognised(host: str):
 
 def test_secrets_are_never_shown():
     settings = Settings.load(
-        {"THREADKEEP_JWT_SECRET": SECRET, "THREADKEEP_DATABASE_URL": "postgresql://u:pa55@h/d"}
+        {
+            "THREADKEEP_JWT_SECRET": SECRET,
+            "THREADKEEP_SECRET_KEY": SECRET,
+            "THREADKEEP_DATABASE_URL": "postgresql://u:pa55@h/d",
+        }
     )
     assert SECRET not in repr(settings)
     assert "pa55" not in repr(settings)

@@ -1,0 +1,106 @@
+"""Seed 002, CONV-008.1: the MCP servers of a domain are configured by its user."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import Api
+from threadkeep.domain.ids import AgentId
+
+WEB_SEARCH: dict[str, Any] = {
+    "command": "npx",
+    "args": ["@anthropic/mcp-server-web-search"],
+    "env": {"SEARCH_API_KEY": "xxx"},
+}
+
+
+@pytest.fixture
+def user(api: Api) -> httpx.AsyncClient:
+    """A user who may add programs: with no sign-in everyone, with one those with the admin role."""
+    return api.as_user("alice", admin=True)
+
+
+@pytest.fixture
+async def domain(user: httpx.AsyncClient) -> str:
+    """Given 存在领域 "法律顾问"."""
+    answer = await user.post("/api/domains", json={"name": "法律顾问"})
+    assert answer.status_code == 201
+    return f"/api/domains/{answer.json()['id']}"
+
+
+async def save(user: httpx.AsyncClient, domain: str, **servers: Any) -> httpx.Response:
+    return await user.patch(domain, json={"settings": {"mcpServers": servers}})
+
+
+async def state(user: httpx.AsyncClient, domain: str) -> tuple[Any, Any]:
+    read = (await user.get(domain)).json()
+    return read["settings"]["mcpServers"], read["mcpServers"]
+
+
+@pytest.mark.requirement("CONV-008.1-S1")
+async def test_server_is_added_to_the_domains_settings(api: Api, user: httpx.AsyncClient, domain: str):
+    # When 用户更新领域配置，添加 MCP Server "web-search"
+    answer = await save(user, domain, **{"web-search": WEB_SEARCH})
+    # Then 领域配置更新成功
+    assert answer.status_code == 200
+    # And settings.mcpServers 包含 "web-search" 配置
+    settings, _ = await state(user, domain)
+    assert settings["web-search"]["command"] == "npx"
+    assert settings["web-search"]["args"] == ["@anthropic/mcp-server-web-search"]
+    assert settings["web-search"]["env"].keys() == {"SEARCH_API_KEY"}
+    assert "xxx" not in str(settings)
+    kept = await api.store.agents.get(AgentId(domain.rpartition("/")[2]))
+    assert kept and kept.settings.mcp_servers["web-search"].secrets["SEARCH_API_KEY"].reveal() == "xxx"
+
+
+@pytest.mark.requirement("CONV-008.1-S2", "002-ERR-MCP_NAME_RESERVED")
+async def test_system_server_cannot_be_overridden(user: httpx.AsyncClient, domain: str):
+    before = await state(user, domain)
+    # When 用户尝试配置名为 "promptx" 的 MCP Server
+    for name in ("promptx", "PromptX", "retriever"):
+        answer = await save(user, domain, **{name: WEB_SEARCH})
+        # Then 返回 400 错误 "MCP_NAME_RESERVED"
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "MCP_NAME_RESERVED")
+    body = {"name": "x", "settings": {"mcpServers": {"promptx": WEB_SEARCH}}}
+    assert (await user.post("/api/domains", json=body)).json()["error"]["code"] == "MCP_NAME_RESERVED"
+    # And 系统级 MCP 配置不变
+    assert await state(user, domain) == before
+
+
+@pytest.mark.requirement("CONV-008.1-S3")
+async def test_merged_servers_are_seen_with_their_sources(user: httpx.AsyncClient, domain: str):
+    # Given 领域配置了自定义 MCP "web-search"
+    await save(user, domain, **{"web-search": WEB_SEARCH})
+    # When 用户查询领域详情, Then 返回的 mcpServers 包含
+    _, servers = await state(user, domain)
+    assert [(it["name"], it["source"], it["readOnly"]) for it in servers] == [
+        ("promptx", "system", True),
+        ("retriever", "builtin", True),
+        ("web-search", "user", False),
+    ]
+
+
+@pytest.mark.requirement("002-ERR-MCP_CONFIG_INVALID")
+async def test_malformed_configuration_is_refused(user: httpx.AsyncClient, domain: str):
+    before = await state(user, domain)
+    for server, field in (
+        ({}, ""),
+        ({"command": "npx", "args": "x"}, ".args"),
+        ({"command": "npx", "args": ["x"], "env": {"LD_PRELOAD": "/tmp/x.so"}}, ".env.LD_PRELOAD"),
+        ({"url": "file:///etc/passwd"}, ".url"),
+    ):
+        answer = await save(user, domain, bad=server)
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"]) == (400, "MCP_CONFIG_INVALID")
+        assert error["param"] == f"settings.mcpServers.bad{field}"
+    assert await state(user, domain) == before
+
+
+@pytest.mark.requirement("002-ERR-MCP_COMMAND_NOT_ALLOWED")
+async def test_command_that_is_not_allowed_is_refused(user: httpx.AsyncClient, domain: str):
+    before = await state(user, domain)
+    for command in ("sh", "../npx", "npx;rm", "/usr/bin/npx", "python3"):
+        answer = await save(user, domain, bad={"command": command, "args": ["x"]})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "MCP_COMMAND_NOT_ALLOWED")
+    assert await state(user, domain) == before
