@@ -156,7 +156,7 @@ async def test_nobody_there_is_told():
             await client.me()
         await client.close()
     with pytest.raises(NotReached, match="is not an address"):
-        Client("http://[")
+        Client("http://host:port")
 
 
 def test_blocking_face_does_the_same_over_the_network(server: ServerProcess, model: ScriptedModel):
