@@ -23,6 +23,7 @@ from threadkeep.ports.gateway import Gateway
 from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
+from threadkeep.services.executions import Executions
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.node import Node
@@ -158,6 +159,7 @@ class Runtime:
                 conversations=conversations,
                 turns=turns,
                 prompts=prompts,
+                executions=Executions(store, turns, system_clock),
                 receipts=Receipts(store, turns),
                 sessions=Sessions(store, turns),
                 usages=Usages(store, system_clock),

@@ -3,5 +3,6 @@
 from threadkeep.client.blocking import BlockingClient
 from threadkeep.client.client import Client
 from threadkeep.client.errors import ClientError, NotReached
+from threadkeep.client.recorder import Recorder
 
-__all__ = ["BlockingClient", "Client", "ClientError", "NotReached"]
+__all__ = ["BlockingClient", "Client", "ClientError", "NotReached", "Recorder"]

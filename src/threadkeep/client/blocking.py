@@ -125,6 +125,7 @@ class BlockingClient:
     restore_conversation = _waited(Client.restore_conversation)
     messages = _iterated(Client.messages)
     context = _waited(Client.context)
+    record = _waited(Client.record)
     send = _iterated(Client.send)
     ask = _waited(Client.ask)
     start = _waited(Client.start)

@@ -1,6 +1,6 @@
 """Threadkeep's API for Python: `async with Client(url) as client: async for event in client.send(…)`."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from msgspec import UnsetType
@@ -10,6 +10,7 @@ from threadkeep.client.wire import Wire, given
 from threadkeep.domain.events import TurnEvent
 from threadkeep.domain.ids import new_uuid
 from threadkeep.http.app import Threadkeep
+from threadkeep.http.executions import RunsView
 from threadkeep.http.message_views import MessageView
 from threadkeep.http.turn_views import AbortView, ReceiptView, StartedTurnView, TurnView, UsageReportView
 from threadkeep.http.views import AgentView, ContextView, ConversationDetailView, ConversationView, MeView
@@ -157,6 +158,11 @@ class Client:
         """The latest messages as another engine can send them."""
         path = f"/api/conversations/{conversation_id}/context"
         return await self._wire.ask(ContextView, "GET", path, params=given({"limit": limit}))
+
+    async def record(self, conversation_id: str, events: Sequence[Json]) -> RunsView:
+        """Tells of turns that ran in another engine; `Recorder` does it in the background."""
+        path = f"/api/conversations/{conversation_id}/executions"
+        return await self._wire.ask(RunsView, "POST", path, json={"events": list(events)})
 
     # Turns
 

@@ -26,7 +26,16 @@ from threadkeep.domain.errors import (
     TurnNotFound,
     UserNotFound,
 )
-from threadkeep.http import agents, conversations, mcp_servers, operations, prompts, turns, usage
+from threadkeep.http import (
+    agents,
+    conversations,
+    executions,
+    mcp_servers,
+    operations,
+    prompts,
+    turns,
+    usage,
+)
 from threadkeep.http.routing import Route
 
 _AGENT = (AgentNotFound,)
@@ -167,6 +176,13 @@ _TABLE = (
         turns.abort,
         "Turns",
         errors=_CONVERSATION,
+    ),
+    Route(
+        "POST",
+        "/api/conversations/{conversation_id}/executions",
+        executions.record_executions,
+        "Turns",
+        errors=(*_CONVERSATION, MessageContentRequired),
     ),
     Route("GET", "/api/turns/{turn_id}", turns.get_turn, "Turns", errors=(TurnNotFound,)),
     Route(

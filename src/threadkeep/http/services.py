@@ -8,6 +8,7 @@ from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
+from threadkeep.services.executions import Executions
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.receipts import Receipts
@@ -26,6 +27,7 @@ class Services:
     conversations: Conversations
     turns: Turns
     prompts: Prompts
+    executions: Executions
     receipts: Receipts
     sessions: Sessions
     usages: Usages

@@ -12,6 +12,7 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, ConversationStatus, EndedTurn
+from threadkeep.domain.execution import ExecutionEvent
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Message
@@ -270,6 +271,41 @@ class ReceiptStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A turn that ran elsewhere, whole, and its log as it is kept."""
+
+    user_message: Message
+    ended: EndedTurn
+    chunk: LogChunk
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """How a run of another engine stands: its turn, once it is complete."""
+
+    run_id: str
+    turn_id: TurnId | None
+
+
+RecordRun = Callable[[Conversation, Sequence[ExecutionEvent]], Recorded | None]
+"""Makes a turn of a run's events, or nothing while it is not complete; must be pure."""
+
+
+class ExecutionStore(Protocol):
+    """Runs of other engines."""
+
+    async def add(
+        self,
+        user_id: UserId,
+        conversation_id: ConversationId,
+        events: Sequence[ExecutionEvent],
+        record: RecordRun,
+    ) -> Sequence[RecordedRun] | None:
+        """Keeps events, each once; a run that they complete becomes a turn. None without the conversation."""
+        ...
+
+
 class BriefingStore(Protocol):
     """Briefings."""
 
@@ -316,6 +352,7 @@ class Store:
     log: TurnLogStore
     receipts: ReceiptStore
     briefings: BriefingStore
+    executions: ExecutionStore
     memories: MemoryStore
     users: UserStore
     key: bytes

@@ -28,7 +28,7 @@ GET = Statement(_BY_ID)
 BY_SESSION = Statement(
     f"SELECT {_COLUMNS} FROM tk_conversations WHERE session_id = :session_id AND deleted_at IS NULL"
 )
-_LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR UPDATE")
+LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR UPDATE")
 GET_MAIN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_conversations
     WHERE user_id = :user_id AND agent_id = :agent_id AND is_main AND deleted_at IS NULL"""
@@ -189,7 +189,7 @@ def _get_or_add_main(fresh: Conversation) -> Plan[tuple[Conversation, bool]]:
 def _update(
     user_id: UserId, conversation_id: ConversationId, change: Callable[[Conversation], Conversation]
 ) -> Plan[Conversation | None]:
-    rows = yield _LOCK(id=conversation_id, user_id=user_id)
+    rows = yield LOCK(id=conversation_id, user_id=user_id)
     if not rows:
         return None
     changed = change(to_conversation(rows[0]))

@@ -11,6 +11,7 @@ from threadkeep.storage.agents import SqlAgents
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.conversations import SqlConversations
 from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.executions import SqlExecutions
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.receipts import SqlReceipts
@@ -21,7 +22,7 @@ from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.storage.users import SqlUsers
 
-# `sqlite3` gives up Python's lock at every row, so that more readers than this only fight for it.
+# `sqlite3` gives up Python's lock at every step, so that more readers than this only fight for it.
 MOST_SQLITE_READERS = 2
 
 _PING = Statement("SELECT 1")
@@ -64,6 +65,7 @@ async def store_on(database: Database, box: SecretBox | None = None) -> Store:
         log=SqlTurnLog(database),
         receipts=SqlReceipts(database),
         briefings=SqlBriefings(database),
+        executions=SqlExecutions(database),
         memories=SqlMemories(database),
         users=SqlUsers(database),
         key=bytes.fromhex(key),

@@ -10,7 +10,7 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import AgentId, ConversationId, TurnId, UserId
 from threadkeep.domain.message import Failure, Usage
 from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
-from threadkeep.ports.store import DayUsage, IdempotencyKey
+from threadkeep.ports.store import DayUsage, IdempotencyKey, Recorded
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
@@ -24,6 +24,7 @@ _INSERT_MESSAGE = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id,
     status, model, created_at, completed_at)"""
 
 _ADVANCE_FOR_TURN = Statement(_ADVANCE)
+_ADVANCE_FOR_RECORDED = Statement(f"{ADVANCE} RETURNING id")
 _ADD_TURN = with_clock(
     f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
         :now, :key, :request_hash, :node_id, :fence, :user_id, {{now}} + :length_ms)"""
@@ -92,7 +93,7 @@ _GET = Statement(
     JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
     WHERE turn.id = :id AND conversation.user_id = :user_id AND conversation.deleted_at IS NULL"""
 )
-_STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
+STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
 # In the order of their replies: ids are made by the clocks of several nodes.
 BEGUN_AFTER = Statement(
     f"""SELECT {TURN_COLUMNS}, reply.seq FROM tk_messages AS reply
@@ -164,7 +165,7 @@ class SqlTurns:
 
     async def status(self, turn_id: TurnId) -> TurnStatus | None:
         """How a turn stands, whosever it is; None when there is none."""
-        rows = await self._database.fetch(_STATUS(id=turn_id))
+        rows = await self._database.fetch(STATUS(id=turn_id))
         return TurnStatus(rows[0][0]) if rows else None
 
     async def begun_after(
@@ -270,6 +271,36 @@ def _end(ended: EndedTurn, values: dict[str, Any]) -> Plan[Rows]:
             yield ADD_TOOL_CALL(**tool_call_values(call, ended.conversation, position))
         yield _FREE(**values)
     return done
+
+
+def add_recorded(recorded: Recorded) -> Plan[None]:
+    """Keeps a turn that ran elsewhere: it never ran here, so it holds no lease and blocks nobody."""
+    ended, asked = recorded.ended, recorded.user_message
+    turn, reply, conversation = ended.turn, ended.assistant_message, ended.conversation
+    if not (yield _ADVANCE_FOR_RECORDED(**advance_values(conversation, asked.seq))):
+        raise StorageConflict("The conversation has changed since it was read.")
+    begun = {
+        "conversation_id": conversation.id,
+        "user_id": conversation.user_id,
+        "turn_id": turn.id,
+        "origin": turn.origin,
+        "model": turn.model,
+        "asked_id": asked.id,
+        "asked_seq": asked.seq,
+        "content": asked.content,
+        "reply_id": reply.id,
+        "reply_seq": reply.seq,
+        "now": turn.started_at,
+        "key": None,
+        "request_hash": None,
+        "node_id": None,
+        "fence": 0,
+        "length_ms": 0,
+    }
+    yield _ADD_TURN(**begun)
+    yield _ADD_ASKED(**begun)
+    yield _ADD_REPLY(**begun)
+    yield from _end(ended, _end_values(ended, recorded.chunk, 0))
 
 
 def to_turn(row: Row) -> Turn:

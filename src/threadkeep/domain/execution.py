@@ -1,0 +1,80 @@
+"""A run of another engine, told to us by its own events, in any order and more than once."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from threadkeep.domain.choice import Choice
+from threadkeep.domain.errors import InvalidRequest, MessageContentRequired
+from threadkeep.domain.ids import ConversationId, TurnId
+from threadkeep.domain.message import Citation, Usage
+from threadkeep.domain.text import check_line, is_blank
+from threadkeep.domain.tool_call import ToolCallStatus
+
+MOST_ID_CHARACTERS = 200
+# Of our own making: the turn of a run is found by the run's name, however often it is told.
+_RUNS = uuid.UUID("0f6f3c0e-6d7b-5b1e-9a55-3f1e5c3a7d10")
+
+
+class ExecutionEventType(Choice):
+    """What an engine tells of a run."""
+
+    STARTED = "ExecutionStarted"
+    NODE_COMPLETED = "NodeCompleted"
+    COMPLETED = "ExecutionCompleted"
+    FAILED = "ExecutionFailed"
+    CANCELLED = "ExecutionCancelled"
+
+
+ENDS = {ExecutionEventType.COMPLETED, ExecutionEventType.FAILED, ExecutionEventType.CANCELLED}
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedTool:
+    """A tool that a node of the run has used."""
+
+    tool_name: str
+    arguments: Mapping[str, Any]
+    server: str = ""
+    result: Any = None
+    error: str | None = None
+    status: ToolCallStatus = ToolCallStatus.OK
+    duration_ms: int | None = None
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionEvent:
+    """One event of a run; which fields it needs depends on its type."""
+
+    id: str
+    type: ExecutionEventType
+    run_id: str
+    at: int
+    input: str | None = None
+    node: str | None = None
+    detail: str = ""
+    duration_ms: int = 0
+    tools: tuple[ExecutedTool, ...] = ()
+    output: str = ""
+    citations: tuple[Citation, ...] = ()
+    artifact_ids: tuple[str, ...] = ()
+    usage: Usage | None = None
+    model: str | None = None
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        check_line(self.id, "id", most=MOST_ID_CHARACTERS)
+        check_line(self.run_id, "runId", most=MOST_ID_CHARACTERS)
+        if self.type is ExecutionEventType.STARTED and (self.input is None or is_blank(self.input)):
+            raise MessageContentRequired(f"{self.type} needs the user's `input`.", param="input")
+        if self.type is ExecutionEventType.NODE_COMPLETED and not self.node:
+            raise InvalidRequest(f"{self.type} needs the name of its `node`.", param="node")
+        if self.type is ExecutionEventType.FAILED and not self.error:
+            raise InvalidRequest(f"{self.type} needs an `error`: why it failed.", param="error")
+
+
+def recorded_turn_id(conversation_id: ConversationId, run_id: str) -> TurnId:
+    """The turn that a run becomes: the same for every event of it."""
+    return TurnId(str(uuid.uuid5(_RUNS, f"{conversation_id}/{run_id}")))

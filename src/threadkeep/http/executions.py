@@ -1,0 +1,117 @@
+"""Turns that ran elsewhere, over HTTP."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from threadkeep.domain.execution import ExecutedTool, ExecutionEvent, ExecutionEventType
+from threadkeep.domain.message import Citation, Usage
+from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.http.services import ApiCall
+from threadkeep.http.view import Id, View
+from threadkeep.services.executions import MOST_EVENTS_AT_ONCE
+
+Milliseconds = Annotated[int, Meta(ge=0, le=2**53, description="Milliseconds since 1970 (UTC).")]
+Length = Annotated[int, Meta(ge=0, le=2**40)]
+
+
+class _Body(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    pass
+
+
+class ExecutedToolBody(_Body, frozen=True, kw_only=True):
+    """A tool that a node has used."""
+
+    tool_name: Annotated[str, Meta(min_length=1, max_length=200)]
+    arguments: dict[str, Any] = {}
+    server: Annotated[str, Meta(max_length=200)] = ""
+    result: Any = None
+    error: str | None = None
+    status: ToolCallStatus = ToolCallStatus.OK
+    duration_ms: Length | None = None
+    tool_call_id: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+
+
+class CitationBody(_Body, frozen=True, kw_only=True):
+    """A source; they are numbered in the order in which they come."""
+
+    title: str
+    snippet: str = ""
+    score: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    url: str | None = None
+    file_name: str | None = None
+    document_id: str | None = None
+    page: Annotated[int, Meta(ge=1, le=2**31)] | None = None
+
+
+class ExecutionUsageBody(_Body, frozen=True, kw_only=True):
+    """Tokens that were spent."""
+
+    input_tokens: Length
+    output_tokens: Length
+    estimated: bool = False
+
+
+class ExecutionEventBody(_Body, frozen=True, kw_only=True):
+    """One event of a run. `ExecutionStarted` has the user's `input`, `NodeCompleted` its `node`,
+    `ExecutionCompleted` the `output`, `ExecutionFailed` the `error`."""
+
+    id: Annotated[str, Meta(description="The engine's own name of the event: told twice, it counts once.")]
+    type: ExecutionEventType
+    run_id: str
+    at: Milliseconds
+    input: str | None = None
+    node: Annotated[str, Meta(max_length=500)] | None = None
+    detail: str = ""
+    duration_ms: Length = 0
+    tools: Sequence[ExecutedToolBody] = ()
+    output: str = ""
+    citations: Sequence[CitationBody] = ()
+    artifact_ids: Sequence[Annotated[str, Meta(max_length=200)]] = ()
+    usage: ExecutionUsageBody | None = None
+    model: Annotated[str, Meta(max_length=200)] | None = None
+    error: str | None = None
+
+
+class ExecutionsBody(_Body, frozen=True, kw_only=True):
+    """Events of one or more runs."""
+
+    events: Annotated[Sequence[ExecutionEventBody], Meta(max_length=MOST_EVENTS_AT_ONCE)]
+
+
+class RunView(View, frozen=True, kw_only=True):
+    """How a run stands: its turn, once its start and its end have been told."""
+
+    run_id: str
+    turn_id: Id | None
+
+
+class RunsView(View, frozen=True, kw_only=True):
+    """The runs that the events belong to."""
+
+    items: Sequence[RunView]
+
+
+async def record_executions(call: ApiCall, *, conversation_id: str, body: ExecutionsBody) -> RunsView:
+    """Tell of turns that ran in another engine.
+
+    Events may come in any order and more than once. They are kept until the run's start and its end have both
+    been told; then the run becomes a turn with its messages, once. What comes after that is ignored.
+    """
+    events = [_event(event) for event in body.events]
+    runs = await call.services.executions.record(call.user, conversation_id, events)
+    return RunsView(items=[RunView(run_id=run.run_id, turn_id=run.turn_id) for run in runs])
+
+
+def _event(body: ExecutionEventBody) -> ExecutionEvent:
+    fields = {name: getattr(body, name) for name in ExecutionEventBody.__struct_fields__}
+    fields["tools"] = tuple(ExecutedTool(**_fields(tool)) for tool in body.tools)
+    fields["citations"] = tuple(Citation(index=0, **_fields(citation)) for citation in body.citations)
+    fields["artifact_ids"] = tuple(body.artifact_ids)
+    fields["usage"] = Usage(**_fields(body.usage)) if body.usage else None
+    return ExecutionEvent(**fields)
+
+
+def _fields(body: Struct) -> dict[str, Any]:
+    return {name: getattr(body, name) for name in body.__struct_fields__}

@@ -1,0 +1,192 @@
+"""Turns that ran in another engine become the same messages as if they had run here (seed 004)."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import Api
+from threadkeep import create_app
+from threadkeep.client import Client, Recorder
+from threadkeep.domain.ids import new_uuid
+from threadkeep.settings import Settings
+
+RUN: list[dict[str, Any]] = [
+    {"id": "1", "type": "ExecutionStarted", "runId": "run-7", "at": 1_000, "input": "合同违约条款是什么？"},
+    {
+        "id": "2", "type": "NodeCompleted", "runId": "run-7", "at": 1_500, "node": "retrieve",
+        "durationMs": 400, "detail": "looked into the contract",
+        "tools": [
+            {
+                "toolCallId": "c1", "toolName": "search", "server": "docs", "arguments": {"q": "违约"},
+                "result": {"hits": 1}, "durationMs": 300,
+            }
+        ],
+        "citations": [
+            {"title": "合同模板.pdf", "fileName": "合同模板.pdf", "page": 3, "snippet": "违约金", "score": 0.9}
+        ],
+        "usage": {"inputTokens": 10, "outputTokens": 5},
+    },
+    {
+        "id": "3", "type": "NodeCompleted", "runId": "run-7", "at": 1_900, "node": "write", "durationMs": 300,
+        "artifactIds": ["file-1"], "usage": {"inputTokens": 20, "outputTokens": 15},
+    },
+    {
+        "id": "4", "type": "ExecutionCompleted", "runId": "run-7", "at": 2_000,
+        "output": "违约金为 20% [1]。", "model": "m",
+    },
+]  # fmt: skip
+
+
+async def make_conversation(user: httpx.AsyncClient) -> str:
+    agent = (await user.post("/api/agents", json={"name": "Law"})).json()
+    return (await user.post(f"/api/agents/{agent['id']}/conversations", json={})).json()["id"]
+
+
+async def tell(user: httpx.AsyncClient, conversation_id: str, *events: dict[str, Any]) -> httpx.Response:
+    return await user.post(f"/api/conversations/{conversation_id}/executions", json={"events": events})
+
+
+async def messages(user: httpx.AsyncClient, conversation_id: str) -> list[dict[str, Any]]:
+    return (await user.get(f"/api/conversations/{conversation_id}/messages")).json()["items"]
+
+
+@pytest.mark.requirement("004-R2.4")
+async def test_run_of_another_engine_becomes_messages_with_all_its_rich_content(
+    api: Api, alice: httpx.AsyncClient
+):
+    # GIVEN a conversation, and an engine that knows nothing of us but this address
+    conversation_id = await make_conversation(alice)
+    # WHEN it tells of a run, event by event, as they happen
+    for event in RUN[:-1]:
+        told = await tell(alice, conversation_id, event)
+        assert told.json() == {"items": [{"runId": "run-7", "turnId": None}]}
+    # THEN nothing stands in the conversation until the run has ended
+    assert await messages(alice, conversation_id) == []
+    turn_id = (await tell(alice, conversation_id, RUN[-1])).json()["items"][0]["turnId"]
+    asked, reply = await messages(alice, conversation_id)
+    assert (asked["role"], asked["content"]) == ("user", "合同违约条款是什么？")
+    assert (reply["role"], reply["content"], reply["status"]) == (
+        "assistant", "违约金为 20% [1]。", "COMPLETED",
+    )  # fmt: skip
+    assert reply["turnId"] == asked["turnId"] == turn_id
+    assert [(it["kind"], it["title"], it["durationMs"]) for it in reply["thoughtProcess"]] == [
+        ("node", "retrieve", 400), ("tool", "search", 300), ("node", "write", 300),
+    ]  # fmt: skip
+    assert [(it["toolCallId"], it["status"], it["result"]) for it in reply["toolCalls"]] == [
+        ("c1", "ok", {"hits": 1})
+    ]
+    assert [(it["index"], it["fileName"], it["page"]) for it in reply["citations"]] == [
+        (1, "合同模板.pdf", 3)
+    ]
+    assert reply["artifactIds"] == ["file-1"]
+    assert (reply["usage"]["inputTokens"], reply["tokenCount"], reply["model"]) == (30, 20, "m")
+    # AND its turn can be read and replayed like any other
+    assert (await alice.get(f"/api/turns/{turn_id}")).json()["status"] == "COMPLETED"
+    replayed = (await alice.get(f"/api/turns/{turn_id}/events")).text
+    assert "违约金为 20%" in replayed
+    assert replayed.rstrip().rsplit("event: ", 1)[1].startswith("done")
+    # AND the conversation has got a title, as after a turn of ours
+    shown = (await alice.get(f"/api/conversations/{conversation_id}")).json()
+    assert (shown["title"], shown["messageCount"], shown["activeTurnId"]) == ("合同违约条款是什么？", 2, None)
+
+
+@given(st.permutations(RUN), st.lists(st.sampled_from(RUN), max_size=4), st.integers(1, 4))
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_order_and_repetition_change_nothing(
+    tmp_path_factory: pytest.TempPathFactory,
+    order: list[dict[str, Any]],
+    again: list[dict[str, Any]],
+    batch: int,
+):
+    # Nodes that are told after both ends are too late by contract, so the start or the end comes last here.
+    ends = [event for event in order if event["type"] != "NodeCompleted"]
+    told = [event for event in [*order, *again] if event is not ends[-1]] + [ends[-1], *again]
+
+    async def run() -> list[Any]:
+        app = create_app(Settings.load({}, data=tmp_path_factory.mktemp("data"), gateway="openai"))
+        async with app.lifespan(), Client(app=app) as client:
+            agent = await client.create_agent("Law")
+            conversation = await client.create_conversation(agent.id)
+            for begin in range(0, len(told), batch):
+                await client.record(conversation.id, told[begin : begin + batch])
+            return [message async for message in client.messages(conversation.id)]
+
+    asked, reply = asyncio.run(run())
+    assert (asked.content, reply.content) == (RUN[0]["input"], RUN[3]["output"])
+    assert [step.title for step in reply.thought_process] == ["retrieve", "search", "write"]
+    assert reply.usage.input_tokens == 30
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "code"),
+    [
+        ({"type": "ExecutionFailed", "error": "out of memory", "output": "Half"}, "FAILED", "AGENTX_ERROR"),
+        ({"type": "ExecutionCancelled", "output": "Half"}, "CANCELLED", None),
+        ({"type": "ExecutionCompleted", "output": " \u3000"}, "FAILED", "AGENTX_ERROR"),
+    ],
+)
+async def test_run_that_did_not_end_well_keeps_what_it_said(
+    api: Api, alice: httpx.AsyncClient, end: dict[str, Any], status: str, code: str | None
+):
+    conversation_id = await make_conversation(alice)
+    assert (await tell(alice, conversation_id, RUN[0], {**RUN[3], **end})).is_success
+    reply = (await messages(alice, conversation_id))[-1]
+    assert (reply["status"], reply.get("error", {}).get("code")) == (status, code)
+    assert reply["content"].strip() in {"Half", ""}
+
+
+async def test_events_told_at_the_same_moment_become_one_turn(api: Api, alice: httpx.AsyncClient):
+    conversation_id = await make_conversation(alice)
+    answers = await asyncio.gather(*(tell(alice, conversation_id, *RUN) for _ in range(10)))
+    assert {answer.json()["items"][0]["turnId"] for answer in answers} != {None}
+    assert len(await messages(alice, conversation_id)) == 2
+
+
+async def test_nobody_records_in_other_peoples_conversations(
+    api: Api, alice: httpx.AsyncClient, bob: httpx.AsyncClient
+):
+    conversation_id = await make_conversation(alice)
+    refused = await tell(bob, conversation_id, *RUN)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "CONVERSATION_NOT_FOUND")
+    assert (await tell(alice, new_uuid(), *RUN)).status_code == 404
+    assert await messages(alice, conversation_id) == []
+
+
+@pytest.mark.parametrize(
+    ("event", "status", "param"),
+    [
+        ({**RUN[0], "type": "NodeExploded"}, 422, "events[0].type"),
+        ({**RUN[0], "input": "  "}, 400, "input"),
+        ({**RUN[1], "node": None}, 422, "node"),
+        ({**RUN[3], "type": "ExecutionFailed"}, 422, "error"),
+        ({**RUN[0], "runId": ""}, 422, "runId"),
+        ({**RUN[0], "at": "yesterday"}, 422, "events[0].at"),
+        ({**RUN[0], "colour": "red"}, 422, "events[0].colour"),
+    ],
+)
+async def test_bad_event_is_refused_with_its_field_and_nothing_is_kept(
+    api: Api, alice: httpx.AsyncClient, event: dict[str, Any], status: int, param: str
+):
+    conversation_id = await make_conversation(alice)
+    refused = await tell(alice, conversation_id, *RUN[1:3], event)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (status, param.replace("[0]", "[2]"))
+    await tell(alice, conversation_id, RUN[0], RUN[3])
+    assert (await messages(alice, conversation_id))[1]["thoughtProcess"] == []
+
+
+async def test_recorder_hands_events_over_in_the_background(tmp_path: Path):
+    app = create_app(Settings.load({}, data=tmp_path, gateway="openai"))
+    async with app.lifespan(), Client(app=app) as client:
+        agent = await client.create_agent("Law")
+        conversation = await client.create_conversation(agent.id)
+        async with Recorder(client, conversation.id) as recorder:
+            for event in [*RUN[:2], {"type": "nonsense"}, *RUN[2:]]:
+                recorder.handle(event)  # not awaited: the engine goes on at once
+        assert [it.content async for it in client.messages(conversation.id)] == [
+            RUN[0]["input"], RUN[3]["output"],
+        ]  # fmt: skip
