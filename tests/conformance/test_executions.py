@@ -27,7 +27,7 @@ RUN: list[dict[str, Any]] = [
             }
         ],
         "citations": [
-            {"title": "合同模板.pdf", "fileName": "合同模板.pdf", "page": 3, "snippet": "违约金", "score": 0.9}
+            {"title": "合同模板.pdf", "fileName": "合同模板.pdf", "page": 3, "snippet": "违约金"}
         ],
         "usage": {"inputTokens": 10, "outputTokens": 5},
     },

@@ -65,10 +65,10 @@ class ExecutionEventBody(_Body, frozen=True, kw_only=True):
     node: Annotated[str, Meta(max_length=500)] | None = None
     detail: str = ""
     duration_ms: Length = 0
-    tools: Sequence[ExecutedToolBody] = ()
+    tools: list[ExecutedToolBody] = []
     output: str = ""
-    citations: Sequence[CitationBody] = ()
-    artifact_ids: Sequence[Annotated[str, Meta(max_length=200)]] = ()
+    citations: list[CitationBody] = []
+    artifact_ids: list[Annotated[str, Meta(max_length=200)]] = []
     usage: ExecutionUsageBody | None = None
     model: Annotated[str, Meta(max_length=200)] | None = None
     error: str | None = None
