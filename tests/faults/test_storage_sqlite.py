@@ -165,8 +165,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder that belongs to an ordinary account, which the test then is: root may write everywhere."""
     # That account need not be able to read our own files, so all of them are read before.
     start(tmp_path / "threadkeep.db")
-    known = migrations()
-    monkeypatch.setattr("threadkeep.storage.sqlite.migrations", lambda: known)
+    known = migrations("sqlite")
+    monkeypatch.setattr("threadkeep.storage.sqlite.migrations", lambda dialect: known)
     temporary = Path(tempfile.gettempdir())
     parent = temporary if is_open_to_all(temporary) else Path("/tmp")
     with tempfile.TemporaryDirectory(prefix="threadkeep-", dir=parent) as name:

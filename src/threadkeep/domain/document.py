@@ -1,9 +1,10 @@
 """A document that an agent can search, and the chunks it is split into."""
 
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 from threadkeep.domain.choice import Choice
-from threadkeep.domain.errors import IllegalTransition
+from threadkeep.domain.errors import IllegalTransition, UnsupportedDocument
 from threadkeep.domain.ids import AgentId, DocumentId
 from threadkeep.domain.text import check_line
 
@@ -21,6 +22,42 @@ _NEXT = {
     DocumentStatus.READY: set[DocumentStatus](),
     DocumentStatus.FAILED: {DocumentStatus.PROCESSING},
 }
+
+
+PDF = "application/pdf"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+HTML = "text/html"
+MARKDOWN = "text/markdown"
+CSV = "text/csv"
+TEXT = "text/plain"
+
+HEAD_BYTES = 4096
+"""How much of a file tells what it is."""
+
+_TEXTS = {
+    ".html": HTML, ".htm": HTML, ".xhtml": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN, ".csv": CSV,
+    ".tsv": CSV, ".txt": TEXT, ".text": TEXT, ".log": TEXT, "": TEXT,
+}  # fmt: skip
+_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def media_type_of(file_name: str, head: bytes) -> str:
+    """What a file is, by its first bytes; its name only tells texts apart. Refuses what cannot be read."""
+    if not head:
+        raise UnsupportedDocument(f"{file_name} is empty.", param="fileName")
+    if b"%PDF-" in head[:1024]:
+        return PDF
+    if head.startswith(b"PK\x03\x04"):
+        return DOCX  # whether it is one shows when it is opened
+    ending = PurePath(file_name).suffix.lower()
+    is_text = head.startswith(_BYTE_ORDER_MARKS) or b"\x00" not in head
+    if not is_text or ending not in _TEXTS:
+        raise UnsupportedDocument(
+            f"{file_name} is none of the kinds that can be read: PDF, DOCX, HTML, Markdown, text, CSV.",
+            param="fileName",
+        )
+    begin = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    return HTML if begin.startswith((b"<!doctype html", b"<html")) else _TEXTS[ending]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +92,6 @@ class Document:
 class Chunk:
     """A piece of a document, small enough to show and to cite."""
 
-    document_id: DocumentId
     position: int
     text: str
     page: int | None = None

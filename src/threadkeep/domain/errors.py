@@ -25,6 +25,7 @@ ThreadkeepError
 ├── McpNameReserved
 ├── McpCommandNotAllowed
 ├── PayloadTooLarge
+├── UnsupportedDocument            a file of a kind that cannot be read, or an empty one
 ├── Conflict
 │   ├── TurnInProgress
 │   ├── NothingToRegenerate
@@ -163,6 +164,10 @@ class McpCommandNotAllowed(ThreadkeepError):
 
 class PayloadTooLarge(ThreadkeepError):
     code = "PAYLOAD_TOO_LARGE"
+
+
+class UnsupportedDocument(ThreadkeepError):
+    code = "UNSUPPORTED_DOCUMENT"
 
 
 class Conflict(ThreadkeepError):

@@ -37,6 +37,7 @@ STATUSES: dict[str, int] = {
     errors.EventsExpired.code: 410,
     errors.PreconditionFailed.code: 412,
     errors.PayloadTooLarge.code: 413,
+    errors.UnsupportedDocument.code: 415,
     errors.InvalidRequest.code: 422,
     errors.IdempotencyMismatch.code: 422,
     errors.GenerationAborted.code: 499,

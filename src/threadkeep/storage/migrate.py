@@ -3,7 +3,7 @@
 import sqlite3
 import time
 from importlib import resources
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.text import BLANK_CHARACTERS
@@ -26,14 +26,19 @@ _APPLIED = Statement("SELECT version FROM tk_migrations ORDER BY version")
 _REMEMBER = Statement("INSERT INTO tk_migrations (version, name, applied_at) VALUES (:version, :name, :now)")
 
 
-def migrations() -> list[Migration]:
-    """The migrations that this version of Threadkeep ships."""
+def migrations(dialect: Literal["sqlite", "postgres"]) -> list[Migration]:
+    """The migrations that this version of Threadkeep ships.
+
+    `0001_name.sql` is for both databases; what only one of them has is in `0001_name.sqlite.sql` and
+    `0001_name.postgres.sql`, and comes after it.
+    """
+    parts: dict[str, tuple[Statement, ...]] = {}
     files = (resources.files("threadkeep.storage") / "migrations").iterdir()
-    texts = {file.name: file.read_text(encoding="utf-8") for file in files if file.name.endswith(".sql")}
-    return [
-        Migration(int(name[:4]), name.removesuffix(".sql"), _statements(text))
-        for name, text in sorted(texts.items())
-    ]
+    for file in sorted(files, key=lambda file: (file.name.count("."), file.name)):
+        name, _, kind = file.name.partition(".")
+        if kind in {"sql", f"{dialect}.sql"}:
+            parts[name] = (*parts.get(name, ()), *_statements(file.read_text(encoding="utf-8")))
+    return [Migration(int(name[:4]), name, statements) for name, statements in sorted(parts.items())]
 
 
 def migrate(known: list[Migration]) -> Plan[int]:

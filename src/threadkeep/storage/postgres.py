@@ -182,7 +182,7 @@ async def _migrate(url: str, schema: str | None) -> None:
                 sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name).as_bytes(connection)
             )
             await connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(name).as_bytes(connection))
-        await _drive(connection, migrate(migrations()))
+        await _drive(connection, migrate(migrations("postgres")))
 
 
 def _check_url(url: str) -> None:

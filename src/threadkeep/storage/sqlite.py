@@ -249,7 +249,7 @@ def _prepare(path: Path, connection_count: int) -> list[sqlite3.Connection]:
             connections.append(_connect(path))
             _configure(connections[-1])
         connections[0].execute("BEGIN IMMEDIATE")
-        _drive(connections[0], migrate(migrations()))
+        _drive(connections[0], migrate(migrations("sqlite")))
         # A file that can only be read lets all of the above pass; this it does not.
         connections[0].execute("DELETE FROM tk_migrations WHERE FALSE")
         connections[0].execute("COMMIT")

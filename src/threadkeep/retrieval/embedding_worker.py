@@ -1,0 +1,30 @@
+"""The process that reads documents for their meaning: a JSON list of texts a line in, of vectors out."""
+
+import base64
+import json
+import os
+import sys
+
+from threadkeep.retrieval.minilm import MiniLM, weights_folder
+
+TEXTS_AT_ONCE = 8
+
+
+def main() -> None:
+    """Answers line by line until the input ends."""
+    os.nice(15)
+    folder = weights_folder()
+    assert folder is not None
+    model = MiniLM(folder)
+    for line in sys.stdin.buffer:
+        texts: list[str] = json.loads(line)
+        vectors: list[str] = []
+        for first in range(0, len(texts), TEXTS_AT_ONCE):
+            found = model.embed(texts[first : first + TEXTS_AT_ONCE]).astype("<f2")
+            vectors += [base64.b64encode(vector.tobytes()).decode() for vector in found]
+        sys.stdout.write(json.dumps(vectors) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

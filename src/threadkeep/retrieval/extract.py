@@ -1,0 +1,245 @@
+"""The text of a file, with the page and the heading that each part stands under.
+
+Runs in the worker process only, which may die of a hostile file without harm to anybody.
+"""
+
+import csv
+import io
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from threadkeep.domain.document import CSV, DOCX, HTML, MARKDOWN, PDF, TEXT
+from threadkeep.domain.text import is_blank, storable
+from threadkeep.ports.documents import ExtractionFailed
+
+MOST_PAGES = 10_000
+MOST_BAD_PAGES = 20
+MOST_UNPACKED_BYTES = 256 * 1024 * 1024
+NEEDS_EXTRA = "This server cannot read {} files: it needs the extra, pip install 'threadkeep[documents]'."
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A run of text under one heading, on one page, and how much of the file has been read after it."""
+
+    text: str
+    page: int | None = None
+    heading: str | None = None
+    progress: float = 0.0
+
+
+def extract(path: Path, media_type: str) -> Iterator[Section]:
+    """The sections of a file, in order; raises ExtractionFailed with a reason that people can read."""
+    found = False
+    for section in _READERS[media_type](path):
+        text = storable(section.text)
+        if not is_blank(text):
+            found = True
+            heading = storable(section.heading)[:200] if section.heading else None
+            yield Section(text, section.page, heading, section.progress)
+    if not found:
+        raise ExtractionFailed(_WITHOUT_TEXT.get(media_type, "The file has no text."))
+
+
+_WITHOUT_TEXT = {
+    PDF: "The PDF has no text: its pages are images. Run a text recognition (OCR) over it first."
+}
+
+
+def _read_pdf(path: Path) -> Iterator[Section]:
+    try:
+        import pypdfium2 as pdfium  # noqa: PLC0415 - an extra
+    except ImportError as exc:
+        raise ExtractionFailed(NEEDS_EXTRA.format("PDF")) from exc
+    try:
+        pdf: Any = pdfium.PdfDocument(path)
+    except pdfium.PdfiumError as exc:
+        if "password" in str(exc).lower():
+            raise ExtractionFailed("The PDF is protected by a password.") from exc
+        raise ExtractionFailed("The PDF is damaged and cannot be opened.") from exc
+    headings = _pdf_headings(pdf)
+    # The file itself says how many pages it has, and may lie.
+    count, heading, bad_pages = min(len(pdf), MOST_PAGES), None, 0
+    for number in range(count):
+        heading = headings.get(number, heading)
+        try:
+            page = pdf[number]
+            text_page = page.get_textpage()
+            text = text_page.get_text_bounded().replace("\r\n", "\n")
+            text_page.close()
+            page.close()
+        except pdfium.PdfiumError:
+            bad_pages += 1
+            if bad_pages >= MOST_BAD_PAGES:
+                return
+            continue
+        bad_pages = 0
+        yield Section(text, number + 1, heading, (number + 1) / count)
+
+
+def _pdf_headings(pdf: Any) -> dict[int, str]:
+    """The outline, as far as there is one: what each page begins under."""
+    headings: dict[int, str] = {}
+    try:
+        for bookmark in pdf.get_toc(max_depth=3):
+            destination = bookmark.get_dest()
+            page = destination.get_index() if destination else None
+            if page is not None:
+                headings.setdefault(page, bookmark.get_title())
+    except Exception:  # noqa: BLE001 - an outline is a convenience, and a broken one is no reason to fail
+        return {}
+    return headings
+
+
+def _read_docx(path: Path) -> Iterator[Section]:
+    try:
+        import docx  # noqa: PLC0415 - an extra
+        from docx.table import Table  # noqa: PLC0415
+    except ImportError as exc:
+        raise ExtractionFailed(NEEDS_EXTRA.format("DOCX")) from exc
+    try:
+        with zipfile.ZipFile(path) as archive:
+            # A member never unpacks to more than it declares, so the declarations can be relied upon.
+            unpacked = sum(member.file_size for member in archive.infolist())
+        if unpacked > MOST_UNPACKED_BYTES:
+            raise ExtractionFailed(
+                f"The file unpacks to {unpacked // 2**20} MB, and {MOST_UNPACKED_BYTES // 2**20} are taken."
+            )
+        document = docx.Document(str(path))
+    except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, SyntaxError) as exc:
+        raise ExtractionFailed("The file is not a Word document, or it is damaged.") from exc
+    heading = None
+    blocks = list(document.iter_inner_content())
+    for number, block in enumerate(blocks, 1):
+        if isinstance(block, Table):
+            rows = (" | ".join(dict.fromkeys(cell.text.strip() for cell in row.cells)) for row in block.rows)
+            yield Section("\n".join(rows), None, heading, number / len(blocks))
+            continue
+        style = block.style.name if block.style is not None else None
+        if style and (style.startswith("Heading") or style == "Title") and not is_blank(block.text):
+            heading = block.text.strip()
+        yield Section(block.text, None, heading, number / len(blocks))
+
+
+_SKIPPED = {"script", "style", "template", "noscript", "svg", "head"}
+_BLOCKS = {
+    "p", "div", "br", "li", "ul", "ol", "tr", "table", "section", "article", "header", "footer", "blockquote",
+    "pre", "dt", "dd", "figure", "figcaption", "hr", "main", "nav", "aside", "form",
+}  # fmt: skip
+_HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+
+
+class _HtmlText(HTMLParser):
+    """Reads what a page shows; scripts and the like are passed over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sections: list[Section] = []
+        self._text: list[str] = []
+        self._heading: str | None = None
+        self._skipping = 0
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag in _SKIPPED:
+            self._skipping += 1
+        elif tag in _HEADINGS:
+            self.flush()
+        elif tag in _BLOCKS:
+            self._text.append("\n")
+        elif tag in {"td", "th"}:
+            self._text.append(" | ")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _SKIPPED:
+            self._skipping = max(0, self._skipping - 1)
+        elif tag in _HEADINGS:
+            self._heading = " ".join("".join(self._text).split()) or self._heading
+            self._text.append("\n")
+        elif tag in _BLOCKS:
+            self._text.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._skipping:
+            self._text.append(data if data.strip() else " ")
+
+    def flush(self) -> None:
+        """Ends the section under the present heading."""
+        lines = (" ".join(line.split()) for line in "".join(self._text).split("\n"))
+        self.sections.append(Section("\n".join(line for line in lines if line), None, self._heading))
+        self._text.clear()
+
+
+def _read_html(path: Path) -> Iterator[Section]:
+    parser = _HtmlText()
+    parser.feed(_decoded(path))
+    parser.close()
+    parser.flush()
+    yield from parser.sections
+
+
+def _read_markdown(path: Path) -> Iterator[Section]:
+    heading: str | None = None
+    lines: list[str] = []
+    in_code = False
+    for line in _decoded(path).splitlines():
+        if line.lstrip().startswith(("```", "~~~")):
+            in_code = not in_code
+        marks = line.split(" ", 1)[0]
+        if not in_code and marks and marks == "#" * len(marks) and len(marks) <= 6 and " " in line:
+            yield Section("\n".join(lines), None, heading)
+            lines, heading = [line], line.strip("# \t")
+        else:
+            lines.append(line)
+    yield Section("\n".join(lines), None, heading)
+
+
+def _read_csv(path: Path) -> Iterator[Section]:
+    text = _decoded(path)
+    first = text.split("\n", 1)[0]
+    delimiter = max(",;\t|", key=first.count)
+    rows = csv.reader(io.StringIO(text), delimiter=delimiter)
+    try:
+        header = next(rows, list[str]())
+        for row in rows:
+            # Each row says what its values are, so that it can be understood alone.
+            named = (
+                f"{header[place]}: {value}" if place < len(header) else value
+                for place, value in enumerate(row)
+                if value.strip()
+            )
+            yield Section("; ".join(named))
+    except csv.Error as exc:
+        raise ExtractionFailed(f"The CSV file cannot be read: {exc}.") from exc
+    if rows.line_num <= 1:
+        yield Section("; ".join(header))
+
+
+def _read_text(path: Path) -> Iterator[Section]:
+    yield Section(_decoded(path))
+
+
+def _decoded(path: Path) -> str:
+    """A text file in whichever of the usual encodings it is; Chinese ones are often GB 18030."""
+    raw = path.read_bytes()
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return raw.decode("utf-16", "replace")
+    for encoding in ("utf-8-sig", "gb18030"):
+        try:
+            return raw.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return raw.decode("cp1252", "replace")
+
+
+_READERS: Mapping[str, Callable[[Path], Iterator[Section]]] = {
+    PDF: _read_pdf,
+    DOCX: _read_docx,
+    HTML: _read_html,
+    MARKDOWN: _read_markdown,
+    CSV: _read_csv,
+    TEXT: _read_text,
+}

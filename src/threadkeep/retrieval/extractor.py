@@ -1,0 +1,92 @@
+"""Has files read by a process of their own, which is ended when it takes too long."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import msgspec
+
+from threadkeep.domain.document import Chunk
+from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed, IndexedChunk
+from threadkeep.retrieval.process import worker_environment
+
+MOST_S = 100.0
+MOST_LINE_BYTES = 16 * 1024 * 1024
+CHUNKS_A_PART = 25
+
+
+class _Line(msgspec.Struct):
+    """One line of the worker."""
+
+    text: str = ""
+    position: int = 0
+    page: int | None = None
+    heading: str | None = None
+    terms: list[str] = []
+    progress: float = 0.0
+    done: bool = False
+    failed: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+class ProcessExtractor:
+    """Reads each file in a worker process of its own."""
+
+    def __init__(self, *, most_s: float = MOST_S) -> None:
+        self._most_s = most_s
+
+    async def extract(self, path: Path, media_type: str) -> AsyncGenerator[ExtractedPart]:
+        """The chunks of a file, a few at a time."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "threadkeep.retrieval.worker", str(path), media_type,
+            stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=asyncio.subprocess.DEVNULL,
+            env=worker_environment(), limit=MOST_LINE_BYTES, start_new_session=True,
+        )  # fmt: skip
+        deadline = asyncio.get_running_loop().time() + self._most_s
+        waiting: list[IndexedChunk] = []
+        try:
+            while True:
+                line = await self._next(process, deadline)
+                if line.failed is not None:
+                    raise ExtractionFailed(line.failed)
+                if not line.done:
+                    chunk = Chunk(line.position, line.text, line.page, line.heading)
+                    waiting.append(IndexedChunk(chunk, line.terms))
+                if waiting and (line.done or len(waiting) >= CHUNKS_A_PART):
+                    yield ExtractedPart(waiting, line.progress)
+                    waiting = []
+                if line.done:
+                    return
+        finally:
+            await _end(process)
+
+    async def _next(self, process: Process, deadline: float) -> _Line:
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout_at(deadline):
+                raw = await process.stdout.readline()
+        except TimeoutError as exc:
+            raise ExtractionFailed(f"Reading the file took longer than {self._most_s:g} s.") from exc
+        except ValueError as exc:  # a line longer than the limit
+            raise ExtractionFailed("The file has a piece that is too long.") from exc
+        if not raw.endswith(b"\n"):
+            code = await process.wait()
+            if code == -signal.SIGXCPU:
+                raise ExtractionFailed("Reading the file took too much time.")
+            how = signal.Signals(-code).name if code < 0 else f"status {code}"
+            raise ExtractionBroke(f"The process that read the file was ended ({how}).")
+        return _decode(raw)
+
+
+async def _end(process: Process) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()

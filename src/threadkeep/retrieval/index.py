@@ -1,0 +1,158 @@
+"""Searches documents by their words and by their meaning, and puts the two together."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log
+from typing import TYPE_CHECKING
+
+from threadkeep.domain.ids import AgentId
+from threadkeep.ports.embedder import Embedder, EmbedderError
+from threadkeep.ports.retriever import Candidates, ChunkIndex, ChunkTerms, Collection, Found
+from threadkeep.retrieval.questions import asked_terms
+
+if TYPE_CHECKING:
+    from threadkeep.retrieval.vectors import Vectors
+
+log_ = logging.getLogger("threadkeep.retrieval")
+
+MOST_CANDIDATES = 128
+MOST_NEAR = 64
+VECTORS_AT_ONCE = 5_000
+MOST_COLLECTIONS_KEPT = 16
+MOST_QUERY_CHARACTERS = 2_000
+
+K1, B = 1.2, 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How the two ways of searching are put together; fitted by `python -m bench.retrieval`."""
+
+    meaning: float = 0.5
+    """How much of a score is meaning, where it is known; the rest is words."""
+    half: float = 0.5
+    """A chunk whose words fit this well has half of the score that words can give."""
+    unknown: float = 0.5
+    """How much a word that no document has takes from all scores, against a rare one."""
+
+
+class DocumentIndex:
+    """The retriever over the chunks of a database."""
+
+    def __init__(self, chunks: ChunkIndex, embedder: Embedder | None, weights: Weights | None = None) -> None:
+        self._chunks = chunks
+        self._embedder = embedder
+        self._weights = weights or Weights()
+        self._shelves: OrderedDict[AgentId, _Shelf] = OrderedDict()
+
+    async def search(self, agent_id: AgentId, query: str, *, top_k: int, threshold: float) -> Found:
+        """The best chunks of an agent's ready documents with at least this score."""
+        query = query[:MOST_QUERY_CHARACTERS]
+        terms = asked_terms(query)
+        candidates = await self._chunks.candidates(agent_id, terms, limit=MOST_CANDIDATES)
+        if candidates is None:
+            return Found()
+        near, notice = await self._near(agent_id, query, candidates)
+        chunk_ids = list({*candidates.chunk_ids, *near})
+        known = list(candidates.frequencies)
+        counted = await self._chunks.term_counts(candidates.collection, chunk_ids, known) if chunk_ids else ()
+        scores = self._scores(terms, candidates, counted, near)
+        best = sorted((it for it in scores.items() if it[1] >= threshold), key=lambda it: (-it[1], it[0]))
+        best = [(id_, score) for id_, score in best if score > 0][:top_k]
+        hits = dict(await self._chunks.chunks([id_ for id_, _ in best])) if best else {}
+        found = (replace(hits[id_], score=round(score, 4)) for id_, score in best if id_ in hits)
+        return Found(tuple(found), notice)
+
+    async def _near(
+        self, agent_id: AgentId, query: str, candidates: Candidates
+    ) -> tuple[Mapping[int, float], str | None]:
+        """How near in meaning chunks are, as far as it can be told."""
+        if self._embedder is None or not self._embedder.understands(query):
+            return {}, None
+        try:
+            vector = await self._embedder.embed_query(query)
+        except EmbedderError as exc:
+            log_.warning("searching by words only: %s", exc.message)
+            return {}, f"Documents were searched by their words only: {exc.message}"
+        shelf = await self._shelf(agent_id, candidates.collection, self._embedder.name)
+        return await asyncio.to_thread(shelf.vectors.nearest, vector, MOST_NEAR, candidates.chunk_ids), None
+
+    async def _shelf(self, agent_id: AgentId, collection: Collection, embedder: str) -> "_Shelf":
+        """The vectors of an agent, brought up to date."""
+        shelf = self._shelves.get(agent_id)
+        if shelf is None or shelf.removals != collection.removals:
+            shelf = self._shelves[agent_id] = _Shelf(collection.removals, _new_vectors(), asyncio.Lock())
+        self._shelves.move_to_end(agent_id)
+        if len(self._shelves) > MOST_COLLECTIONS_KEPT:
+            self._shelves.popitem(last=False)
+        async with shelf.lock:
+            while len(shelf.vectors) < collection.chunk_count:
+                rows = await self._chunks.vectors(
+                    agent_id, embedder, after=shelf.last_seq, limit=VECTORS_AT_ONCE
+                )
+                if not rows:
+                    break
+                await asyncio.to_thread(shelf.vectors.add, [(id_, vector) for _, id_, vector in rows])
+                shelf.last_seq = rows[-1][0]
+        return shelf
+
+    def _scores(
+        self,
+        terms: Sequence[str],
+        candidates: Candidates,
+        counted: Sequence[ChunkTerms],
+        near: Mapping[int, float],
+    ) -> dict[int, float]:
+        weights, by_meaning = self._weights, bool(near)
+        fits = bm25(terms, candidates, counted, unknown=weights.unknown)
+        scores: dict[int, float] = {}
+        for id_, fit in fits.items():
+            words = fit / (fit + weights.half) if fit else 0.0
+            meaning = min(max(near.get(id_, 0.0), 0.0), 1.0)
+            share = weights.meaning if by_meaning else 0.0
+            scores[id_] = (1 - share) * words + share * meaning
+        return scores
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """An agent's vectors, as far as they have been read."""
+
+    removals: int
+    vectors: "Vectors"
+    lock: asyncio.Lock
+    last_seq: int = 0
+
+
+def _new_vectors() -> "Vectors":
+    from threadkeep.retrieval.vectors import Vectors  # noqa: PLC0415 - an extra
+
+    return Vectors()
+
+
+def bm25(
+    terms: Sequence[str], candidates: Candidates, counted: Sequence[ChunkTerms], *, unknown: float
+) -> dict[int, float]:
+    """BM25 as a share of what a chunk of usual length has that holds every term once: 1 is a good fit."""
+    count = candidates.collection.chunk_count
+    usual_length = max(candidates.collection.term_count / count, 1.0)
+    rarity = {term: _rarity(count, frequency) for term, frequency in candidates.frequencies.items()}
+    missing = sum(term not in rarity for term in terms) * unknown * _rarity(count, 0)
+    whole = sum(rarity.values()) + missing
+    fits: dict[int, float] = {}
+    for chunk in counted:
+        slowness = K1 * (1 - B + B * chunk.term_count / usual_length)
+        fits[chunk.chunk_id] = (
+            sum(rarity[term] * times * (K1 + 1) / (times + slowness) for term, times in chunk.counts.items())
+            / whole
+            if whole
+            else 0.0
+        )
+    return fits
+
+
+def _rarity(count: int, frequency: int) -> float:
+    return log(1 + (count - frequency + 0.5) / (frequency + 0.5))

@@ -1,0 +1,63 @@
+"""The process that reads one file: little memory, little time, no network, and nothing to lose.
+
+It is run as `python -m threadkeep.retrieval.worker PATH MEDIA_TYPE` and writes one JSON object a line.
+"""
+
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+
+from threadkeep.ports.documents import ExtractionFailed
+from threadkeep.retrieval.extract import extract
+from threadkeep.retrieval.split import split
+from threadkeep.retrieval.tokens import terms
+
+MOST_MEMORY_BYTES = 2 * 1024**3
+MOST_CPU_S = 90
+MOST_CHUNKS = 200_000
+
+
+def main(path: Path, media_type: str) -> None:
+    """Writes the chunks of a file, then `done`, or why it cannot be read."""
+    _limit()
+    try:
+        for chunk, progress in split(extract(path, media_type)):
+            if chunk.position >= MOST_CHUNKS:
+                raise ExtractionFailed(f"The file is too long: more than {MOST_CHUNKS} pieces.")
+            _tell(
+                position=chunk.position,
+                text=chunk.text,
+                page=chunk.page,
+                heading=chunk.heading,
+                terms=terms(f"{chunk.heading}\n{chunk.text}" if chunk.heading else chunk.text),
+                progress=progress,
+            )
+        _tell(done=True)
+    except ExtractionFailed as exc:
+        _tell(failed=exc.message)
+    except MemoryError:
+        _tell(failed="The file needs more memory than a document may take.")
+    except Exception as exc:  # noqa: BLE001 - hostile files break readers in ways that nobody lists
+        _tell(failed=f"The file cannot be read: {type(exc).__name__}.")
+
+
+def _limit() -> None:
+    """Whatever the file makes us do, turns go first, and it ends."""
+    os.nice(10)
+    for kind, most in (
+        (resource.RLIMIT_AS, MOST_MEMORY_BYTES),
+        (resource.RLIMIT_CPU, MOST_CPU_S),
+        (resource.RLIMIT_FSIZE, 0),
+    ):
+        resource.setrlimit(kind, (most, most + 5))  # a little more for the hard limit, which kills unasked
+
+
+def _tell(**line: object) -> None:
+    sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(encoding="utf-8")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,175 @@
+"""The index of all chunks: by their terms, and by their vectors."""
+
+from collections.abc import Sequence
+from math import log
+
+from threadkeep.domain.ids import AgentId
+from threadkeep.ports.retriever import Candidates, ChunkTerms, Collection, Hit
+from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.terms import json_text, match_all, numbered, reserve
+
+# A term that is in more chunks than this says little; with rarer ones at hand it is not looked up.
+MOST_POSTINGS = 6_000
+
+COLLECTION = Statement(
+    "SELECT number, chunk_count, term_count, removals FROM tk_collections WHERE agent_id = :agent_id"
+)
+FREQUENCIES = Statement(
+    """SELECT term, chunks FROM tk_terms WHERE collection = :number AND chunks > 0
+        AND term IN (SELECT value FROM json_each(:terms))""",
+    postgres="""SELECT term, chunks FROM tk_terms WHERE collection = :number AND chunks > 0
+        AND term IN (SELECT json_array_elements_text(CAST(:terms AS json)))""",
+)
+# `ts_rank` knows no rarity, so whoever has most of what is rare comes first, on both databases alike.
+CANDIDATES = Statement(
+    """SELECT found.rowid, SUM(asked.value) AS weight FROM json_each(:weights) AS asked
+    CROSS JOIN tk_chunk_terms AS found ON found.tk_chunk_terms MATCH asked.key
+    GROUP BY found.rowid ORDER BY weight DESC, found.rowid LIMIT :limit""",
+    postgres="""SELECT found.id, SUM(CAST(asked.value AS bigint)) AS weight
+    FROM json_each_text(CAST(:weights AS json)) AS asked
+    JOIN tk_chunks AS found
+        ON array_to_tsvector(string_to_array(found.terms, ' ')) @@ CAST(asked.key AS tsquery)
+    GROUP BY found.id ORDER BY weight DESC, found.id LIMIT :limit""",
+)
+_AMONG = "chunk.id IN (SELECT value FROM json_each(:ids))"
+_AMONG_POSTGRES = "chunk.id = ANY(CAST(CAST(:ids AS text) AS bigint[]))"
+
+
+def _of_chunks(sql: str) -> Statement:
+    return Statement(sql.replace("{among}", _AMONG), postgres=sql.replace("{among}", _AMONG_POSTGRES))
+
+
+TERMS = _of_chunks(
+    """SELECT chunk.id, chunk.term_count, chunk.terms FROM tk_chunks AS chunk
+    JOIN tk_documents AS document ON document.id = chunk.document_id
+    WHERE {among} AND document.status = 'ready'"""
+)
+CHUNKS = _of_chunks(
+    """SELECT chunk.id, chunk.document_id, chunk.position, document.file_name, chunk.page, chunk.heading,
+        chunk.text
+    FROM tk_chunks AS chunk JOIN tk_documents AS document ON document.id = chunk.document_id
+    WHERE {among} AND document.status = 'ready'"""
+)
+VECTORS = Statement(
+    """SELECT vector.seq, chunk.id, vector.vector FROM tk_documents AS document
+    JOIN tk_chunks AS chunk ON chunk.document_id = document.id
+    JOIN tk_vectors AS vector ON vector.chunk_id = chunk.id
+    WHERE document.agent_id = :agent_id AND vector.embedder = :embedder AND vector.seq > :after
+    ORDER BY vector.seq LIMIT :limit"""
+)
+WITHOUT_VECTOR = Statement(
+    """SELECT chunk.id, chunk.heading, chunk.text FROM tk_documents AS document
+    JOIN tk_chunks AS chunk ON chunk.document_id = document.id
+    LEFT JOIN tk_vectors AS vector ON vector.chunk_id = chunk.id AND vector.embedder = :embedder
+    WHERE document.agent_id = :agent_id AND document.status = 'ready' AND vector.chunk_id IS NULL
+    ORDER BY chunk.id LIMIT :limit"""
+)
+_ADD_VECTOR = Statement(
+    """INSERT INTO tk_vectors (chunk_id, seq, embedder, vector)
+    SELECT id, :seq, :embedder, :vector FROM tk_chunks WHERE id = :chunk_id
+    ON CONFLICT (chunk_id) DO UPDATE
+        SET seq = excluded.seq, embedder = excluded.embedder, vector = excluded.vector""",
+    postgres="""INSERT INTO tk_vectors (chunk_id, seq, embedder, vector)
+    SELECT id, :seq, CAST(:embedder AS text), CAST(:vector AS bytea) FROM tk_chunks
+    WHERE id = :chunk_id FOR SHARE
+    ON CONFLICT (chunk_id) DO UPDATE
+        SET seq = excluded.seq, embedder = excluded.embedder, vector = excluded.vector""",
+)
+
+
+class SqlChunkIndex:
+    """The index of the chunks of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def candidates(self, agent_id: AgentId, terms: Sequence[str], *, limit: int) -> Candidates | None:
+        """Chunks of an agent that have some of the terms, most of the rare ones first."""
+        return await self._database.read(lambda: self._candidates(agent_id, terms, limit))
+
+    async def term_counts(
+        self, collection: Collection, chunk_ids: Sequence[int], terms: Sequence[str]
+    ) -> Sequence[ChunkTerms]:
+        """How often these chunks have the terms."""
+        rows = await self._database.fetch(TERMS(ids=self._ids(chunk_ids)))
+        # Each kept term has its collection's number before it and, but for the last, a space behind it.
+        kept = [
+            (term, f"{name} ") for term, name in zip(terms, numbered(collection.number, terms), strict=True)
+        ]
+        return [
+            ChunkTerms(id_, {term: count for term, name in kept if (count := f"{text} ".count(name))}, length)
+            for id_, length, text in rows
+        ]
+
+    async def chunks(self, chunk_ids: Sequence[int]) -> Sequence[tuple[int, Hit]]:
+        """The chunks with these ids."""
+        rows = await self._database.fetch(CHUNKS(ids=self._ids(chunk_ids)))
+        return [
+            (id_, Hit(f"{document_id}:{position}", document_id, file_name, page, heading, text, 0.0))
+            for id_, document_id, position, file_name, page, heading, text in rows
+        ]
+
+    async def vectors(
+        self, agent_id: AgentId, embedder: str, *, after: int, limit: int
+    ) -> Sequence[tuple[int, int, bytes]]:
+        """The vectors of an agent's chunks in the order in which they came."""
+        rows = await self._database.fetch(
+            VECTORS(agent_id=agent_id, embedder=embedder, after=after, limit=limit)
+        )
+        return [(seq, id_, bytes(vector)) for seq, id_, vector in rows]
+
+    async def without_vector(
+        self, agent_id: AgentId, embedder: str, *, limit: int
+    ) -> Sequence[tuple[int, str]]:
+        """Chunks that have no vector of this embedder yet."""
+        rows = await self._database.fetch(WITHOUT_VECTOR(agent_id=agent_id, embedder=embedder, limit=limit))
+        return [(id_, f"{heading}\n{text}" if heading else text) for id_, heading, text in rows]
+
+    async def add_vectors(self, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> None:
+        """Keeps vectors of chunks that are still there."""
+        await self._database.write(lambda: _add_vectors(embedder, vectors))
+
+    def _candidates(self, agent_id: AgentId, terms: Sequence[str], limit: int) -> Plan[Candidates | None]:
+        rows = yield COLLECTION(agent_id=agent_id)
+        if not rows or not rows[0][1]:
+            return None
+        collection = Collection(*rows[0])
+        found = yield FREQUENCIES(number=collection.number, terms=json_text(terms))
+        frequencies: dict[str, int] = dict(found)  # pyright: ignore[reportArgumentType]
+        if not frequencies:
+            return Candidates(collection, {}, ())
+        weights = self._weights(collection, frequencies)
+        rows = yield CANDIDATES(weights=json_text(weights), limit=limit)
+        return Candidates(collection, frequencies, [id_ for id_, _ in rows])
+
+    def _weights(self, collection: Collection, frequencies: dict[str, int]) -> dict[str, int]:
+        """What to look up, and its worth: the rarest terms; all at once where even these are common."""
+        rare: list[str] = []
+        room = MOST_POSTINGS
+        for term in sorted(frequencies, key=lambda term: (frequencies[term], term)):
+            room -= frequencies[term]
+            if room < 0:
+                break
+            rare.append(term)
+        dialect = self._database.dialect
+        if not rare:
+            return {match_all(dialect, numbered(collection.number, sorted(frequencies))): 1}
+        # Whole numbers, so that the sums are the same on both databases.
+        return {
+            match_all(dialect, numbered(collection.number, [term])): round(
+                1_000 * log(1 + collection.chunk_count / frequencies[term])
+            )
+            for term in rare
+        }
+
+    def _ids(self, chunk_ids: Sequence[int]) -> str:
+        inner = ",".join(map(str, chunk_ids))
+        return f"[{inner}]" if self._database.dialect == "sqlite" else f"{{{inner}}}"
+
+
+def _add_vectors(embedder: str, vectors: Sequence[tuple[int, bytes]]) -> Plan[None]:
+    # The counter is held until the commit, so that numbers appear in their order: who has read up to one
+    # has missed none.
+    first = yield from reserve("vectors", len(vectors))
+    for seq, (chunk_id, vector) in enumerate(vectors, first):
+        yield _ADD_VECTOR(chunk_id=chunk_id, seq=seq, embedder=embedder, vector=vector)

@@ -1,0 +1,207 @@
+"""Documents in the database, and the chunks they are searched by."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from threadkeep.domain.document import Document, DocumentStatus
+from threadkeep.domain.ids import LAST_UUID, AgentId, DocumentId
+from threadkeep.ports.documents import ExtractedPart
+from threadkeep.storage.database import Database, Plan, Row, Statement
+from threadkeep.storage.terms import collection_of, json_text, numbered, reserve
+
+_COLUMNS = """id, agent_id, file_name, media_type, size, sha256, status, created_at, updated_at, progress,
+    chunk_count, error"""
+_ADD = Statement(
+    f"""INSERT INTO tk_documents ({_COLUMNS})
+    VALUES (:id, :agent_id, :file_name, :media_type, :size, :sha256, :status, :created_at, :updated_at,
+        :progress, :chunk_count, :error)
+    ON CONFLICT (agent_id, sha256) DO NOTHING RETURNING id"""
+)
+_BY_CONTENT = Statement(
+    f"SELECT {_COLUMNS} FROM tk_documents WHERE agent_id = :agent_id AND sha256 = :sha256"
+)
+_BY_ID = f"SELECT {_COLUMNS} FROM tk_documents WHERE id = :id AND agent_id = :agent_id"
+_GET = Statement(_BY_ID)
+_LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR UPDATE")
+PAGE = Statement(
+    f"""SELECT {_COLUMNS} FROM tk_documents WHERE agent_id = :agent_id AND id < :before
+    ORDER BY id DESC LIMIT :limit OFFSET :offset"""
+)
+HAS_READY = Statement("SELECT 1 FROM tk_documents WHERE agent_id = :agent_id AND status = 'ready' LIMIT 1")
+_UPDATE = Statement(
+    """UPDATE tk_documents SET status = :status, progress = :progress, chunk_count = :chunk_count,
+        error = :error, updated_at = :updated_at
+    WHERE id = :id"""
+)
+_DELETE = Statement("DELETE FROM tk_documents WHERE id = :id")
+_STALLED = Statement(
+    f"SELECT {_COLUMNS} FROM tk_documents WHERE status = 'processing' AND updated_at < :before"
+)
+_IDS = Statement("SELECT id FROM tk_documents WHERE agent_id = :agent_id")
+
+# Nothing is added to a document that is being taken away.
+_ADVANCE = Statement(
+    """UPDATE tk_documents SET chunk_count = chunk_count + :chunks, progress = :progress, updated_at = :now
+    WHERE id = :id AND status = 'processing' RETURNING id"""
+)
+_SHRINK = Statement("UPDATE tk_documents SET chunk_count = chunk_count - :chunks WHERE id = :id")
+_GROW = Statement(
+    """UPDATE tk_collections SET chunk_count = chunk_count + :chunks, term_count = term_count + :terms,
+        removals = removals + :removals
+    WHERE number = :number"""
+)
+_ADD_CHUNK = Statement(
+    """INSERT INTO tk_chunks (id, document_id, position, page, heading, text, term_count, terms)
+    VALUES (:id, :document_id, :position, :page, :heading, :text, :term_count, :terms)"""
+)
+# Sorted, so that those who count at the same time do not wait for each other in a circle.
+_COUNT = Statement(
+    """INSERT INTO tk_terms (collection, term, chunks)
+    SELECT :number, key, value FROM json_each(:counts) WHERE TRUE
+    ON CONFLICT (collection, term) DO UPDATE SET chunks = tk_terms.chunks + excluded.chunks""",
+    postgres="""INSERT INTO tk_terms (collection, term, chunks)
+    SELECT :number, key, CAST(value AS bigint) FROM json_each_text(CAST(:counts AS json)) ORDER BY key
+    ON CONFLICT (collection, term) DO UPDATE SET chunks = tk_terms.chunks + excluded.chunks""",
+)
+_FORGET_TERMS = Statement(
+    """DELETE FROM tk_terms WHERE collection = :number AND chunks <= 0
+        AND term IN (SELECT key FROM json_each(:counts))""",
+    postgres="""DELETE FROM tk_terms WHERE collection = :number AND chunks <= 0
+        AND term IN (SELECT key FROM json_each_text(CAST(:counts AS json)))""",
+)
+_SOME_CHUNKS = Statement(
+    """SELECT id, term_count, terms FROM tk_chunks WHERE document_id = :document_id
+    ORDER BY position LIMIT :limit"""
+)
+_DELETE_CHUNK = Statement("DELETE FROM tk_chunks WHERE id = :id")
+
+
+class SqlDocuments:
+    """The documents of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, document: Document) -> Document:
+        """Keeps a new document, unless the agent has the same file already."""
+        return await self._database.write(lambda: _add(document))
+
+    async def get(self, agent_id: AgentId, document_id: DocumentId) -> Document | None:
+        """One document of an agent."""
+        rows = await self._database.fetch(_GET(id=document_id, agent_id=agent_id))
+        return _document(rows[0]) if rows else None
+
+    async def page(
+        self, agent_id: AgentId, *, before: str | None, offset: int, limit: int
+    ) -> Sequence[Document]:
+        """An agent's documents, newest first."""
+        rows = await self._database.fetch(
+            PAGE(agent_id=agent_id, before=before or LAST_UUID, offset=offset, limit=limit)
+        )
+        return [_document(row) for row in rows]
+
+    async def has_ready(self, agent_id: AgentId) -> bool:
+        """Whether an agent has anything to search."""
+        return bool(await self._database.fetch(HAS_READY(agent_id=agent_id)))
+
+    async def update(
+        self, agent_id: AgentId, document_id: DocumentId, change: Callable[[Document], Document]
+    ) -> Document | None:
+        """Reads, changes and writes one document while nobody else does."""
+        return await self._database.write(lambda: _update(agent_id, document_id, change))
+
+    async def add_part(self, document: Document, part: ExtractedPart, now: int) -> bool:
+        """Adds some chunks to a document that is worked on, and to the index of its agent."""
+        return await self._database.write(lambda: _add_part(document, part, now))
+
+    async def remove_chunks(self, document: Document, *, limit: int) -> int:
+        """Takes some chunks of a document out of every index."""
+        return await self._database.write(lambda: _remove_chunks(document, limit))
+
+    async def delete(self, document: Document) -> None:
+        """Removes a document."""
+        await self._database.execute(_DELETE(id=document.id))
+
+    async def stalled(self, before: int) -> Sequence[Document]:
+        """Documents that have been worked on without a sign of life since a time."""
+        return [_document(row) for row in await self._database.fetch(_STALLED(before=before))]
+
+    async def ids_of(self, agent_id: AgentId) -> set[DocumentId]:
+        """The ids of all documents of an agent."""
+        return {id_ for (id_,) in await self._database.fetch(_IDS(agent_id=agent_id))}
+
+
+def _add(document: Document) -> Plan[Document]:
+    if (yield _ADD(**_values(document))):
+        return document
+    (row,) = yield _BY_CONTENT(agent_id=document.agent_id, sha256=document.sha256)
+    return _document(row)
+
+
+def _update(
+    agent_id: AgentId, document_id: DocumentId, change: Callable[[Document], Document]
+) -> Plan[Document | None]:
+    rows = yield _LOCK(id=document_id, agent_id=agent_id)
+    if not rows:
+        return None
+    changed = change(_document(rows[0]))
+    yield _UPDATE(**_values(changed))
+    return changed
+
+
+def _add_part(document: Document, part: ExtractedPart, now: int) -> Plan[bool]:
+    chunks = part.chunks
+    if not (yield _ADVANCE(id=document.id, chunks=len(chunks), progress=part.progress, now=now)):
+        return False
+    number = yield from collection_of(document.agent_id, "agent_id")
+    term_count = sum(len(it.terms) for it in chunks)
+    yield _GROW(number=number, chunks=len(chunks), terms=term_count, removals=0)
+    first_id = yield from reserve("chunks", len(chunks))
+    counts: Counter[str] = Counter()
+    for id_, (chunk, terms) in enumerate(((it.chunk, it.terms) for it in chunks), first_id):
+        counts.update(set(terms))
+        yield _ADD_CHUNK(
+            id=id_,
+            document_id=document.id,
+            position=chunk.position,
+            page=chunk.page,
+            heading=chunk.heading,
+            text=chunk.text,
+            term_count=len(terms),
+            terms=" ".join(numbered(number, terms)),
+        )
+    yield _COUNT(number=number, counts=json_text(counts))
+    return True
+
+
+def _remove_chunks(document: Document, limit: int) -> Plan[int]:
+    number = yield from collection_of(document.agent_id, "agent_id")
+    rows = yield _SOME_CHUNKS(document_id=document.id, limit=limit)
+    if not rows:
+        return 0
+    yield _SHRINK(id=document.id, chunks=len(rows))
+    yield _GROW(number=number, chunks=-len(rows), terms=-sum(row[1] for row in rows), removals=1)
+    counts: Counter[str] = Counter()
+    before = len(f"{number}x")
+    for id_, _, terms in rows:
+        counts.subtract({term[before:] for term in terms.split(" ") if term})
+        yield _DELETE_CHUNK(id=id_)
+    yield _COUNT(number=number, counts=json_text(counts))
+    yield _FORGET_TERMS(number=number, counts=json_text(counts))
+    return len(rows)
+
+
+def _values(document: Document) -> dict[str, Any]:
+    return {name: getattr(document, name) for name in Document.__slots__}
+
+
+def _document(row: Row) -> Document:
+    (
+        id_, agent_id, file_name, media_type, size, sha256, status, created_at, updated_at, progress,
+        chunk_count, error,
+    ) = row  # fmt: skip
+    return Document(
+        id_, agent_id, file_name, media_type, size, sha256, DocumentStatus(status), created_at, updated_at,
+        progress, chunk_count, error,
+    )  # fmt: skip

@@ -1,0 +1,64 @@
+"""The terms of a collection as both databases index them.
+
+A collection's number and an `x` stand before each of its terms, so that the lists that a search reads hold
+nothing of other collections: 17x合同.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Literal
+
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.storage.database import Plan, Statement
+
+_NUMBERS = {
+    owner: Statement(f"SELECT number FROM tk_collections WHERE {owner} = :id")
+    for owner in ("agent_id", "user_id")
+}
+_ADD_NUMBERS = {
+    owner: Statement(
+        f"""INSERT INTO tk_collections (number, {owner})
+        SELECT COALESCE(MAX(number), 0) + 1, :id FROM tk_collections WHERE TRUE ON CONFLICT DO NOTHING""",
+        postgres=f"""INSERT INTO tk_collections (number, {owner})
+        SELECT COALESCE(MAX(number), 0) + 1, CAST(CAST(:id AS text) AS {kind}) FROM tk_collections
+        ON CONFLICT DO NOTHING""",
+    )
+    for owner, kind in (("agent_id", "uuid"), ("user_id", "text"))
+}
+_NEXT = Statement(
+    """INSERT INTO tk_counters (name, value) VALUES (:name, :step)
+    ON CONFLICT (name) DO UPDATE SET value = tk_counters.value + :step RETURNING value"""
+)
+
+
+def collection_of(owner: AgentId | UserId, kind: Literal["agent_id", "user_id"]) -> Plan[int]:
+    """The number of an agent's or a user's collection, which is made if it is missing."""
+    for _ in range(3):
+        if rows := (yield _NUMBERS[kind](id=owner)):
+            return rows[0][0]
+        yield _ADD_NUMBERS[kind](id=owner)
+    raise StorageConflict("The collection could not be made: others were quicker.")
+
+
+def reserve(name: str, count: int) -> Plan[int]:
+    """Takes a run of numbers that nobody else gets; gives the first."""
+    ((last,),) = yield _NEXT(name=name, step=count)
+    return last - count + 1
+
+
+def numbered(number: int, terms: Iterable[str]) -> list[str]:
+    """Terms as they are kept."""
+    return [f"{number}x{term}" for term in terms]
+
+
+def match_all(dialect: Literal["sqlite", "postgres"], terms: Iterable[str]) -> str:
+    """The query of the database's own kind for all of these terms; they hold no quotes."""
+    if dialect == "sqlite":
+        return " AND ".join(f'"{term}"' for term in terms)
+    return " & ".join(f"'{term}'" for term in terms)
+
+
+def json_text(value: object) -> str:
+    """Many values as one parameter."""
+    return json.dumps(value, ensure_ascii=False)
