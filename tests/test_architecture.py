@@ -35,6 +35,11 @@ BUILDERS = {"bootstrap", "cli", "__init__", "__main__", "client"}
 EXTRAS = {
     "threadkeep.mcp.promptx_stdio",
     "threadkeep.storage.postgres",
+    "threadkeep.retrieval.minilm",
+    "threadkeep.retrieval.vectors",
+    "docx",
+    "docx.table",
+    "pypdfium2",
     "xllamacpp",
     "jsonschema",
     "referencing",

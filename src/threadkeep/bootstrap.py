@@ -19,15 +19,21 @@ from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import Surroundings
 from threadkeep.mcp.provider import AgentTools
+from threadkeep.ports.embedder import Embedder
 from threadkeep.ports.gateway import Gateway
+from threadkeep.retrieval.embed import EndpointEmbedder, bundled_embedder
+from threadkeep.retrieval.extractor import ProcessExtractor
+from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
+from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.node import Node
 from threadkeep.services.prompts import Prompts
+from threadkeep.services.reading import EMBED_JOB, READ_JOB, Reading
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.sessions import Sessions
 from threadkeep.services.titles import TITLE_JOB, Titles
@@ -100,6 +106,15 @@ def _pool(settings: Settings) -> Pool:
     return Pool(surroundings, limits)
 
 
+def build_embedder(settings: Settings) -> Embedder | None:
+    """What reads documents for their meaning; None where the small model is not installed."""
+    if settings.embedding_url == "off":
+        return None
+    if settings.embedding_url:
+        return EndpointEmbedder(settings.embedding_url, settings.embedding_api_key, settings.embedding_model)
+    return bundled_embedder()
+
+
 class Runtime:
     """What runs while the app does. Starts on first use, for a host may not run our lifespan."""
 
@@ -143,7 +158,15 @@ class Runtime:
             bus = bus_on(database)
             started.push_async_callback(bus.close)
             titles = Titles(store, gateway)
-            jobs = Jobs(SqlJobs(database), {TITLE_JOB: titles.give})
+            embedder = build_embedder(settings)
+            if embedder is not None:
+                started.push_async_callback(embedder.close)
+            retriever = DocumentIndex(store.chunks, embedder)
+            reading = Reading(store, settings.workspaces, ProcessExtractor(), embedder, system_clock)
+            jobs = Jobs(
+                SqlJobs(database),
+                {TITLE_JOB: titles.give, READ_JOB: reading.read, EMBED_JOB: reading.embed},
+            )
             started.push_async_callback(jobs.close)
             pool = _pool(settings)
             started.push_async_callback(pool.close)
@@ -157,6 +180,7 @@ class Runtime:
                 agents=agents,
                 mcp_servers=McpServers(store, agents, catalog, tools),
                 conversations=conversations,
+                documents=Documents(store, agents, settings.workspaces, retriever, jobs, system_clock),
                 turns=turns,
                 prompts=prompts,
                 executions=Executions(store, turns, system_clock),
@@ -168,12 +192,12 @@ class Runtime:
                 gateway=gateway,
                 cursors=Cursors(store.key),
             )
-            cleaning = asyncio.create_task(self._clean_up(services))
+            cleaning = asyncio.create_task(self._clean_up(services, reading))
             started.push_async_callback(end_tasks, cleaning)
             self._closing = started.pop_all()
         return services
 
-    async def _clean_up(self, services: Services) -> None:
+    async def _clean_up(self, services: Services, reading: Reading) -> None:
         """Removes what has been kept long enough: deleted conversations, and the logs of finished turns."""
         while True:
             try:
@@ -182,6 +206,7 @@ class Runtime:
                 await services.store.log.trim(system_clock() - self._settings.turn_log_ttl_hours * HOUR_MS)
                 await services.store.receipts.forget_texts()
                 await services.prompts.remove_orphans()
+                await reading.sweep()
             except StorageError as exc:
                 log.warning("cleaning up failed: %s", exc.message)
             await asyncio.sleep(CLEAN_UP_EVERY_S)

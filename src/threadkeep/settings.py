@@ -117,6 +117,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_body_bytes: Annotated[
         int, Meta(ge=1024, description="Largest request body; a larger one is answered with 413.")
     ] = 10 * 1024 * 1024
+    max_upload_bytes: Annotated[
+        int, Meta(ge=1024, description="Largest upload of documents, all files of a request together.")
+    ] = 100 * 1024 * 1024
+    embedding_url: Annotated[
+        str | None,
+        Meta(
+            description="Search documents by meaning with this OpenAI-compatible server (…/v1) instead of "
+            "the small model that comes with us; `off` for neither."
+        ),
+    ] = None
+    embedding_api_key: Annotated[Secret, Meta(description="The embedding server's key.")] = None
+    embedding_model: Annotated[str, Meta(description="The embedding server's model.")] = (
+        "text-embedding-3-small"
+    )
     retention_days: Annotated[
         int, Meta(ge=0, description="Days until a deleted conversation is purged and cannot be restored.")
     ] = 30
@@ -160,6 +174,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise SettingsError("THREADKEEP_JWKS_URL must be an http(s) address.")
         if self.gateway_url:
             _split(self.gateway_url, "GATEWAY_URL")
+        if self.embedding_url not in {None, "off"} and (
+            _split(self.embedding_url or "", "EMBEDDING_URL").scheme not in {"http", "https"}
+        ):
+            raise SettingsError("THREADKEEP_EMBEDDING_URL must be an http(s) address, or `off`.")
         if _split(self.database, "DATABASE_URL").scheme not in {"sqlite", "postgresql", "postgres"}:
             raise SettingsError("THREADKEEP_DATABASE_URL must begin with sqlite:/// or postgresql://.")
         if self.timezone != "UTC" and self.timezone not in available_timezones():

@@ -39,9 +39,9 @@ class Operation:
 
     @property
     def body(self) -> Json | None:
-        """The schema of the body, if it takes one."""
-        body = self.spec.get("requestBody")
-        return body and body["content"]["application/json"]["schema"]
+        """The schema of the body, if it takes JSON."""
+        content = self.spec.get("requestBody", {}).get("content", {})
+        return content["application/json"]["schema"] if "application/json" in content else None
 
     @property
     def needs_sign_in(self) -> bool:

@@ -19,6 +19,7 @@ NOT_FOUND = {
     "conversation_id": "CONVERSATION_NOT_FOUND",
     "turn_id": "TURN_NOT_FOUND",
     "user_id": "USER_NOT_FOUND",
+    "document_id": "AGENT_NOT_FOUND",  # by the agent's id: see the test of agents' documents
 }
 # What stands in paths beside ids, and opens nothing without them: an agent's server or component.
 WORDS = {"name", "component"}
@@ -45,6 +46,7 @@ class Alice:
             "conversation_id": [self.conversation["id"], self.deleted["id"], self.conversation["id"].upper()],
             "turn_id": self.turn_ids,
             "user_id": ["alice"],
+            "document_id": [new_uuid()],
         }
         if name not in known:
             pytest.fail(

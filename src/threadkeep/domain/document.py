@@ -31,6 +31,7 @@ MARKDOWN = "text/markdown"
 CSV = "text/csv"
 TEXT = "text/plain"
 
+MOST_NAME_CHARACTERS = 255
 HEAD_BYTES = 4096
 """How much of a file tells what it is."""
 
@@ -78,7 +79,7 @@ class Document:
     error: str | None = None
 
     def __post_init__(self) -> None:
-        check_line(self.file_name, "fileName", most=255)
+        check_line(self.file_name, "fileName", most=MOST_NAME_CHARACTERS)
 
     def become(self, status: DocumentStatus, now: int, *, error: str | None = None) -> "Document":
         """Takes one step: ready, failed with a reason, or retried."""

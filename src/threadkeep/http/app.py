@@ -81,7 +81,7 @@ def _endpoints(
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
         who = sign_in.user if route.signed_in else nobody
-        answer = endpoint(route, who, services, settings.max_body_bytes)
+        answer = endpoint(route, who, services, settings.max_body_bytes, settings.max_upload_bytes)
         by_path.setdefault(route.path, {})[route.method] = answer
     return by_path
 

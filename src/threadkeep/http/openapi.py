@@ -70,7 +70,22 @@ def _operation(
             "required": bool(msgspec.json.schema(shape.body).get("required")),
             "content": {"application/json": {"schema": schema_of[shape.body]}},
         }
+    if shape.files:
+        operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": _FILES}}}
     return operation
+
+
+_FILES = {
+    "type": "object",
+    "properties": {
+        "files": {
+            "type": "array",
+            "items": {"type": "string", "contentMediaType": "application/octet-stream"},
+            "minItems": 1,
+        }
+    },
+    "required": ["files"],
+}
 
 
 def _parameters(route: Route, shape: Shape, components: dict[str, Any]) -> list[dict[str, Any]]:
@@ -126,7 +141,7 @@ def _errors(route: Route, shape: Shape) -> list[type[ThreadkeepError]]:
     errors = [*route.errors, Forbidden]
     if route.signed_in:
         errors.append(Unauthenticated)
-    if shape.query or shape.body:
+    if shape.query or shape.body or shape.files:
         errors.append(InvalidRequest)
     if route.method != "GET":
         errors.append(PayloadTooLarge)

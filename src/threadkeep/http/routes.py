@@ -5,6 +5,7 @@ from dataclasses import replace
 from threadkeep.domain.errors import (
     AgentNotFound,
     ConversationNotFound,
+    DocumentNotFound,
     EventsExpired,
     Forbidden,
     GatewayNotConfigured,
@@ -13,6 +14,7 @@ from threadkeep.domain.errors import (
     GenerationInterrupted,
     GenerationTimeout,
     IdempotencyMismatch,
+    IllegalTransition,
     McpCommandNotAllowed,
     McpConfigInvalid,
     McpNameReserved,
@@ -24,11 +26,13 @@ from threadkeep.domain.errors import (
     SecretKeyRequired,
     TurnInProgress,
     TurnNotFound,
+    UnsupportedDocument,
     UserNotFound,
 )
 from threadkeep.http import (
     agents,
     conversations,
+    documents,
     executions,
     mcp_servers,
     operations,
@@ -40,6 +44,7 @@ from threadkeep.http.routing import Route
 
 _AGENT = (AgentNotFound,)
 _SAVING = (McpConfigInvalid, McpNameReserved, McpCommandNotAllowed, SecretKeyRequired)
+_DOCUMENT = (AgentNotFound, DocumentNotFound, Forbidden)
 _CONVERSATION = (ConversationNotFound,)
 _TURN = (
     TurnInProgress,
@@ -81,6 +86,52 @@ _TABLE = (
         "/api/agents/{agent_id}/prompt/{component}",
         prompts.put_component,
         "Agents",
+        errors=(*_AGENT, Forbidden),
+    ),
+    # Documents
+    Route(
+        "POST",
+        "/api/agents/{agent_id}/documents",
+        documents.add_documents,
+        "Documents",
+        202,
+        (*_AGENT, Forbidden, UnsupportedDocument),
+    ),
+    Route(
+        "GET",
+        "/api/agents/{agent_id}/documents",
+        documents.list_documents,
+        "Documents",
+        errors=(*_AGENT, Forbidden),
+    ),
+    Route(
+        "GET",
+        "/api/agents/{agent_id}/documents/{document_id}",
+        documents.get_document,
+        "Documents",
+        errors=_DOCUMENT,
+    ),
+    Route(
+        "DELETE",
+        "/api/agents/{agent_id}/documents/{document_id}",
+        documents.delete_document,
+        "Documents",
+        204,
+        _DOCUMENT,
+    ),
+    Route(
+        "POST",
+        "/api/agents/{agent_id}/documents/{document_id}/retry",
+        documents.retry_document,
+        "Documents",
+        202,
+        (*_DOCUMENT, IllegalTransition),
+    ),
+    Route(
+        "GET",
+        "/api/agents/{agent_id}/search",
+        documents.search_documents,
+        "Documents",
         errors=(*_AGENT, Forbidden),
     ),
     # Conversations

@@ -1,7 +1,8 @@
 """How a route is declared, and how a request becomes a call of its handler.
 
-A handler is `async def name(call, *, <path parameters>, query: Struct, body: Struct) -> answer`. What it
-takes and gives is read from its annotations, once, at start: decoding, errors and OpenAPI all follow.
+A handler is `async def name(call, *, <path parameters>, query: Struct, body: Struct) -> answer`, with
+`files: Files` in place of a body where files are sent. What it takes and gives is read from its annotations,
+once, at start: decoding, errors and OpenAPI all follow.
 """
 
 import inspect
@@ -20,6 +21,7 @@ from threadkeep.domain.user import User
 from threadkeep.http.decoding import decode_body, decode_query, read_body
 from threadkeep.http.errors import error_response
 from threadkeep.http.stream import EventStream
+from threadkeep.http.uploads import Files
 
 log = logging.getLogger("threadkeep.http")
 
@@ -91,6 +93,7 @@ class Shape:
     body: type[msgspec.Struct] | None
     answers: tuple[type, ...]
     streams: bool
+    files: bool
 
 
 def shape_of(route: Route) -> Shape:
@@ -98,13 +101,14 @@ def shape_of(route: Route) -> Shape:
     hints = get_type_hints(route.handler, include_extras=True)
     answer = hints.pop("return")
     names = [name for name in inspect.signature(route.handler).parameters if name != "call"]
-    path_names = tuple(name for name in names if name not in {"query", "body"})
+    path_names = tuple(name for name in names if name not in {"query", "body", "files"})
     expected = {part[1:-1] for part in route.path.split("/") if part.startswith("{")}
     if set(path_names) != expected:
         raise TypeError(f"{route.method} {route.path}: the handler takes {path_names}, not {expected}")
     kinds = list(_kinds(answer))
     answers = tuple(kind for kind in kinds if kind is not EventStream)
-    return Shape(path_names, hints.get("query"), hints.get("body"), answers, EventStream in kinds)
+    streams, files = EventStream in kinds, "files" in names
+    return Shape(path_names, hints.get("query"), hints.get("body"), answers, streams, files)
 
 
 def _kinds(answer: Any) -> Iterator[Any]:
@@ -125,6 +129,7 @@ def endpoint(
     sign_in: Callable[[Request], Awaitable[User]],
     services: Callable[[], Awaitable[Any]],
     max_body_bytes: int,
+    max_upload_bytes: int,
 ) -> Endpoint:
     """The function that answers a route's requests, whatever happens."""
     shape = shape_of(route)
@@ -132,13 +137,17 @@ def endpoint(
 
     async def answer(request: Request) -> Response:
         # The body is read first, so that an answer never comes before the client has finished sending.
-        raw = await read_body(request, max_body_bytes) if route.method != "GET" else b""
+        # Files are read by their handler, once it knows that they are wanted.
+        reads = route.method != "GET" and not shape.files
+        raw = await read_body(request, max_body_bytes) if reads else b""
         call = Call(await sign_in(request), await services(), request)
         arguments: dict[str, Any] = dict(request.path_params)
         if shape.query:
             arguments["query"] = decode_query(request, shape.query)
         if body_decoder:
             arguments["body"] = decode_body(raw, body_decoder)
+        if shape.files:
+            arguments["files"] = Files(request, max_upload_bytes)
         result = await route.handler(call, **arguments)
         if isinstance(result, Response):
             return result

@@ -8,6 +8,7 @@ from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
+from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.prompts import Prompts
@@ -25,6 +26,7 @@ class Services:
     agents: Agents
     mcp_servers: McpServers
     conversations: Conversations
+    documents: Documents
     turns: Turns
     prompts: Prompts
     executions: Executions

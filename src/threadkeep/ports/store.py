@@ -19,7 +19,9 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.ports.documents import DocumentStore
 from threadkeep.ports.mcp import SeenTools
+from threadkeep.ports.retriever import ChunkIndex
 from threadkeep.ports.turn_log import Lease, LogChunk, TurnLogStore
 
 
@@ -355,6 +357,8 @@ class Store:
     executions: ExecutionStore
     memories: MemoryStore
     users: UserStore
+    documents: DocumentStore
+    chunks: ChunkIndex
     key: bytes
     """Random bytes of this database, the same on every node; they sign the cursors of lists."""
     ping: Callable[[], Awaitable[None]]

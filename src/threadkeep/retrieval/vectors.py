@@ -7,6 +7,7 @@ and go at no cost, and the result is the same every time.
 
 import mmap
 import tempfile
+import weakref
 from collections.abc import Sequence
 from typing import IO
 
@@ -25,6 +26,7 @@ class Vectors:
 
     def __init__(self) -> None:
         self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as we do
+        weakref.finalize(self, self._file.close)
         self._ids: Ids = np.empty(0, np.int64)
         self._places: dict[int, int] = {}
         self._matrix: Floats = np.empty((0, 0), np.float32)

@@ -9,8 +9,10 @@ from threadkeep.ports.store import Store
 from threadkeep.storage.agent_settings import use_keys
 from threadkeep.storage.agents import SqlAgents
 from threadkeep.storage.briefings import SqlBriefings
+from threadkeep.storage.chunk_index import SqlChunkIndex
 from threadkeep.storage.conversations import SqlConversations
 from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.documents import SqlDocuments
 from threadkeep.storage.executions import SqlExecutions
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
@@ -68,6 +70,8 @@ async def store_on(database: Database, box: SecretBox | None = None) -> Store:
         executions=SqlExecutions(database),
         memories=SqlMemories(database),
         users=SqlUsers(database),
+        documents=SqlDocuments(database),
+        chunks=SqlChunkIndex(database),
         key=bytes.fromhex(key),
         ping=ping,
         close=database.close,

@@ -1,0 +1,140 @@
+"""Documents of an agent over HTTP."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from threadkeep.domain.document import Document, DocumentStatus
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.http.paging import PageQuery, Pager
+from threadkeep.http.services import ApiCall
+from threadkeep.http.uploads import Files
+from threadkeep.http.view import Id, PageView, Time, View, rfc3339
+from threadkeep.ports.retriever import Hit
+
+
+class DocumentView(View, frozen=True, kw_only=True):
+    """A document: `ready` to be searched, still `processing`, or `failed` with the reason."""
+
+    id: Id
+    agent_id: Id
+    file_name: str
+    media_type: str
+    size: int
+    status: DocumentStatus
+    progress: Annotated[float, Meta(description="How much of it has been read, from 0 to 1.")]
+    chunk_count: int
+    error: str | None
+    created_at: Time
+    updated_at: Time
+
+
+class DocumentsView(View, frozen=True, kw_only=True):
+    """The documents that the files became; a file that was there already is the document it was."""
+
+    items: Sequence[DocumentView]
+
+
+class HitView(View, frozen=True, kw_only=True):
+    """A piece of a document that was found."""
+
+    chunk_id: str
+    document_id: Id
+    source: Annotated[str, Meta(description="The file's name.")]
+    page: int | None
+    heading: str | None
+    text: str
+    score: Annotated[float, Meta(description="From 0 to 1.")]
+
+
+class HitsView(View, frozen=True, kw_only=True):
+    """What was found, best first."""
+
+    items: Sequence[HitView]
+    notice: Annotated[str | None, Meta(description="What could not be used for the search.")]
+
+
+class DocumentSearchQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What to look for; the rest is as the agent's settings say."""
+
+    q: Annotated[str, Meta(min_length=1, max_length=2000, description="What to look for.")]
+    top_k: Annotated[int, Meta(ge=1, le=100)] | None = None
+    threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
+
+
+async def add_documents(call: ApiCall, *, agent_id: str, files: Files) -> DocumentsView:
+    """Send one or more files (PDF, DOCX, HTML, Markdown, text, CSV) for an agent to search."""
+    documents = call.services.documents
+    agent = await documents.open(call.user, agent_id)
+    async with files.read() as uploads:
+        if not uploads:
+            raise InvalidRequest("No file was sent.", param="files")
+        # All are looked at before any is kept.
+        for upload in uploads:
+            await documents.check(upload.file_name, upload.file)
+        kept = [await documents.add(agent, upload.file_name, upload.file) for upload in uploads]
+    return DocumentsView(items=[document_view(document) for document in kept])
+
+
+async def list_documents(call: ApiCall, *, agent_id: str, query: PageQuery) -> PageView[DocumentView]:
+    """List an agent's documents, newest first."""
+    pager = Pager(call.services.cursors, call.user, f"documents {agent_id.lower()}", query)
+    found = await call.services.documents.page(
+        call.user, agent_id, before=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
+    )
+    return pager.page(
+        found, lambda document: document.id, lambda documents: [document_view(it) for it in documents]
+    )
+
+
+async def get_document(call: ApiCall, *, agent_id: str, document_id: str) -> DocumentView:
+    """Read how a document stands."""
+    return document_view(await call.services.documents.get(call.user, agent_id, document_id))
+
+
+async def retry_document(call: ApiCall, *, agent_id: str, document_id: str) -> DocumentView:
+    """Have a failed document read again."""
+    return document_view(await call.services.documents.retry(call.user, agent_id, document_id))
+
+
+async def delete_document(call: ApiCall, *, agent_id: str, document_id: str) -> None:
+    """Delete a document; nothing of it is found any more."""
+    await call.services.documents.delete(call.user, agent_id, document_id)
+
+
+async def search_documents(call: ApiCall, *, agent_id: str, query: DocumentSearchQuery) -> HitsView:
+    """Search an agent's documents, by words and by meaning."""
+    found = await call.services.documents.search(
+        call.user, agent_id, query.q, top_k=query.top_k, threshold=query.threshold
+    )
+    return HitsView(items=[_hit_view(hit) for hit in found.hits], notice=found.notice)
+
+
+def document_view(document: Document) -> DocumentView:
+    """A document as its agent's owner sees it."""
+    return DocumentView(
+        id=document.id,
+        agent_id=document.agent_id,
+        file_name=document.file_name,
+        media_type=document.media_type,
+        size=document.size,
+        status=document.status,
+        progress=document.progress,
+        chunk_count=document.chunk_count,
+        error=document.error,
+        created_at=rfc3339(document.created_at),
+        updated_at=rfc3339(document.updated_at),
+    )
+
+
+def _hit_view(hit: Hit) -> HitView:
+    return HitView(
+        chunk_id=hit.chunk_id,
+        document_id=hit.document_id,
+        source=hit.file_name,
+        page=hit.page,
+        heading=hit.heading,
+        text=hit.text,
+        score=hit.score,
+    )

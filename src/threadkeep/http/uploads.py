@@ -1,0 +1,77 @@
+"""Files that are sent to us: streamed to the disk, refused as soon as they are known to be too large."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import BinaryIO
+
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect, Request
+
+from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
+
+MOST_FILES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """One file, under the name that it has on the other side."""
+
+    file_name: str
+    file: BinaryIO
+
+
+class Files:
+    """The files of a request. Nothing of them is read before somebody asks."""
+
+    def __init__(self, request: Request, most_bytes: int) -> None:
+        self._request = request
+        self._most_bytes = most_bytes
+
+    @asynccontextmanager
+    async def read(self) -> AsyncGenerator[Sequence[Upload]]:
+        """Takes the files in; they are gone when the block ends."""
+        if not self._request.headers.get("content-type", "").startswith("multipart/form-data"):
+            raise InvalidRequest("Files are sent as multipart/form-data.", param="Content-Type")
+        length = self._request.headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > self._most_bytes:
+            raise self._too_large
+        parser = MultiPartParser(
+            self._request.headers, self._parts(), max_files=MOST_FILES, max_fields=MOST_FILES
+        )
+        try:
+            form = await parser.parse()
+        except MultiPartException as exc:
+            raise InvalidRequest(f"The files cannot be read: {exc.message}") from exc
+        except ClientDisconnect as exc:
+            raise InvalidRequest("The connection was closed before the files were complete.") from exc
+        try:
+            yield [_upload(item) for _, item in form.multi_items() if isinstance(item, UploadFile)]
+        finally:
+            await form.close()
+
+    async def _parts(self) -> AsyncGenerator[bytes]:
+        size = 0
+        async for part in self._request.stream():
+            size += len(part)
+            if size > self._most_bytes:
+                raise self._too_large
+            yield part
+
+    @property
+    def _too_large(self) -> PayloadTooLarge:
+        most = self._most_bytes
+        return PayloadTooLarge(
+            f"Files may have at most {most} bytes together; send large ones one by one.",
+            details={"most": most},
+        )
+
+
+def _upload(item: UploadFile) -> Upload:
+    # Some send the whole path, and Windows its backslashes.
+    name = PurePosixPath((item.filename or "").replace("\\", "/")).name
+    if not name:
+        raise InvalidRequest("A file without a name was sent.", param="fileName")
+    return Upload(name, item.file)

@@ -1,0 +1,159 @@
+"""Documents of agents: kept, read, made searchable, taken away."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.document import (
+    HEAD_BYTES,
+    MOST_NAME_CHARACTERS,
+    Document,
+    DocumentStatus,
+    media_type_of,
+)
+from threadkeep.domain.errors import DocumentNotFound
+from threadkeep.domain.ids import DocumentId, is_uuid, new_uuid
+from threadkeep.domain.text import check_line
+from threadkeep.domain.user import User
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.ports.retriever import Found, Retriever
+from threadkeep.ports.store import Store
+from threadkeep.services import Clock
+from threadkeep.services.agents import Agents
+from threadkeep.services.jobs import Jobs
+from threadkeep.services.reading import READ_JOB, document_path, remove_chunks
+
+
+class Documents:
+    """The use cases of documents, for the owner of their agent and for admins."""
+
+    def __init__(
+        self,
+        store: Store,
+        agents: Agents,
+        workspaces: Workspaces,
+        retriever: Retriever,
+        jobs: Jobs,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._agents = agents
+        self._workspaces = workspaces
+        self._retriever = retriever
+        self._jobs = jobs
+        self._clock = clock
+
+    async def open(self, user: User, agent_id: str) -> Agent:
+        """An agent whose documents the user may see and change."""
+        agent = await self._agents.get(user, agent_id)
+        agent.check_open_to(user)
+        return agent
+
+    async def check(self, file_name: str, file: BinaryIO) -> str:
+        """What a file is; refuses one that cannot be read, or whose name cannot be kept."""
+        check_line(file_name, "fileName", most=MOST_NAME_CHARACTERS)
+        return media_type_of(file_name, await asyncio.to_thread(_head, file))
+
+    async def add(self, agent: Agent, file_name: str, file: BinaryIO) -> Document:
+        """Keeps a file and has it read; the same file again is the document that is there already."""
+        media_type = await self.check(file_name, file)
+        id_, now = DocumentId(new_uuid()), self._clock()
+        path = document_path(self._workspaces, agent.id, id_)
+        size, sha256 = await asyncio.to_thread(_keep, file, path)
+        status = DocumentStatus.PROCESSING
+        fresh = Document(id_, agent.id, file_name, media_type, size, sha256, status, now, now)
+        document = await self._store.documents.add(fresh)
+        if document.id == fresh.id:
+            await self._jobs.add(READ_JOB, _names(document))
+        else:
+            path.unlink(missing_ok=True)
+        return document
+
+    async def get(self, user: User, agent_id: str, document_id: str) -> Document:
+        """One document."""
+        return await self._document(await self.open(user, agent_id), document_id)
+
+    async def page(
+        self, user: User, agent_id: str, *, before: str | None, offset: int, limit: int
+    ) -> Sequence[Document]:
+        """An agent's documents, newest first."""
+        agent = await self.open(user, agent_id)
+        return await self._store.documents.page(agent.id, before=before, offset=offset, limit=limit)
+
+    async def retry(self, user: User, agent_id: str, document_id: str) -> Document:
+        """Has a failed document read again."""
+        document = await self.get(user, agent_id, document_id)
+        retried = await self._store.documents.update(
+            document.agent_id,
+            document.id,
+            lambda current: current.become(DocumentStatus.PROCESSING, self._clock()),
+        )
+        if retried is None:
+            raise DocumentNotFound
+        await self._jobs.add(READ_JOB, _names(retried))
+        return retried
+
+    async def delete(self, user: User, agent_id: str, document_id: str) -> None:
+        """Takes a document out of every index, then away."""
+        document = await self.get(user, agent_id, document_id)
+        # From here on nobody finds it and nothing is added to it; its chunks go a few at a time, so that
+        # turns are not held up.
+        await self._store.documents.update(
+            document.agent_id,
+            document.id,
+            lambda current: replace(
+                current, status=DocumentStatus.FAILED, error="It was being deleted.", updated_at=self._clock()
+            ),
+        )
+        await remove_chunks(self._store.documents, document)
+        await self._store.documents.delete(document)
+        document_path(self._workspaces, document.agent_id, document.id).unlink(missing_ok=True)
+
+    async def search(
+        self, user: User, agent_id: str, query: str, *, top_k: int | None, threshold: float | None
+    ) -> Found:
+        """What an agent's documents say to a query, by the agent's own settings unless others are given."""
+        agent = await self.open(user, agent_id)
+        return await self._retriever.search(
+            agent.id,
+            query,
+            top_k=top_k or agent.settings.retrieval_top_k,
+            threshold=agent.settings.retrieval_threshold if threshold is None else threshold,
+        )
+
+    async def _document(self, agent: Agent, document_id: str) -> Document:
+        found = None
+        if is_uuid(document_id):
+            found = await self._store.documents.get(agent.id, DocumentId(document_id.lower()))
+        if found is None:
+            raise DocumentNotFound
+        return found
+
+
+def _names(document: Document) -> dict[str, str]:
+    return {"agent_id": document.agent_id, "document_id": document.id}
+
+
+def _head(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read(HEAD_BYTES)
+
+
+def _keep(file: BinaryIO, path: Path) -> tuple[int, str]:
+    """Copies a file to its place; gives its size and its hash."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    digest = hashlib.sha256()
+    file.seek(0)
+    with path.open("xb") as kept:
+        try:
+            while part := file.read(1024 * 1024):
+                digest.update(part)
+                kept.write(part)
+        except BaseException:
+            path.unlink()
+            raise
+        return kept.tell(), digest.hexdigest()

@@ -1,0 +1,137 @@
+"""Reading documents in the background: first their text, then their meaning."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from threadkeep.domain.document import Document, DocumentStatus
+from threadkeep.domain.ids import AgentId, DocumentId, is_uuid
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.ports.documents import DocumentStore, ExtractionBroke, ExtractionFailed, Extractor
+from threadkeep.ports.embedder import Embedder
+from threadkeep.ports.store import Store
+from threadkeep.services import Clock
+from threadkeep.services.jobs import Next
+
+log = logging.getLogger("threadkeep.documents")
+
+READ_JOB = "document"
+EMBED_JOB = "embed"
+TRIES = 2
+REMOVED_AT_ONCE = 25
+EMBEDDED_AT_ONCE = 32
+EMBED_FOR_S = 60.0
+STALLED_MS = 24 * 60 * 60 * 1000
+ORPHANED_S = 60 * 60
+
+
+class Reading:
+    """The jobs behind documents: their text is got out, then their meaning."""
+
+    def __init__(
+        self,
+        store: Store,
+        workspaces: Workspaces,
+        extractor: Extractor,
+        embedder: Embedder | None,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._workspaces = workspaces
+        self._extractor = extractor
+        self._embedder = embedder
+        self._clock = clock
+
+    async def read(self, arguments: Mapping[str, Any]) -> Next | None:
+        """Reads a document: ready, or failed with the reason."""
+        agent_id, document_id = AgentId(arguments["agent_id"]), DocumentId(arguments["document_id"])
+        document = await self._store.documents.get(agent_id, document_id)
+        if document is None or document.status is not DocumentStatus.PROCESSING:
+            return None
+        error = None
+        for _ in range(TRIES):
+            try:
+                error = None
+                await self._read(document)
+                break
+            except ExtractionFailed as exc:
+                error = exc.message
+                break
+            except ExtractionBroke as exc:
+                log.warning("reading document %s broke off: %s", document.id, exc.message)
+                error = f"{exc.message} It was tried {TRIES} times."
+        if error is not None:
+            await remove_chunks(self._store.documents, document)
+        await self._end(document, error)
+        return Next(EMBED_JOB, {"agent_id": agent_id}) if error is None and self._embedder else None
+
+    async def _end(self, document: Document, error: str | None) -> None:
+        status = DocumentStatus.READY if error is None else DocumentStatus.FAILED
+
+        def end(current: Document) -> Document:
+            is_open = current.status is DocumentStatus.PROCESSING
+            return current.become(status, self._clock(), error=error) if is_open else current
+
+        await self._store.documents.update(document.agent_id, document.id, end)
+
+    async def _read(self, document: Document) -> None:
+        path = document_path(self._workspaces, document.agent_id, document.id)
+        if not path.is_file():
+            raise ExtractionFailed("The file is no longer there; send it again.")
+        await remove_chunks(self._store.documents, document)  # of a try that broke off
+        async with aclosing(self._extractor.extract(path, document.media_type)) as parts:
+            async for part in parts:
+                if not await self._store.documents.add_part(document, part, self._clock()):
+                    return
+
+    async def embed(self, arguments: Mapping[str, Any]) -> Next | None:
+        """Gives vectors to the chunks of an agent that have none yet, a while at a time."""
+        if self._embedder is None:
+            return None
+        agent_id = AgentId(arguments["agent_id"])
+        until = asyncio.get_running_loop().time() + EMBED_FOR_S
+        while asyncio.get_running_loop().time() < until:
+            waiting = await self._store.chunks.without_vector(
+                agent_id, self._embedder.name, limit=EMBEDDED_AT_ONCE
+            )
+            if not waiting:
+                return None
+            vectors = await self._embedder.embed([text for _, text in waiting])
+            found = [(id_, vector) for (id_, _), vector in zip(waiting, vectors, strict=True)]
+            await self._store.chunks.add_vectors(self._embedder.name, found)
+        return Next(EMBED_JOB, arguments)
+
+    async def sweep(self) -> None:
+        """Ends what nobody works on any more, and removes files that belong to no document."""
+        now = self._clock()
+        for document in await self._store.documents.stalled(now - STALLED_MS):
+            await self._end(document, "Reading the file was given up.")
+        for folder in await asyncio.to_thread(_folders, self._workspaces):
+            known = await self._store.documents.ids_of(AgentId(folder.parent.name))
+            await asyncio.to_thread(_remove_strangers, folder, known)
+
+
+def document_path(workspaces: Workspaces, agent_id: AgentId, document_id: DocumentId) -> Path:
+    """Where the file of a document lies."""
+    return workspaces.of(agent_id) / "documents" / document_id
+
+
+async def remove_chunks(documents: DocumentStore, document: Document) -> None:
+    """Takes all chunks of a document out of every index, a few at a time: turns are not held up."""
+    while await documents.remove_chunks(document, limit=REMOVED_AT_ONCE):
+        pass
+
+
+def _folders(workspaces: Workspaces) -> list[Path]:
+    found = (workspaces.data / "agents").glob("*/documents")
+    return [folder for folder in found if is_uuid(folder.parent.name)]
+
+
+def _remove_strangers(folder: Path, known: set[DocumentId]) -> None:
+    for file in folder.iterdir():
+        if file.name not in known and file.stat().st_mtime < time.time() - ORPHANED_S:
+            file.unlink(missing_ok=True)
