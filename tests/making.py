@@ -5,11 +5,14 @@ from typing import Any
 from threadkeep.dialects.events import encode_chunk
 from threadkeep.domain.agent import Agent, AgentSettings, Visibility
 from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
+from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.events import Done, EventBody, Failed, Text, TurnEvent, TurnStart
-from threadkeep.domain.ids import AgentId, UserId, new_uuid
+from threadkeep.domain.ids import AgentId, DocumentId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageStatus, Usage
+from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.store import AuditEntry, MessageWindow, Store
 from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.retrieval.tokens import terms
 
 ALICE, BOB = UserId("alice"), UserId("bob")
 NOW = 1_800_000_000_000
@@ -87,3 +90,15 @@ async def all_messages(store: Store, conversation: Conversation) -> list[Message
     """Every message of a conversation, oldest first."""
     window = MessageWindow(with_overwritten=True)
     return list(await store.messages.page(conversation.id, window, offset=0, limit=10_000))
+
+
+async def keep_document(store: Store, agent_id: AgentId, *texts: str, ready: bool = True) -> Document:
+    """A document with one chunk a text."""
+    id_, status = DocumentId(new_uuid()), DocumentStatus.PROCESSING
+    document = Document(id_, agent_id, "a.txt", "text/plain", 1, new_uuid(), status, NOW, NOW)
+    await store.documents.add(document)
+    chunks = [IndexedChunk(Chunk(position, text), terms(text)) for position, text in enumerate(texts)]
+    assert await store.documents.add_part(document, ExtractedPart(chunks, 0.5), NOW)
+    if ready:
+        await store.documents.update(agent_id, id_, lambda it: it.become(DocumentStatus.READY, NOW))
+    return document

@@ -1,12 +1,12 @@
 """The store of documents and the index of their chunks, on every database."""
 
-from tests.making import ALICE, NOW, keep_agent
+from tests.making import ALICE, NOW, keep_agent, keep_document
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.ids import DocumentId, UserId, new_uuid
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.store import Store
-from threadkeep.retrieval.tokens import query_terms, terms
+from threadkeep.retrieval.tokens import query_terms
 from threadkeep.storage.database import Database, Statement
 
 ROWS = Statement(
@@ -14,21 +14,6 @@ ROWS = Statement(
         (SELECT COUNT(*) FROM tk_vectors), (SELECT COUNT(*) FROM tk_terms),
         (SELECT COALESCE(SUM(chunk_count + term_count), 0) FROM tk_collections)"""
 )
-
-
-async def keep_document(store: Store, agent: Agent, *texts: str, ready: bool = True) -> Document:
-    """A document with one chunk a text."""
-    document = await store.documents.add(
-        Document(
-            DocumentId(new_uuid()), agent.id, "a.txt", "text/plain", 1, new_uuid(), DocumentStatus.PROCESSING,
-            NOW, NOW,
-        )
-    )  # fmt: skip
-    chunks = [IndexedChunk(Chunk(position, text), terms(text)) for position, text in enumerate(texts)]
-    assert await store.documents.add_part(document, ExtractedPart(chunks, 0.5), NOW)
-    if ready:
-        await store.documents.update(agent.id, document.id, lambda it: it.become(DocumentStatus.READY, NOW))
-    return document
 
 
 async def found(store: Store, agent: Agent, query: str, limit: int = 10) -> list[str]:
@@ -57,7 +42,7 @@ async def test_same_content_is_added_once(store: Store):
 
 async def test_rare_terms_come_before_common_ones(store: Store):
     agent = await keep_agent(store)
-    await keep_document(store, agent, "common words", "common rare", "common again", "nothing of it")
+    await keep_document(store, agent.id, "common words", "common rare", "common again", "nothing of it")
     assert await found(store, agent, "common rare") == ["common rare", "common words", "common again"]
     assert await found(store, agent, "common rare", limit=1) == ["common rare"]
     assert await found(store, agent, "unheard") == []
@@ -65,18 +50,18 @@ async def test_rare_terms_come_before_common_ones(store: Store):
 
 async def test_chunks_of_a_document_that_is_not_ready_are_not_handed_out(store: Store):
     agent = await keep_agent(store)
-    await keep_document(store, agent, "half done", ready=False)
+    await keep_document(store, agent.id, "half done", ready=False)
     assert await found(store, agent, "half done") == []
     assert not await store.documents.has_ready(agent.id)
-    await keep_document(store, agent, "all done")
+    await keep_document(store, agent.id, "all done")
     assert await found(store, agent, "done") == ["all done"]
     assert await store.documents.has_ready(agent.id)
 
 
 async def test_agents_have_indexes_of_their_own(store: Store):
     first, second = await keep_agent(store), await keep_agent(store)
-    await keep_document(store, first, "shared word of the first")
-    await keep_document(store, second, "shared word of the second")
+    await keep_document(store, first.id, "shared word of the first")
+    await keep_document(store, second.id, "shared word of the second")
     assert await found(store, first, "shared word") == ["shared word of the first"]
     assert await found(store, second, "shared word") == ["shared word of the second"]
 
@@ -85,7 +70,7 @@ async def test_numbers_of_collections_and_terms_are_not_mixed_up(store: Store):
     """Collection 1 with the term `1x2` beside collection 11 with `2` and the like."""
     agents = [await keep_agent(store) for _ in range(12)]
     for number, agent in enumerate(agents):
-        await keep_document(store, agent, f"1x2 2 x2 12 own{number}")
+        await keep_document(store, agent.id, f"1x2 2 x2 12 own{number}")
     for number, agent in enumerate(agents):
         for query in ("2", "x2", "12", "1x2"):
             assert await found(store, agent, query) == [f"1x2 2 x2 12 own{number}"]
@@ -93,7 +78,7 @@ async def test_numbers_of_collections_and_terms_are_not_mixed_up(store: Store):
 
 async def test_terms_are_counted_as_often_as_they_occur(store: Store):
     agent = await keep_agent(store)
-    await keep_document(store, agent, "tick tick tock", "违约金，违约")
+    await keep_document(store, agent.id, "tick tick tock", "违约金，违约")
     candidates = await store.chunks.candidates(agent.id, ["tick", "违约"], limit=5)
     assert candidates
     assert candidates.frequencies == {"tick": 1, "违约": 1}
@@ -108,9 +93,9 @@ async def test_terms_are_counted_as_often_as_they_occur(store: Store):
 
 async def test_removed_chunks_leave_nothing_in_any_index(store: Store, database: Database):
     agent = await keep_agent(store)
-    kept = await keep_document(store, agent, "lasting words")
+    kept = await keep_document(store, agent.id, "lasting words")
     before = await rows(database)
-    document = await keep_document(store, agent, "passing words", "more passing", "and more")
+    document = await keep_document(store, agent.id, "passing words", "more passing", "and more")
     candidates = await store.chunks.candidates(agent.id, ["pass"], limit=5)
     assert candidates
     await store.chunks.add_vectors("m", [(id_, b"\0\0") for id_ in candidates.chunk_ids])
@@ -123,7 +108,7 @@ async def test_removed_chunks_leave_nothing_in_any_index(store: Store, database:
 
 
 async def test_nothing_is_added_to_a_document_that_is_no_longer_worked_on(store: Store, database: Database):
-    document = await keep_document(store, await keep_agent(store), "words")
+    document = await keep_document(store, (await keep_agent(store)).id, "words")
     before = await rows(database)
     late = ExtractedPart([IndexedChunk(Chunk(1, "late"), ["late"])], 1.0)
     assert not await store.documents.add_part(document, late, NOW)
@@ -134,7 +119,7 @@ async def test_nothing_is_added_to_a_document_that_is_no_longer_worked_on(store:
 
 async def test_vectors_are_read_in_the_order_in_which_they_came(store: Store):
     agent = await keep_agent(store)
-    await keep_document(store, agent, "one", "two", "three")
+    await keep_document(store, agent.id, "one", "two", "three")
     waiting = await store.chunks.without_vector(agent.id, "m", limit=10)
     assert [text for _, text in waiting] == ["one", "two", "three"]
     (one, _), (two, _), (three, _) = waiting
@@ -151,9 +136,9 @@ async def test_vectors_are_read_in_the_order_in_which_they_came(store: Store):
 
 async def test_user_who_goes_takes_documents_and_index_along(store: Store, database: Database):
     agent = await keep_agent(store, UserId("carol"))
-    await keep_document(store, agent, "words of carol")
+    await keep_document(store, agent.id, "words of carol")
     other = await keep_agent(store, ALICE)
-    await keep_document(store, other, "words of alice")
+    await keep_document(store, other.id, "words of alice")
     assert await store.users.delete(UserId("carol"), NOW)
     assert (await rows(database))[0][:2] == (1, 1)
     assert await found(store, agent, "words") == []

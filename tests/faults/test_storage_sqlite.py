@@ -15,7 +15,7 @@ import pytest
 from tests.postgres import is_open_to_all
 from threadkeep.domain.errors import StorageRefused, StorageUnavailable
 from threadkeep.storage.database import Plan, Statement
-from threadkeep.storage.migrate import migrations
+from threadkeep.storage.migrate import Migration, migrations
 from threadkeep.storage.sqlite import SqliteDatabase
 
 Fill = Callable[[SqliteDatabase, Path], AbstractAsyncContextManager[None]]
@@ -166,7 +166,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     # That account need not be able to read our own files, so all of them are read before.
     start(tmp_path / "threadkeep.db")
     known = migrations("sqlite")
-    monkeypatch.setattr("threadkeep.storage.sqlite.migrations", lambda dialect: known)
+
+    def known_ones(dialect: str) -> list[Migration]:
+        return known
+
+    monkeypatch.setattr("threadkeep.storage.sqlite.migrations", known_ones)
     temporary = Path(tempfile.gettempdir())
     parent = temporary if is_open_to_all(temporary) else Path("/tmp")
     with tempfile.TemporaryDirectory(prefix="threadkeep-", dir=parent) as name:

@@ -38,6 +38,17 @@ class Operation:
         return {it["name"] for it in self.spec["parameters"] if it["in"] == "query"}
 
     @property
+    def needed_query(self) -> dict[str, str]:
+        """An example of every parameter that must stand in the query."""
+        needed = [it for it in self.spec["parameters"] if it["in"] == "query" and it["required"]]
+        return {it["name"]: example(it["schema"]) for it in needed}
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether files are sent to it."""
+        return "multipart/form-data" in self.spec.get("requestBody", {}).get("content", {})
+
+    @property
     def body(self) -> Json | None:
         """The schema of the body, if it takes JSON."""
         content = self.spec.get("requestBody", {}).get("content", {})

@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
 from tests.http.document import Operation, example, fields, operations
-from tests.making import keep_turn
-from threadkeep.domain.ids import new_uuid
+from tests.making import keep_document, keep_turn
+from threadkeep.domain.ids import AgentId, new_uuid
 
 SECRET_WORDS = "alices-own-words"
 MADE_ON = "2027-01-15"
@@ -38,6 +38,7 @@ class Alice:
     conversation: Json
     deleted: Json
     turn_ids: list[str]
+    document_id: str
 
     def ids(self, name: str) -> list[str]:
         """Things of hers that a name in a path can stand for; a name nobody has thought of is an error."""
@@ -46,7 +47,7 @@ class Alice:
             "conversation_id": [self.conversation["id"], self.deleted["id"], self.conversation["id"].upper()],
             "turn_id": self.turn_ids,
             "user_id": ["alice"],
-            "document_id": [new_uuid()],
+            "document_id": [self.document_id],
         }
         if name not in known:
             pytest.fail(
@@ -65,6 +66,7 @@ class Alice:
             restored,
             (await self.client.get(f"/api/conversations/{self.conversation['id']}")).json(),
             await items(self.client, "/api/agents"),
+            await items(self.client, f"/api/agents/{self.agent['id']}/documents"),
             await items(self.client, "/api/conversations"),
         ]
 
@@ -85,7 +87,9 @@ async def her(api: Api, alice: httpx.AsyncClient) -> Alice:
         (await items(alice, f"/api/conversations/{conversation['id']}/messages"))[0] for conversation in made
     ]
     await alice.delete(f"/api/conversations/{made[1]['id']}")
-    return Alice(alice, agent, made[0], made[1], [message["turnId"] for message in messages])
+    document = await keep_document(api.store, AgentId(agent["id"]), f"{SECRET_WORDS} document")
+    turn_ids = [message["turnId"] for message in messages]
+    return Alice(alice, agent, made[0], made[1], turn_ids, document.id)
 
 
 async def served_operations(client: httpx.AsyncClient) -> list[Operation]:
@@ -121,7 +125,10 @@ async def test_nobody_elses_thing_is_found_on_any_route(her: Alice, bob: httpx.A
             for id_ in her.ids(name):
                 for body in bodies(operation):
                     answer = await bob.request(
-                        operation.method, operation.url(**others | {name: id_}), json=body
+                        operation.method,
+                        operation.url(**others | {name: id_}),
+                        json=body,
+                        params=operation.needed_query,
                     )
                     refusal(answer, 404, code_for(operation, name))
                     assert SECRET_WORDS not in answer.text
@@ -245,6 +252,7 @@ async def test_talking_to_ones_public_agent_shows_its_owner_nothing(
                 "agent_id": her.agent["id"],
                 "conversation_id": bobs["id"],
                 "turn_id": turn_id,
+                "document_id": her.document_id,
             }
             assert "bobs-own-words" not in (await her.client.get(operation.url(**ids))).text, operation
             if not {"conversation_id", "turn_id"} & set(operation.path_names):

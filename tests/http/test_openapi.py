@@ -20,7 +20,9 @@ from tests.http.document import (
     operations,
     resolved,
 )
-from tests.making import ALICE, keep_turn
+from tests.making import ALICE, NOW, keep_turn
+from threadkeep.domain.document import Document, DocumentStatus
+from threadkeep.domain.ids import AgentId, DocumentId, new_uuid
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.http.errors import STATUSES
 from threadkeep.http.routes import ROUTES
@@ -206,6 +208,15 @@ def test_error_has_the_shape_of_the_contract():
     assert set(error["required"]) == {"code", "message", "requestId"}
 
 
+async def failed_document(api: Api, agent_id: str) -> str:
+    """A document that can be read, retried and deleted."""
+    id_, hash_ = DocumentId(new_uuid()), new_uuid()
+    await api.store.documents.add(
+        Document(id_, AgentId(agent_id), "a.txt", "text/plain", 1, hash_, DocumentStatus.FAILED, NOW, NOW)
+    )
+    return id_
+
+
 async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.AsyncClient):
     """Calls every operation with a good request; `check_answer` looks at each answer."""
     agent = await new_agent(alice)
@@ -227,15 +238,21 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
             "turn_id": turn_id,
             "name": "promptx",
             "component": "RULES.md",
+            "document_id": await failed_document(api, agent["id"]),
         }
-        for whole in (False, True):
+        for whole in (False, True) if operation.body else (False,):
             body = example(operation.body, whole=whole) if operation.body else None
-            answer = await client.request(operation.method, operation.url(**ids), json=body)
-            expected = {400, 503} if "GATEWAY_NOT_CONFIGURED" in operation.codes(503) else {200, 201}
+            files = {"files": ("a.txt", b"words")} if operation.takes_files else None
+            answer = await client.request(
+                operation.method, operation.url(**ids), json=body, files=files, params=operation.needed_query
+            )
+            expected = {400, 503} if "GATEWAY_NOT_CONFIGURED" in operation.codes(503) else {200, 201, 202}
             assert answer.status_code in expected, (str(operation), answer.text)
     for operation in last:
+        agent = await new_agent(alice)
         ids = {
-            "agent_id": (await new_agent(alice))["id"],
+            "agent_id": agent["id"],
+            "document_id": await failed_document(api, agent["id"]),
             "conversation_id": (await new_conversation(alice))["id"],
             "user_id": "alice",
         }

@@ -94,10 +94,12 @@ def _parameters(route: Route, shape: Shape, components: dict[str, Any]) -> list[
         for name in shape.path_names
     ]
     properties: dict[str, Any] = components[shape.query.__name__]["properties"] if shape.query else {}
+    required = components[shape.query.__name__].get("required", ()) if shape.query else ()
     in_query = [
         {
             "name": name,
             "in": "query",
+            "required": name in required,
             "description": schema.get("description", ""),
             "schema": {key: value for key, value in schema.items() if key != "description"},
         }
