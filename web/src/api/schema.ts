@@ -134,6 +134,11 @@ export interface CitationView {
   page?: number | null;
 }
 
+/** A component's new text; an empty one removes it. */
+export interface ComponentBody {
+  text: string;
+}
+
 /** A part of the system prompt. `text` is shown to the agent's owner and to admins only. */
 export interface ComponentReceiptView {
   name: string;
@@ -357,6 +362,33 @@ export interface PageView_ConversationView {
 export interface PageView_MessageView {
   items: MessageView[];
   nextCursor: string | null;
+}
+
+/** A part of a system prompt as the model gets it; `leftOut` characters did not fit.
+
+    Files come first (those that all agents share have names like `shared/RULES.md`), then the agent's own
+    `systemPrompt` and its `role`. */
+export interface PromptComponentView {
+  name: string;
+  text: string;
+  length: number;
+  truncated: boolean;
+  leftOut: number;
+  editable: boolean;
+}
+
+/** Something that is amiss with the prompt. */
+export interface PromptNoticeView {
+  code: string;
+  message: string;
+}
+
+/** An agent's system prompt in the order of its parts. `editable` names the files that can be written. */
+export interface PromptView {
+  components: PromptComponentView[];
+  length: number;
+  editable: string[];
+  notices: PromptNoticeView[];
 }
 
 /** What the model was sent in a turn; the same request can be built from it again. */

@@ -1,6 +1,7 @@
 import { ChevronRight, Wrench } from "lucide-react";
 
 import { type ToolCallView } from "../api/schema";
+import { Chart } from "../chart/chart";
 import { type Progress } from "../turn/fold";
 import { useWords } from "../words";
 import { duration } from "../words/format";
@@ -12,6 +13,15 @@ interface Props {
 }
 
 export function ToolCallCard({ call, progress }: Props) {
+  return (
+    <>
+      <Call call={call} progress={progress} />
+      {call.chartData != null && <Chart data={call.chartData} />}
+    </>
+  );
+}
+
+function Call({ call, progress }: Props) {
   const words = useWords();
   const { toolName, server, status, durationMs, error } = call;
   return (

@@ -1,0 +1,38 @@
+import { useEffect, useMemo, useRef, useState } from "react";
+
+import { LongText } from "../components/long-text";
+import { theme } from "../state/preferences";
+import { useStore } from "../state/store";
+import { useWords } from "../words";
+import { planOf } from "./option";
+
+/** A chart as a tool gave it; one that cannot be drawn is shown as its data. */
+export function Chart({ data }: { data: unknown }) {
+  const words = useWords();
+  const colours = useStore(theme);
+  const plan = useMemo(() => planOf(data), [data]);
+  const place = useRef<HTMLDivElement>(null);
+  const [broken, setBroken] = useState(false);
+  useEffect(() => {
+    if (!plan) return;
+    let end = () => {};
+    let wanted = true;
+    import("./draw")
+      .then(({ draw }) => {
+        if (wanted && place.current) end = draw(place.current, plan, colours);
+      })
+      .catch(() => setBroken(true));
+    return () => {
+      wanted = false;
+      end();
+    };
+  }, [plan, colours]);
+  if (!plan || broken)
+    return (
+      <div className="chart broken">
+        <p className="hint">{words.chartBroken}</p>
+        <LongText text={JSON.stringify(data, null, 2) ?? ""} />
+      </div>
+    );
+  return <div ref={place} className="chart" role="img" aria-label={plan.title || words.chart} />;
+}

@@ -1,0 +1,75 @@
+/** What a tool says of a chart, made into what is drawn. Nothing of it is taken over unread. Pure. */
+
+export interface Series {
+  name: string;
+  type: "bar" | "line" | "pie" | "scatter";
+  stack: boolean;
+  data: (number | null | [number, number] | { name: string; value: number })[];
+}
+
+export interface ChartPlan {
+  title: string;
+  categories: string[] | null;
+  series: Series[];
+}
+
+const TYPES = ["bar", "line", "pie", "scatter"] as const;
+const MOST_SERIES = 24;
+const MOST_POINTS = 5000;
+const MOST_LABEL = 80;
+
+type Box = Record<string, unknown>;
+
+const isBox = (value: unknown): value is Box => typeof value === "object" && value !== null && !Array.isArray(value);
+const label = (value: unknown): string =>
+  typeof value === "string" || typeof value === "number" ? String(value).slice(0, MOST_LABEL) : "";
+const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
+/** Takes ECharts' options and the plain form `{type, title, labels, series|datasets: [{name, data}]}`. */
+export function planOf(data: unknown): ChartPlan | null {
+  if (!isBox(data)) return null;
+  const axis = isBox(data["xAxis"]) ? data["xAxis"] : isBox(list(data["xAxis"])[0]) ? (list(data["xAxis"])[0] as Box) : {};
+  const labels = list(data["labels"] ?? data["categories"] ?? data["x"] ?? axis["data"]);
+  const many = list(data["series"] ?? data["datasets"]);
+  const given = many.length ? many : [{ data: data["data"] ?? data["values"] ?? data["y"], name: data["name"] }];
+  const series = given
+    .slice(0, MOST_SERIES)
+    .map((it) => seriesOf(it, data["type"]))
+    .filter((it) => it !== null);
+  if (!series.length) return null;
+  const title = isBox(data["title"]) ? label(data["title"]["text"]) : label(data["title"]);
+  const categories = labels.slice(0, MOST_POINTS).map(label);
+  return { title, categories: categories.length ? categories : null, series: withNames(series, categories) };
+}
+
+function seriesOf(given: unknown, common: unknown): Series | null {
+  if (!isBox(given)) return null;
+  const wanted = given["type"] ?? common ?? "bar";
+  const type = wanted === "area" ? "line" : TYPES.find((it) => it === wanted);
+  const data = list(given["data"] ?? given["values"])
+    .slice(0, MOST_POINTS)
+    .map(point)
+    .filter((it) => it !== undefined);
+  if (!type || !data.length || data.every((it) => it === null)) return null;
+  return { name: label(given["name"] ?? given["label"]), type, stack: Boolean(given["stack"]), data };
+}
+
+function point(value: unknown): Series["data"][number] | undefined {
+  if (value === null) return null;
+  if (typeof value === "number") return Number.isFinite(value) ? value : null;
+  if (Array.isArray(value) && typeof value[0] === "number" && typeof value[1] === "number") return [value[0], value[1]];
+  if (isBox(value) && typeof value["value"] === "number") return { name: label(value["name"]), value: value["value"] };
+  if (isBox(value) && typeof value["x"] === "number" && typeof value["y"] === "number") return [value["x"], value["y"]];
+  return undefined;
+}
+
+/** The pieces of a pie are named by the labels. */
+function withNames(series: Series[], categories: string[]): Series[] {
+  return series.map((it) => {
+    if (it.type !== "pie") return it;
+    const data = it.data.map((value, index) =>
+      typeof value === "number" ? { name: categories[index] ?? String(index + 1), value } : value,
+    );
+    return { ...it, data };
+  });
+}

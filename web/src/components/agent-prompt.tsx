@@ -1,0 +1,102 @@
+import { ChevronRight } from "lucide-react";
+import { useCallback, useState } from "react";
+
+import { get, send } from "../api/client";
+import { type PromptComponentView, type PromptView } from "../api/schema";
+import { toast } from "../state/toasts";
+import { useLoaded } from "../state/use-loaded";
+import { problemOf } from "../thread/thread";
+import { useWords } from "../words";
+import { LongText } from "./long-text";
+import { toldProblem } from "./problem-bar";
+
+/** What the model is told, part by part; files of it can be written here. */
+export function AgentPrompt({ agentId }: { agentId: string }) {
+  const words = useWords();
+  const path = `/api/agents/${agentId}/prompt`;
+  const { loaded, set } = useLoaded(useCallback((signal: AbortSignal) => get<PromptView>(path, {}, signal), [path]));
+  if (loaded.state === "loading") return <p className="hint">{words.loading}</p>;
+  if (loaded.state === "failed") return <p className="hint">{toldProblem(words, loaded.problem)}</p>;
+  const { components, editable, length, notices } = loaded.value;
+  const write = async (name: string, text: string) => {
+    try {
+      set(await send<PromptView>("PUT", `${path}/${encodeURIComponent(name)}`, { text }));
+      toast(words.saved);
+    } catch (error) {
+      toast(toldProblem(words, problemOf(error)));
+    }
+  };
+  return (
+    <div className="form">
+      <p className="hint">
+        {words.promptHint} {words.characters(length.toLocaleString(words.locale))}
+      </p>
+      {notices.map((it) => (
+        <p key={it.code + it.message} className="notice">
+          {it.message}
+        </p>
+      ))}
+      <h2>{words.promptSeen}</h2>
+      {components.length === 0 && <p className="hint">{words.promptEmpty}</p>}
+      {components.map((it) => (
+        <Component key={it.name} component={it} />
+      ))}
+      <h2>{words.promptFiles}</h2>
+      {editable.map((name) => (
+        <Editor
+          key={name}
+          name={name}
+          text={components.find((it) => it.name === name)?.text ?? ""}
+          cut={components.find((it) => it.name === name)?.truncated ?? false}
+          onWrite={(text) => write(name, text)}
+        />
+      ))}
+    </div>
+  );
+}
+
+function Component({ component }: { component: PromptComponentView }) {
+  const words = useWords();
+  return (
+    <details className="card">
+      <summary>
+        <ChevronRight aria-hidden className="fold" />
+        <span>{component.name}</span>
+        <small>
+          {words.characters(component.length.toLocaleString(words.locale))}
+          {component.truncated && ` · ${words.cut}`}
+        </small>
+      </summary>
+      <LongText text={component.text} />
+    </details>
+  );
+}
+
+interface EditorProps {
+  name: string;
+  text: string;
+  /** What was cut is not shown, so it cannot be edited here without losing it. */
+  cut: boolean;
+  onWrite: (text: string) => Promise<void>;
+}
+
+function Editor({ name, text, cut, onWrite }: EditorProps) {
+  const words = useWords();
+  const [now, setNow] = useState(text);
+  return (
+    <details className="card">
+      <summary>
+        <ChevronRight aria-hidden className="fold" />
+        <span>{name}</span>
+        <small>{text ? words.characters(text.length.toLocaleString(words.locale)) : words.empty}</small>
+      </summary>
+      <div className="editor">
+        {cut && <p className="notice">{words.promptCut}</p>}
+        <textarea aria-label={name} rows={8} dir="auto" value={now} onChange={(event) => setNow(event.target.value)} />
+        <button type="button" className="primary" disabled={now === text} onClick={() => void onWrite(now)}>
+          {words.save}
+        </button>
+      </div>
+    </details>
+  );
+}

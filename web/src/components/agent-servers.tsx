@@ -1,0 +1,59 @@
+import { useState } from "react";
+
+import { type AgentDetailView, type McpServerSettingsView } from "../api/schema";
+import { type Problem } from "../thread/reduce";
+import { problemOf } from "../thread/thread";
+import { useWords } from "../words";
+import { type Change } from "./agent-page";
+import { ProblemBar } from "./problem-bar";
+import { ServerCard } from "./server-card";
+import { ServerForm } from "./server-form";
+
+interface Props {
+  agent: AgentDetailView;
+  onChange: Change;
+}
+
+/** The MCP servers whose tools an agent has: ours, which cannot be changed, and its own. */
+export function AgentServers({ agent, onChange }: Props) {
+  const words = useWords();
+  const [adding, setAdding] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const write = async (servers: Record<string, McpServerSettingsView | null>): Promise<boolean> => {
+    try {
+      await onChange({ settings: { mcpServers: servers } });
+      setProblem(null);
+      setAdding(false);
+      return true;
+    } catch (error) {
+      setProblem(problemOf(error));
+      return false;
+    }
+  };
+  return (
+    <div className="form">
+      <p className="hint">{words.serversHint}</p>
+      <ul className="cards">
+        {agent.mcpServers?.map((it) => (
+          <ServerCard
+            key={it.name}
+            agentId={agent.id}
+            server={it}
+            onRemove={() => void write({ [it.name]: null })}
+            onToggle={() => void write({ [it.name]: { disabled: !it.disabled } })}
+          />
+        ))}
+      </ul>
+      {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
+      {adding ? (
+        <ServerForm onAdd={write} onCancel={() => setAdding(false)} />
+      ) : (
+        <div className="choices">
+          <button type="button" onClick={() => setAdding(true)}>
+            {words.addServer}
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,33 @@
+import { useCallback, useEffect, useState } from "react";
+
+import { type Problem } from "../thread/reduce";
+import { problemOf } from "../thread/thread";
+
+export type Loaded<T> =
+  | { state: "loading" }
+  | { state: "failed"; problem: Problem }
+  | { state: "ready"; value: T };
+
+/** What is read once, and again when asked for; `load` must be stable. */
+export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>) {
+  const [loaded, setLoaded] = useState<Loaded<T>>({ state: "loading" });
+  const read = useCallback(
+    async (signal: AbortSignal) => {
+      try {
+        const value = await load(signal);
+        if (!signal.aborted) setLoaded({ state: "ready", value });
+      } catch (error) {
+        if (!signal.aborted) setLoaded({ state: "failed", problem: problemOf(error) });
+      }
+    },
+    [load],
+  );
+  useEffect(() => {
+    const leaving = new AbortController();
+    setLoaded({ state: "loading" });
+    void read(leaving.signal);
+    return () => leaving.abort();
+  }, [read]);
+  const again = useCallback(() => read(new AbortController().signal), [read]);
+  return { loaded, again, set: (value: T) => setLoaded({ state: "ready", value }) };
+}

@@ -1,0 +1,59 @@
+/** A turn as bars on a line of time: calls of the model, tools, searches. */
+
+import { type TurnEvent } from "./events";
+
+export interface Span {
+  kind: "model" | "tool" | "retrieval";
+  title: string;
+  /** Milliseconds from the turn's start. */
+  from: number;
+  to: number;
+  ok: boolean;
+}
+
+export interface Timeline {
+  spans: readonly Span[];
+  duration: number;
+}
+
+export function timelineOf(events: readonly TurnEvent[]): Timeline {
+  const start = events[0]?.at ?? 0;
+  const end = (events.at(-1)?.at ?? start) - start;
+  const spans: Span[] = [];
+  const openTools = new Map<string, Span>();
+  let call: Span | null = null;
+  for (const event of events) {
+    const at = event.at - start;
+    switch (event.type) {
+      case "iteration_start":
+        call = { kind: "model", title: String(event.iteration), from: at, to: end, ok: true };
+        spans.push(call);
+        break;
+      case "usage":
+        if (call) call.to = at;
+        call = null;
+        break;
+      case "retrieval":
+        spans.push({ kind: "retrieval", title: event.query, from: at, to: at, ok: true });
+        break;
+      case "tool_call": {
+        const span: Span = { kind: "tool", title: event.tool_name, from: at, to: end, ok: true };
+        openTools.set(event.tool_call_id, span);
+        spans.push(span);
+        break;
+      }
+      case "tool_result": {
+        const span = openTools.get(event.tool_call_id);
+        if (span) {
+          span.to = at;
+          span.ok = event.status === "ok";
+        }
+        break;
+      }
+      case "error":
+        if (call) call.ok = false;
+        break;
+    }
+  }
+  return { spans, duration: end };
+}

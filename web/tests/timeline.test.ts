@@ -1,0 +1,31 @@
+import { expect, it } from "vitest";
+
+import { type TurnEvent } from "../src/turn/events";
+import { timelineOf } from "../src/turn/timeline";
+
+const at = (seq: number, ms: number, body: object) => ({ turn_id: "t", seq, at: 1000 + ms, ...body }) as TurnEvent;
+
+it("shows model calls and tools side by side", () => {
+  const { spans, duration } = timelineOf([
+    at(1, 0, { type: "turn_start" }),
+    at(2, 5, { type: "iteration_start", iteration: 1 }),
+    at(3, 100, { type: "usage" }),
+    at(4, 101, { type: "tool_call", tool_call_id: "a", tool_name: "add" }),
+    at(5, 101, { type: "tool_call", tool_call_id: "b", tool_name: "mail" }),
+    at(6, 300, { type: "tool_result", tool_call_id: "b", status: "timeout" }),
+    at(7, 200, { type: "tool_result", tool_call_id: "a", status: "ok" }),
+    at(8, 310, { type: "iteration_start", iteration: 2 }),
+    at(9, 400, { type: "error" }),
+  ]);
+  expect(duration).toBe(400);
+  expect(spans.map(({ kind, title, from, to, ok }) => [kind, title, from, to, ok])).toEqual([
+    ["model", "1", 5, 100, true],
+    ["tool", "add", 101, 200, true],
+    ["tool", "mail", 101, 300, false],
+    ["model", "2", 310, 400, false],
+  ]);
+});
+
+it("has nothing to show of no events", () => {
+  expect(timelineOf([])).toEqual({ spans: [], duration: 0 });
+});
