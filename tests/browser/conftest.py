@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 from scripts import page as page_build
 
 from tests.http.process import Server
@@ -22,6 +22,9 @@ QUIET = [
     "--disable-sync",
     "--no-first-run",
 ]
+# A busy machine is no reason to fail.
+PATIENCE_MS = 30_000
+expect.set_options(timeout=PATIENCE_MS)
 WIDE = {"width": 1280, "height": 800}
 NARROW = {"width": 390, "height": 844}
 
@@ -95,7 +98,7 @@ class Watched:
 def context(browser: Browser, server: Server) -> Iterator[BrowserContext]:
     """A person's browser profile; the test fails where a page complained."""
     context = browser.new_context(viewport=WIDE, locale="en-GB", base_url=server.url)  # pyright: ignore[reportArgumentType]
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE_MS)
     watched = Watched(context, server.url)
     yield context
     context.close()

@@ -35,7 +35,9 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
     """These settings, the package under test, and nothing of the machine's own but where programs are."""
     source = str(Path(threadkeep.__file__).parents[1])
     named = {f"THREADKEEP_{name.upper()}": value for name, value in settings.items()}
-    return {"PATH": os.defpath, "PYTHONPATH": source, **named}
+    # Programs that a server may start are found beside the Python that runs it.
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.defpath))
+    return {"PATH": path, "PYTHONPATH": source, **named}
 
 
 class Server:

@@ -32,3 +32,11 @@ it("takes no more than can be drawn", () => {
   const plan = planOf({ type: "line", values: Array.from({ length: 100_000 }, (_, index) => index) });
   expect(plan?.series[0]?.data).toHaveLength(5000);
 });
+
+it("counts points that have no label", () => {
+  expect(planOf({ series: [3, 5] })).toEqual({
+    title: "",
+    categories: ["1", "2"],
+    series: [{ name: "", type: "bar", stack: false, data: [3, 5] }],
+  });
+});

@@ -31,7 +31,8 @@ export function planOf(data: unknown): ChartPlan | null {
   const axis = isBox(data["xAxis"]) ? data["xAxis"] : isBox(list(data["xAxis"])[0]) ? (list(data["xAxis"])[0] as Box) : {};
   const labels = list(data["labels"] ?? data["categories"] ?? data["x"] ?? axis["data"]);
   const many = list(data["series"] ?? data["datasets"]);
-  const given = many.length ? many : [{ data: data["data"] ?? data["values"] ?? data["y"], name: data["name"] }];
+  // Numbers alone are one series.
+  const given = many.length && !many.every((it) => typeof it === "number") ? many : [{ data: data["data"] ?? data["values"] ?? data["y"] ?? many, name: data["name"] }];
   const series = given
     .slice(0, MOST_SERIES)
     .map((it) => seriesOf(it, data["type"]))
@@ -39,6 +40,9 @@ export function planOf(data: unknown): ChartPlan | null {
   if (!series.length) return null;
   const title = isBox(data["title"]) ? label(data["title"]["text"]) : label(data["title"]);
   const categories = labels.slice(0, MOST_POINTS).map(label);
+  const isCounted = series.some((it) => it.data.some((value) => !Array.isArray(value)));
+  if (!categories.length && isCounted)
+    categories.push(...Array.from({ length: Math.max(...series.map((it) => it.data.length)) }, (_, index) => String(index + 1)));
   return { title, categories: categories.length ? categories : null, series: withNames(series, categories) };
 }
 

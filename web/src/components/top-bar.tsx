@@ -18,9 +18,11 @@ export function TopBar({ title, subtitle, onMenu, children }: Props) {
         <Menu aria-hidden />
       </button>
       <div className="heading">
-        <h1 dir="auto" title={title}>
-          {title}
-        </h1>
+        {title && (
+          <h1 dir="auto" title={title}>
+            {title}
+          </h1>
+        )}
         {subtitle && <small>{subtitle}</small>}
       </div>
       {children && <div className="tools">{children}</div>}

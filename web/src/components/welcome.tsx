@@ -15,7 +15,7 @@ export function Welcome({ agent, onIdea }: Props) {
   return (
     <div className="welcome">
       <AgentPicker agent={agent} />
-      <h2>{agent && !agent.isDefault ? words.helloNamed(agent.name) : words.hello}</h2>
+      <h1>{agent && !agent.isDefault ? words.helloNamed(agent.name) : words.hello}</h1>
       {agent && !agent.isDefault && agent.description && <p className="about">{agent.description}</p>}
       {isDemonstration && <p className="demonstration">{words.demonstration}</p>}
       {isDemonstration && (

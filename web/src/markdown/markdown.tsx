@@ -89,6 +89,8 @@ function componentsFor(live: boolean, onSource: ((index: number) => void) | unde
         </a>
       );
     },
+    // The box of a task.
+    input: ({ checked }) => <span className="task">{checked ? "☑" : "☐"}</span>,
     table: ({ children }) => (
       <div className="table" tabIndex={0}>
         <table>{children}</table>

@@ -1,0 +1,77 @@
+"""Signing in with a token: kept in this tab only, never in an address."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.browser.test_talking import done, log, say
+from tests.http.process import Server
+from tests.scripted_model import Say, ScriptedModel
+from threadkeep import User
+from threadkeep.domain.ids import UserId
+from threadkeep.http.tokens import issue_token
+
+SECRET = "a-secret-for-tests-that-is-long-enough"
+
+
+@pytest.fixture
+def server(tmp_path: Path, model: ScriptedModel) -> Iterator[Server]:
+    """Threadkeep with sign-in."""
+    settings = {"gateway": "openai", "gateway_url": model.url, "model": "scripted"}
+    with Server(tmp_path, **settings, jwt_secret=SECRET) as server:
+        yield server
+
+
+def sign_in(page: Page, user: str) -> str:
+    token = issue_token(SECRET, User(UserId(user)), 600)
+    page.get_by_label("Access token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("textbox", name="Message")).to_be_visible()
+    return token
+
+
+def test_person_signs_in_talks_and_logs_out(page: Page, model: ScriptedModel):
+    model.script([Say("Hello Alice.")])
+    token = sign_in(page, "alice")
+    say(page, "Hi")
+    done(page)
+    expect(log(page)).to_contain_text("Hello Alice.")
+    page.reload()
+    expect(log(page)).to_contain_text("Hello Alice.")
+    assert token not in page.url
+    assert token not in page.evaluate("JSON.stringify(localStorage)")
+    assert page.context.cookies() == []
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Access token")).to_be_visible()
+    assert token not in page.evaluate("JSON.stringify({...sessionStorage})")
+    page.reload()
+    expect(page.get_by_label("Access token")).to_be_visible()
+
+
+def test_next_person_sees_nothing_of_the_one_before(page: Page):
+    sign_in(page, "alice")
+    say(page, "My secret")
+    done(page)
+    address = page.url
+    page.get_by_role("button", name="Log out").click()
+    sign_in(page, "bob")
+    expect(page.get_by_role("navigation").get_by_text("My secret")).to_have_count(0)
+    page.goto(address)
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("does not exist")
+
+
+def test_wrong_token_is_refused_and_another_can_be_tried(page: Page):
+    page.get_by_label("Access token").fill("nonsense")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("not valid")
+    sign_in(page, "alice")
+
+
+def test_another_tab_must_sign_in_itself(page: Page, context: BrowserContext):
+    sign_in(page, "alice")
+    other = context.new_page()
+    other.goto("/")
+    expect(other.get_by_label("Access token")).to_be_visible()

@@ -1,0 +1,105 @@
+"""Tools: their cards, progress, charts and what goes wrong with them, with a real MCP server."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.test_talking import answer, done, log, say
+from tests.http.process import Server
+from tests.mcp.running import CHAOS
+from tests.scripted_model import Say, ScriptedModel, UseTool
+
+SERVER = {"command": "python", "args": ["-I", "-S", str(CHAOS), "good"]}
+
+
+@pytest.fixture
+def server(tmp_path: Path, model: ScriptedModel) -> Iterator[Server]:
+    """Threadkeep whose agents may run a program."""
+    settings = {"gateway": "openai", "gateway_url": model.url, "model": "scripted"}
+    with Server(tmp_path, **settings, mcp_allowed_commands="python") as server:
+        yield server
+
+
+@pytest.fixture
+def with_tools(page: Page) -> Page:
+    """The page, at a new conversation with an agent that has tools."""
+    body = {"name": "Handy", "settings": {"mcpServers": {"chaos": SERVER}}}
+    made = page.request.post("/api/agents", data=body)
+    page.goto(f"/#/new/{made.json()['id']}")
+    page.reload()
+    return page
+
+
+def test_tool_call_is_a_card_with_arguments_status_and_result(with_tools: Page, model: ScriptedModel):
+    model.script([UseTool("chaos__echo", {"text": "回声"})], [Say("It said so.")])
+    say(with_tools, "Echo")
+    done(with_tools)
+    card = with_tools.get_by_role("group", name="Tool call: echo")
+    expect(card).to_contain_text("done")
+    expect(card.get_by_text('"text"')).to_be_hidden()
+    card.get_by_text("echo", exact=True).click()
+    expect(card).to_contain_text('"text": "回声"')
+    expect(card.get_by_text("回声", exact=True)).to_be_visible()
+    expect(with_tools.get_by_role("group", name="Thought process")).to_contain_text("1 step")
+    expect(answer(with_tools)).to_have_text("It said so.")
+
+
+def test_tool_that_fails_says_so_and_the_answer_goes_on(with_tools: Page, model: ScriptedModel):
+    model.script([UseTool("chaos__fail", {})], [Say("Then without it.")])
+    say(with_tools, "Try")
+    done(with_tools)
+    expect(with_tools.get_by_role("group", name="Tool call: fail")).to_contain_text("failed")
+    expect(answer(with_tools)).to_have_text("Then without it.")
+
+
+def test_chart_is_drawn_and_stays_after_a_reload(with_tools: Page, model: ScriptedModel):
+    model.script([UseTool("chaos__chart", {})], [Say("See the chart.")])
+    say(with_tools, "Draw")
+    done(with_tools)
+    for _ in range(2):
+        expect(log(with_tools).locator(".chart canvas")).to_be_visible()
+        with_tools.reload()
+
+
+def test_result_of_megabytes_does_not_freeze_the_page(with_tools: Page, model: ScriptedModel):
+    model.script([UseTool("chaos__big", {"bytes": 3_000_000})], [Say("That was long.")])
+    say(with_tools, "Big")
+    done(with_tools)
+    card = with_tools.get_by_role("group", name="Tool call: big")
+    card.get_by_text("big", exact=True).click()
+    expect(card).to_contain_text("The first 3.9 KB of")
+    assert len(card.inner_text()) < 10_000
+    box = with_tools.get_by_role("textbox", name="Message")
+    box.press_sequentially("still quick")
+    expect(box).to_have_value("still quick")
+
+
+def test_server_is_added_by_pasting_tested_and_removed(page: Page):
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_role("tab", name="Tools").click()
+    expect(page.get_by_text("promptx")).to_be_visible()
+    page.get_by_role("button", name="Add a server").click()
+    page.get_by_role("textbox", name="Or paste the usual JSON").fill("no JSON")
+    expect(page.get_by_role("button", name="Add", exact=True)).to_be_disabled()
+    pasted = json.dumps({"mcpServers": {"chaos": SERVER}})
+    page.get_by_role("textbox", name="Or paste the usual JSON").fill(pasted)
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("button", name="Test chaos").click()
+    card = page.get_by_role("listitem").filter(has=page.get_by_role("button", name="Test chaos"))
+    expect(card).to_contain_text("ready")
+    expect(card).to_contain_text("progress")
+    page.get_by_role("button", name="Remove chaos").click()
+    expect(page.get_by_role("button", name="Test chaos")).to_have_count(0)
+
+
+def test_server_that_is_not_allowed_is_refused_with_the_reason(page: Page):
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_role("tab", name="Tools").click()
+    page.get_by_role("button", name="Add a server").click()
+    page.get_by_role("textbox", name="Name").fill("shell")
+    page.get_by_role("textbox", name="Address or command").fill("bash -c ls")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("must be one of: python")
