@@ -1,4 +1,4 @@
-import { useEffect, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 
 import { type MeView } from "../api/schema";
 import { refreshAgents } from "../state/agents";
@@ -16,6 +16,7 @@ export function Home({ me }: { me: MeView }) {
   const words = useWords();
   const at = useStore(route);
   const [menu, setMenu] = useState(false);
+  const closeMenu = useCallback(() => setMenu(false), []);
   useEffect(() => {
     const refresh = () => void refreshConversations();
     void refreshAgents();
@@ -33,7 +34,7 @@ export function Home({ me }: { me: MeView }) {
       <a className="skip" href="#main" onClick={skip}>
         {words.skip}
       </a>
-      <Sidebar me={me} open={menu} onClose={() => setMenu(false)} />
+      <Sidebar me={me} open={menu} onClose={closeMenu} />
       <main id="main" tabIndex={-1}>
         {at.name === "agent" ? (
           <AgentPage key={at.id} id={at.id} me={me} onMenu={() => setMenu(true)} />

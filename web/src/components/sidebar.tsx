@@ -1,4 +1,5 @@
 import { BarChart3, LogOut, Settings, SquarePen, X } from "lucide-react";
+import { useEffect, useRef } from "react";
 
 import { token } from "../api/client";
 import { type MeView } from "../api/schema";
@@ -34,10 +35,19 @@ export function Sidebar({ me, open, onClose }: Props) {
           ? at.id
           : null;
   const agentId = openAgent ?? all[0]?.id ?? null;
+  const side = useRef<HTMLElement>(null);
+  // On a narrow screen it covers the page: the keyboard goes where the eye is.
+  useEffect(() => {
+    if (!open) return;
+    const closeOnEscape = (event: KeyboardEvent) => event.key === "Escape" && onClose();
+    side.current?.querySelector<HTMLElement>("button.new")?.focus();
+    window.addEventListener("keydown", closeOnEscape);
+    return () => window.removeEventListener("keydown", closeOnEscape);
+  }, [open, onClose]);
   return (
     <>
       <div className="shade" onClick={onClose} aria-hidden />
-      <aside className="sidebar" data-open={open} onKeyDown={(event) => event.key === "Escape" && onClose()}>
+      <aside ref={side} className="sidebar" data-open={open}>
         <div className="brand">
           <a href="#/" className="name">
             <Mark /> Threadkeep

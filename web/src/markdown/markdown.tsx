@@ -6,10 +6,12 @@ import { blocksOf } from "./blocks";
 import { CITATION, citationMarks } from "./citations";
 import { CodeBlock } from "./code-block";
 import { Formula } from "./formula";
+import { PlainWhenBroken } from "./plain-when-broken";
 import { hasMath, withMathMarks } from "./math-marks";
 
-/** A longer piece is shown as plain text: no text may freeze the page. */
+/** A longer or deeper piece is shown as plain text: no text may freeze the page. */
 const MOST_IN_BLOCK = 30_000;
+const TOO_DEEP = /^\s*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]*){40}/m;
 
 type Plugin = NonNullable<Options["remarkPlugins"]>[number];
 
@@ -27,13 +29,9 @@ export const Markdown = memo(function Markdown({ text, live = false, sources = 0
   return (
     <div className="markdown" dir="auto">
       {blocks.map((block, index) => (
-        <Block
-          key={index}
-          text={block}
-          live={live && index === blocks.length - 1}
-          sources={sources}
-          onSource={onSource}
-        />
+        <PlainWhenBroken key={index} text={block}>
+          <Block text={block} live={live && index === blocks.length - 1} sources={sources} onSource={onSource} />
+        </PlainWhenBroken>
       ))}
     </div>
   );
@@ -46,7 +44,7 @@ const Block = memo(function Block({ text, live = false, sources = 0, onSource }:
     () => [remarkGfm, ...(sources ? [citationMarks(sources)] : []), ...(math ? [math] : [])],
     [sources, math],
   );
-  if (text.length > MOST_IN_BLOCK) return <pre className="plain">{text}</pre>;
+  if (text.length > MOST_IN_BLOCK || TOO_DEEP.test(text)) return <pre className="plain">{text}</pre>;
   return (
     <ReactMarkdown remarkPlugins={remark} components={components}>
       {math ? withMathMarks(text) : text}

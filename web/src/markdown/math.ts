@@ -8,12 +8,18 @@ export const remark = remarkMath;
 
 /** Draws a formula. Into an element, not as HTML: our policy forbids styles in markup. */
 export function draw(formula: string, display: boolean, place: HTMLElement): void {
-  katex.render(formula, place, {
-    displayMode: display,
-    throwOnError: false, // a broken formula is shown as it was written
-    strict: "ignore",
-    trust: false,
-    maxExpand: 200,
-    maxSize: 20,
-  });
+  try {
+    katex.render(formula, place, {
+      displayMode: display,
+      throwOnError: true,
+      strict: "ignore",
+      trust: false,
+      maxExpand: 200,
+      maxSize: 20,
+    });
+  } catch {
+    // A broken formula is shown as it was written.
+    place.textContent = formula;
+    place.classList.add("broken");
+  }
 }
