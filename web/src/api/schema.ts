@@ -122,6 +122,17 @@ export interface BriefingCardView {
   actions: Record<string, unknown>[];
 }
 
+/** A source; they are numbered in the order in which they come. */
+export interface CitationBody {
+  title: string;
+  snippet?: string;
+  score?: number;
+  url?: string | null;
+  fileName?: string | null;
+  documentId?: string | null;
+  page?: number | null;
+}
+
 /** One source that the answer refers to as [index]. */
 export interface CitationView {
   index: number;
@@ -244,6 +255,53 @@ export interface ErrorBody {
   requestId: string;
   param?: string | null;
   details?: unknown;
+}
+
+/** A tool that a node has used. */
+export interface ExecutedToolBody {
+  toolName: string;
+  arguments?: Record<string, unknown>;
+  server?: string;
+  result?: unknown;
+  error?: string | null;
+  status?: ToolCallStatus;
+  durationMs?: number | null;
+  toolCallId?: string | null;
+}
+
+/** One event of a run. `ExecutionStarted` has the user's `input`, `NodeCompleted` its `node`,
+    `ExecutionCompleted` the `output`, `ExecutionFailed` the `error`. */
+export interface ExecutionEventBody {
+  id: string;
+  type: ExecutionEventType;
+  runId: string;
+  at: number;
+  input?: string | null;
+  node?: string | null;
+  detail?: string;
+  durationMs?: number;
+  tools?: ExecutedToolBody[];
+  output?: string;
+  citations?: CitationBody[];
+  artifactIds?: string[];
+  usage?: ExecutionUsageBody | null;
+  model?: string | null;
+  error?: string | null;
+}
+
+/** What an engine tells of a run. */
+export type ExecutionEventType = "ExecutionCancelled" | "ExecutionCompleted" | "ExecutionFailed" | "ExecutionStarted" | "NodeCompleted";
+
+/** Tokens that were spent. */
+export interface ExecutionUsageBody {
+  inputTokens: number;
+  outputTokens: number;
+  estimated?: boolean;
+}
+
+/** Events of one or more runs. */
+export interface ExecutionsBody {
+  events: ExecutionEventBody[];
 }
 
 /** Why a message failed. */
@@ -408,6 +466,17 @@ export interface ReceiptView {
 
 /** Who decides to search the documents: the model by a tool, or every message by itself. */
 export type RetrievalMode = "auto" | "tool";
+
+/** How a run stands: its turn, once its start and its end have been told. */
+export interface RunView {
+  runId: string;
+  turnId: string | null;
+}
+
+/** The runs that the events belong to. */
+export interface RunsView {
+  items: RunView[];
+}
 
 /** Whether one process or connection serves all users of an agent, or each user has their own. */
 export type ServerScope = "agent" | "user";
