@@ -1,6 +1,7 @@
 """MCP servers of agents over HTTP: saved, merged, masked, refused, tested."""
 
 import logging
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,10 @@ import httpx
 import psycopg
 import pytest
 
-from tests.conftest import SECRET, TEMPLATE, Api
+from tests.conftest import SECRET, TEMPLATE, Api, secret_key_for
 from tests.http.calls import Json, items, new_agent, refusal
+from tests.http.checked import CheckedApi
+from tests.mcp.remote_servers import real_server, serving_http
 from tests.postgres import Postgres
 from threadkeep import Settings, create_app
 from threadkeep.domain.ids import AgentId
@@ -347,6 +350,56 @@ async def test_only_servers_of_the_agent_can_be_tested(admin: httpx.AsyncClient,
     tested = (await admin.post(f"{path}/mcp-servers/docs/test")).json()
     assert tested["name"] == "docs" and tested["status"] == "failed" and tested["error"]
     assert VALUES[1] not in str(tested)
+
+
+@pytest.fixture
+async def open_admin(database_url: str, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """An admin of a Threadkeep that may run Python and connect to loopback."""
+    settings = Settings.load(
+        {},
+        data=tmp_path / "data",
+        database_url=database_url,
+        database_pool_size=2,
+        secret_key=secret_key_for(database_url),
+        jwt_secret=SECRET,
+        gateway="openai",
+        mcp_allowed_commands=("python",),
+        mcp_allow_private=True,
+    )
+    app = create_app(settings)
+    async with app.lifespan():
+        api = CheckedApi(app, (await app.services()).store, [])
+        async with api.as_user("root", admin=True) as admin:
+            yield admin
+
+
+async def test_server_that_answers_is_shown_ready_with_its_tools(open_admin: httpx.AsyncClient):
+    async with serving_http(real_server()) as url:
+        path = await with_servers(open_admin, greeter={"url": url, "headers": {"Authorization": VALUES[1]}})
+        tested = (await open_admin.post(f"{path}/mcp-servers/greeter/test")).json()
+        assert tested["status"] == "ready" and "error" not in tested
+        assert {"name": "greet", "description": "Greets somebody."} in tested["tools"]
+        assert (await listed(open_admin, path))["greeter"] == tested
+        # What the owner has turned off is not shown as ready any more.
+        await save(open_admin, path, greeter={"disabled": True})
+        assert (await listed(open_admin, path))["greeter"]["status"] == "disabled"
+
+
+async def test_program_that_fails_is_shown_with_its_reason_and_without_its_secrets(
+    open_admin: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.DEBUG)
+    program = "import os, sys; sys.exit('no such key: ' + os.environ['SEARCH_API_KEY'])"
+    path = await with_servers(
+        open_admin, search={"command": "python", "args": ["-c", program], "env": SEARCH["env"]}
+    )
+    for answer in (await open_admin.post(f"{path}/mcp-servers/search/test"), await open_admin.get(path)):
+        assert answer.status_code == 200
+        assert VALUES[0] not in answer.text
+    shown = (await listed(open_admin, path))["search"]
+    assert shown["status"] == "failed" and shown["error"]
+    assert f"no such key: {MASK}" in shown["stderr"]
+    assert VALUES[0] not in caplog.text
 
 
 # Secrets

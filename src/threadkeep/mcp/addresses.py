@@ -6,7 +6,7 @@ rebinding), so every connection goes to an address that was looked at the moment
 
 import asyncio
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 import httpx2
@@ -45,15 +45,6 @@ async def public_addresses(host: str, port: int) -> Sequence[str]:
             "The operator can allow that with THREADKEEP_MCP_ALLOW_PRIVATE."
         )
     return addresses
-
-
-def http_client(
-    headers: Mapping[str, str], timeout: httpx2.Timeout, *, allow_private: bool
-) -> httpx2.AsyncClient:
-    """A client for one remote server that does not leave the Internet, unless the operator allows it."""
-    if allow_private:
-        return httpx2.AsyncClient(headers=headers, timeout=timeout)
-    return httpx2.AsyncClient(headers=headers, timeout=timeout, transport=PublicTransport())
 
 
 class PublicTransport(httpx2.AsyncBaseTransport):

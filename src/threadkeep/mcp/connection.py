@@ -7,7 +7,7 @@ cancels one request and nothing else.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 import mcp_types as mcp
@@ -31,13 +31,19 @@ _CLIENT = mcp.Implementation(name="threadkeep", version=__version__)
 
 
 class Connection:
-    """A session with one server. It begins at once; `ready` says when it can be used, or why it cannot."""
+    """A session with one server. It begins at once; `ready` says when it can be used, or why it cannot.
 
-    def __init__(self, server: str, link: Link, timeout_s: float, limits: Limits) -> None:
+    `hide` takes the server's secrets out of what it says when it fails.
+    """
+
+    def __init__(
+        self, server: str, link: Link, timeout_s: float, limits: Limits, hide: Callable[[str], str]
+    ) -> None:
         self._server = server
         self._link = link
         self._timeout_s = timeout_s
         self._limits = limits
+        self._hide = hide
         self._session: ClientSession | None = None
         self._tools: tuple[Tool, ...] = ()
         self._listed_at = 0.0
@@ -133,7 +139,7 @@ class Connection:
         finally:
             self._over.set()
             if self._closed is None:
-                self.failure = self.failure or reason
+                self.failure = self._hide(self.failure or reason)
                 log.info("server %s: %s", self._server, self.failure)
             if not self.ready.done():
                 self.ready.set_exception(LinkBroken(self.failure or self._closed))

@@ -24,4 +24,4 @@ async def launch(
             link = RemoteLink(server.url, headers, allow_private=surroundings.allow_private)
         case _:
             raise AssertionError(f"a server is run or reached, not {type(server).__name__}")
-    return Connection(seat.name, link, server.timeout_s, limits)
+    return Connection(seat.name, link, server.timeout_s, limits, server.hide)

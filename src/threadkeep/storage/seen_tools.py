@@ -4,6 +4,7 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.ids import AgentId
 from threadkeep.storage.database import Database, Plan, Statement
 
+_SEEN = Statement("SELECT seen FROM tk_seen_tools WHERE agent_id = :agent_id AND server = :server")
 # The agent may be gone by now; then there is nothing to remember.
 _RECORD = Statement(
     """INSERT INTO tk_seen_tools (agent_id, server, accepted, seen)
@@ -26,6 +27,10 @@ class SqlSeenTools:
 
     async def record(self, agent_id: AgentId, server: str, fingerprint: str) -> None:
         """Remembers the tools of a server that has just been connected; the first ones are accepted."""
+        # Every turn comes by here, and hardly ever with anything new.
+        rows = await self._database.fetch(_SEEN(agent_id=agent_id, server=server))
+        if rows and rows[0][0] == fingerprint:
+            return
         await self._database.execute(_RECORD(agent_id=agent_id, server=server, fingerprint=fingerprint))
 
     async def changed(self, agent_id: AgentId) -> frozenset[str]:
