@@ -3,19 +3,23 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from tests.engine.in_memory import InMemoryTools
 from tests.postgres import Postgres, open_postgres
 from tests.scripted_model import ScriptedModel
 from tests.talking import Talk, talking
-from threadkeep import Settings, User, UserRole, create_app
+from threadkeep import Settings, User, UserRole, bootstrap, create_app
 from threadkeep.domain.ids import UserId
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.tokens import issue_token
 from threadkeep.ports.store import Store
+from threadkeep.services.turns import Turns
 from threadkeep.storage.database import Database
 from threadkeep.storage.store import open_database, store_on
 
@@ -127,6 +131,20 @@ def model() -> Iterator[ScriptedModel]:
     """A model that does what the test writes down."""
     with ScriptedModel() as model:
         yield model
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> InMemoryTools:
+    """The tools of every agent, for tests that name this fixture before `talk`: functions of the test."""
+    tools = InMemoryTools()
+
+    def build(*built: Any, **named: Any) -> Turns:
+        arguments: dict[str, Any] = signature(Turns).bind(*built, **named).arguments
+        arguments["tools"] = tools
+        return Turns(**arguments)
+
+    monkeypatch.setattr(bootstrap, "Turns", build)
+    return tools
 
 
 @pytest.fixture

@@ -144,7 +144,7 @@ class Runtime:
                 settings.database, schema=settings.database_schema, pool_size=settings.database_pool_size
             )
             started.push_async_callback(database.close)
-            store = await store_on(database, _secret_box(settings))
+            store = await store_on(database, _secret_box(settings), settings.payload_folder)
             catalog = Catalog(
                 settings.mcp_allowed_commands,
                 stdio_needs_admin=settings.mcp_stdio == "admin",
@@ -207,6 +207,8 @@ class Runtime:
                 await services.store.receipts.forget_texts()
                 await services.prompts.remove_orphans()
                 await reading.sweep()
+                if lost := await services.store.payloads.collect():
+                    log.info("removed %d contents that nothing refers to", lost)
             except StorageError as exc:
                 log.warning("cleaning up failed: %s", exc.message)
             await asyncio.sleep(CLEAN_UP_EVERY_S)

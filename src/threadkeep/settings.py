@@ -61,6 +61,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str | None,
         Meta(description="The model of agents that name none; for `local` the path of a GGUF file."),
     ] = None
+    payload_store: Annotated[
+        Literal["folder", "database"] | None,
+        Meta(
+            description="Where large values and files of tools are kept: folder (in the data folder; the "
+            "default with SQLite) or database (the default with PostgreSQL)."
+        ),
+    ] = None
     turn_log_ttl_hours: Annotated[
         int, Meta(ge=0, description="Hours for which the events of a finished turn can be replayed.")
     ] = 24
@@ -226,6 +233,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def database(self) -> str:
         """The database's URL, with the default filled in."""
         return self.database_url or f"sqlite:///{self.data / 'threadkeep.db'}"
+
+    @property
+    def payload_folder(self) -> Path | None:
+        """Where payloads are kept; None where the database keeps them."""
+        default = "folder" if self.database.startswith("sqlite:") else "database"
+        return self.data / "payloads" if (self.payload_store or default) == "folder" else None
 
     @property
     def workspaces(self) -> Workspaces:

@@ -70,7 +70,7 @@ async def test_memories_go_with_their_user_and_stay_for_others(store: Store):
     agent = await keep_agent(store, BOB)
     for user in (ALICE, BOB):
         await store.memories.add(user, agent.id, memory("said"), most=10)
-    assert await store.users.delete(ALICE, NOW)
+    assert await store.users.delete(ALICE, NOW) is not None
     assert await contents(store, ALICE, agent.id) == []
     assert await contents(store, BOB, agent.id) == ["said"]
 

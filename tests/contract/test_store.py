@@ -313,7 +313,7 @@ async def test_purge_removes_deleted_conversations_after_their_time(store: Store
     old, young, kept = [await keep_conversation(store, agent) for _ in range(3)]
     await store.conversations.delete(ALICE, old.id, NOW)
     await store.conversations.delete(ALICE, young.id, NOW + 10)
-    assert await store.conversations.purge_deleted_before(NOW + 5) == 1
+    assert len(await store.conversations.purge_deleted_before(NOW + 5)) == 1
     assert await store.conversations.restore(ALICE, old.id) is None
     assert await store.conversations.restore(ALICE, young.id)
     assert await store.conversations.get(ALICE, kept.id)

@@ -4,11 +4,27 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
+from threadkeep.domain.ids import ConversationId, PayloadId
+from threadkeep.domain.payload import Payload
+from threadkeep.engine.aside import Aside
 from threadkeep.ports.gateway import ModelEvent, ModelRequest
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool, Unavailable
 
 Step = ModelEvent | Exception | asyncio.Event
 """What a model does: gives an event, raises, or waits until the test lets it go on."""
+
+Kept = dict[PayloadId, bytes]
+
+
+def aside(kept: Kept | None = None) -> Aside:
+    """Keeps payloads in a dict."""
+    payloads = {} if kept is None else kept
+
+    async def keep(payload: Payload, content: bytes) -> None:
+        payloads[payload.id] = content
+
+    return Aside(ConversationId("c"), lambda: 0, keep)
+
 
 EMPTY_SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {}}
 
@@ -68,6 +84,10 @@ class InMemoryTools:
         self._timeout_s = timeout_s
         self._schema = schema
         self._is_own = is_own
+
+    def add(self, **tools: Run) -> None:
+        """Further tools."""
+        self._runs |= tools
 
     def session(self, caller: Caller) -> "InMemoryTools":
         """The same for everyone."""

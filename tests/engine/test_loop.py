@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Run, adds, gives
+from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Kept, Run, adds, aside, gives
 from tests.gateways.provider_rules import check_anthropic_request, check_openai_request
 from threadkeep.domain.events import (
     Done,
@@ -28,9 +28,9 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.turn import Turn, TurnStatus
-from threadkeep.engine.loop import MOST_RESULT_CHARACTERS, TurnLimits, run_turn
+from threadkeep.engine.loop import TurnLimits, run_turn
 from threadkeep.engine.stop import Stop
-from threadkeep.engine.tools import MOST_TOOLS, Toolbox
+from threadkeep.engine.tools import MOST_RESULT_CHARACTERS, MOST_TOOLS, Toolbox
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.openai import Habits, openai_body
 from threadkeep.gateways.wire import encode
@@ -68,7 +68,7 @@ def turn(
     limits: TurnLimits = UNLIMITED,
     stop: Stop | None = None,
 ) -> AsyncGenerator[EventBody]:
-    return run_turn(TURN, REQUEST, gateway, Toolbox(tools), limits, stop or Stop())
+    return run_turn(TURN, REQUEST, gateway, Toolbox(tools, aside()), limits, stop or Stop())
 
 
 async def run(
@@ -221,7 +221,7 @@ async def test_what_a_tool_found_is_told_before_its_result():
     found = events.index(Retrieval("law\ufffd", (hit,), "1"))
     result = results(events)["1"]
     assert events[found + 1] is result
-    assert result.chart_data == {"x": [1]}
+    assert (result.chart_data, [*result.refs]) == (None, ["chart_data"])
 
 
 @pytest.mark.parametrize(
@@ -292,9 +292,13 @@ async def test_value_that_is_nested_too_deeply_is_an_error_that_is_told(where: s
 
 async def test_result_is_cut_for_the_model_and_kept_whole():
     long = "law " * 10_000
+    kept: Kept = {}
     gateway = InMemoryGateway(use(ToolUse("1", "tool", {})), reply(TextDelta("Done.")))
-    events = await run(gateway, InMemoryTools(tool=gives(Outcome("ok", {"text": long}))))
-    assert results(events)["1"].result == {"text": long}
+    toolbox = Toolbox(InMemoryTools(tool=gives(Outcome("ok", {"text": long}))), aside(kept))
+    events = [it async for it in run_turn(TURN, REQUEST, gateway, toolbox, UNLIMITED, Stop())]
+    result = results(events)["1"]
+    assert (result.status, result.result) == ("ok", None)
+    assert json.loads(kept[result.refs["result"]]) == {"text": long}
     (block,) = gateway.requests[1].messages[-1].blocks
     assert isinstance(block, ToolResultBlock)
     shown, _, mark = block.content.partition("\n")

@@ -68,6 +68,9 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "id": new_uuid(), "conversation_id": at.conversation, "kind": "artifact", "media_type": "text/plain",
         "size": 1, "sha256": "00", "created_at": NOW,
     },
+    "tk_payload_contents": lambda at: {
+        "conversation_id": at.conversation, "sha256": "00", "content": b"0", "written_at": NOW,
+    },
     "tk_executions": lambda at: {
         "conversation_id": at.conversation, "run_id": "r", "event_id": "e", "type": "t", "at": NOW,
         "event": "{}",

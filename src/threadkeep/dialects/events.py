@@ -2,10 +2,13 @@
 
 An event is one flat JSON object that begins with `type`, `turn_id`, `seq` and `at`, in this order; a chunk of
 the log is one event a line. So a stored chunk becomes frames without being parsed.
+
+The stored form of a tool's call or result may end in `refs`: fields whose values lie in the payload store.
+Whoever shows a chunk to a client puts them back first (`has_references`, `put_back`); no client sees `refs`.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any, assert_never, get_args
 
 import msgspec
@@ -28,6 +31,7 @@ from threadkeep.domain.events import (
     TurnStart,
     UsageReported,
 )
+from threadkeep.domain.ids import PayloadId
 
 
 class UnreadableEvent(ThreadkeepError):
@@ -41,6 +45,7 @@ class _Head(msgspec.Struct):
     at: int
 
 
+_REFERENCES = '"refs":{'
 _TYPE_BEGINS = len('{"type":"')
 _encode = msgspec.json.Encoder().encode
 _decode_head = msgspec.json.Decoder(_Head).decode
@@ -60,8 +65,10 @@ def _further_fields(body: EventBody) -> object:
     match body:
         case Text() | Thought():
             return body
-        case TurnStart() | IterationStart() | ToolCalled() | Notice() | UsageReported() | Done() | Failed():
+        case TurnStart() | IterationStart() | Notice() | UsageReported() | Done() | Failed():
             return body
+        case ToolCalled():
+            return _without_empty(body)
         case Retrieval():
             return _without_empty(body, "tool_call_id")
         case ToolProgress():
@@ -73,8 +80,12 @@ def _further_fields(body: EventBody) -> object:
             assert_never(never)
 
 
-def _without_empty(body: Retrieval | ToolProgress | ToolResulted, *optional: str) -> dict[str, Any]:
+def _without_empty(
+    body: Retrieval | ToolCalled | ToolProgress | ToolResulted, *optional: str
+) -> dict[str, Any]:
     values = {it.name: getattr(body, it.name) for it in fields(body)}
+    if not values.get("refs"):
+        values.pop("refs", None)
     return {name: it for name, it in values.items() if name not in optional or it not in (None, ())}
 
 
@@ -104,6 +115,35 @@ def decode_chunk(lines: bytes | str) -> list[TurnEvent]:
     """The events of a stored chunk."""
     text = lines.decode() if isinstance(lines, bytes) else lines
     return [decode_event(line) for line in text.split("\n") if line]
+
+
+def has_references(events_text: str) -> bool:
+    """Whether a stored chunk may have values in the payload store: a quick look, for most have none."""
+    return _REFERENCES in events_text
+
+
+def references_in(events_text: str) -> list[PayloadId]:
+    """The payloads that a stored chunk refers to."""
+    lines = events_text.split("\n")
+    return [ref for _, _, body in _referring(lines) for ref in body.refs.values()]
+
+
+def put_back(events_text: str, values: Mapping[PayloadId, bytes]) -> str:
+    """A stored chunk with the values that it refers to, as JSON, in their places."""
+    lines = events_text.split("\n")
+    for index, event, body in _referring(lines):
+        whole: dict[str, Any] = {name: msgspec.Raw(values[ref]) for name, ref in body.refs.items()}
+        lines[index] = encode_event(replace(event, body=replace(body, **whole, refs={}))).decode()
+    return "\n".join(lines)
+
+
+def _referring(lines: Sequence[str]) -> Iterator[tuple[int, TurnEvent, ToolCalled | ToolResulted]]:
+    """The events of a chunk's lines that refer to payloads, with the numbers of their lines."""
+    for index, line in enumerate(lines):
+        if _REFERENCES in line:
+            event = decode_event(line)
+            if isinstance(event.body, ToolCalled | ToolResulted) and event.body.refs:
+                yield index, event, event.body
 
 
 def frames_of_chunk(first_seq: int, events_text: str, after: int) -> bytes:

@@ -4,9 +4,10 @@ The log of these events is the only source from which live streams, replays and 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
 
 
@@ -69,13 +70,14 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class ToolCalled:
-    """The model asked for a tool."""
+    """The model asked for a tool. `refs` names the fields that lie in the payload store."""
 
     type: ClassVar[str] = "tool_call"
     tool_call_id: str
     tool_name: str
     server: str
     arguments: Mapping[str, Any]
+    refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class ToolProgress:
 
 @dataclass(frozen=True, slots=True)
 class ToolResulted:
-    """The one result of a tool call."""
+    """The one result of a tool call. `refs` names the fields that lie in the payload store."""
 
     type: ClassVar[str] = "tool_result"
     tool_call_id: str
@@ -102,6 +104,7 @@ class ToolResulted:
     duration_ms: int = 0
     chart_data: Any = None
     artifact_ids: tuple[str, ...] = ()
+    refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,7 @@ import hashlib
 from dataclasses import dataclass
 
 from threadkeep.domain.choice import Choice
-from threadkeep.domain.ids import ConversationId, PayloadId
-
-REFERENCE_KEY = "_ref"
-"""In storage a payload is referred to as {"_ref": id}; a client never sees this."""
+from threadkeep.domain.ids import ConversationId, PayloadId, new_uuid
 
 
 class PayloadKind(Choice):
@@ -29,6 +26,20 @@ class Payload:
     size: int
     sha256: str
     created_at: int
+
+    @staticmethod
+    def of(
+        content: bytes,
+        conversation_id: ConversationId,
+        kind: PayloadKind,
+        media_type: str,
+        now: int,
+        *,
+        file_name: str | None = None,
+    ) -> "Payload":
+        """What is known of a content that is to be kept."""
+        id_, sha256 = PayloadId(new_uuid()), content_hash(content)
+        return Payload(id_, conversation_id, kind, media_type, file_name, len(content), sha256, now)
 
 
 def content_hash(content: bytes) -> str:

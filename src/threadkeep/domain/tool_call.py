@@ -1,11 +1,11 @@
 """A tool call: one use of a tool in a turn, with its result, kept as a record of its own."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import IllegalTransition
-from threadkeep.domain.ids import MessageId, TurnId
+from threadkeep.domain.ids import MessageId, PayloadId, TurnId
 
 
 class ToolCallStatus(Choice):
@@ -35,6 +35,8 @@ class ToolCall:
     error: str | None = None
     chart_data: object = None
     duration_ms: int | None = None
+    refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
+    """The fields whose values lie in the payload store."""
 
     def end(
         self,
@@ -44,6 +46,7 @@ class ToolCall:
         error: str | None = None,
         chart_data: object = None,
         duration_ms: int | None = None,
+        refs: Mapping[str, PayloadId] | None = None,
     ) -> "ToolCall":
         """Gives the call its one result."""
         if self.status is not ToolCallStatus.RUNNING or status is ToolCallStatus.RUNNING:
@@ -55,4 +58,5 @@ class ToolCall:
             error=error,
             chart_data=chart_data,
             duration_ms=duration_ms,
+            refs={**self.refs, **(refs or {})},
         )

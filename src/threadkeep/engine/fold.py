@@ -157,7 +157,7 @@ class Folding:
     def _called(self, turn_id: str, body: ToolCalled, at: int) -> None:
         self._calls[body.tool_call_id] = ToolCall(
             TurnId(turn_id), body.tool_call_id, MessageId(""), body.tool_name, body.server, body.arguments,
-            ToolCallStatus.RUNNING, at,
+            ToolCallStatus.RUNNING, at, refs=body.refs,
         )  # fmt: skip
         self._step("tool", body.tool_name, at, tool_call_id=body.tool_call_id)
 
@@ -169,6 +169,7 @@ class Folding:
             error=body.error,
             chart_data=body.chart_data,
             duration_ms=body.duration_ms,
+            refs=body.refs,
         )
         self._artifact_ids += body.artifact_ids
         for step in self._steps:

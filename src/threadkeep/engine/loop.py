@@ -1,7 +1,6 @@
 """One turn: model, tools, model … until the model has answered."""
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
@@ -49,9 +48,6 @@ from threadkeep.ports.gateway import (
 )
 
 log = logging.getLogger("threadkeep.engine")
-
-MOST_RESULT_CHARACTERS = 20_000
-"""Of a tool's result, for the model; the record has all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,19 +222,17 @@ class _Run:
 
     async def _use_tools(self, call: _ModelCall) -> AsyncGenerator[EventBody]:
         for use in call.tool_uses:
-            called = self._open_calls[use.id] = self._toolbox.called(use)
+            called = self._open_calls[use.id] = await self._toolbox.called(use)
             yield called
-        results: dict[str, ToolResulted] = {}
         running = self._toolbox.run(call.tool_uses)
         try:
             async for event in running:
                 if isinstance(event, ToolResulted):
-                    results[event.tool_call_id] = event
                     del self._open_calls[event.tool_call_id]
                 yield event
         finally:
             await running.aclose()
-        answers = [_result_block(results[use.id]) for use in call.tool_uses]
+        answers = [self._toolbox.answer(use) for use in call.tool_uses]
         told = call.message(), ModelMessage("user", tuple(answers))
         if not self._request.tools:
             told = _in_words(call, answers)
@@ -297,12 +291,3 @@ def _in_words(call: _ModelCall, answers: Sequence[ToolResultBlock]) -> tuple[Mod
     asked = f"(Asks for tools: {names}.)" if is_blank(said) else said
     heard = "\n".join(answer.content for answer in answers)
     return ModelMessage("assistant", (TextBlock(asked),)), ModelMessage("user", (TextBlock(heard),))
-
-
-def _result_block(result: ToolResulted) -> ToolResultBlock:
-    content = result.error if result.error is not None else result.result
-    text = storable(content) if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    if len(text) > MOST_RESULT_CHARACTERS:
-        mark = f"… [cut here: {len(text)} characters, of which the first {MOST_RESULT_CHARACTERS} are shown]"
-        text = f"{text[:MOST_RESULT_CHARACTERS]}\n{mark}"
-    return ToolResultBlock(result.tool_call_id, text, is_error=result.status != "ok")

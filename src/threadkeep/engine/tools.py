@@ -1,20 +1,23 @@
 """Runs the tools that a model asks for; each call ends in exactly one result."""
 
 import asyncio
+import json
 import logging
 import math
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from threadkeep.domain.errors import StorageError
 from threadkeep.domain.events import Notice, Retrieval, ToolCalled, ToolProgress, ToolResulted
 from threadkeep.domain.text import storable
 from threadkeep.engine.arguments import problem_with
+from threadkeep.engine.aside import Aside, TooLarge
 from threadkeep.engine.tool_names import tools_by_name
 from threadkeep.engine.values import TooDeep, clean
-from threadkeep.ports.gateway import ToolSpec, ToolUse
+from threadkeep.ports.gateway import ToolResultBlock, ToolSpec, ToolUse
 from threadkeep.ports.tools import Outcome, Progress, Tool, ToolSession
 
 log = logging.getLogger("threadkeep.engine")
@@ -22,15 +25,24 @@ log = logging.getLogger("threadkeep.engine")
 MOST_TOOLS = 128
 """As many as every provider takes."""
 
+MOST_RESULT_CHARACTERS = 20_000
+"""Of a tool's result, for the model; the record has all of it."""
+
+MOST_ERROR_CHARACTERS = 4_000
+MOST_PROGRESS_CHARACTERS = 500
+
 ToolEvent = ToolProgress | Retrieval | ToolResulted
 
 
 class Toolbox:
     """The tools of one turn, by the names that the model knows them by."""
 
-    def __init__(self, session: ToolSession | None) -> None:
+    def __init__(self, session: ToolSession | None, aside: Aside) -> None:
         self._session = session
+        self._aside = aside
         self._tools: Mapping[str, Tool] = {}
+        self._problems: dict[str, str] = {}
+        self._answers: dict[str, ToolResultBlock] = {}
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -53,21 +65,33 @@ class Toolbox:
             )
         return notices
 
-    def called(self, use: ToolUse) -> ToolCalled:
+    async def called(self, use: ToolUse) -> ToolCalled:
         """The event of a call that is about to be made. Records have the names that the server knows."""
-        tool = self._tools.get(use.name)
-        if tool is None:
-            return ToolCalled(use.id, use.name, "", use.arguments)
-        return ToolCalled(use.id, tool.name, tool.server, use.arguments)
+        name, server = self._names(use)
+        try:
+            refs = await self._aside.values({"arguments": use.arguments})
+        except (StorageError, TooLarge) as exc:
+            self._problems[use.id] = f"The arguments cannot be kept. {exc}"
+            return ToolCalled(use.id, name, server, {})
+        return ToolCalled(use.id, name, server, {} if refs else use.arguments, refs)
 
     async def run(self, uses: Sequence[ToolUse]) -> AsyncGenerator[ToolEvent]:
         """Runs calls at the same time; gives their events as they come."""
-        events: asyncio.Queue[ToolEvent] = asyncio.Queue()
-        tasks = [asyncio.create_task(self._run_one(use, events)) for use in uses]
+        events: asyncio.Queue[ToolEvent | BaseException] = asyncio.Queue()
+
+        def break_off(task: "asyncio.Task[None]") -> None:
+            if not task.cancelled() and (exc := task.exception()):
+                events.put_nowait(exc)
+
+        tasks = [asyncio.create_task(self._run_one(use, events.put_nowait)) for use in uses]
+        for task in tasks:
+            task.add_done_callback(break_off)
         missing = len(tasks)
         try:
             while missing:
                 event = await events.get()
+                if isinstance(event, BaseException):
+                    raise event  # our own failure; a tool's would be a result
                 missing -= isinstance(event, ToolResulted)
                 yield event
         finally:
@@ -75,34 +99,52 @@ class Toolbox:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run_one(self, use: ToolUse, events: "asyncio.Queue[ToolEvent]") -> None:
-        begun = time.monotonic()
+    def answer(self, use: ToolUse) -> ToolResultBlock:
+        """What the model is told of a call that has ended."""
+        return self._answers.pop(use.id)
+
+    def _names(self, use: ToolUse) -> tuple[str, str]:
         tool = self._tools.get(use.name)
-        outcome = _clean(await self._outcome(tool, use, events))
+        return (tool.name, tool.server) if tool else (use.name, "")
+
+    async def _run_one(self, use: ToolUse, tell: Callable[[ToolEvent], None]) -> None:
+        begun = time.monotonic()
+        outcome = _clean(await self._outcome(use, tell))
+        try:
+            artifact_ids = await self._aside.files(outcome.files)
+            values = {"result": outcome.result, "chart_data": outcome.chart_data}
+            refs = await self._aside.values(values, always=("chart_data",))
+        except (StorageError, TooLarge) as exc:
+            outcome = Outcome("error", error=f"The result cannot be kept. {exc}")
+            artifact_ids, refs = (), {}
+        self._answers[use.id] = _result_block(use, outcome)
         if outcome.hits:
-            events.put_nowait(Retrieval(storable(outcome.query), outcome.hits, use.id))
-        events.put_nowait(
+            tell(Retrieval(storable(outcome.query), outcome.hits, use.id))
+        tell(
             ToolResulted(
                 use.id,
-                tool.name if tool else use.name,
+                self._names(use)[0],
                 outcome.status,
-                outcome.result,
-                None if outcome.error is None else storable(outcome.error),
+                None if "result" in refs else outcome.result,
+                outcome.error,
                 int((time.monotonic() - begun) * 1000),
-                outcome.chart_data,
+                None if "chart_data" in refs else outcome.chart_data,
+                artifact_ids,
+                refs,
             )
         )
 
-    async def _outcome(self, tool: Tool | None, use: ToolUse, events: "asyncio.Queue[ToolEvent]") -> Outcome:
-        if use.problem is not None:
-            return Outcome("error", error=use.problem)
+    async def _outcome(self, use: ToolUse, tell: Callable[[ToolEvent], None]) -> Outcome:
+        tool = self._tools.get(use.name)
+        if problem := use.problem or self._problems.pop(use.id, None):
+            return Outcome("error", error=problem)
         if tool is None:
             return Outcome("error", error=f"There is no tool named {use.name!r}.")
         if problem := problem_with(tool, use.arguments):
             return Outcome("error", error=problem)
-        return await self._call(tool, use, events)
+        return await self._call(tool, use, tell)
 
-    async def _call(self, tool: Tool, use: ToolUse, events: "asyncio.Queue[ToolEvent]") -> Outcome:
+    async def _call(self, tool: Tool, use: ToolUse, tell: Callable[[ToolEvent], None]) -> Outcome:
         assert self._session is not None
         steps, limit = self._session.call(tool, use.arguments), asyncio.timeout(tool.timeout_s or None)
         try:
@@ -110,7 +152,7 @@ class Toolbox:
                 async for step in steps:
                     if isinstance(step, Outcome):
                         return step
-                    events.put_nowait(_progress(use, step))
+                    tell(_progress(use, step))
             return Outcome("error", error="The tool ended without a result.")
         except Exception as exc:
             if limit.expired():
@@ -131,14 +173,28 @@ def clean_use(use: ToolUse) -> ToolUse:
 
 
 def _clean(outcome: Outcome) -> Outcome:
+    error = None if outcome.error is None else _cut(storable(outcome.error), MOST_ERROR_CHARACTERS)
     try:
-        return replace(outcome, result=clean(outcome.result), chart_data=clean(outcome.chart_data))
+        result, chart_data = clean(outcome.result), clean(outcome.chart_data)
     except TooDeep:
         return Outcome("error", error="The tool's result is nested too deeply.")
+    return replace(outcome, result=result, chart_data=chart_data, error=error)
+
+
+def _result_block(use: ToolUse, outcome: Outcome) -> ToolResultBlock:
+    content = outcome.result if outcome.error is None else outcome.error
+    text = storable(content) if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    return ToolResultBlock(use.id, _cut(text, MOST_RESULT_CHARACTERS), is_error=outcome.status != "ok")
+
+
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}\n… [cut here: {len(text)} characters, of which the first {most} are shown]"
 
 
 def _progress(use: ToolUse, step: Progress) -> ToolProgress:
-    message = None if step.message is None else storable(step.message)
+    message = None if step.message is None else storable(step.message[:MOST_PROGRESS_CHARACTERS])
     progress = step.progress if math.isfinite(step.progress) else 0.0
     total = step.total if step.total is not None and math.isfinite(step.total) else None
     return ToolProgress(use.id, progress, total, message)

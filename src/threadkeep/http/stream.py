@@ -1,7 +1,7 @@
 """Streams of a turn's events: from the log, at the reader's pace, never holding up the turn."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
 from starlette.responses import Response
@@ -24,6 +24,7 @@ class EventStream(Response):
         self,
         watch: AbstractAsyncContextManager[LiveLog],
         after_seq: int,
+        whole: Callable[[Sequence[LogChunk]], Awaitable[Sequence[LogChunk]]],
         encode: Callable[[LogChunk], bytes],
         end: Callable[[], bytes],
         headers: Mapping[str, str],
@@ -32,6 +33,7 @@ class EventStream(Response):
         del self.headers["content-length"]
         self._watch = watch
         self._shown = after_seq
+        self._whole = whole
         self._encode = encode
         self._end = end
 
@@ -50,7 +52,7 @@ class EventStream(Response):
     async def _send_all(self, live: LiveLog, reader: "_Reader") -> None:
         while True:
             if chunks := live.since(self._shown):
-                await reader.send(b"".join(map(self._encode, chunks)))
+                await reader.send(b"".join(map(self._encode, await self._whole(chunks))))
                 self._shown = chunks[-1].last_seq
             elif live.ended:
                 await reader.send(self._end(), more=False)

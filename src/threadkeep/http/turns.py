@@ -206,7 +206,7 @@ async def _stream(call: ApiCall, turn: Turn, dialect_name: str, last_id: str | N
             return frames_of_chunk(chunk.first_seq, chunk.events, after.seq)
         return b"".join(encoder.encode(event) for event in decode_chunk(chunk.events) if event.seq > fed)
 
-    return EventStream(watch, fed, encode, encoder.end, dialect.headers)
+    return EventStream(watch, fed, call.services.turns.whole, encode, encoder.end, dialect.headers)
 
 
 def _idempotency_key(request: Request) -> str | None:

@@ -21,6 +21,7 @@ from threadkeep.domain.tool_call import ToolCall
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.ports.documents import DocumentStore
 from threadkeep.ports.mcp import SeenTools
+from threadkeep.ports.payloads import PayloadStore
 from threadkeep.ports.retriever import ChunkIndex
 from threadkeep.ports.turn_log import Lease, LogChunk, TurnLogStore
 
@@ -171,8 +172,8 @@ class ConversationStore(Protocol):
         """Removes every row of a conversation, deleted before or not."""
         ...
 
-    async def purge_deleted_before(self, time: int) -> int:
-        """Removes every row of the conversations that were deleted before a time."""
+    async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:
+        """Removes every row of the conversations that were deleted before a time; tells which."""
         ...
 
 
@@ -337,8 +338,11 @@ class MemoryStore(Protocol):
 class UserStore(Protocol):
     """The users we know of."""
 
-    async def delete(self, user_id: UserId, now: int) -> bool:
-        """Removes a user and all that is theirs. Their agents that others talk to are emptied and hidden."""
+    async def delete(self, user_id: UserId, now: int) -> Sequence[ConversationId] | None:
+        """Removes a user and all that is theirs; tells which conversations, or None where nobody was known.
+
+        Their agents that others talk to are emptied and hidden.
+        """
         ...
 
 
@@ -359,6 +363,7 @@ class Store:
     users: UserStore
     documents: DocumentStore
     chunks: ChunkIndex
+    payloads: PayloadStore
     key: bytes
     """Random bytes of this database, the same on every node; they sign the cursors of lists."""
     ping: Callable[[], Awaitable[None]]

@@ -16,6 +16,7 @@ from threadkeep.engine.context import ContextMessage, is_in_context, to_context
 from threadkeep.ports.store import ConversationFilter, MessageWindow, Store
 from threadkeep.services import Clock
 from threadkeep.services.agents import Agents
+from threadkeep.services.payloads import whole_messages
 from threadkeep.services.turns import Turns
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -105,7 +106,7 @@ class Conversations:
         conversation, page = found
         if conversation.active_turn_id is not None:
             page = [await self._turns.current(message) for message in page]
-        return conversation, page
+        return conversation, await whole_messages(self._store.payloads, page)
 
     async def context(
         self, user: User, conversation_id: str, *, limit: int | None
@@ -154,6 +155,8 @@ class Conversations:
         )
         if not gone:
             raise ConversationNotFound
+        if purge:
+            await self._store.payloads.forget([id_])
         await self._turns.announce_change(id_)
 
     async def restore(self, user: User, conversation_id: str) -> Conversation:
@@ -166,7 +169,9 @@ class Conversations:
     async def purge_expired(self, retention_days: int) -> int:
         """Removes the conversations that were deleted longer ago than they are kept."""
         before = self._clock() - retention_days * DAY_MS
-        return await self._store.conversations.purge_deleted_before(before)
+        purged = await self._store.conversations.purge_deleted_before(before)
+        await self._store.payloads.forget(purged)
+        return len(purged)
 
     async def _main_with(self, user: User, agent: Agent) -> tuple[Conversation, bool]:
         fresh = Conversation.start(user.id, agent.id, self._clock(), is_main=True)

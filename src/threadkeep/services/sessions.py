@@ -172,12 +172,12 @@ class Subscription:
         )
         if turn.status is not TurnStatus.RUNNING:
             # The message's end repeats its whole text, so the wording is told of all events from the first.
-            for chunk in await self._ended_log(turn):
+            for chunk in await self._turns.whole(await self._ended_log(turn)):
                 await self._tell_chunk(wording, chunk)
             return True
         async with self._turns.watch(turn.id) as live:
             async for chunks in live.follow(0):
-                for chunk in chunks:
+                for chunk in await self._turns.whole(chunks):
                     if await self._tell_chunk(wording, chunk):
                         return True
         # Its node could not store the end: whoever takes the turn over will.

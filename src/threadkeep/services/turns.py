@@ -25,9 +25,11 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.events import Done, EventBody, Failed, Notice, Text, TurnEvent, TurnStart
 from threadkeep.domain.ids import ConversationId, TurnId, is_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage, check_user_content
+from threadkeep.domain.payload import Payload
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
+from threadkeep.engine.aside import Aside
 from threadkeep.engine.context import build_request, with_tools
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.loop import TurnLimits, run_turn
@@ -43,6 +45,7 @@ from threadkeep.services.jobs import Jobs
 from threadkeep.services.live_log import LiveLog
 from threadkeep.services.log_writer import persist
 from threadkeep.services.node import Node
+from threadkeep.services.payloads import whole_chunks, whole_messages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.titles import TITLE_JOB, title_job
 
@@ -163,12 +166,17 @@ class Turns:
         live.extend(chunks, ended=True)
         return live
 
+    async def whole(self, chunks: Sequence[LogChunk]) -> Sequence[LogChunk]:
+        """Stored chunks as clients may see them, with the values that were set aside."""
+        return await whole_chunks(self._store.payloads, chunks)
+
     async def finished(self, turn: Turn) -> Message:
         """The reply of a turn, once it has ended."""
         async with self._node.watch(turn.id) as live:
             async for _ in live.follow(live.last_seq):
                 pass
-        return await self._reply(turn)
+        (reply,) = await whole_messages(self._store.payloads, [await self._reply(turn)])
+        return reply
 
     async def abort(self, user: User, conversation_id: str) -> Aborted | None:
         """Stops the turn that runs in a conversation, on whichever node; None when none does."""
@@ -224,11 +232,14 @@ class Turns:
             sealed, described = with_tools(prepared.receipt, sent.tools)
             await persist(lambda: self._store.receipts.add(turn, sealed, {**prepared.texts, **described}))
 
+        async def keep_payload(payload: Payload, content: bytes) -> None:
+            await persist(lambda: self._store.payloads.add(payload, content))
+
         run = run_turn(
             turn,
             prepared.request,
             gateway,
-            Toolbox(tools),
+            Toolbox(tools, Aside(turn.conversation_id, self._clock, keep_payload)),
             limits,
             stop,
             notices=prepared.notices,

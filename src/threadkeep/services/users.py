@@ -21,7 +21,8 @@ class Users:
         # A NUL character is in no user's id, and PostgreSQL would refuse to look for it.
         if (user_id != user.id and not user.is_admin) or "\x00" in user_id:
             raise UserNotFound
-        known = await self._store.users.delete(UserId(user_id), self._clock())
+        purged = await self._store.users.delete(UserId(user_id), self._clock())
         await self._prompts.remove_orphans()
-        if not known and user_id != user.id:
+        if purged is None and user_id != user.id:
             raise UserNotFound
+        await self._store.payloads.forget(purged or ())

@@ -168,9 +168,9 @@ class SqlConversations:
         """Removes every row of a conversation, by cascade."""
         return bool(await self._database.execute(_PURGE(id=conversation_id, user_id=user_id)))
 
-    async def purge_deleted_before(self, time: int) -> int:
+    async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:
         """Removes every row of the conversations that were deleted before a time."""
-        return len(await self._database.execute(_PURGE_DELETED(time=time)))
+        return [ConversationId(id_) for (id_,) in await self._database.execute(_PURGE_DELETED(time=time))]
 
 
 def _add(conversation: Conversation) -> Plan[None]:

@@ -16,6 +16,8 @@ from threadkeep.storage.documents import SqlDocuments
 from threadkeep.storage.executions import SqlExecutions
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
+from threadkeep.storage.payload_folder import FolderContents
+from threadkeep.storage.payloads import SqlPayloads, TableContents
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
@@ -48,8 +50,13 @@ async def open_database(url: str, *, schema: str | None = None, pool_size: int =
     return await PostgresDatabase.open(url, schema=schema, pool_size=pool_size)
 
 
-async def store_on(database: Database, box: SecretBox | None = None) -> Store:
-    """The store on an open database. Without a box it can keep no secrets."""
+async def store_on(
+    database: Database, box: SecretBox | None = None, payload_folder: Path | None = None
+) -> Store:
+    """The store on an open database.
+
+    Without a box it can keep no secrets; without a folder large values lie in the database.
+    """
     box = box or SecretBox()
 
     async def ping() -> None:
@@ -72,6 +79,9 @@ async def store_on(database: Database, box: SecretBox | None = None) -> Store:
         users=SqlUsers(database),
         documents=SqlDocuments(database),
         chunks=SqlChunkIndex(database),
+        payloads=SqlPayloads(
+            database, FolderContents(payload_folder) if payload_folder else TableContents(database)
+        ),
         key=bytes.fromhex(key),
         ping=ping,
         close=database.close,

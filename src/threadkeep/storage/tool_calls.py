@@ -4,16 +4,16 @@ from typing import Any
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.storage.columns import to_json, to_object, to_value
+from threadkeep.storage.columns import to_json, to_json_or_null, to_object, to_value
 from threadkeep.storage.database import Row, Statement
 
 _COLUMNS = """turn_id, tool_call_id, message_id, tool_name, server, arguments, status, created_at, result,
-    error, chart_data, duration_ms"""
+    error, chart_data, duration_ms, refs"""
 
 ADD_TOOL_CALL = Statement(
     f"""INSERT INTO tk_tool_calls ({_COLUMNS}, conversation_id, user_id, position)
     VALUES (:turn_id, :tool_call_id, :message_id, :tool_name, :server, :arguments, :status, :created_at,
-        :result, :error, :chart_data, :duration_ms, :conversation_id, :user_id, :position)"""
+        :result, :error, :chart_data, :duration_ms, :refs, :conversation_id, :user_id, :position)"""
 )
 TOOL_CALLS_OF_MESSAGES = Statement(
     f"""SELECT {_COLUMNS} FROM tk_tool_calls WHERE message_id IN (
@@ -36,6 +36,7 @@ def tool_call_values(call: ToolCall, conversation: Conversation, position: int) 
         "arguments": to_json(call.arguments),
         "result": None if call.result is None else to_json(call.result),
         "chart_data": None if call.chart_data is None else to_json(call.chart_data),
+        "refs": to_json_or_null(call.refs),
         "conversation_id": conversation.id,
         "user_id": conversation.user_id,
         "position": position,
@@ -46,9 +47,10 @@ def to_tool_call(row: Row) -> ToolCall:
     """A row as a tool call."""
     (
         turn_id, call_id, message_id, name, server, arguments, status, created_at, result, error, chart,
-        duration_ms,
+        duration_ms, refs,
     ) = row  # fmt: skip
     return ToolCall(
         turn_id, call_id, message_id, name, server, to_object(arguments), ToolCallStatus(status), created_at,
         to_value(result), error, to_value(chart), duration_ms,
+        to_object(refs) if refs else {},
     )  # fmt: skip

@@ -1,6 +1,8 @@
 """Users in the database: one row for each known id, so that foreign keys hold."""
 
-from threadkeep.domain.ids import UserId
+from collections.abc import Sequence
+
+from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.storage.database import Database, Plan, Statement
 
 ENSURE_USER = Statement("INSERT INTO tk_users (id, created_at) VALUES (:id, :now) ON CONFLICT DO NOTHING")
@@ -13,6 +15,7 @@ _EMPTY_SHARED_AGENTS = Statement(
     WHERE owner_id = :id AND {_HAS_OTHERS}"""
 )
 _DELETE_AGENTS = Statement("DELETE FROM tk_agents WHERE owner_id = :id")
+_CONVERSATIONS = Statement("SELECT id FROM tk_conversations WHERE user_id = :id")
 _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id RETURNING id")
 
 
@@ -22,12 +25,14 @@ class SqlUsers:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def delete(self, user_id: UserId, now: int) -> bool:
+    async def delete(self, user_id: UserId, now: int) -> Sequence[ConversationId] | None:
         """Removes a user and, by cascade, all that is theirs."""
         return await self._database.write(lambda: _delete(user_id, now))
 
 
-def _delete(user_id: UserId, now: int) -> Plan[bool]:
+def _delete(user_id: UserId, now: int) -> Plan[Sequence[ConversationId] | None]:
+    conversations = yield _CONVERSATIONS(id=user_id)
     yield _EMPTY_SHARED_AGENTS(id=user_id, now=now)
     yield _DELETE_AGENTS(id=user_id)
-    return bool((yield _DELETE_USER(id=user_id)))
+    known = yield _DELETE_USER(id=user_id)
+    return [ConversationId(id_) for (id_,) in conversations] if known else None

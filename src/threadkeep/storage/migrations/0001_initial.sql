@@ -172,6 +172,9 @@ CREATE TABLE tk_tool_calls (
     result text,
     error text,
     chart_data text,
+    -- Which of these fields lie in the payload store, and where. What looks like a reference in the
+    -- fields themselves is a tool's own words.
+    refs text,
     duration_ms bigint,
     created_at bigint NOT NULL,
     PRIMARY KEY (turn_id, tool_call_id)
@@ -281,7 +284,7 @@ CREATE TABLE tk_compactions (
 );
 CREATE INDEX tk_compactions_by_conversation ON tk_compactions (conversation_id, to_seq DESC);
 
--- Large values and files; the bytes lie in the payload store under their hash.
+-- Large values and files; the bytes lie in a folder or in the table below, by conversation and hash.
 CREATE TABLE tk_payloads (
     id uuid NOT NULL PRIMARY KEY,
     conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
@@ -292,8 +295,14 @@ CREATE TABLE tk_payloads (
     sha256 text NOT NULL,
     created_at bigint NOT NULL
 );
-CREATE INDEX tk_payloads_by_conversation ON tk_payloads (conversation_id);
-CREATE INDEX tk_payloads_by_content ON tk_payloads (sha256);
+CREATE INDEX tk_payloads_by_content ON tk_payloads (conversation_id, sha256);
+CREATE TABLE tk_payload_contents (
+    conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
+    sha256 text NOT NULL,
+    content bytea NOT NULL,
+    written_at bigint NOT NULL,
+    PRIMARY KEY (conversation_id, sha256)
+);
 
 -- What an agent remembers of a user.
 CREATE TABLE tk_memories (

@@ -1,0 +1,43 @@
+"""Where large values and files are kept, apart from the rows that refer to them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from threadkeep.domain.ids import ConversationId, PayloadId, UserId
+from threadkeep.domain.payload import Payload
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A content that cannot be loaded; the reason is for people."""
+
+    reason: str
+
+
+class PayloadStore(Protocol):
+    """Payloads and their contents, by conversation: they go when it goes."""
+
+    async def add(self, payload: Payload, content: bytes) -> None:
+        """Keeps a payload; a row that refers to it may then be written. StorageError where it cannot be."""
+        ...
+
+    async def load(self, ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
+        """The contents of payloads, each checked against its hash; every id gets an answer."""
+        ...
+
+    async def artifact(self, user_id: UserId, payload_id: PayloadId) -> Payload | None:
+        """A file in a conversation of the user that is not deleted."""
+        ...
+
+    async def artifacts(self, ids: Iterable[PayloadId]) -> Mapping[PayloadId, Payload]:
+        """What is known of files, whosever they are."""
+        ...
+
+    async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
+        """Removes the contents of conversations that have been purged."""
+        ...
+
+    async def collect(self) -> int:
+        """Removes contents that no payload names any more, as a crash may leave them; tells how many."""
+        ...

@@ -1,0 +1,58 @@
+"""Puts values that were set aside back in their places, for whoever is shown them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from threadkeep.dialects.events import has_references, put_back, references_in
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.message import Message
+from threadkeep.domain.tool_call import ToolCall
+from threadkeep.ports.payloads import Lost, PayloadStore
+from threadkeep.ports.turn_log import LogChunk
+
+
+async def whole_chunks(store: PayloadStore, chunks: Sequence[LogChunk]) -> Sequence[LogChunk]:
+    """Stored chunks as clients may see them; most refer to nothing and are handed on as they are."""
+    if not any(has_references(chunk.events) for chunk in chunks):
+        return chunks
+    found = await _load(store, (ref for chunk in chunks for ref in references_in(chunk.events)))
+    return [
+        replace(chunk, events=put_back(chunk.events, found)) if has_references(chunk.events) else chunk
+        for chunk in chunks
+    ]
+
+
+async def whole_messages(store: PayloadStore, messages: Sequence[Message]) -> Sequence[Message]:
+    """Messages with what their tools gave."""
+    refs = [ref for message in messages for call in message.tool_calls for ref in call.refs.values()]
+    if not refs:
+        return messages
+    found = await _load(store, refs)
+    return [
+        replace(message, tool_calls=tuple(_whole(call, found) for call in message.tool_calls))
+        for message in messages
+    ]
+
+
+async def whole_calls(store: PayloadStore, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
+    """Tool calls with what they were given and gave."""
+    found = await _load(store, (ref for call in calls for ref in call.refs.values()))
+    return [_whole(call, found) for call in calls]
+
+
+def _whole(call: ToolCall, found: Mapping[PayloadId, bytes]) -> ToolCall:
+    values: dict[str, Any] = {name: msgspec.json.decode(found[ref]) for name, ref in call.refs.items()}
+    return replace(call, **values, refs={}) if values else call
+
+
+async def _load(store: PayloadStore, refs: Iterable[PayloadId]) -> dict[PayloadId, bytes]:
+    """Values as JSON; one that cannot be loaded says so in its place."""
+    found = await store.load(refs)
+    return {ref: _unavailable(it) if isinstance(it, Lost) else it for ref, it in found.items()}
+
+
+def _unavailable(lost: Lost) -> bytes:
+    return msgspec.json.encode({"unavailable": True, "reason": lost.reason})

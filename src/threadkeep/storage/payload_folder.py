@@ -1,0 +1,123 @@
+"""Contents of payloads as files, one folder a conversation."""
+
+import asyncio
+import logging
+import os
+import shutil
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from threadkeep.domain.errors import StorageRefused
+from threadkeep.domain.ids import ConversationId, is_uuid, new_uuid
+from threadkeep.domain.payload import Payload
+from threadkeep.storage.columns import to_json
+from threadkeep.storage.database import Database
+from threadkeep.storage.payloads import NAMED
+
+log = logging.getLogger("threadkeep.storage")
+
+HOUR_S = 60 * 60
+_FOLDERS_AT_ONCE = 200
+
+
+class FolderContents:
+    """Contents below a folder, which all nodes share where there are several."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def write(self, conversation_id: ConversationId, sha256: str, content: bytes) -> None:
+        """Keeps a content; it is on the disk when this returns."""
+        try:
+            await asyncio.to_thread(_write, self._folder / conversation_id, sha256, content)
+        except OSError as exc:
+            raise StorageRefused(f"The folder of payloads cannot be written: {exc.strerror}.") from exc
+
+    async def read(self, payload: Payload) -> bytes | None:
+        """A content as it lies there; None where it cannot be read."""
+        return await asyncio.to_thread(
+            _read, self._folder / payload.conversation_id / payload.sha256, payload
+        )
+
+    async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
+        """Removes the folders of conversations; one that resists is left to `collect`."""
+        for conversation_id in conversation_ids:
+            await asyncio.to_thread(shutil.rmtree, self._folder / conversation_id, ignore_errors=True)
+
+    async def collect(self, database: Database) -> int:
+        """Removes files of more than an hour ago that no payload names."""
+        removed = 0
+        names = await asyncio.to_thread(_folders_in, self._folder)
+        for first in range(0, len(names), _FOLDERS_AT_ONCE):
+            batch = names[first : first + _FOLDERS_AT_ONCE]
+            # Looked at before the database: what is written meanwhile is younger than an hour.
+            old = await asyncio.to_thread(_old_files, [self._folder / name for name in batch])
+            rows = await database.fetch(NAMED(ids=to_json(batch)))
+            named = {self._folder / conversation_id / sha256 for conversation_id, sha256 in rows}
+            removed += await asyncio.to_thread(_remove, [file for file in old if file not in named])
+        return removed
+
+
+def _write(folder: Path, name: str, content: bytes) -> None:
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _sync(folder.parent)
+    fresh = folder / f"{new_uuid()}.part"
+    try:
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(folder / name)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+    _sync(folder)
+
+
+def _sync(folder: Path) -> None:
+    """Makes the names in a folder durable, as fsync of a file does not."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read(file: Path, payload: Payload) -> bytes | None:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(payload.size + 1)
+    except OSError as exc:
+        log.error("the content of payload %s cannot be read: %s", payload.id, exc.strerror)
+        return None
+
+
+def _folders_in(folder: Path) -> list[str]:
+    """The folders of conversations; what else lies there is not ours."""
+    with suppress(FileNotFoundError):
+        return sorted(entry.name for entry in os.scandir(folder) if is_uuid(entry.name))
+    return []
+
+
+def _old_files(folders: Iterable[Path]) -> list[Path]:
+    oldest = time.time() - HOUR_S
+    old: list[Path] = []
+    for folder in folders:
+        with suppress(FileNotFoundError):
+            old += [Path(it.path) for it in os.scandir(folder) if it.stat().st_mtime < oldest]
+    return old
+
+
+def _remove(files: Iterable[Path]) -> int:
+    removed, oldest = 0, time.time() - HOUR_S
+    for file in files:
+        with suppress(FileNotFoundError):
+            if file.stat().st_mtime < oldest:  # unless it has been written anew meanwhile
+                file.unlink()
+                removed += 1
+        with suppress(OSError):
+            file.parent.rmdir()  # only where it was the last
+    return removed

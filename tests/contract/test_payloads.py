@@ -1,0 +1,215 @@
+"""What every payload store does, in a folder and in a table, on both databases."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.making import ALICE, BOB, NOW, keep_agent, keep_conversation
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.ids import ConversationId, PayloadId, new_uuid
+from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.ports.payloads import Lost
+from threadkeep.ports.store import Store
+from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.payload_folder import HOUR_S
+from threadkeep.storage.payloads import HOUR_MS
+from threadkeep.storage.store import store_on
+
+CONTENT = b'"large"' * 10_000
+_CHANGE = Statement("UPDATE tk_payload_contents SET content = :content")
+_REMOVE = Statement("DELETE FROM tk_payload_contents")
+_AGE = Statement(f"UPDATE tk_payload_contents SET written_at = written_at - {HOUR_MS + 1000}")
+_COUNT = Statement("SELECT COUNT(*) FROM tk_payload_contents")
+
+
+@dataclass
+class Kept:
+    """A store, and what a test does to its contents behind its back."""
+
+    store: Store
+    database: Database
+    folder: Path | None
+
+    def files(self) -> list[Path]:
+        assert self.folder
+        return [file for file in self.folder.rglob("*") if file.is_file()]
+
+    async def count(self) -> int:
+        """How many contents lie there."""
+        if self.folder:
+            return len(self.files())
+        return (await self.database.fetch(_COUNT()))[0][0]
+
+    async def change(self, change: Callable[[bytes], bytes]) -> None:
+        """Does something to all contents."""
+        if self.folder:
+            for file in self.files():
+                file.write_bytes(change(file.read_bytes()))
+        else:
+            await self.database.execute(_CHANGE(content=change(CONTENT)))
+
+    async def remove(self) -> None:
+        """Loses all contents."""
+        if self.folder:
+            for file in self.files():
+                file.unlink()
+        else:
+            await self.database.execute(_REMOVE())
+
+    async def age(self) -> None:
+        """Makes all contents an hour older."""
+        if self.folder:
+            for file in self.files():
+                os.utime(file, (0, time.time() - HOUR_S - 1))
+        else:
+            await self.database.execute(_AGE())
+
+
+@pytest.fixture(params=["folder", "table"])
+async def kept(request: pytest.FixtureRequest, database: Database, tmp_path: Path) -> Kept:
+    folder = tmp_path / "payloads" if request.param == "folder" else None
+    return Kept(await store_on(database, payload_folder=folder), database, folder)
+
+
+async def talk(kept: Kept) -> Conversation:
+    return await keep_conversation(kept.store, await keep_agent(kept.store))
+
+
+async def add(kept: Kept, conversation: Conversation, content: bytes = CONTENT) -> PayloadId:
+    payload = Payload.of(content, conversation.id, PayloadKind.ARTIFACT, "text/plain", NOW, file_name="a.txt")
+    await kept.store.payloads.add(payload, content)
+    return payload.id
+
+
+async def load(kept: Kept, payload_id: PayloadId) -> bytes | Lost:
+    return (await kept.store.payloads.load([payload_id]))[payload_id]
+
+
+async def test_contents_come_back_and_equal_ones_of_a_conversation_are_kept_once(kept: Kept):
+    here, there = await talk(kept), await talk(kept)
+    first, second = await add(kept, here), await add(kept, here)
+    other, small = await add(kept, there), await add(kept, here, b"")
+    found = await kept.store.payloads.load([first, second, other, small])
+    assert found == {first: CONTENT, second: CONTENT, other: CONTENT, small: b""}
+    assert await kept.count() == 3
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "truncated": lambda content: content[:-1],
+    "longer": lambda content: content + b"!",
+    "empty": lambda content: b"",
+    "changed": lambda content: b"x" + content[1:],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+async def test_damaged_content_is_noticed(kept: Kept, damage: Callable[[bytes], bytes]):
+    payload_id = await add(kept, await talk(kept))
+    await kept.change(damage)
+    assert await load(kept, payload_id) == Lost("The content is damaged.")
+
+
+async def test_missing_content_and_missing_payload_are_noticed_and_others_load(kept: Kept):
+    conversation, unknown = await talk(kept), PayloadId(new_uuid())
+    lost = await add(kept, conversation)
+    await kept.remove()
+    fine = await add(kept, conversation, b"fine")
+    missing = Lost("The content is missing.")
+    assert await kept.store.payloads.load([lost, fine, unknown]) == {
+        lost: missing,
+        fine: b"fine",
+        unknown: missing,
+    }
+
+
+async def test_writing_a_damaged_content_again_heals_it(kept: Kept):
+    conversation = await talk(kept)
+    first = await add(kept, conversation)
+    await kept.change(lambda content: content[::-1])
+    await add(kept, conversation)
+    assert await load(kept, first) == CONTENT
+
+
+async def test_artifact_is_found_by_its_owner_while_the_conversation_is_there(kept: Kept):
+    conversation = await talk(kept)
+    payload_id = await add(kept, conversation)
+    payloads = kept.store.payloads
+    found = await payloads.artifact(ALICE, payload_id)
+    assert found
+    assert (found.file_name, found.media_type, found.size) == ("a.txt", "text/plain", len(CONTENT))
+    assert await payloads.artifacts([payload_id]) == {payload_id: found}
+    assert await payloads.artifact(BOB, payload_id) is None
+    await kept.store.conversations.delete(ALICE, conversation.id, NOW)
+    assert await payloads.artifact(ALICE, payload_id) is None
+
+
+async def test_value_is_no_artifact(kept: Kept):
+    conversation = await talk(kept)
+    payload = Payload.of(b"1", conversation.id, PayloadKind.VALUE, "application/json", NOW)
+    await kept.store.payloads.add(payload, b"1")
+    assert await kept.store.payloads.artifact(ALICE, payload.id) is None
+
+
+async def test_payload_of_a_conversation_that_is_no_more_is_refused(kept: Kept):
+    payload = Payload.of(b"1", ConversationId(new_uuid()), PayloadKind.VALUE, "application/json", NOW)
+    with pytest.raises(StorageConflict):
+        await kept.store.payloads.add(payload, b"1")
+
+
+async def test_purge_takes_the_contents_along_and_no_others(kept: Kept):
+    gone, stays = await talk(kept), await talk(kept)
+    await add(kept, gone)
+    left = await add(kept, stays)
+    await kept.store.conversations.purge(ALICE, gone.id)
+    await kept.store.payloads.forget([gone.id, ConversationId(new_uuid())])
+    assert await kept.count() == 1
+    assert await load(kept, left) == CONTENT
+
+
+async def test_deleting_a_user_tells_whose_contents_are_to_go(kept: Kept):
+    conversation = await talk(kept)
+    await add(kept, conversation)
+    assert await kept.store.users.delete(ALICE, NOW) == [conversation.id]
+    await kept.store.payloads.forget([conversation.id])
+    assert await kept.count() == 0
+    assert await kept.store.users.delete(ALICE, NOW) is None
+
+
+async def test_content_without_a_payload_is_collected_after_an_hour_and_no_other(kept: Kept):
+    """As it is left by a process that is killed between the content and its row."""
+    conversation = await talk(kept)
+    named = await add(kept, conversation)
+    await leave_behind(kept, conversation, b"nobody names this")
+    assert await kept.store.payloads.collect() == 0
+    await kept.age()
+    await leave_behind(kept, conversation, b"just being written")
+    assert await kept.store.payloads.collect() == 1
+    assert await kept.count() == 2
+    assert await load(kept, named) == CONTENT
+
+
+async def test_collecting_removes_folders_of_conversations_that_are_no_more(
+    database: Database, tmp_path: Path
+):
+    kept = Kept(await store_on(database, payload_folder=tmp_path), database, tmp_path)
+    conversation = await talk(kept)
+    await add(kept, conversation)
+    half = tmp_path / conversation.id / f"{new_uuid()}.part"
+    half.write_bytes(b"hal")
+    (tmp_path / "README").write_text("not ours")
+    await kept.store.conversations.purge(ALICE, conversation.id)
+    await kept.age()
+    assert await kept.store.payloads.collect() == 2
+    assert not (tmp_path / conversation.id).exists()
+    assert (tmp_path / "README").exists()
+
+
+async def leave_behind(kept: Kept, conversation: Conversation, content: bytes) -> None:
+    """Writes a content and dies before its row."""
+    payload_id = await add(kept, conversation, content)
+    await kept.database.execute(Statement("DELETE FROM tk_payloads WHERE id = :id")(id=payload_id))

@@ -1,0 +1,170 @@
+"""Payloads that cannot be written or read: the call says so, the turn goes on, the rest of the page loads."""
+
+import errno
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.in_memory import InMemoryTools, gives
+from tests.scripted_model import Say, ScriptedModel, UseTool
+from tests.talking import Talk, talking
+from threadkeep import Settings
+from threadkeep.ports.tools import Outcome, ProducedFile
+from threadkeep.storage import payload_folder
+
+LARGE = "x" * 20_000
+CHART = {"series": [{"type": "bar", "data": [1, 2]}]}
+
+
+@pytest.fixture
+def payloads(tmp_path: Path) -> Path:
+    """Where the payloads of `shared` lie."""
+    return tmp_path / "data" / "payloads"
+
+
+@pytest.fixture
+async def shared(
+    tools: InMemoryTools, database_url: str, model: ScriptedModel, tmp_path: Path
+) -> AsyncIterator[Talk]:
+    """Threadkeep whose payloads are files, whatever its database."""
+    settings = Settings.load(
+        {},
+        data=tmp_path / "data",
+        database_url=database_url,
+        payload_store="folder",
+        gateway="openai",
+        gateway_url=model.url,
+        gateway_api_key="sk-scripted",
+        model="scripted",
+    )
+    async with talking(settings) as talk:
+        yield talk
+
+
+def files(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file()]
+
+
+def folders(folder: Path) -> list[Path]:
+    return [*folder.iterdir()]
+
+
+def occupy(folder: Path) -> None:
+    folder.parent.mkdir(exist_ok=True)
+    folder.write_text("somebody's file")
+
+
+async def use_tools(talk: Talk, model: ScriptedModel, *uses: UseTool) -> tuple[str, dict[str, Any]]:
+    """A turn that uses tools; gives the conversation and the finished reply."""
+    model.script(list(uses), [Say("So.")])
+    made = await talk.client.post("/api/agents", json={"name": "Advisor"})
+    path = f"/api/agents/{made.json()['id']}/conversations"
+    conversation = (await talk.client.post(path, json={"title": "Tools"})).json()["id"]
+    return conversation, await talk.ask(conversation)
+
+
+@pytest.mark.requirement("001-R6-S2")
+@pytest.mark.parametrize("damage", ["missing", "truncated", "changed"])
+async def test_lost_payload_is_told_in_its_place_and_the_rest_loads(
+    tools: InMemoryTools, shared: Talk, model: ScriptedModel, payloads: Path, damage: str
+):
+    # Given calls whose chart and result lie in the payload store, and one that is small
+    tools.add(charts=gives(Outcome("ok", LARGE, chart_data=CHART)), small=gives(Outcome("ok", "fine")))
+    conversation, before = await use_tools(shared, model, UseTool("charts"), UseTool("small"))
+    assert [it["result"] for it in before["toolCalls"]] == [LARGE, "fine"]
+    assert before["toolCalls"][0]["chartData"] == CHART
+    # When the files are lost
+    assert len(files(payloads)) == 2
+    for file in files(payloads):
+        if damage == "missing":
+            file.unlink()
+        else:
+            file.write_bytes(file.read_bytes()[:-1] + (b"" if damage == "truncated" else b"!"))
+    # Then what took their places is recognisable, and everything else is there, on every route
+    word = "missing" if damage == "missing" else "damaged"
+    lost = {"unavailable": True, "reason": f"The content is {word}."}
+    messages = await shared.messages(conversation)
+    assert [it["content"] for it in messages] == ["Why?", "So."]
+    charts, small = messages[1]["toolCalls"]
+    assert (charts["result"], charts["chartData"], small["result"]) == (lost, lost, "fine")
+    events = await shared.events(messages[1]["turnId"])
+    results = {it["tool_name"]: it for it in events if it["type"] == "tool_result"}
+    assert (results["charts"]["result"], results["small"]["result"]) == (lost, "fine")
+    assert results["charts"]["chart_data"] == lost
+
+
+async def test_full_disk_ends_the_call_with_an_error_and_the_turn_goes_on(
+    tools: InMemoryTools, shared: Talk, model: ScriptedModel, payloads: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(payload_folder.os, "fsync", full)
+    tools.add(
+        large=gives(Outcome("ok", LARGE)),
+        file=gives(Outcome("ok", "saved", files=(ProducedFile("a.txt", "text/plain", b"a"),))),
+        small=gives(Outcome("ok", "fine")),
+    )
+    uses = [UseTool("large"), UseTool("file"), UseTool("small"), UseTool("small", {"text": LARGE})]
+    _, reply = await use_tools(shared, model, *uses)
+    assert (reply["status"], reply["content"], reply["artifactIds"]) == ("COMPLETED", "So.", [])
+    full_disk = "The folder of payloads cannot be written: No space left on device."
+    assert [(it["status"], it["result"], it.get("error")) for it in reply["toolCalls"]] == [
+        ("error", None, f"The result cannot be kept. {full_disk}"),
+        ("error", None, f"The result cannot be kept. {full_disk}"),
+        ("ok", "fine", None),
+        ("error", None, f"The arguments cannot be kept. {full_disk}"),
+    ]
+    assert len(tools.calls) == 3, "a call that cannot be recorded is not made"
+    told = [it for it in model.requests[1].body["messages"] if it["role"] == "tool"]
+    assert full_disk in told[0]["content"]
+    assert files(payloads) == []
+    monkeypatch.undo()
+
+
+async def test_payload_folder_that_is_no_folder_harms_the_call_only(
+    tools: InMemoryTools, shared: Talk, model: ScriptedModel, payloads: Path
+):
+    occupy(payloads)
+    tools.add(large=gives(Outcome("ok", LARGE)))
+    _, reply = await use_tools(shared, model, UseTool("large"))
+    assert [it["status"] for it in reply["toolCalls"]] == ["error"]
+    assert reply["content"] == "So."
+
+
+@pytest.mark.parametrize("what", ["value", "file"])
+async def test_result_that_is_far_too_large_is_an_error_that_is_told(
+    tools: InMemoryTools, shared: Talk, model: ScriptedModel, payloads: Path, what: str
+):
+    flood = b"x" * (33 * 1024 * 1024)
+    outcome = (
+        Outcome("ok", flood.decode())
+        if what == "value"
+        else Outcome("ok", files=(ProducedFile("", "", flood),))
+    )
+    tools.add(flood=gives(outcome))
+    _, reply = await use_tools(shared, model, UseTool("flood"))
+    (call,) = reply["toolCalls"]
+    assert (call["status"], call["result"]) == ("error", None)
+    assert call["error"].startswith("The result cannot be kept. A ")
+    assert files(payloads) == []
+
+
+async def test_purge_and_the_end_of_a_user_take_the_files_along(
+    tools: InMemoryTools, shared: Talk, model: ScriptedModel, payloads: Path
+):
+    tools.add(large=gives(Outcome("ok", LARGE)))
+    conversations = [(await use_tools(shared, model, UseTool("large")))[0] for _ in range(3)]
+    assert len(files(payloads)) == 3
+    await shared.client.delete(f"/api/conversations/{conversations[0]}?purge=true")
+    assert len(files(payloads)) == 2
+    await shared.client.delete(f"/api/conversations/{conversations[1]}")
+    assert len(files(payloads)) == 2
+    services = await shared.app.services()
+    assert await services.conversations.purge_expired(-1) == 1
+    assert len(files(payloads)) == 1
+    assert (await shared.client.delete("/api/users/local")).status_code == 204
+    assert folders(payloads) == []
