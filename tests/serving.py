@@ -8,6 +8,10 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import threadkeep
+
+SOURCE = str(Path(threadkeep.__file__).parents[1])  # the package under test, wherever it is installed from
+
 
 class ServerProcess:
     """`threadkeep serve` on a free port."""
@@ -17,7 +21,7 @@ class ServerProcess:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "threadkeep", "serve", "--port", "0", "--data", str(folder / "data")],
             cwd=folder,
-            env={**kept, **(environment or {})},
+            env={**kept, "PYTHONPATH": SOURCE, "THREADKEEP_SHUTDOWN_GRACE_S": "0", **(environment or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,

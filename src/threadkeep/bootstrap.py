@@ -26,6 +26,7 @@ from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
+from threadkeep.services.allowances import Allowances
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
@@ -174,7 +175,10 @@ class Runtime:
             node = Node(store, bus, system_clock, alone=database.dialect == "sqlite")
             started.push_async_callback(node.close)
             prompts = Prompts(store, agents, FolderPromptFiles(settings.workspaces), None, gateway)
-            turns = Turns(store, node, gateway, prompts, tools, jobs, system_clock, settings.zone)
+            allowances = Allowances(
+                at_once=settings.user_running_turns, per_minute=settings.user_turns_per_minute
+            )
+            turns = Turns(store, node, gateway, prompts, tools, jobs, system_clock, settings.zone, allowances)
             conversations = Conversations(store, agents, turns, system_clock, settings.zone)
             services = Services(
                 agents=agents,

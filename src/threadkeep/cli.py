@@ -102,7 +102,7 @@ def _serve(settings: Settings, given: argparse.Namespace) -> int:
             loading.append(asyncio.create_task(_load_model(app)))
 
     with listen(settings.host, settings.port) as listener:
-        serve(app, listener, when_ready=ready)
+        serve(app, listener, when_ready=ready, grace_s=settings.shutdown_grace_s)
     return 0
 
 

@@ -121,6 +121,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "in the data folder. Several, comma-separated, to change it: the first encrypts, all decrypt."
         ),
     ] = None
+    user_running_turns: Annotated[
+        int, Meta(ge=0, description="Turns of one user that may run at once on this node; 0: no limit.")
+    ] = 1000
+    user_turns_per_minute: Annotated[
+        int, Meta(ge=0, description="Turns that one user may begin in a minute on this node; 0: no limit.")
+    ] = 0
+    shutdown_grace_s: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=3600,
+            description="Seconds that running turns get to end by themselves when the server is stopped; "
+            "a second signal ends it at once.",
+        ),
+    ] = 10
     max_body_bytes: Annotated[
         int, Meta(ge=1024, description="Largest request body; a larger one is answered with 413.")
     ] = 10 * 1024 * 1024

@@ -23,6 +23,7 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Outcome, Progress
 from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
+from threadkeep.services.allowances import Allowances
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.node import Node
 from threadkeep.services.prompts import Prompts
@@ -34,6 +35,9 @@ from threadkeep.storage.prompt_files import FolderPromptFiles
 
 USER = User(ALICE)
 CATALOG = Catalog((), stdio_needs_admin=True, allow_private=False)
+
+
+NO_LIMITS = Allowances(at_once=0, per_minute=0)
 
 
 @dataclass
@@ -52,7 +56,7 @@ class Talking:
         gateway = InMemoryGateway(*replies)
         files = FolderPromptFiles(Workspaces(self.folder))
         prompts = Prompts(self.store, Agents(self.store, CATALOG, system_clock), files, None, gateway)
-        turns = Turns(self.store, self.node, gateway, prompts, tools, self.jobs, system_clock, UTC)
+        turns = Turns(self.store, self.node, gateway, prompts, tools, self.jobs, system_clock, UTC, NO_LIMITS)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
         return turns, gateway, await turns.send(USER, conversation.id, "1 + 2?")
 

@@ -33,6 +33,8 @@ ThreadkeepError
 │   └── IllegalTransition          a state machine was asked for a step it does not have
 ├── EventsExpired                  the log of an old turn has been trimmed
 ├── PreconditionFailed
+├── RateLimited                    one user asks for too much at once
+├── ShuttingDown                   this process is ending and begins nothing new
 ├── GatewayNotConfigured
 ├── SecretKeyRequired              a secret cannot be kept, for there is no key to encrypt it with
 ├── SecretUnreadable               a kept secret was encrypted with a key that we do not have
@@ -196,6 +198,18 @@ class EventsExpired(ThreadkeepError):
 
 class PreconditionFailed(ThreadkeepError):
     code = "PRECONDITION_FAILED"
+
+
+class RateLimited(ThreadkeepError):
+    code = "RATE_LIMITED"
+
+    def __init__(self, message: str, *, details: object = None, retry_after_s: int = 1) -> None:
+        super().__init__(message, details=details)
+        self.retry_after_s = retry_after_s
+
+
+class ShuttingDown(ThreadkeepError):
+    code = "SHUTTING_DOWN"
 
 
 class GatewayNotConfigured(ThreadkeepError):

@@ -40,10 +40,12 @@ STATUSES: dict[str, int] = {
     errors.UnsupportedDocument.code: 415,
     errors.InvalidRequest.code: 422,
     errors.IdempotencyMismatch.code: 422,
+    errors.RateLimited.code: 429,
     errors.GenerationAborted.code: 499,
     errors.GenerationFailed.code: 502,
     errors.GenerationInterrupted.code: 503,
     errors.GatewayNotConfigured.code: 503,
+    errors.ShuttingDown.code: 503,
     errors.SecretKeyRequired.code: 503,
     errors.SignInUnavailable.code: 503,
     errors.StorageUnavailable.code: 503,
@@ -69,7 +71,7 @@ class ErrorAnswer(msgspec.Struct, frozen=True):
 
 
 # What passes by itself; the others of 503 last until somebody does something.
-_PASSING = {errors.StorageUnavailable.code, errors.SignInUnavailable.code}
+_PASSING = {errors.StorageUnavailable.code, errors.SignInUnavailable.code, errors.ShuttingDown.code}
 
 _encode = msgspec.json.Encoder().encode
 
@@ -87,6 +89,8 @@ def error_response(error: ThreadkeepError, *, path: str, request_id: str) -> Res
     )
     if isinstance(error, errors.Unauthenticated):
         response.headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, errors.RateLimited):
+        response.headers["Retry-After"] = str(error.retry_after_s)
     if code in _PASSING:
         response.headers["Retry-After"] = "1"
     return response

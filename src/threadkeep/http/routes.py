@@ -23,7 +23,9 @@ from threadkeep.domain.errors import (
     MessageTooLong,
     NothingToRegenerate,
     PreconditionFailed,
+    RateLimited,
     SecretKeyRequired,
+    ShuttingDown,
     TurnInProgress,
     TurnNotFound,
     UnsupportedDocument,
@@ -48,6 +50,8 @@ _DOCUMENT = (AgentNotFound, DocumentNotFound, Forbidden)
 _CONVERSATION = (ConversationNotFound,)
 _TURN = (
     TurnInProgress,
+    RateLimited,
+    ShuttingDown,
     GenerationAborted,
     GenerationFailed,
     GenerationInterrupted,

@@ -34,13 +34,17 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(app: Threadkeep, listener: socket.socket, *, when_ready: Callable[[], None]) -> None:
-    """Serves until SIGINT or SIGTERM, then lets running requests end and closes the database."""
+def serve(
+    app: Threadkeep, listener: socket.socket, *, when_ready: Callable[[], None], grace_s: float
+) -> None:
+    """Serves until SIGINT or SIGTERM, then lets running turns and requests end and closes the database."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(app, listener, when_ready))
+        runner.run(_serve(app, listener, when_ready, grace_s))
 
 
-async def _serve(app: Threadkeep, listener: socket.socket, when_ready: Callable[[], None]) -> None:
+async def _serve(
+    app: Threadkeep, listener: socket.socket, when_ready: Callable[[], None], grace_s: float
+) -> None:
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -59,12 +63,36 @@ async def _serve(app: Threadkeep, listener: socket.socket, when_ready: Callable[
     logger.addFilter(_has_no_query)
     # Below that it writes down what web sockets carry: session ids and tokens.
     logger.setLevel(max(logger.getEffectiveLevel(), logging.INFO))
+    stopping = _Stopping(app, server, grace_s)
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, server.handle_exit, number, None)
+        asyncio.get_running_loop().add_signal_handler(number, stopping.begin, number)
     # Errors of the start come out here as sentences; within uvicorn they would be stack traces.
     async with app.lifespan():
         when_ready()
         await server.serve(sockets=[listener])
+
+
+class _Stopping:
+    """Ends the server when running turns have ended, or their time is up, or a second signal comes."""
+
+    def __init__(self, app: Threadkeep, server: uvicorn.Server, grace_s: float) -> None:
+        self._app = app
+        self._server = server
+        self._grace_s = grace_s
+        self._draining: asyncio.Task[None] | None = None
+
+    def begin(self, number: signal.Signals) -> None:
+        """A signal has come."""
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain(number))
+        else:
+            self._server.handle_exit(number, None)
+
+    async def _drain(self, number: signal.Signals) -> None:
+        try:
+            await (await self._app.services()).turns.drain(self._grace_s)
+        finally:
+            self._server.handle_exit(number, None)
 
 
 class _Server(uvicorn.Server):

@@ -18,7 +18,7 @@ from threadkeep.domain.events import (
     TurnStart,
     UsageReported,
 )
-from threadkeep.domain.ids import ConversationId, TurnId, new_uuid
+from threadkeep.domain.ids import ConversationId, TurnId, UserId, new_uuid
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.stop import Stop, StopReason
 from threadkeep.engine.tokens import estimate_tokens
@@ -47,6 +47,7 @@ class _Running:
     """A turn that runs here."""
 
     conversation_id: ConversationId
+    user_id: UserId
     task: "asyncio.Task[None]"
     log: TurnLog
     stop: Stop
@@ -75,6 +76,7 @@ class Node:
         self._mirrors: dict[TurnId, _Mirror] = {}
         self._given_up: set[asyncio.Task[None]] = set()
         self._waiting: dict[ConversationId, set[asyncio.Event]] = {}
+        self.is_draining = False
         self._writer = LogWriter(store.log, clock, self._announce)
         self._unsubscribe = bus.subscribe(self._hear)
         self._beating = asyncio.create_task(self._beat())
@@ -90,8 +92,26 @@ class Node:
         held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, FIRST_FENCE)
         turn_log = self._writer.open(begun.turn.id, held.fence)
         task = asyncio.create_task(self._run(held, turn_log, events(stop)))
-        self._running[begun.turn.id] = _Running(begun.conversation.id, task, turn_log, stop)
+        self._running[begun.turn.id] = _Running(
+            begun.conversation.id, begun.conversation.user_id, task, turn_log, stop
+        )
         task.add_done_callback(lambda _: self._running.pop(begun.turn.id, None))
+
+    def running_of(self, user_id: UserId) -> int:
+        """How many turns of a user run here."""
+        return sum(running.user_id == user_id for running in self._running.values())
+
+    async def drain(self, grace_s: float) -> None:
+        """Begins no further turn, gives those that run so long to end by themselves, and ends the rest.
+
+        Whoever follows a turn sees its end, as long as somebody serves them while this runs.
+        """
+        self.is_draining = True
+        tasks = {running.task for running in self._running.values()}
+        if tasks and grace_s:
+            log.info("waiting for %d running turns, %g s at most", len(tasks), grace_s)
+            await asyncio.wait(tasks, timeout=grace_s)
+        await self._interrupt()
 
     def stop(self, turn_id: TurnId, reason: StopReason) -> bool:
         """Stops a turn that runs here; tells whether there was one."""
@@ -155,13 +175,17 @@ class Node:
         self._unsubscribe()
         await end_tasks(self._beating)
         await end_tasks(*self._given_up)
+        await end_tasks(*await self._interrupt(), *(mirror.task for mirror in self._mirrors.values()))
+        await self._writer.close()
+
+    async def _interrupt(self) -> set["asyncio.Task[None]"]:
+        """Stops what runs here; the turns that had to be stopped, ended unless they took too long."""
         tasks = {running.task for running in self._running.values()}
         for running in tuple(self._running.values()):
             running.stop.request("interrupt")
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSE_S)
-        await end_tasks(*tasks, *(mirror.task for mirror in self._mirrors.values()))
-        await self._writer.close()
+        return tasks
 
     async def _run(self, held: HeldTurn, turn_log: TurnLog, events: AsyncGenerator[EventBody]) -> None:
         try:

@@ -17,6 +17,7 @@ from threadkeep.domain.errors import (
     GatewayNotConfigured,
     IdempotencyMismatch,
     NothingToRegenerate,
+    ShuttingDown,
     StorageConflict,
     ThreadkeepError,
     TurnInProgress,
@@ -41,6 +42,7 @@ from threadkeep.ports.store import IdempotencyKey, MessageWindow, Store
 from threadkeep.ports.tools import Caller, ToolProvider
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services import Clock
+from threadkeep.services.allowances import Allowances
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.live_log import LiveLog
 from threadkeep.services.log_writer import persist
@@ -83,7 +85,9 @@ class Turns:
         jobs: Jobs,
         clock: Clock,
         zone: tzinfo,
+        allowances: Allowances,
     ) -> None:
+        self._allowances = allowances
         self._store = store
         self._node = node
         self._gateway = gateway
@@ -142,6 +146,10 @@ class Turns:
         if turn is None:
             raise TurnNotFound
         return turn
+
+    async def drain(self, grace_s: float) -> None:
+        """Begins no further turn, gives those that run so long to end by themselves, and ends the rest."""
+        await self._node.drain(grace_s)
 
     def watch(self, turn_id: TurnId) -> AbstractAsyncContextManager[LiveLog]:
         """The log of a turn as it is stored."""
@@ -209,6 +217,9 @@ class Turns:
         return self._gateway
 
     async def _begin(self, user: User, agent: Agent, begun: BegunTurn, key: IdempotencyKey | None) -> Turn:
+        if self._node.is_draining:
+            raise ShuttingDown("This process is ending; try again in a moment.")
+        self._allowances.take(user.id, self._node.running_of(user.id))
         await self._store.turns.begin(begun, self._node.lease, key)
         self._node.run(begun, lambda stop: self._events(user, agent, begun, stop))
         return begun.turn

@@ -1,0 +1,119 @@
+"""SIGTERM while turns run: they get their time to end, nothing new begins, and no text is lost."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.scripted_model import Gate, Say, ScriptedModel, Wait
+from tests.serving import ServerProcess
+from threadkeep.client import Client, ClientError
+from threadkeep.domain.events import Done, Failed, Text, TurnEvent
+
+
+def serve(folder: Path, model: ScriptedModel, grace_s: float) -> ServerProcess:
+    settings = {
+        "GATEWAY": "openai", "GATEWAY_URL": model.url, "MODEL": "scripted", "SHUTDOWN_GRACE_S": str(grace_s),
+    }  # fmt: skip
+    return ServerProcess(folder, {f"THREADKEEP_{name}": value for name, value in settings.items()})
+
+
+async def new_conversation(client: Client) -> str:
+    agent = await client.create_agent("Advisor")
+    return (await client.create_conversation(agent.id)).id
+
+
+async def until_text(client: Client, conversation_id: str, seen: list[TurnEvent]) -> "asyncio.Task[None]":
+    """Begins a turn, waits for its first words, and goes on collecting its events in the background."""
+    spoke = asyncio.Event()
+
+    async def collect() -> None:
+        async for event in client.send(conversation_id, "Why?"):
+            seen.append(event)
+            if isinstance(event.body, Text):
+                spoke.set()
+
+    task = asyncio.create_task(collect())
+    await spoke.wait()
+    return task
+
+
+def said(events: list[TurnEvent]) -> str:
+    return "".join(event.body.text for event in events if isinstance(event.body, Text))
+
+
+async def ended(server: ServerProcess) -> int:
+    await asyncio.to_thread(server.process.communicate, timeout=20)
+    return server.process.returncode
+
+
+async def test_running_turn_ends_by_itself_and_nothing_new_begins(tmp_path: Path, model: ScriptedModel):
+    gate, seen = Gate(), list[TurnEvent]()
+    model.script([Say("One "), Wait(gate), Say("two.")])
+    server = serve(tmp_path, model, grace_s=60)
+    async with Client(server.url) as client:
+        first, second = await new_conversation(client), await new_conversation(client)
+        turn = await until_text(client, first, seen)
+        server.process.send_signal(signal.SIGTERM)
+        with pytest.raises(ClientError) as refused:
+            while True:  # until the signal has arrived
+                await client.ask(second, "And?")
+        assert (refused.value.code, refused.value.status) == ("SHUTTING_DOWN", 503)
+        gate.open()
+        await turn
+    assert (said(seen), type(seen[-1].body)) == ("One two.", Done)
+    assert await ended(server) == 0
+
+
+async def test_turn_that_takes_too_long_ends_failed_with_its_text(tmp_path: Path, model: ScriptedModel):
+    gate, seen = Gate(), list[TurnEvent]()
+    model.script([Say("One "), Wait(gate)])
+    server = serve(tmp_path, model, grace_s=0.1)
+    async with Client(server.url) as client:
+        conversation_id = await new_conversation(client)
+        turn = await until_text(client, conversation_id, seen)
+        server.process.send_signal(signal.SIGTERM)
+        await turn  # who follows it sees its end
+        assert await ended(server) == 0
+    gate.open()
+    assert isinstance(seen[-1].body, Failed)
+    again = serve(tmp_path, model, grace_s=0)
+    async with Client(again.url) as client:
+        reply = [message async for message in client.messages(conversation_id)][-1]
+        events = [event async for event in client.follow(seen[0].turn_id)]
+    assert (reply.content, reply.status) == ("One ", "FAILED")
+    assert isinstance(events[-1].body, Failed)
+    assert events[-1].body.code == "INTERRUPTED"
+    assert again.stop() == 0
+
+
+async def test_second_signal_ends_it_at_once(tmp_path: Path, model: ScriptedModel):
+    gate, seen = Gate(), list[TurnEvent]()
+    model.script([Say("One "), Wait(gate)])
+    server = serve(tmp_path, model, grace_s=3600)
+    async with Client(server.url) as client:
+        turn = await until_text(client, await new_conversation(client), seen)
+        for _ in range(2):
+            server.process.send_signal(signal.SIGTERM)
+            await asyncio.sleep(0.2)  # two of one kind at the same moment are one
+        assert await ended(server) == 0
+        turn.cancel()
+    gate.open()
+
+
+async def test_user_with_too_many_turns_is_told_when_to_try_again(tmp_path: Path, model: ScriptedModel):
+    model.script([Say("One.")])
+    server = ServerProcess(
+        tmp_path,
+        {"THREADKEEP_GATEWAY": "openai", "THREADKEEP_GATEWAY_URL": model.url,
+         "THREADKEEP_USER_TURNS_PER_MINUTE": "1"},
+    )  # fmt: skip
+    async with Client(server.url) as client:
+        conversation_id = await new_conversation(client)
+        await client.ask(conversation_id, "First?")
+        with pytest.raises(ClientError) as refused:
+            await client.ask(conversation_id, "Second?")
+        assert (refused.value.code, refused.value.status) == ("RATE_LIMITED", 429)
+        assert len([message async for message in client.messages(conversation_id)]) == 2
+    assert server.stop() == 0
