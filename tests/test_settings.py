@@ -126,6 +126,18 @@ def test_agents_have_absolute_folders_of_their_own_in_the_data_folder(
     assert workspaces.of(AgentId(new_uuid())) != workspaces.of(agent_id) != workspaces.shared
 
 
+def test_promptx_command_is_split_as_a_shell_would():
+    settings = Settings.load({}, promptx_command="npx -y 'dpml prompt' mcp-server")
+    assert settings.promptx_arguments == ("npx", "-y", "dpml prompt", "mcp-server")
+    assert Settings.load({}).promptx_arguments == ()
+
+
+@pytest.mark.parametrize("command", [" ", "npx 'open"])
+def test_promptx_command_that_is_none_is_refused(command: str):
+    with pytest.raises(SettingsError, match="THREADKEEP_PROMPTX_COMMAND"):
+        Settings.load({}, promptx_command=command)
+
+
 def test_every_setting_is_documented():
     described = Settings.load({}).describe()
     assert [it.name for it in described] == list(Settings.__struct_fields__)

@@ -18,9 +18,16 @@ from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import Surroundings
+from threadkeep.mcp.promptx import PromptXServer
+from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.mcp.provider import AgentTools
+from threadkeep.mcp.roles import WorkspaceRoles
 from threadkeep.ports.embedder import Embedder
 from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.roles import Roles
+from threadkeep.ports.store import Store
+from threadkeep.ports.tools import ToolServer
+from threadkeep.retrieval import tokens
 from threadkeep.retrieval.embed import EndpointEmbedder, bundled_embedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
@@ -116,6 +123,13 @@ def build_embedder(settings: Settings) -> Embedder | None:
     return bundled_embedder()
 
 
+def _promptx(settings: Settings, roles: Roles, store: Store, pool: Pool) -> ToolServer:
+    """The system's server of roles and memory: our own, or the operator's."""
+    if command := settings.promptx_arguments:
+        return PromptXCommand(command, settings.workspaces, pool)
+    return PromptXServer(roles, store.memories, tokens, system_clock)
+
+
 class Runtime:
     """What runs while the app does. Starts on first use, for a host may not run our lifespan."""
 
@@ -171,10 +185,12 @@ class Runtime:
             started.push_async_callback(jobs.close)
             pool = _pool(settings)
             started.push_async_callback(pool.close)
-            tools = AgentTools((), catalog, pool, store.seen_tools)
+            roles = WorkspaceRoles(settings.workspaces)
+            promptx = _promptx(settings, roles, store, pool)
+            tools = AgentTools((promptx,), catalog, pool, store.seen_tools)
             node = Node(store, bus, system_clock, alone=database.dialect == "sqlite")
             started.push_async_callback(node.close)
-            prompts = Prompts(store, agents, FolderPromptFiles(settings.workspaces), None, gateway)
+            prompts = Prompts(store, agents, FolderPromptFiles(settings.workspaces), roles, gateway)
             allowances = Allowances(
                 at_once=settings.user_running_turns, per_minute=settings.user_turns_per_minute
             )

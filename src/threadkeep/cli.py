@@ -19,6 +19,7 @@ from threadkeep.gateways.local import LocalGateway
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.server import listen, serve
 from threadkeep.http.tokens import issue_token
+from threadkeep.mcp.roles import role_problems
 from threadkeep.ports.gateway import GatewayError
 from threadkeep.retrieval import tokens
 from threadkeep.services import system_clock
@@ -201,6 +202,8 @@ def _doctor(settings: Settings, given: argparse.Namespace) -> int:
     asyncio.run(_check_database(settings))
     print(f"database: {_where(settings)} is reachable and up to date")
     print(f"sign-in: {'configured' if settings.signs_in else 'none (loopback only)'}")
+    problems = role_problems(settings.workspaces)
+    print("\n".join(f"role: {problem}" for problem in problems) or "roles: all that they refer to is there")
     return 0
 
 

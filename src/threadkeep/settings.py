@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
@@ -114,6 +115,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     mcp_idle_s: Annotated[
         float, Meta(ge=1, description="Seconds without use after which an MCP server is ended.")
     ] = 600
+    promptx_command: Annotated[
+        str | None,
+        Meta(
+            description="A real PromptX to run in place of our own, such as `npx -y dpml-prompt mcp-server`; "
+            "each user of each agent gets a process of their own."
+        ),
+    ] = None
     secret_key: Annotated[
         Secret,
         Meta(
@@ -209,6 +217,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 raise SettingsError(
                     f"THREADKEEP_MCP_ALLOWED_COMMANDS: {command!r} is a shell, or not a bare name."
                 )
+        if self.promptx_command is not None and not self.promptx_arguments:
+            raise SettingsError("THREADKEEP_PROMPTX_COMMAND must name a program.")
         if any(len(key) < 32 for key in self.secret_keys):
             raise SettingsError("THREADKEEP_SECRET_KEY needs at least 32 characters for each key.")
         for origin in self.cors_origins:
@@ -233,6 +243,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def mcp_environment(self) -> dict[str, str]:
         """What MCP servers get of our own environment."""
         return {name: os.environ[name] for name in self.mcp_pass_environment if name in os.environ}
+
+    @property
+    def promptx_arguments(self) -> tuple[str, ...]:
+        """The parts of `promptx_command`, quoted as in a shell; no shell is run."""
+        try:
+            return tuple(shlex.split(self.promptx_command or ""))
+        except ValueError as exc:
+            raise SettingsError(f"THREADKEEP_PROMPTX_COMMAND: {exc}.") from exc
 
     @property
     def secret_keys(self) -> tuple[str, ...]:

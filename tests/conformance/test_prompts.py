@@ -11,7 +11,10 @@ from tests.talking import Talk
 async def system_prompts(talk: Talk, model: ScriptedModel, conversation: str) -> str:
     """What the model is told at the beginning of a turn."""
     await talk.ask(conversation)
-    return model.requests[-1].body["messages"][0]["content"]
+    prompt, role, rest = model.requests[-1].body["messages"][0]["content"].partition("\n\nYour role is ")
+    assert role
+    assert "promptx_action" in rest
+    return prompt
 
 
 async def workspace(talk: Talk, conversation: str, tmp_path: Path) -> Path:
@@ -45,7 +48,7 @@ async def test_component_that_is_too_long_is_cut_with_a_mark(
     for name in ("IDENTITY", "ROLE", "RULES", "TOOLS", "USER", "MEMORY"):
         (folder / f"{name}.md").write_text(f"{name} begins {'x' * 1_000_000} {name} ends")
     told = await system_prompts(talk, model, conversation)
-    assert len(told) <= 100_000
+    assert len(model.requests[-1].body["messages"][0]["content"]) <= 100_000
     for name in ("IDENTITY", "ROLE", "RULES", "TOOLS", "USER", "MEMORY"):
         assert f"{name} begins " in told
         assert f"characters of {name}.md left out …]" in told

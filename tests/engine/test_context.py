@@ -254,7 +254,7 @@ async def test_model_gets_thoughts_where_the_agent_wants_them(talk: Talk, model:
     await talk.ask(conversation, "Why?")
     await talk.ask(conversation, "Really?")
     expected = ["Why?", "<thinking>\nHm. Yes.\n</thinking>\n\nBecause.", "Really?"]
-    assert [it["content"] for it in model.requests[-1].body["messages"]] == expected
+    assert [it["content"] for it in model.requests[-1].body["messages"][1:]] == expected
     context = await talk.client.get(f"/api/conversations/{conversation}/context")
     assert [it["content"] for it in context.json()["messages"]] == [*expected, "Again."]
     assert not model.refused
@@ -275,7 +275,7 @@ async def test_regenerated_question_is_asked_although_a_card_came_after_it(
     )  # fmt: skip
     await talk.store.messages.add_card(*conversation.add_card(briefing, AT))
     await talk.client.post(f"/api/conversations/{conversation_id}/regenerate")
-    assert [it["content"] for it in model.requests[-1].body["messages"]] == ["Why?"]
+    assert [it["content"] for it in model.requests[-1].body["messages"][1:]] == ["Why?"]
 
 
 async def test_model_gets_the_latest_twenty_of_fifty(talk: Talk, model: ScriptedModel):
@@ -284,7 +284,7 @@ async def test_model_gets_the_latest_twenty_of_fifty(talk: Talk, model: Scripted
     for number in range(25):
         await talk.ask(conversation, f"question {number}")
     await talk.ask(conversation, "the last one")
-    sent = [it["content"] for it in model.requests[-1].body["messages"]]
+    sent = [it["content"] for it in model.requests[-1].body["messages"][1:]]
     # Twenty, of which the first is an answer, with which no request begins.
     assert sent == [
         *(text for number in range(16, 25) for text in (f"question {number}", "OK.")),
@@ -300,8 +300,8 @@ async def test_question_is_asked_however_little_context_an_agent_wants(
     await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "No title is asked for"})
     for number in range(3):
         assert (await talk.ask(conversation, f"question {number}"))["status"] == "COMPLETED"
-    sent = [it["content"] for it in model.requests[-1].body["messages"]]
+    sent = [it["content"] for it in model.requests[-1].body["messages"][1:]]
     assert sent == ["question 1", "OK.", "question 2"][-1 if count < 3 else 0 :]
     await talk.client.post(f"/api/conversations/{conversation}/regenerate")
-    assert [it["content"] for it in model.requests[-1].body["messages"]][-1] == "question 2"
+    assert [it["content"] for it in model.requests[-1].body["messages"][1:]][-1] == "question 2"
     assert not model.refused

@@ -27,7 +27,11 @@ async def prompt(client: httpx.AsyncClient, agent_id: str) -> dict[str, Any]:
 
 
 def named(shown: dict[str, Any]) -> dict[str, str]:
-    return {it["name"]: it["text"] for it in shown["components"]}
+    """The components of an agent's own; every prompt has the role too."""
+    *own, role = shown["components"]
+    assert (role["name"], role["editable"]) == ("role", False)
+    assert "promptx_action" in role["text"]
+    return {it["name"]: it["text"] for it in own}
 
 
 async def test_prompt_is_shown_component_by_component(alice: httpx.AsyncClient, tmp_path: Path):
@@ -45,8 +49,8 @@ async def test_prompt_is_shown_component_by_component(alice: httpx.AsyncClient, 
         "MEMORY.md": "She likes tea.",
         "systemPrompt": "Be brief.",
     }
-    assert [it["editable"] for it in shown["components"]] == [False, True, True, False]
-    assert shown["length"] == len("\n\n".join(named(shown).values()))
+    assert [it["editable"] for it in shown["components"]] == [False, True, True, False, False]
+    assert shown["length"] == len("\n\n".join(it["text"] for it in shown["components"]))
     assert shown["editable"] == ["IDENTITY.md", "ROLE.md", "RULES.md", "TOOLS.md", "USER.md", "MEMORY.md"]
     assert shown["notices"] == []
 
@@ -109,7 +113,7 @@ async def test_what_is_amiss_is_shown_and_fails_nothing(alice: httpx.AsyncClient
         ("PROMPT_TRUNCATED", "systemPrompt"),
     ]
     assert "root:" not in str(shown)
-    (memory, own) = shown["components"]
+    memory, own, _ = shown["components"]
     assert memory["text"] == "\ufffd"
     assert (own["length"] <= 20_000, own["truncated"]) == (True, True)
     assert own["leftOut"] == 30_000 - own["text"].count("s") + own["text"].split("\n")[1].count("s")
@@ -130,7 +134,7 @@ async def test_turn_tells_what_is_amiss_and_goes_on(talk: Talk, model: ScriptedM
     assert events[-1]["status"] == "COMPLETED"
     receipt = (await talk.client.get(f"/api/turns/{turn_id}/context")).json()
     shown = [(it["name"], it["truncated"], it["length"] == len(it["text"])) for it in receipt["components"]]
-    assert shown == [("USER.md", True, True), ("systemPrompt", False, True)]
+    assert shown == [("USER.md", True, True), ("systemPrompt", False, True), ("role", False, True)]
     sent = model.requests[0].body["messages"][0]
     assert sent["content"] == "\n\n".join(it["text"] for it in receipt["components"])
 
@@ -150,7 +154,7 @@ async def test_edit_in_mid_turn_is_for_the_next_turn(talk: Talk, model: Scripted
     second = (await talk.ask(conversation))["turnId"]
     for turn_id, text in ((first, "old"), (second, "new")):
         receipt = (await talk.client.get(f"/api/turns/{turn_id}/context")).json()
-        assert [it["text"] for it in receipt["components"]] == [text]
+        assert receipt["components"][0]["text"] == text
 
 
 async def test_files_go_with_their_user(

@@ -66,7 +66,8 @@ async def test_receipt_tells_what_was_sent(talk: Talk, model: ScriptedModel):
     conversation = await talk.conversation(systemPrompt=PROMPT, settings={"temperature": 0.5})
     reply = await talk.ask(conversation)
     shown = await context(talk, reply["turnId"])
-    (component,) = shown.pop("components")
+    component, role = shown.pop("components")
+    assert (role["name"], "promptx_action" in role["text"]) == ("role", True)
     assert len(component.pop("sha256")) == 64
     assert component == {
         "name": "systemPrompt",
@@ -82,7 +83,7 @@ async def test_receipt_tells_what_was_sent(talk: Talk, model: ScriptedModel):
         "summary": None,
         "messageIds": [asked["id"]],
         "thoughts": False,
-        "tools": [],
+        "tools": ["promptx_action", "promptx_recall", "promptx_remember"],
         "temperature": 0.5,
         "maxTokens": None,
         "droppedMessages": 0,
@@ -106,7 +107,7 @@ async def test_prompt_is_kept_once_and_goes_with_its_last_receipt(talk: Talk):
     await talk.client.delete(f"/api/conversations/{first}?purge=true")
     assert await talk.store.receipts.forget_texts() == 0
     await talk.client.delete(f"/api/conversations/{second}?purge=true")
-    assert await talk.store.receipts.forget_texts() == 1
+    assert await talk.store.receipts.forget_texts() == 3  # the prompt, its role, and the tools
 
 
 async def test_tools_are_part_of_the_receipt(talk: Talk):

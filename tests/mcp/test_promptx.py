@@ -164,4 +164,9 @@ async def test_shipped_role_is_whole(role_id: str):
     assert role.missing == ()
     assert role.text.startswith("<role>")
     assert role.text.endswith("</role>")
-    assert "promptx_recall" in role.text
+
+
+async def test_shipped_default_role_is_short():
+    assert (
+        len((await read_role("assistant")).text) < 1000
+    )  # small models without tools read it with every turn

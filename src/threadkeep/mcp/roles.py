@@ -1,7 +1,7 @@
 """The roles of agents: in their workspaces, in the folder that all share, and those that we ship."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -29,6 +29,16 @@ class WorkspaceRoles:
 async def read_role(role_id: str, *projects: Path) -> Role:
     """A role from the first of these folders that has it, else one that we ship."""
     return await asyncio.to_thread(_read_role, role_id, projects)
+
+
+def role_problems(workspaces: Workspaces) -> Iterator[str]:
+    """What is missing in the roles that people have written, a line for each role."""
+    shared = read_resources(workspaces.shared / PROJECT)
+    for folder in sorted(workspaces.shared.parent.glob("*/")):
+        own = read_resources(folder / PROJECT)
+        for role in [resource for resource in own if resource.kind == "role"]:
+            if missing := compose(role.id, [*own, *shared, *_shipped()]).missing:
+                yield f"{role.id} in {role.folder} misses {', '.join(missing)}"
 
 
 def _read_role(role_id: str, projects: Sequence[Path]) -> Role:

@@ -18,6 +18,7 @@ from threadkeep.engine.prompt import (
     Source,
     assemble,
     role_guidance,
+    role_in_force,
 )
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.prompt_files import PromptFiles
@@ -40,10 +41,15 @@ class Prompts:
         self._roles = roles
         self._gateway = gateway
 
-    async def assemble(self, agent: Agent, *, summary: str | None = None) -> Prompt:
-        """An agent's prompt as it is now. Files that cannot be read are told of, and left out."""
+    async def assemble(
+        self, agent: Agent, *, activated: str | None = None, summary: str | None = None
+    ) -> Prompt:
+        """An agent's prompt as it is now. Files that cannot be read are told of, and left out.
+
+        `activated` is the role that the model has activated in the conversation, if it has.
+        """
         files = await self._files.read(agent.id)
-        role, told = await self._role(agent)
+        role, told = await self._role(agent, activated)
         prompt = assemble(
             [
                 *(Source(file.name, file.text, file.unread) for file in files),
@@ -92,16 +98,20 @@ class Prompts:
                     log.warning("%s", exc.message)
         return removed
 
-    async def _role(self, agent: Agent) -> tuple[str, list[Notice]]:
-        """What the prompt says of the role: how to activate it, or all of it where there are no tools."""
+    async def _role(self, agent: Agent, activated: str | None) -> tuple[str, list[Notice]]:
+        """What the prompt says of the role: how to activate it; all of it once that is done, or cannot be."""
         if self._roles is None:
             return "", []
-        if self._gateway is None or self._gateway.supports_tools:
+        can_activate = self._gateway is None or self._gateway.supports_tools
+        if can_activate and activated is None:
             return role_guidance(agent.primary_role_id), []
         try:
-            return (await self._roles.read(agent, agent.primary_role_id)).text, []
+            role = await self._roles.read(agent, activated or agent.primary_role_id)
         except (NotFound, StorageUnavailable) as exc:
+            if can_activate:
+                return role_guidance(agent.primary_role_id), []
             return "", [Notice("ROLE_UNAVAILABLE", exc.message)]
+        return role_in_force(role) if can_activate else role.text, []
 
 
 def _component(name: str) -> PromptComponent:

@@ -34,6 +34,7 @@ from threadkeep.engine.aside import Aside
 from threadkeep.engine.context import build_request, with_tools
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.loop import TurnLimits, run_turn
+from threadkeep.engine.prompt import activated_role
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.titles import derive_title
 from threadkeep.engine.tools import Toolbox
@@ -282,7 +283,9 @@ class Turns:
         if conversation.archived_to_seq:
             compaction = await self._store.messages.newest_compaction(conversation.id)
             summary = compaction.summary if compaction else None
-        prompt = await self._prompts.assemble(agent, summary=summary)
+        # A role stays until the agent is changed: its owner may have given it another one.
+        activated = activated_role(latest, since=agent.updated_at)
+        prompt = await self._prompts.assemble(agent, activated=activated, summary=summary)
         request, receipt = build_request(
             latest[::-1],
             prompt.components,

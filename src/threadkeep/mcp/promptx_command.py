@@ -1,0 +1,93 @@
+"""A real PromptX in place of our own: a program that is run apart for each agent and user.
+
+It takes its project from PWD before anything else and keeps things in HOME, so each user has both for
+themselves, in a folder of the agent's workspace in which the agent's roles are linked.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import Any
+
+from threadkeep.domain.ids import UserId
+from threadkeep.domain.mcp import PROMPTX, ServerScope, StdioServer
+from threadkeep.domain.secret import Secret
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.mcp.link import LinkBroken
+from threadkeep.mcp.pool import Pool
+from threadkeep.mcp.programs import Seat
+from threadkeep.mcp.promptx import TOOLS
+from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+
+FOLDER = "promptx-users"
+RESOURCES = Path(".promptx", "resource")
+
+
+class PromptXCommand:
+    """The three tools of PromptX, done by a program of the operator's choice."""
+
+    name = PROMPTX
+
+    def __init__(self, command: Sequence[str], workspaces: Workspaces, pool: Pool) -> None:
+        self._command, *self._args = command
+        self._workspaces = workspaces
+        self._pool = pool
+
+    async def tools(self, caller: Caller) -> Sequence[Tool]:
+        """All three, as we describe them; the program is started by the first call."""
+        return TOOLS
+
+    async def call(
+        self, caller: Caller, name: str, arguments: Mapping[str, Any]
+    ) -> AsyncGenerator[Progress | Outcome]:
+        """Has the program run a tool."""
+        try:
+            folder = await asyncio.to_thread(prepare, self._workspaces.of(caller.agent.id), caller.user.id)
+            server, seat = self._server(folder), Seat(caller.agent.id, PROMPTX, caller.user.id)
+            offered = {tool.name for tool in await self._pool.tools(seat, server)}
+        except LinkBroken as exc:
+            yield Outcome("error", error=f"PromptX is away: {exc}")
+            return
+        if name == "promptx_action" and "promptx_init" in offered:
+            # Else it warns of a project without a name, and knows no role that was written since it began.
+            async for _ in self._pool.call(seat, server, "promptx_init", {"workingDirectory": str(folder)}):
+                pass
+        # Later versions have dropped the prefix.
+        theirs = name if name in offered else name.removeprefix("promptx_")
+        async with aclosing(self._pool.call(seat, server, theirs, arguments)) as steps:
+            async for step in steps:
+                yield _known_role(step, arguments) if name == "promptx_action" else step
+
+    def _server(self, folder: Path) -> StdioServer:
+        home = folder / "home"
+        return StdioServer(
+            self._command,
+            tuple(self._args),
+            env={"HOME": Secret(str(home)), "PROMPTX_PROJECT_DIR": Secret(str(folder))},
+            cwd=f"{FOLDER}/{folder.name}",
+            scope=ServerScope.USER,
+        )
+
+
+def prepare(workspace: Path, user_id: UserId) -> Path:
+    """The folder of a user in an agent's workspace, in which the agent's roles are linked."""
+    # Ids of users may be anything, names of folders may not.
+    folder = workspace / FOLDER / hashlib.sha256(user_id.encode()).hexdigest()[:32]
+    link = folder / RESOURCES
+    try:
+        for needed in (folder / "home", workspace / RESOURCES, link.parent):
+            needed.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            link.symlink_to(workspace / RESOURCES)
+    except OSError as exc:
+        raise LinkBroken(f"Its folder cannot be made: {exc.strerror}.") from exc
+    return folder
+
+
+def _known_role(step: Progress | Outcome, arguments: Mapping[str, Any]) -> Progress | Outcome:
+    """A real error where PromptX only says in prose that there is no such role."""
+    if isinstance(step, Outcome) and f'"{arguments.get("role")}" 不存在' in str(step.result):
+        return Outcome("error", error=str(step.result))
+    return step

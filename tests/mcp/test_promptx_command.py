@@ -1,0 +1,104 @@
+"""Another PromptX in place of ours: the same three tools, done by a program, apart for each user."""
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.making import ALICE, BOB, NOW, make_agent
+from tests.mcp import other_promptx
+from tests.mcp.roles import DOMAIN, write
+from tests.mcp.running import ENVIRONMENT
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.ids import UserId
+from threadkeep.domain.user import User
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.mcp.limits import Limits
+from threadkeep.mcp.pool import Pool
+from threadkeep.mcp.programs import Surroundings
+from threadkeep.mcp.promptx import TOOLS
+from threadkeep.mcp.promptx_command import FOLDER, PromptXCommand
+from threadkeep.ports.tools import Caller, Outcome
+
+COMMAND = (sys.executable, other_promptx.__file__)
+
+
+class Other:
+    """Calls a PromptX that is a program."""
+
+    def __init__(self, folder: Path) -> None:
+        self.workspaces = Workspaces(folder)
+        self.pool = Pool(Surroundings(self.workspaces, ENVIRONMENT), Limits(budget_s=60))
+        self.agent = make_agent()
+
+    async def __call__(
+        self,
+        name: str,
+        user: UserId = ALICE,
+        agent: Agent | None = None,
+        command: tuple[str, ...] = COMMAND,
+        **arguments: str,
+    ) -> Outcome:
+        agent = agent or self.agent
+        turn = Conversation.start(user, agent.id, NOW).begin_turn("?", NOW, model=None).turn
+        caller = Caller(agent, User(user), turn)
+        server = PromptXCommand(command, self.workspaces, self.pool)
+        assert await server.tools(caller) == TOOLS
+        *_, outcome = [step async for step in server.call(caller, name, arguments)]
+        assert isinstance(outcome, Outcome)
+        return outcome
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.fixture
+async def other(tmp_path: Path) -> AsyncIterator[Other]:
+    other = Other(tmp_path)
+    yield other
+    await other.pool.close()
+
+
+async def test_role_of_the_workspace_is_taken_on_in_an_initialised_project(other: Other):
+    write(other.workspaces.of(other.agent.id), {"lawyer.role.md": "<role>Doubt.</role>"}, f"{DOMAIN}/lawyer")
+    assert (await other("promptx_action", role="lawyer")).result == "<role>Doubt.</role>"
+
+
+async def test_unknown_role_becomes_a_real_error(other: Other):
+    outcome = await other("promptx_action", role="jester")
+    assert (outcome.status, outcome.error) == ("error", '❌ 角色 "jester" 不存在！')
+
+
+async def test_each_user_of_each_agent_has_a_memory_of_their_own(other: Other):
+    assert (await other("promptx_remember", content="tea")).status == "ok"
+    assert (await other("promptx_recall")).result == "tea\n"
+    assert (await other("promptx_recall", BOB)).result == "nothing"
+    assert (await other("promptx_recall", ALICE, make_agent())).result == "nothing"
+
+
+async def test_nothing_is_written_outside_the_users_folder(other: Other, tmp_path: Path):
+    await other("promptx_remember", content="tea")
+    workspace = other.workspaces.of(other.agent.id)
+    (folder,) = (workspace / FOLDER).iterdir()
+    assert {str(path.relative_to(folder)) for path in files(tmp_path)} == {
+        ".promptx/memory.txt",
+        "home/.promptx",
+    }
+
+
+async def test_program_that_is_away_is_a_result_that_says_so(other: Other):
+    outcome = await other("promptx_recall", command=("no-such-promptx",))
+    assert outcome.status == "error"
+    assert outcome.error == "PromptX is away: There is no program `no-such-promptx` on this machine."
+
+
+async def test_folder_that_cannot_be_made_is_a_result_that_says_so(other: Other, tmp_path: Path):
+    (tmp_path / "agents").touch()
+    outcome = await other("promptx_recall")
+    assert (outcome.status, outcome.error) == (
+        "error",
+        "PromptX is away: Its folder cannot be made: Not a directory.",
+    )

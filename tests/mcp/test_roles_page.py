@@ -1,0 +1,65 @@
+"""What docs/roles.md tells people to write and to type works."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.making import make_agent
+from tests.mcp.roles import write
+from tests.serving import serving
+from threadkeep.cli import main
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.mcp.roles import WorkspaceRoles
+from threadkeep.ports.roles import Role
+
+PAGE = (Path(__file__).parents[2] / "docs" / "roles.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"^`(\S+)`\n```markdown\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with the page's files."""
+    monkeypatch.chdir(tmp_path)
+    return write(tmp_path, FILES)
+
+
+async def read(folder: Path, role_id: str) -> Role:
+    return await WorkspaceRoles(Workspaces(folder / ".threadkeep")).read(make_agent(), role_id)
+
+
+async def test_role_of_the_page_is_whole(folder: Path):
+    assert len(FILES) == 2
+    role = await read(folder, "tea-merchant")
+    assert (role.title, role.missing) == ("茶商", ())
+    assert "the leaf, the water" in role.text
+    assert "promptx_recall" in role.text
+
+
+def test_doctor_lists_what_is_missing(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert "\n```sh\nthreadkeep doctor\n```\n" in PAGE
+    assert main(["doctor"]) == 0
+    assert "roles: all that they refer to is there" in capsys.readouterr().out
+    next(folder.rglob("tasting.thought.md")).unlink()
+    assert main(["doctor"]) == 0
+    told = capsys.readouterr().out
+    assert re.search(
+        r"^role: tea-merchant in \S+/role/tea-merchant misses thought://tasting$", told, re.MULTILINE
+    )
+
+
+def test_agent_of_the_page_is_made(tmp_path: Path):
+    (command,) = re.findall(r"```sh\n(curl .*?)```", PAGE, re.DOTALL)
+    body = shlex.split(command)[-1]
+    with serving(tmp_path) as server:
+        made = httpx.post(f"{server.url}/api/agents", content=body)
+    assert made.status_code == 201
+    assert made.json()["primaryRoleId"] == json.loads(body)["primaryRoleId"] == "tea-merchant"
+
+
+def test_configuration_of_the_page_can_be_read():
+    (text,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    assert json.loads(text)["mcpServers"]["promptx"]["args"] == ["mcp", "promptx"]
