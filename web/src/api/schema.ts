@@ -243,6 +243,29 @@ export interface DayUsageView {
   estimated: boolean;
 }
 
+/** A document is worked on, then ready or failed; a failed one can be retried. */
+export type DocumentStatus = "failed" | "processing" | "ready";
+
+/** A document: `ready` to be searched, still `processing`, or `failed` with the reason. */
+export interface DocumentView {
+  id: string;
+  agentId: string;
+  fileName: string;
+  mediaType: string;
+  size: number;
+  status: DocumentStatus;
+  progress: number;
+  chunkCount: number;
+  error: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** The documents that the files became; a file that was there already is the document it was. */
+export interface DocumentsView {
+  items: DocumentView[];
+}
+
 /** Every error has this shape. */
 export interface ErrorAnswer {
   error: ErrorBody;
@@ -315,6 +338,23 @@ export interface FailureView {
 export interface HealthView {
   status: string;
   version: string;
+}
+
+/** A piece of a document that was found. */
+export interface HitView {
+  chunkId: string;
+  documentId: string;
+  source: string;
+  page: number | null;
+  heading: string | null;
+  text: string;
+  score: number;
+}
+
+/** What was found, best first. */
+export interface HitsView {
+  items: HitView[];
+  notice: string | null;
 }
 
 /** A server as its owner has set it: a program (`command`) or an address (`url`). */
@@ -413,6 +453,12 @@ export interface PageView_AuditEntryView {
 /** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_ConversationView {
   items: ConversationView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_DocumentView {
+  items: DocumentView[];
   nextCursor: string | null;
 }
 

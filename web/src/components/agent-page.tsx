@@ -9,6 +9,7 @@ import { useLoaded } from "../state/use-loaded";
 import { problemOf } from "../thread/thread";
 import { type Problem } from "../thread/reduce";
 import { useWords, type Words } from "../words";
+import { AgentDocuments } from "./agent-documents";
 import { AgentGeneral } from "./agent-general";
 import { AgentLimits } from "./agent-limits";
 import { AgentPrompt } from "./agent-prompt";
@@ -119,6 +120,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
             },
             { name: words.prompt, content: <AgentPrompt key={agent.version} agentId={agent.id} /> },
             { name: words.tools, content: <AgentServers agent={agent} onChange={change} /> },
+            { name: words.documents, content: <AgentDocuments agentId={agent.id} /> },
             { name: words.limits, content: <AgentLimits key={agent.version} settings={agent.settings} onSave={save} /> },
           ]}
         />

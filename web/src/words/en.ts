@@ -223,6 +223,17 @@ export const en = {
   serverPlace: "Address or command",
   serverPaste: "Or paste the usual JSON",
   serverPasteWrong: "This is not the JSON of MCP servers.",
+
+  documents: "Documents",
+  documentsHint: "The agent searches these when it answers. PDF, Word, HTML, Markdown, text and CSV.",
+  dropFiles: "Drop files here",
+  chooseFiles: "Choose files",
+  passages: (count: number) => (count === 1 ? "1 passage" : `${count} passages`),
+  documentStatus: { processing: "being read…", ready: "ready", failed: "failed" },
+  retryDocument: (name: string) => `Read ${name} again`,
+  deleteDocument: (name: string) => `Delete ${name}`,
+  trySearch: "Try a search",
+  found: "Found",
 };
 
 export type Words = typeof en;

@@ -224,4 +224,15 @@ export const zh: Words = {
   serverPlace: "地址或命令",
   serverPaste: "或粘贴常见的 JSON",
   serverPasteWrong: "这不是 MCP 服务器的 JSON。",
+
+  documents: "文档",
+  documentsHint: "智能体回答时会检索这些文档。支持 PDF、Word、HTML、Markdown、文本和 CSV。",
+  dropFiles: "将文件拖到这里",
+  chooseFiles: "选择文件",
+  passages: (count: number) => `${count} 个段落`,
+  documentStatus: { processing: "正在读取…", ready: "就绪", failed: "失败" },
+  retryDocument: (name: string) => `重新读取 ${name}`,
+  deleteDocument: (name: string) => `删除 ${name}`,
+  trySearch: "试试检索",
+  found: "检索结果",
 };

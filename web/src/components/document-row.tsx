@@ -1,0 +1,33 @@
+import { RotateCcw, Trash2 } from "lucide-react";
+
+import { type DocumentView } from "../api/schema";
+import { useWords } from "../words";
+import { bytes } from "../words/format";
+import { IconButton } from "./icon-button";
+
+interface Props {
+  document: DocumentView;
+  onRetry: () => void;
+  onDelete: () => void;
+}
+
+export function DocumentRow({ document, onRetry, onDelete }: Props) {
+  const words = useWords();
+  const { fileName, size, status, progress, chunkCount, error } = document;
+  return (
+    <li className="card server" data-status={status}>
+      <div className="row">
+        <strong dir="auto">{fileName}</strong>
+        <small>
+          {bytes(size)}
+          {status === "ready" && ` · ${words.passages(chunkCount)}`}
+        </small>
+        <span className="status">{words.documentStatus[status]}</span>
+        {status === "processing" && <progress value={progress} aria-label={words.documentStatus.processing} />}
+        {status === "failed" && <IconButton icon={RotateCcw} label={words.retryDocument(fileName)} onClick={onRetry} />}
+        <IconButton icon={Trash2} label={words.deleteDocument(fileName)} onClick={onDelete} />
+      </div>
+      {error && <p className="wrong">{error}</p>}
+    </li>
+  );
+}
