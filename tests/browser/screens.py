@@ -13,7 +13,7 @@ from scripts import page as page_build
 from tests.browser.conftest import NARROW, QUIET, WIDE, Answering, chromium
 from tests.browser.test_talking import done, say
 from tests.http.process import Server
-from tests.scripted_model import Pause, Reply, Say, Think, Usage, UseTool
+from tests.scripted_model import Pause, Reply, Say, ScriptedModel, Think, Usage, UseTool
 
 FOLDER = Path(__file__).parents[2] / "docs/screens"
 SHOP = {"command": "python", "args": [str(Path(__file__).parent / "shop.py")]}
@@ -124,10 +124,6 @@ def main() -> None:
         done(dark)
         shoot(dark, "conversation-dark")
         page.goto(f"/#/agents/{agent}")
-        page.get_by_role("tab", name="Tools").click()
-        page.get_by_role("button", name="Test shop").click()
-        expect(page.get_by_text("ready").last).to_be_visible()
-        shoot(page, "tools")
         page.get_by_role("tab", name="Documents").click()
         _documents(page)
         shoot(page, "documents")
@@ -139,6 +135,11 @@ def main() -> None:
         chinese.get_by_role("button", name="重新生成").wait_for()
         shoot(chinese, "conversation-zh-narrow")
         browser.close()
+
+
+def _settings(model: ScriptedModel) -> dict[str, str]:
+    gateway = {"gateway": "openai", "gateway_url": model.url, "model": "scripted"}
+    return {**gateway, "mcp_allowed_commands": "python"}
 
 
 def _documents(page: Page) -> None:

@@ -103,3 +103,29 @@ def test_server_that_is_not_allowed_is_refused_with_the_reason(page: Page):
     page.get_by_role("textbox", name="Address or command").fill("bash -c ls")
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("must be one of: python")
+
+
+def test_document_is_dropped_read_and_found(page: Page):
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_role("tab", name="Documents").click()
+    files = [
+        {"name": "handbook.md", "mimeType": "text/markdown", "buffer": b"# Returns\n\nWithin 30 days."},
+        {"name": "broken.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7 nonsense"},
+    ]
+    page.locator("input[type=file]").set_input_files(files)  # pyright: ignore[reportArgumentType]
+    expect(page.get_by_role("listitem").filter(has_text="handbook.md")).to_contain_text("ready")
+    failed = page.get_by_role("listitem").filter(has_text="broken.pdf")
+    expect(failed).to_contain_text("failed")
+    page.get_by_role("button", name="Delete broken.pdf").click()
+    expect(failed).to_have_count(0)
+    page.get_by_role("searchbox", name="Try a search").fill("When can I return it?")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("group", name="Found")).to_contain_text("30 days")
+
+
+def test_file_of_a_kind_that_cannot_be_read_is_refused(page: Page):
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_role("tab", name="Documents").click()
+    files = {"name": "movie.mp4", "mimeType": "video/mp4", "buffer": b"\x00\x01"}
+    page.locator("input[type=file]").set_input_files(files)  # pyright: ignore[reportArgumentType]
+    expect(page.get_by_role("alert")).to_be_visible()

@@ -16,7 +16,7 @@ export function TimelineView({ timeline }: { timeline: Timeline }) {
           <span className="track" aria-hidden>
             <i
               style={{
-                insetInlineStart: `${(span.from / whole) * 100}%`,
+                insetInlineStart: `min(${(span.from / whole) * 100}%, 100% - 3px)`,
                 width: `max(3px, ${((span.to - span.from) / whole) * 100}%)`,
               }}
             />
