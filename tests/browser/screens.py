@@ -91,24 +91,14 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         Answering(*replies()) as model,
-        Server(
-            Path(folder),
-            gateway="openai",
-            gateway_url=model.url,
-            model="scripted",
-            mcp_allowed_commands="python",
-        ) as server,
+        Server(Path(folder), **_settings(model)) as server,
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=chromium(), args=QUIET)
         page = open_page(browser, server, "en-GB")
         with server.client() as client:
-            body = {
-                "name": "Analyst",
-                "description": "Knows the shop.",
-                "settings": {"mcpServers": {"shop": SHOP}},
-            }
-            agent = client.post("/api/agents", json=body).json()["id"]
+            settings = {"mcpServers": {"shop": SHOP}}
+            agent = client.post("/api/agents", json={"name": "Analyst", "settings": settings}).json()["id"]
             for title in TITLES:
                 client.post(f"/api/agents/{agent}/conversations", json={"title": title})
         page.goto(f"/#/new/{agent}")
