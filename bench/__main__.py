@@ -4,6 +4,7 @@ import argparse
 import os
 import platform
 import sys
+from collections.abc import Sequence
 
 import uvloop
 
@@ -13,10 +14,11 @@ from bench.measure import FULL, QUICK, Effort
 from bench.operations import OPERATIONS, Sides
 from bench.ours import Threadkeep
 from bench.sample import Sample, check_same_rows, make_sample
-from bench.table import HEADINGS, Line, render
+from bench.streaming import through_turns
+from bench.table import DELAY_HEADINGS, HEADINGS, Delays, Line, render
 from threadkeep.storage.store import open_store
 
-GROUPS = (*OPERATIONS, "http")
+GROUPS = (*OPERATIONS, "http", "turns")
 GROUPS_ON = {"slow-disk": ("writers",)}
 
 
@@ -49,8 +51,15 @@ async def main(arguments: argparse.Namespace) -> None:
             lines = await through_store(copies, sample, effort, groups)
             if "http" in groups:
                 lines += through_http(copies, sample, effort)
+            delays: Sequence[Delays] = ()
+            if "turns" in groups:
+                costs, delays = through_turns(copies.ours_url, sample, effort)
+                lines += costs
         print(f"\n{'### ' if arguments.markdown else ''}{copies.title}\n")
         print(render([line.cells() for line in lines], HEADINGS, markdown=arguments.markdown), flush=True)
+        if delays:
+            table = render([it.cells() for it in delays], DELAY_HEADINGS, markdown=arguments.markdown)
+            print(f"\n{table}", flush=True)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

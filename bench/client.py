@@ -21,12 +21,15 @@ class Timed(NamedTuple):
     seconds: float
 
 
-def request(method: str, path: str, *, name: str = "", token: str | None = None) -> Request:
-    """A request without a body."""
+def request(
+    method: str, path: str, *, name: str = "", token: str | None = None, body: bytes = b""
+) -> Request:
+    """A request, with a body of JSON if any."""
     sign_in = f"Authorization: Bearer {token}\r\n" if token else ""
-    length = "" if method == "GET" else "Content-Length: 0\r\n"
-    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{sign_in}{length}\r\n"
-    return Request(name, head.encode())
+    length = "" if method == "GET" else f"Content-Length: {len(body)}\r\n"
+    kind = "Content-Type: application/json\r\n" if body else ""
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{sign_in}{kind}{length}\r\n"
+    return Request(name, head.encode() + body)
 
 
 class Clients:

@@ -27,6 +27,9 @@ class Effort:
     turns_a_writer: int
     http_rounds: int
     requests_a_block: int
+    turn_rounds: int
+    pieces: int
+    """How many pieces a reply has; they come at 20 a second."""
 
 
 QUICK = Effort(
@@ -38,6 +41,8 @@ QUICK = Effort(
     turns_a_writer=4,
     http_rounds=4,
     requests_a_block=100,
+    turn_rounds=1,
+    pieces=60,
 )
 FULL = Effort(
     append_rounds=40,
@@ -48,6 +53,8 @@ FULL = Effort(
     turns_a_writer=8,
     http_rounds=15,
     requests_a_block=300,
+    turn_rounds=4,
+    pieces=100,
 )
 
 

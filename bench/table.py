@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import quantiles
 from typing import Literal
 
 from bench.measure import Comparison
 
+DELAY_HEADINGS = ("operation", "P50 ms", "P99 ms", "most ms", "aim", "")
 HEADINGS = ("operation", "floor", "Threadkeep", "ratio", "spread", "CPU ratio", "aim", "")
 
 
@@ -47,6 +49,23 @@ class Line:
             "" if self.aim is None else str(self.aim),
             verdict,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """How long one kind of thing took, time after time."""
+
+    operation: str
+    milliseconds: Sequence[float]
+    aim: float | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        """The line as texts."""
+        hundredths = quantiles(self.milliseconds, n=100, method="inclusive")
+        figures = hundredths[49], hundredths[98], max(self.milliseconds)
+        verdict = "" if self.aim is None else "ok" if figures[1] < self.aim else "miss"
+        aim = "" if self.aim is None else f"< {self.aim:g}"
+        return (self.operation, *(f"{it:.1f}" for it in figures), aim, verdict)
 
 
 def render(lines: Sequence[tuple[str, ...]], headings: tuple[str, ...], *, markdown: bool) -> str:
