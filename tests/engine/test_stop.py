@@ -9,7 +9,7 @@ from threadkeep.engine.stop import Stop, Stopped
 
 async def test_stopping_twice_in_one_moment_stops_once_and_the_first_reason_counts():
     stop = Stop()
-    guarded = asyncio.create_task(stop.guard(asyncio.Event().wait, None))
+    guarded = asyncio.create_task(stop.guard(asyncio.Event().wait))
     await asyncio.sleep(0)
     stop.request("abort")
     await asyncio.sleep(0)  # the first request is taking effect

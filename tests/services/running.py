@@ -141,7 +141,7 @@ class Script:
         try:
             while True:
                 try:
-                    body = await stop.guard(self._bodies.get, None)
+                    body = await stop.guard(self._bodies.get)
                 except Stopped as stopped:
                     if stopped.reason == "abort":
                         yield self.done("CANCELLED")

@@ -81,17 +81,18 @@ async def run_turn(
     `notices` tell of what was amiss before it began. `sending` is awaited with the first request, its tools
     included, before the model gets it.
     """
-    deadline = None
-    if limits.generation_timeout_s:
-        deadline = asyncio.get_running_loop().time() + limits.generation_timeout_s
     yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
     for notice in notices:
         yield notice
     run = _Run(turn, request, gateway, toolbox, limits, sending)
     steps = run.steps()
+    timer = None
+    if limits.generation_timeout_s:
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(limits.generation_timeout_s, stop.request, "timeout")
     try:
         while True:
-            yield await stop.guard(steps.__anext__, deadline)
+            yield await stop.guard(steps.__anext__)
     except StopAsyncIteration:
         end = run.answered()
     except Stopped as stopped:
@@ -104,6 +105,8 @@ async def run_turn(
         log.exception("turn %s failed", turn.id)
         end = Failed("INTERNAL_ERROR", "Something went wrong on our side; it has been logged.")
     finally:
+        if timer is not None:
+            timer.cancel()
         await steps.aclose()
     for event in run.loose_ends():
         yield event

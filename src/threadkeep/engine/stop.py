@@ -18,33 +18,38 @@ class Stopped(Exception):
 
 
 class Stop:
-    """Asks one turn to stop: a user's `abort`, the process's `interrupt`, or its own deadline."""
+    """Asks one turn to stop: a user's `abort`, the process's `interrupt`, or a `timeout`."""
 
     def __init__(self) -> None:
         self.reason: StopReason | None = None
-        self._scope: asyncio.Timeout | None = None
+        self._guarded: asyncio.Task[object] | None = None
+        self._has_cancelled = False
 
     def request(self, reason: StopReason) -> None:
         """Stops the turn at the await it is in; the first reason counts."""
-        self.reason = self.reason or reason
-        # One that is expiring already takes the turn to its end; it cannot be hurried further.
-        if self._scope is not None and not self._scope.expired():
-            self._scope.reschedule(asyncio.get_running_loop().time())
+        if self.reason is None:
+            self.reason = reason
+            # Not at once: the request may come out of the very step that is guarded.
+            asyncio.get_running_loop().call_soon(self._cancel)
 
-    async def guard(self, work: Callable[[], Awaitable[T]], deadline: float | None) -> T:
+    def _cancel(self) -> None:
+        if self._guarded is not None:
+            self._has_cancelled = True
+            self._guarded.cancel()
+
+    async def guard(self, work: Callable[[], Awaitable[T]]) -> T:
         """Awaits a step of the turn, unless it is to stop first; then raises Stopped."""
         if self.reason is not None:
             raise Stopped(self.reason)
-        scope = asyncio.timeout_at(deadline)
+        task = self._guarded = asyncio.current_task()
+        assert task
         try:
-            async with scope:
-                self._scope = scope
-                try:
-                    return await work()
-                finally:
-                    self._scope = None
-        except TimeoutError:
-            if not scope.expired():
-                raise  # the work's own
-            self.reason = self.reason or "timeout"
+            return await work()
+        except asyncio.CancelledError:
+            if self.reason is None or not self._has_cancelled or task.cancelling() > 1:
+                raise  # somebody else's
             raise Stopped(self.reason) from None
+        finally:
+            self._guarded = None
+            if self._has_cancelled:
+                task.uncancel()

@@ -39,15 +39,18 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        reader = _Reader(send)
-        listening = asyncio.create_task(reader.listen(receive))
-        try:
-            async with self._watch as live:
-                await self._send_all(live, reader)
-        except ReaderGone:
-            return
-        finally:
-            listening.cancel()
+        async with self._watch as live:
+            reader = _Reader(live, send)
+            listening = asyncio.create_task(reader.listen(receive))
+            try:
+                async with reader.present:
+                    await self._send_all(live, reader)
+            except TimeoutError:
+                if not reader.present.expired():
+                    raise
+            finally:
+                listening.cancel()
+                reader.close()
 
     async def _send_all(self, live: LiveLog, reader: "_Reader") -> None:
         while True:
@@ -57,51 +60,57 @@ class EventStream(Response):
             elif live.ended:
                 await reader.send(self._end(), more=False)
                 return
-            elif not await reader.wait(live):
+            elif reader.needs_sign_of_life:
                 await reader.send(HEARTBEAT)
-
-
-class ReaderGone(Exception):
-    """The client has closed the connection, or reads too slowly. The turn does not care."""
+            else:
+                await live.changed()
 
 
 class _Reader:
-    """The other end of a stream."""
+    """The other end of a stream.
 
-    def __init__(self, send: Send) -> None:
+    A client that has gone, or that does not take a piece in time, is left; it can come back, and the turn
+    does not care. One timer looks after both now and then: one for each piece would cost as much as sending.
+    """
+
+    def __init__(self, live: LiveLog, send: Send) -> None:
+        self.present = asyncio.timeout(None)
+        self.needs_sign_of_life = False
+        self._live = live
         self._send = send
-        self._gone = False
-        self._scope: asyncio.Timeout | None = None
+        self._loop = asyncio.get_running_loop()
+        self._sending_since: float | None = None
+        self._timer = self._loop.call_later(HEARTBEAT_EVERY_S, self._look)
+
+    async def send(self, body: bytes, *, more: bool = True) -> None:
+        """Sends a piece."""
+        self.needs_sign_of_life = False
+        self._sending_since = self._loop.time()
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+        self._sending_since = None
 
     async def listen(self, receive: Receive) -> None:
         """Notices that the client has gone."""
         while (await receive())["type"] != "http.disconnect":
             pass
-        self._gone = True
-        if self._scope is not None and not self._scope.expired():
-            self._scope.reschedule(asyncio.get_running_loop().time())
+        self._leave()
 
-    async def send(self, body: bytes, *, more: bool = True) -> None:
-        """Sends a piece; a client that does not take it in time is dropped and can come back."""
-        if self._gone:
-            raise ReaderGone
-        try:
-            async with asyncio.timeout(SLOWEST_READ_S):
-                await self._send({"type": "http.response.body", "body": body, "more_body": more})
-        except TimeoutError as exc:
-            raise ReaderGone from exc
+    def close(self) -> None:
+        """Ends looking."""
+        self._timer.cancel()
 
-    async def wait(self, live: LiveLog) -> bool:
-        """Waits until there is more to send, or until it is time for a sign of life: then False."""
-        if self._gone:
-            raise ReaderGone
-        try:
-            async with asyncio.timeout(HEARTBEAT_EVERY_S) as self._scope:
-                await live.changed()
-        except TimeoutError:
-            if self._gone:
-                raise ReaderGone from None
-            return False
-        finally:
-            self._scope = None
-        return True
+    def _look(self) -> None:
+        pause = HEARTBEAT_EVERY_S
+        if self._sending_since is None:
+            self.needs_sign_of_life = True
+            self._live.wake()
+        else:
+            pause = min(pause, self._sending_since + SLOWEST_READ_S - self._loop.time())
+        if pause > 0:
+            self._timer = self._loop.call_later(pause, self._look)
+        else:
+            self._leave()
+
+    def _leave(self) -> None:
+        if not self.present.expired():
+            self.present.reschedule(self._loop.time())

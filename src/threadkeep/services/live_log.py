@@ -26,15 +26,19 @@ class LiveLog:
         """Shows chunks that are stored; those that are shown already are passed over."""
         self._chunks += [chunk for chunk in chunks if chunk.first_seq > self.last_seq]
         self.ended = self.ended or ended
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self.wake()
 
     def since(self, seq: int) -> Sequence[LogChunk]:
         """The chunks that hold events after `seq`."""
         return self._chunks[bisect_right(self._chunks, seq, key=lambda chunk: chunk.last_seq) :]
 
+    def wake(self) -> None:
+        """Lets those go on who wait; who comes later waits for the next time."""
+        self._changed.set()
+        self._changed.clear()
+
     async def changed(self) -> None:
-        """Returns when there is more, or the turn has ended."""
+        """Returns when there is more, or the turn has ended, or somebody wakes us to look again."""
         await self._changed.wait()
 
     async def follow(self, after_seq: int) -> AsyncGenerator[Sequence[LogChunk]]:
