@@ -39,7 +39,13 @@ class BareStream:
     ) -> None:
         if scope["type"] != "http":
             return
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"content-type", b"text/event-stream")],
+            }
+        )
         clock = asyncio.get_running_loop().time
         due = clock()
         for frame in self._frames:

@@ -10,7 +10,7 @@ from bench.client import Request
 
 MOST_SILENCE_S = 30
 
-_SENT_AT = re.compile(rb'(\d+\.\d{6}) ')
+_SENT_AT = re.compile(rb"(\d+\.\d{6}) ")
 _FRAME_ENDS, _STREAM_ENDS = b"\n\n", b"0\r\n\r\n"
 
 

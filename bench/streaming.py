@@ -107,11 +107,15 @@ def _delays(ours: Server, sample: Sample) -> Iterator[Delays]:
     yield Delays(f"the same, {CROWD} turns at once", _lags(crowd))
     # While all of them run: from the last one's first piece to the first one's last.
     begun, ended = max(it.came_at[0] for it in crowd), min(it.sent_at[-1] for it in crowd)
-    print(f"window {ended-begun:.1f}s, ramp first {begun-crowd[0].asked_at:.1f}")
+    print(f"window {ended - begun:.1f}s, ramp first {begun - crowd[0].asked_at:.1f}")
     shown = [sum(begun <= at <= ended for at in it.came_at) / (ended - begun) / RATE for it in crowd]
-    print(f"progress min {min(shown):.3f} median {median(shown):.3f}; frames per turn {median(it.frames for it in crowd)}")
+    print(
+        f"progress min {min(shown):.3f} median {median(shown):.3f}; frames per turn {median(it.frames for it in crowd)}"
+    )
     yield Delays("first event, 500 at once", [it.first_ms for it in crowd])
-    yield Delays("longest silence", [max(b-a for a,b in zip(it.came_at, it.came_at[1:]))*1000 for it in crowd])
+    yield Delays(
+        "longest silence", [max(b - a for a, b in zip(it.came_at, it.came_at[1:])) * 1000 for it in crowd]
+    )
 
 
 def _lags(streams: Sequence[Stream]) -> list[float]:

@@ -16,7 +16,7 @@ from threadkeep.domain.errors import SettingsError
 from threadkeep.gateways.connection import StreamTransport, tls_context
 from threadkeep.gateways.refusals import Unanswered, Unreadable, broke_off, pause_asked_for, refusal
 from threadkeep.gateways.sse import EventReader, EventTooLong, ServerSentEvent
-from threadkeep.ports.gateway import GatewayError, ModelEvent, Retrying
+from threadkeep.ports.gateway import GatewayError, ModelEvent, Retrying, TextDelta
 
 CONNECT_S = 10.0
 SILENCE_S = 60.0
@@ -73,10 +73,10 @@ class Provider:
     ) -> None:
         # Compressed pieces would wait for each other.
         self._headers = {"content-type": "application/json", "accept-encoding": "identity", **headers}
-        self._url = url
+        self._url = httpx.URL(url)
         self._secret = secret
         self._patience = patience
-        self._client, self._owns_client = client or _open_client(httpx.URL(url)), client is None
+        self._client, self._owns_client = client or _open_client(self._url), client is None
 
     async def close(self) -> None:
         """Lets go of connections."""
@@ -117,12 +117,11 @@ class Provider:
             is_plain = "content-encoding" not in response.headers
             pieces = response.aiter_raw() if is_plain else response.aiter_bytes()
             async for piece in pieces:
-                for event in reader.feed(piece):
-                    for meaning in answer.read(event):
-                        yield meaning
-                    if answer.is_complete:
-                        await _read_last_bytes(pieces)
-                        return
+                for meaning in _read_piece(reader.feed(piece), answer):
+                    yield meaning
+                if answer.is_complete:
+                    await _read_last_bytes(pieces)
+                    return
             for meaning in _read_end(reader, answer):
                 yield meaning
         except EventTooLong as exc:
@@ -169,6 +168,29 @@ class Provider:
     def _silent(self) -> GatewayError:
         silence = f"{self._patience.silence_s:g} s"
         return GatewayError(f"The model did not send anything for {silence}.", retryable=True)
+
+
+def _read_piece(events: Sequence[ServerSentEvent], answer: Answer) -> Iterator[ModelEvent]:
+    """What events that came together mean; their text is told as one, which is cheaper all the way on."""
+    text: list[str] = []
+    try:
+        for event in events:
+            for meaning in answer.read(event):
+                if isinstance(meaning, TextDelta):
+                    text.append(meaning.text)
+                    continue
+                if text:
+                    yield TextDelta("".join(text))
+                    text.clear()
+                yield meaning
+            if answer.is_complete:
+                return
+    except GatewayError:
+        if text:
+            yield TextDelta("".join(text))
+        raise
+    if text:
+        yield TextDelta("".join(text))
 
 
 def _read_end(reader: EventReader, answer: Answer) -> Iterator[ModelEvent]:

@@ -29,11 +29,22 @@ class Statement:
 
     `page_columns` are those of a query of many rows: SQLite gives them in one step, as JSON. Each of its
     steps lets go of Python's lock, and a thread that wants it back row by row waits row by row.
+
+    One `of_lists` takes a list for each parameter and answers with how many rows it wrote. PostgreSQL has
+    arrays for that; SQLite runs the statement for each position of the lists, without a step in between.
     """
 
-    __slots__ = ("postgres", "postgres_names", "sqlite", "sqlite_names", "sqlite_page")
+    __slots__ = ("of_lists", "postgres", "postgres_names", "sqlite", "sqlite_names", "sqlite_page")
 
-    def __init__(self, sql: str, *, postgres: str | None = None, page_columns: str | None = None) -> None:
+    def __init__(
+        self,
+        sql: str,
+        *,
+        postgres: str | None = None,
+        page_columns: str | None = None,
+        of_lists: bool = False,
+    ) -> None:
+        self.of_lists = of_lists
         self.sqlite_names = tuple(_PARAMETER.findall(sql))
         self.sqlite = _PARAMETER.sub("?", sql)
         self.sqlite_page = page_columns and (

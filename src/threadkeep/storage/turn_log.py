@@ -15,23 +15,25 @@ from threadkeep.storage.turns import TURN_COLUMNS, to_turn
 # The turn must be ours still. A chunk that is there already was written by whoever took the turn over,
 # unless it is the very same: then the first try was stored, but its answer was lost on the way.
 _UNLESS_WRITTEN = """ON CONFLICT (turn_id, first_seq) DO UPDATE SET last_seq = excluded.last_seq
-    WHERE tk_turn_chunks.last_seq = excluded.last_seq AND tk_turn_chunks.events = excluded.events
-    RETURNING turn_id"""
-_APPEND = Statement(
-    f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
+    WHERE tk_turn_chunks.last_seq = excluded.last_seq AND tk_turn_chunks.events = excluded.events"""
+_APPEND_SQL = f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
     SELECT id, :first_seq, :last_seq, :events FROM tk_turns
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'
     {_UNLESS_WRITTEN}"""
-)
+_APPEND = Statement(f"{_APPEND_SQL} RETURNING turn_id")
 _APPEND_ALL = Statement(
-    "SELECT 1",
-    postgres=f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
-    SELECT chunk.turn_id, chunk.first_seq, chunk.last_seq, chunk.events
-    FROM unnest(:turn_ids::uuid[], :fences::bigint[], :firsts::bigint[], :lasts::bigint[], :texts::text[])
-        AS chunk (turn_id, fence, first_seq, last_seq, events)
-    JOIN tk_turns AS turn
-        ON turn.id = chunk.turn_id AND turn.fence = chunk.fence AND turn.status = 'RUNNING'
-    {_UNLESS_WRITTEN}""",
+    _APPEND_SQL,
+    postgres=f"""WITH written AS (
+        INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
+        SELECT chunk.turn_id, chunk.first_seq, chunk.last_seq, chunk.events
+        FROM unnest(
+            :turn_id::uuid[], :fence::bigint[], :first_seq::bigint[], :last_seq::bigint[], :events::text[]
+        ) AS chunk (turn_id, fence, first_seq, last_seq, events)
+        JOIN tk_turns AS turn
+            ON turn.id = chunk.turn_id AND turn.fence = chunk.fence AND turn.status = 'RUNNING'
+        {_UNLESS_WRITTEN} RETURNING 1)
+    SELECT count(*) FROM written""",
+    of_lists=True,
 )
 READ = Statement(
     """SELECT turn_id, first_seq, last_seq, events FROM tk_turn_chunks
@@ -78,28 +80,28 @@ class SqlTurnLog:
         self._database = database
 
     async def append(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
-        """Keeps chunks in one transaction; one that the database refuses is tried alone and fails alone."""
+        """Keeps chunks in one transaction; when one is refused, each is tried alone."""
         try:
-            return await self._append_all(chunks)
-        except StorageConflict:
-            if len(chunks) == 1:
-                return set()
-            accepted = [await self.append([chunk]) for chunk in chunks]
-            return set[TurnId]().union(*accepted)
-
-    async def _append_all(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
-        if self._database.dialect == "sqlite":
-            return await self._database.write(lambda: _append_each(chunks))
-        rows = await self._database.execute(
-            _APPEND_ALL(
-                turn_ids=[chunk.turn_id for chunk, _ in chunks],
-                fences=[fence for _, fence in chunks],
-                firsts=[chunk.first_seq for chunk, _ in chunks],
-                lasts=[chunk.last_seq for chunk, _ in chunks],
-                texts=[chunk.events for chunk, _ in chunks],
+            ((count,),) = await self._database.execute(
+                _APPEND_ALL(
+                    turn_id=[chunk.turn_id for chunk, _ in chunks],
+                    fence=[fence for _, fence in chunks],
+                    first_seq=[chunk.first_seq for chunk, _ in chunks],
+                    last_seq=[chunk.last_seq for chunk, _ in chunks],
+                    events=[chunk.events for chunk, _ in chunks],
+                )
             )
-        )
-        return {TurnId(turn_id) for (turn_id,) in rows}
+        except StorageConflict:
+            count = 0
+        if count == len(chunks):
+            return {chunk.turn_id for chunk, _ in chunks}
+        return {chunk.turn_id for chunk, fence in chunks if await self._append_alone(chunk, fence)}
+
+    async def _append_alone(self, chunk: LogChunk, fence: int) -> bool:
+        try:
+            return bool(await self._database.execute(append_query(chunk, fence)))
+        except StorageConflict:
+            return False
 
     async def read(self, turn_id: TurnId, after_seq: int) -> Sequence[LogChunk]:
         """The chunks that hold events after `after_seq`, in order."""
@@ -130,14 +132,6 @@ class SqlTurnLog:
     async def trim(self, ended_before: int) -> int:
         """Removes the logs of turns that ended before a time."""
         return len(await self._database.execute(_TRIM(ended_before=ended_before)))
-
-
-def _append_each(chunks: Sequence[tuple[LogChunk, int]]) -> Plan[set[TurnId]]:
-    accepted: set[TurnId] = set()
-    for chunk, fence in chunks:
-        if (yield append_query(chunk, fence)):
-            accepted.add(chunk.turn_id)
-    return accepted
 
 
 def _adopt(turn_id: TurnId, lease: Lease, alone: bool) -> Plan[HeldTurn | None]:
