@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.gateways.asking import MODEL, WIRES, ask, heard, make_gateway, text_of
 from tests.gateways.wires import WireName, open_wire
-from tests.scripted_model import Ping, Say, Step, Think, UnknownEvent, Usage, UseTool
-from threadkeep.ports.gateway import ToolUse
+from tests.scripted_model import BrokenJson, Ping, Say, Step, Think, UnknownEvent, Usage, UseTool
+from threadkeep.ports.gateway import TextDelta, ThoughtDelta, ToolUse
 
 REPLY: Sequence[Step] = [
     Think("想一想 ", signature=""),
@@ -54,7 +54,29 @@ async def test_pieces_may_end_anywhere(wire: WireName, cuts: set[int], newline: 
     data = stream_of(wire).replace(b"\n", newline)
     places = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
     pieces = [data[begin:end] for begin, end in itertools.pairwise(places)]
-    assert await ask_in_pieces(wire, pieces) == await ask_in_pieces(wire, [stream_of(wire)])
+    events, error = await ask_in_pieces(wire, pieces)
+    whole, _ = await ask_in_pieces(wire, [stream_of(wire)])
+    assert error is None
+    assert heard(events) == heard(whole)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_text_that_comes_together_is_told_together(wire: WireName):
+    writer = open_wire(wire, {"model": MODEL}, 1, REPLY)
+    steps = [Think("a"), Think("b", signature="sig"), Say("c"), Say("d"), Say("e")]
+    together = b"".join([writer.begin(), *map(writer.write, steps)])
+    events, _ = await ask_in_pieces(wire, [together, writer.write(Say("f")), writer.end()])
+    told = [event.text for event in events if isinstance(event, TextDelta | ThoughtDelta)]
+    assert told == ["ab", "cde", "f"]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_text_that_comes_together_with_an_error_is_told_before_it(wire: WireName):
+    writer = open_wire(wire, {"model": MODEL}, 1, REPLY)
+    steps = [Say("a"), Say("b"), BrokenJson()]
+    events, error = await ask_in_pieces(wire, [b"".join([writer.begin(), *map(writer.write, steps)])])
+    assert text_of(events) == "ab"
+    assert error is not None
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from starlette.requests import HTTPConnection
 
+from threadkeep import create_app
 from threadkeep.domain.errors import SettingsError, SignInUnavailable, Unauthenticated
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User, UserRole
@@ -823,3 +825,13 @@ async def test_unusable_address_of_the_provider_makes_sign_in_unavailable(
             await way.user(with_token(rsa_token()))
         await way.close()
     assert "could not be fetched" in caplog.text
+
+
+async def test_provider_that_is_away_is_told_and_when_to_come_back(tmp_path: Path) -> None:
+    app = create_app(Settings.load({}, data=tmp_path, jwks_url="http://127.0.0.1:1/keys"))
+    async with app.lifespan():
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            answer = await client.get("/api/me", headers={"Authorization": f"Bearer {rsa_token()}"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SIGN_IN_UNAVAILABLE")
+    assert answer.headers["retry-after"] == "1"

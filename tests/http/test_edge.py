@@ -21,8 +21,10 @@ from tests.conftest import SECRET, Api
 from tests.http.calls import new_agent, refusal
 from tests.http.document import operations
 from threadkeep import Settings, User, create_app
+from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.ids import new_uuid
 from threadkeep.http.app import Threadkeep
+from threadkeep.http.errors import STATUSES, error_response
 from threadkeep.http.routes import ROUTES
 from threadkeep.version import __version__
 
@@ -513,3 +515,12 @@ async def test_without_sign_in_everyone_is_the_local_admin(tmp_path: Path):
         forged = await client.get("/api/me", headers={"Authorization": "Bearer garbage"})
         assert forged.json()["id"] == "local"
         assert (await client.get("/api/admin/audit")).status_code == 200
+
+
+@pytest.mark.parametrize("code", [code for code, status in STATUSES.items() if status == 503])
+def test_only_what_passes_by_itself_says_when_to_come_back(code: str):
+    error = ThreadkeepError("It is so.")
+    error.code = code
+    answer = error_response(error, path="/api/me", request_id="1")
+    assert answer.status_code == 503
+    assert ("retry-after" in answer.headers) is (code != "GATEWAY_NOT_CONFIGURED")

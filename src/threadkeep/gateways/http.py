@@ -16,7 +16,7 @@ from threadkeep.domain.errors import SettingsError
 from threadkeep.gateways.connection import StreamTransport, tls_context
 from threadkeep.gateways.refusals import Unanswered, Unreadable, broke_off, pause_asked_for, refusal
 from threadkeep.gateways.sse import EventReader, EventTooLong, ServerSentEvent
-from threadkeep.ports.gateway import GatewayError, ModelEvent, Retrying, TextDelta
+from threadkeep.ports.gateway import GatewayError, ModelEvent, Retrying, TextDelta, ThoughtDelta
 
 CONNECT_S = 10.0
 SILENCE_S = 60.0
@@ -172,25 +172,27 @@ class Provider:
 
 def _read_piece(events: Sequence[ServerSentEvent], answer: Answer) -> Iterator[ModelEvent]:
     """What events that came together mean; their text is told as one, which is cheaper all the way on."""
-    text: list[str] = []
+    held: ModelEvent | None = None
     try:
         for event in events:
             for meaning in answer.read(event):
-                if isinstance(meaning, TextDelta):
-                    text.append(meaning.text)
-                    continue
-                if text:
-                    yield TextDelta("".join(text))
-                    text.clear()
-                yield meaning
+                match held, meaning:
+                    case TextDelta(before), TextDelta(text):
+                        held = TextDelta(before + text)
+                    case ThoughtDelta(before), ThoughtDelta(text):
+                        held = ThoughtDelta(before + text)
+                    case _:
+                        if held is not None:
+                            yield held
+                        held = meaning
             if answer.is_complete:
-                return
+                break
     except GatewayError:
-        if text:
-            yield TextDelta("".join(text))
+        if held is not None:
+            yield held
         raise
-    if text:
-        yield TextDelta("".join(text))
+    if held is not None:
+        yield held
 
 
 def _read_end(reader: EventReader, answer: Answer) -> Iterator[ModelEvent]:

@@ -71,7 +71,12 @@ class ErrorAnswer(msgspec.Struct, frozen=True):
 
 
 # What passes by itself; the others of 503 last until somebody does something.
-_PASSING = {errors.StorageUnavailable.code, errors.SignInUnavailable.code, errors.ShuttingDown.code}
+_PASSING = {
+    errors.StorageUnavailable.code,
+    errors.SignInUnavailable.code,
+    errors.ShuttingDown.code,
+    errors.GenerationInterrupted.code,
+}
 
 _encode = msgspec.json.Encoder().encode
 

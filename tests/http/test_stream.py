@@ -1,0 +1,77 @@
+"""How a stream treats the one who reads it: signs of life, and patience with an end."""
+
+import asyncio
+import re
+import socket
+
+import msgspec
+import pytest
+
+from tests.scripted_model import Gate, Say, ScriptedModel, Wait
+from tests.talking import Talk, parse
+from threadkeep.http import stream
+
+
+async def test_turn_that_says_nothing_gives_signs_of_life(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(stream, "HEARTBEAT_EVERY_S", 0.05)
+    gate = Gate()
+    model.script([Say("one "), Wait(gate), Say("two")])
+    turn_id = await talk.begin(await talk.conversation())
+    lines: list[str] = []
+    async with talk.client.stream("GET", f"/api/turns/{turn_id}/events") as answer:
+        async for line in answer.aiter_lines():
+            lines.append(line)
+            if lines.count(": keep-alive") == 3:
+                gate.open()
+    events = [msgspec.json.decode(line[6:]) for line in lines if line.startswith("data: ")]
+    assert "".join(event["text"] for event in events if event["type"] == "text") == "one two"
+    assert events[-1]["type"] == "done"
+    assert lines[-3].startswith("event: done")  # nothing comes after the end
+
+
+async def test_reader_that_takes_nothing_is_dropped_and_comes_back(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(stream, "HEARTBEAT_EVERY_S", 0.1)
+    monkeypatch.setattr(stream, "SLOWEST_READ_S", 0.3)
+    gate = Gate()
+    model.script([Say("begun"), Wait(gate), *[Say("x" * 100_000)] * 100])
+    turn_id = await talk.begin(await talk.conversation())
+    with socket.socket() as stuck:
+        stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        stuck.setblocking(False)
+        loop = asyncio.get_running_loop()
+        host, _, port = talk.url.removeprefix("http://").partition(":")
+        await loop.sock_connect(stuck, (host, int(port)))
+        asked = f"GET /api/turns/{turn_id}/events HTTP/1.1\r\nHost: {host}\r\n\r\n"
+        await loop.sock_sendall(stuck, asked.encode())
+        assert (await loop.sock_recv(stuck, 100)).startswith(b"HTTP/1.1 200")
+        gate.open()
+        whole = await talk.events(turn_id)
+        await asyncio.sleep(1)
+        left = bytearray()
+        while data := await loop.sock_recv(stuck, 1 << 20):
+            left += data
+    assert b"begun" in left
+    assert b"event: done" not in left
+    assert not left.endswith(b"0\r\n\r\n")  # it was cut off, and can tell
+    seen = int(re.findall(rb"^id: (\d+)$", left.rpartition(b"\n\n")[0], re.MULTILINE)[-1])
+    assert 0 < seen < len(whole)
+    assert await talk.events(turn_id, seen) == whole[seen:]
+
+
+async def test_reader_that_is_slow_but_reads_is_kept(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(stream, "HEARTBEAT_EVERY_S", 0.1)
+    monkeypatch.setattr(stream, "SLOWEST_READ_S", 30)
+    gate = Gate()
+    model.script([Say("begun"), Wait(gate), *[Say("x" * 100_000)] * 100])
+    turn_id = await talk.begin(await talk.conversation())
+    async with talk.client.stream("GET", f"/api/turns/{turn_id}/events") as answer:
+        gate.open()
+        whole = await talk.events(turn_id)
+        await asyncio.sleep(0.5)  # it takes nothing for a while
+        assert [event async for event in parse(answer)] == whole
