@@ -4,7 +4,6 @@ import argparse
 import os
 import platform
 import sys
-from collections.abc import Sequence
 
 import uvloop
 
@@ -14,7 +13,7 @@ from bench.measure import FULL, QUICK, Effort
 from bench.operations import OPERATIONS, Sides
 from bench.ours import Threadkeep
 from bench.sample import Sample, check_same_rows, make_sample
-from bench.streaming import through_turns
+from bench.streaming import context_delays, turn_costs, turn_delays
 from bench.table import DELAY_HEADINGS, HEADINGS, Delays, Line, render
 from threadkeep.storage.store import open_store
 
@@ -51,10 +50,11 @@ async def main(arguments: argparse.Namespace) -> None:
             lines = await through_store(copies, sample, effort, groups)
             if "http" in groups:
                 lines += through_http(copies, sample, effort)
-            delays: Sequence[Delays] = ()
+            delays: list[Delays] = []
             if "turns" in groups:
-                costs, delays = through_turns(copies.ours_url, sample, effort)
-                lines += costs
+                lines += turn_costs(copies.ours_url, sample, effort)
+                delays += turn_delays(copies.ours_url, sample, effort)
+                delays.append(await context_delays(copies.ours_url, sample))
         print(f"\n{'### ' if arguments.markdown else ''}{copies.title}\n")
         print(render([line.cells() for line in lines], HEADINGS, markdown=arguments.markdown), flush=True)
         if delays:

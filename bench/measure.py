@@ -29,7 +29,9 @@ class Effort:
     requests_a_block: int
     turn_rounds: int
     pieces: int
-    """How many pieces a reply has; they come at 20 a second."""
+    """How many pieces a reply of the model has."""
+    calm_turns: int
+    crowd_pieces: int
 
 
 QUICK = Effort(
@@ -42,7 +44,9 @@ QUICK = Effort(
     http_rounds=4,
     requests_a_block=100,
     turn_rounds=1,
-    pieces=60,
+    pieces=100,
+    calm_turns=30,
+    crowd_pieces=200,
 )
 FULL = Effort(
     append_rounds=40,
@@ -54,7 +58,9 @@ FULL = Effort(
     http_rounds=15,
     requests_a_block=300,
     turn_rounds=4,
-    pieces=100,
+    pieces=200,
+    calm_turns=100,
+    crowd_pieces=300,
 )
 
 

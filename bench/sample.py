@@ -40,6 +40,8 @@ class Sample:
     appended: Mapping[int, Sequence[ConversationId]]
     """By length: conversations that get turns, so many that none grows noticeably."""
     writers: Sequence[ConversationId]
+    longest: ConversationId
+    """10,000 messages that nobody adds to."""
     hasty: Sequence[ConversationId]
     """For the writer that commits only once a turn."""
 
@@ -60,11 +62,14 @@ def make_sample(effort: Effort) -> Sample:
     writers, hasty = (
         [make_conversation(user, agent, length=0) for _ in range(WRITERS)] for user in (WRITER, HASTY)
     )
+    longest = make_conversation(HASTY, agent, length=10_000)
+    made = [*read, *listed, *chain.from_iterable(appended.values()), *writers, *hasty, longest]
     return Sample(
-        Dataset(agent, [*read, *listed, *chain.from_iterable(appended.values()), *writers, *hasty]),
+        Dataset(agent, made),
         read[0].id,
         {length: [it.id for it in conversations] for length, conversations in appended.items()},
         [it.id for it in writers],
+        longest.id,
         [it.id for it in hasty],
     )
 

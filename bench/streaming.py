@@ -3,12 +3,15 @@
 The model is a server of its own that speaks a provider's wire; each of its pieces says when it was sent.
 """
 
+import itertools
 import subprocess
 import sys
+import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from datetime import UTC
 from statistics import median
+from typing import NamedTuple
 
 from bench.bare_stream import PIECES_VARIABLE, RATE_VARIABLE
 from bench.client import Request, request
@@ -17,72 +20,121 @@ from bench.sample import READER, Sample
 from bench.servers import Server, serve, serve_threadkeep
 from bench.sse import Stream, Streams
 from bench.table import Aim, Delays, Line
+from threadkeep.engine.context import build_request
+from threadkeep.ports.store import MessageWindow
+from threadkeep.storage.store import open_store
 
-RATE = 20
 TURNS, FOLLOWERS = 50, 3
-CROWD = 500
-WIRES = ("anthropic", "openai")
+CROWD, CROWD_RATE = 500, 20
+CONTEXT_MESSAGES = 20
 BODY = b'{"content":"Is the penalty too high?"}'
 
 
-def through_turns(url: str, sample: Sample, effort: Effort) -> tuple[list[Line], list[Delays]]:
-    """What a turn costs its server, and how long its events take."""
-    lines: list[Line] = []
-    delays: list[Delays] = []
-    pace = {PIECES_VARIABLE: str(effort.pieces), RATE_VARIABLE: str(RATE)}
-    with _scripted_model(effort.pieces) as model, serve("bench.bare_stream:create_app", pace) as bare:
-        for wire in WIRES:
-            gateway = {
-                "THREADKEEP_GATEWAY": wire,
-                "THREADKEEP_GATEWAY_URL": model,
-                "THREADKEEP_GATEWAY_API_KEY": "none",
-                "THREADKEEP_MODEL": "scripted",
-            }
-            with serve_threadkeep(url, **gateway) as ours:
-                lines += _costs(wire, bare, ours, sample, effort)
-                if wire == WIRES[0]:
-                    delays += _delays(ours, sample)
-    return lines, delays
+class Pace(NamedTuple):
+    """How a model speaks, and over which wire."""
+
+    wire: str
+    rate: int
+    """Pieces a second."""
+
+
+PACES = (Pace("anthropic", 20), Pace("openai", 20), Pace("anthropic", 100))
+
+
+def turn_costs(url: str, sample: Sample, effort: Effort) -> Iterator[Line]:
+    """What a piece of the model costs the server, read, stored and sent, and what each further reader does."""
+    questions = _questions(sample, TURNS)
+    for pace in PACES:
+        given = {PIECES_VARIABLE: str(effort.pieces), RATE_VARIABLE: str(pace.rate)}
+        floor: list[float] = []
+        alone: list[float] = []
+        each_more: list[float] = []
+        with serve("bench.bare_stream:create_app", given) as bare, _serve(url, pace, effort.pieces) as ours:
+            for _ in range(1 + effort.turn_rounds):
+                floor.append(_cost(bare, questions, effort))
+                alone.append(_cost(ours, questions, effort))
+                followed = _cost(ours, questions, effort, followers=FOLLOWERS)
+                each_more.append((followed - alone[-1]) / FOLLOWERS)
+        # The first round warms up.
+        name = f"{TURNS} turns at {pace.rate} pieces/s ({pace.wire})"
+        yield Line(f"{name}, server CPU a piece", compare(floor[1:], alone[1:]), Aim("≤", 3))
+        yield Line(f"{name}, each further follower", compare(floor[1:], each_more[1:]), Aim("≤", 1.5))
+
+
+def turn_delays(url: str, sample: Sample, effort: Effort) -> Iterator[Delays]:
+    """How long events take, of turns that begin one by one and of many at once."""
+    with _serve(url, Pace("anthropic", CROWD_RATE), effort.crowd_pieces) as ours:
+        streams = Streams(ours.port)
+        few: list[Stream] = []
+        for question in _questions(sample, effort.calm_turns):
+            few += streams.open([question])
+            streams.read_for(0.1)
+        streams.read_all()
+        yield Delays("first event after the request", [it.first_ms for it in few], 25)
+        yield Delays("a piece, from the model to the page", _lags(few), 60)
+        many = streams.open(_questions(sample, CROWD))
+        streams.read_all()
+    yield Delays(f"a piece, {CROWD} turns at {CROWD_RATE} pieces/s", _lags(many))
+    yield Delays(
+        f"longest silence of each of {CROWD} turns",
+        [max(after - before for before, after in itertools.pairwise(it.came_at)) * 1000 for it in many],
+    )
+    # While all of them run: from the last one's first piece to the first one's last.
+    begun, ended = max(it.came_at[0] for it in many), min(it.sent_at[-1] for it in many)
+    shown = [sum(begun <= at <= ended for at in it.came_at) / (ended - begun) for it in many]
+    print(
+        f"{CROWD} turns at once for {ended - begun:.1f} s: of {CROWD_RATE} pieces a second each was shown"
+        f" {min(shown):.1f} at least, {median(shown):.1f} in the median"
+    )
+
+
+async def context_delays(url: str, sample: Sample) -> Delays:
+    """Reading the latest of 10,000 messages and making the model's request of them."""
+    store = await open_store(url)
+    window = MessageWindow(newest_first=True)
+    milliseconds: list[float] = []
+    for _ in range(300):
+        begun = time.perf_counter()
+        latest = await store.messages.page(sample.longest, window, offset=0, limit=CONTEXT_MESSAGES)
+        request, _ = build_request(latest[::-1], [], model=None, context_tokens=200_000, zone=UTC)
+        milliseconds.append((time.perf_counter() - begun) * 1000)
+        assert len(request.messages) == CONTEXT_MESSAGES
+    await store.close()
+    return Delays(f"context of {CONTEXT_MESSAGES} out of 10,000 messages", milliseconds[20:], 3)
 
 
 @contextmanager
-def _scripted_model(pieces: int) -> Generator[str]:
-    """The address of a model that gives every reply in so many pieces."""
-    options = ("--time", "--pieces", str(pieces), "--rate", str(RATE))
+def _serve(url: str, pace: Pace, pieces: int) -> Generator[Server]:
+    """Threadkeep with a model that gives every reply in so many pieces."""
+    options = ("--time", "--pieces", str(pieces), "--rate", str(pace.rate))
     command = [sys.executable, "-m", "tests.scripted_model", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    model = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        assert process.stdout
-        yield process.stdout.readline().strip()
+        assert model.stdout
+        gateway = {
+            "THREADKEEP_GATEWAY": pace.wire,
+            "THREADKEEP_GATEWAY_URL": model.stdout.readline().strip(),
+            "THREADKEEP_GATEWAY_API_KEY": "none",
+            "THREADKEEP_MODEL": "scripted",
+        }
+        with serve_threadkeep(url, **gateway) as server:
+            yield server
     finally:
-        process.terminate()
-        process.wait()
+        model.terminate()
+        model.wait()
 
 
 def _questions(sample: Sample, count: int) -> list[Request]:
     """The first messages of so many turns, each in a conversation of its own."""
     own = (it for it in sample.dataset.conversations if it.user_id == READER and it.id != sample.read)
-    return [request("POST", f"/api/conversations/{it.id}/messages", body=BODY) for it in islice(own, count)]
-
-
-def _costs(wire: str, bare: Server, ours: Server, sample: Sample, effort: Effort) -> Iterator[Line]:
-    questions = _questions(sample, TURNS)
-    floor: list[float] = []
-    alone: list[float] = []
-    each_more: list[float] = []
-    for _ in range(1 + effort.turn_rounds):
-        floor.append(_cost(bare, questions, effort))
-        alone.append(_cost(ours, questions, effort))
-        followed = _cost(ours, questions, effort, followers=FOLLOWERS)
-        each_more.append((followed - alone[-1]) / FOLLOWERS)
-    # The first round warms up.
-    name = f"{TURNS} turns at {RATE} events/s ({wire})"
-    yield Line(f"{name}, server CPU an event", compare(floor[1:], alone[1:]), Aim("≤", 3))
-    yield Line(f"{name}, each further follower", compare(floor[1:], each_more[1:]), Aim("≤", 1.5))
+    return [
+        request("POST", f"/api/conversations/{it.id}/messages", body=BODY)
+        for it in itertools.islice(own, count)
+    ]
 
 
 def _cost(server: Server, questions: Sequence[Request], effort: Effort, *, followers: int = 0) -> float:
-    """Microseconds of the server's processors a piece of the model."""
+    """Microseconds of the server's processors a piece of the model, the turns' begins and ends included."""
     before = server.cpu_s()
     streams = Streams(server.port)
     turns = streams.open(questions)
@@ -91,31 +143,6 @@ def _cost(server: Server, questions: Sequence[Request], effort: Effort, *, follo
         streams.open(request("GET", f"{turn.turn_path}/events") for turn in turns * followers)
     streams.read_all()
     return (server.cpu_s() - before) * 1e6 / len(questions) / effort.pieces
-
-
-def _delays(ours: Server, sample: Sample) -> Iterator[Delays]:
-    streams = Streams(ours.port)
-    one_by_one = streams.open(_questions(sample, 1))
-    for question in _questions(sample, 30)[1:]:
-        streams.read_for(0.1)
-        one_by_one += streams.open([question])
-    streams.read_all()
-    yield Delays("first event after the request", [it.first_ms for it in one_by_one], 25)
-    yield Delays("a piece, from the model to the page", _lags(one_by_one), 60)
-    crowd = streams.open(_questions(sample, CROWD))
-    streams.read_all()
-    yield Delays(f"the same, {CROWD} turns at once", _lags(crowd))
-    # While all of them run: from the last one's first piece to the first one's last.
-    begun, ended = max(it.came_at[0] for it in crowd), min(it.sent_at[-1] for it in crowd)
-    print(f"window {ended - begun:.1f}s, ramp first {begun - crowd[0].asked_at:.1f}")
-    shown = [sum(begun <= at <= ended for at in it.came_at) / (ended - begun) / RATE for it in crowd]
-    print(
-        f"progress min {min(shown):.3f} median {median(shown):.3f}; frames per turn {median(it.frames for it in crowd)}"
-    )
-    yield Delays("first event, 500 at once", [it.first_ms for it in crowd])
-    yield Delays(
-        "longest silence", [max(b - a for a, b in zip(it.came_at, it.came_at[1:])) * 1000 for it in crowd]
-    )
 
 
 def _lags(streams: Sequence[Stream]) -> list[float]:
