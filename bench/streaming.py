@@ -42,7 +42,7 @@ PACES = (Pace("anthropic", 20), Pace("openai", 20), Pace("anthropic", 100))
 
 
 def turn_costs(url: str, sample: Sample, effort: Effort) -> Iterator[Line]:
-    """What a piece of the model costs the server, read, stored and sent, and what each further reader does."""
+    """What a piece of the model costs the server, read, stored and sent, and what a further reader does."""
     questions = _questions(sample, TURNS)
     for pace in PACES:
         given = {PIECES_VARIABLE: str(effort.pieces), RATE_VARIABLE: str(pace.rate)}
