@@ -81,10 +81,13 @@ def turn_delays(url: str, sample: Sample, effort: Effort) -> Iterator[Delays]:
     )
     # While all of them run: from the last one's first piece to the first one's last.
     begun, ended = max(it.came_at[0] for it in many), min(it.sent_at[-1] for it in many)
-    shown = [sum(begun <= at <= ended for at in it.came_at) / (ended - begun) for it in many]
+    sent, shown = (
+        [sum(begun <= at <= ended for at in times) / (ended - begun) for times in turns]
+        for turns in ([it.sent_at for it in many], [it.came_at for it in many])
+    )
     print(
-        f"{CROWD} turns at once for {ended - begun:.1f} s: of {CROWD_RATE} pieces a second each was shown"
-        f" {min(shown):.1f} at least, {median(shown):.1f} in the median"
+        f"\n{CROWD} turns at once for {ended - begun:.1f} s: the model sent {median(sent):.1f} pieces"
+        f" a second to each; shown were {min(shown):.1f} at least, {median(shown):.1f} in the median."
     )
 
 
@@ -98,7 +101,7 @@ async def context_delays(url: str, sample: Sample) -> Delays:
         latest = await store.messages.page(sample.longest, window, offset=0, limit=CONTEXT_MESSAGES)
         request, _ = build_request(latest[::-1], [], model=None, context_tokens=200_000, zone=UTC)
         milliseconds.append((time.perf_counter() - begun) * 1000)
-        assert len(request.messages) == CONTEXT_MESSAGES
+        assert len(latest) == CONTEXT_MESSAGES and request.messages
     await store.close()
     return Delays(f"context of {CONTEXT_MESSAGES} out of 10,000 messages", milliseconds[20:], 3)
 
