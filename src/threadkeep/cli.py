@@ -24,6 +24,7 @@ from threadkeep.ports.gateway import GatewayError
 from threadkeep.retrieval import tokens
 from threadkeep.services import system_clock
 from threadkeep.settings import PREFIX, Settings, promptx_project
+from threadkeep.storage.backup import back_up, restore
 from threadkeep.storage.store import open_store
 from threadkeep.version import __version__
 
@@ -76,6 +77,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     mcp.add_argument("server", choices=["promptx"], help="promptx: roles and memory of PROMPTX_PROJECT_DIR")
     mcp.set_defaults(run=_mcp)
+
+    backup = commands.add_parser(
+        "backup", parents=[shared], help="write everything into one file, also while the server runs"
+    )
+    backup.add_argument("file", type=Path, help="the file to make")
+    backup.set_defaults(run=_backup)
+
+    restore = commands.add_parser("restore", parents=[shared], help="make a data folder of a backup")
+    restore.add_argument("file", type=Path, help="the backup")
+    restore.set_defaults(run=_restore)
 
     settings = commands.add_parser("settings", parents=[shared], help="print every setting")
     settings.set_defaults(run=_settings)
@@ -133,6 +144,25 @@ def _mcp(settings: Settings, given: argparse.Namespace) -> int:
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s %(message)s")
     asyncio.run(serve_promptx(promptx_project(), tokens, system_clock, __version__))
     return 0
+
+
+def _backup(settings: Settings, given: argparse.Namespace) -> int:
+    _check_sqlite(settings, "pg_dump")
+    size = back_up(settings.data, given.file)
+    print(f"{given.file}: {size / 1e6:.1f} MB. It holds the key to stored secrets; keep it safe.")
+    return 0
+
+
+def _restore(settings: Settings, given: argparse.Namespace) -> int:
+    _check_sqlite(settings, "pg_restore")
+    restore(given.file, settings.data)
+    print(f"{given.file} was restored into {settings.data}.")
+    return 0
+
+
+def _check_sqlite(settings: Settings, instead: str) -> None:
+    if settings.database_url is not None:
+        raise SettingsError(f"This is for the database in the data folder; for others use {instead}.")
 
 
 def _announce(settings: Settings, listener: socket.socket) -> None:

@@ -1,0 +1,94 @@
+"""A data folder as one file, taken while Threadkeep runs, and back again."""
+
+import os
+import sqlite3
+import tarfile
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+from threadkeep.domain.errors import StorageRefused
+from threadkeep.storage.folder import LOCK_NAME, FolderLock
+
+DATABASE_NAME = "threadkeep.db"
+_DATABASE_FILES = {DATABASE_NAME, f"{DATABASE_NAME}-wal", f"{DATABASE_NAME}-shm"}
+
+
+def back_up(folder: Path, file: Path) -> int:
+    """Writes all of a data folder into one file; its size. What is written meanwhile is not in it.
+
+    The database is copied as it is at one moment, before the files: whatever it refers to was written
+    before, so that nothing in the backup refers to a file that is not in it.
+    """
+    if not (folder / DATABASE_NAME).is_file():
+        raise StorageRefused(f"There is no database in {folder}; name the data folder with --data.")
+    if file.exists():
+        raise StorageRefused(f"{file} exists already and is not overwritten.")
+    partial = file.with_name(f"{file.name}.partial")
+    try:
+        with TemporaryDirectory(dir=file.parent, prefix=".threadkeep-backup-") as beside:
+            copy = Path(beside) / DATABASE_NAME
+            _copy_database(folder / DATABASE_NAME, copy)
+            _write_archive(folder, copy, partial)
+        partial.replace(file)
+    except (OSError, sqlite3.Error) as exc:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise StorageRefused(f"The backup could not be written, and nothing is left of it: {exc}.") from exc
+    return file.stat().st_size
+
+
+def restore(file: Path, folder: Path) -> None:
+    """Makes a data folder of a backup; refuses one that has something in it already."""
+    if folder.exists() and any(it.name != LOCK_NAME for it in folder.iterdir()):
+        raise StorageRefused(f"The data folder {folder} is not empty; choose another one with --data.")
+    lock = FolderLock.take(folder)
+    try:
+        with tarfile.open(file) as archive:
+            members = archive.getmembers()
+            if DATABASE_NAME not in (member.name for member in members):
+                raise StorageRefused(f"{file} is no backup of Threadkeep.")
+            archive.extractall(folder, members, filter="data")  # nothing outside, no links, no devices
+        _check(folder / DATABASE_NAME)
+    except (OSError, tarfile.TarError, sqlite3.Error) as exc:
+        raise StorageRefused(f"The backup {file} cannot be restored: {exc}.") from exc
+    finally:
+        lock.release()
+
+
+def _copy_database(database: Path, copy: Path) -> None:
+    os.close(os.open(copy, os.O_CREAT | os.O_WRONLY, 0o600))
+    with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as source:
+        # One reading transaction: writers go on, and the copy is of one moment.
+        source.execute("VACUUM INTO ?", [str(copy)])
+    _check(copy)
+
+
+def _check(database: Path) -> None:
+    with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as opened:
+        ((verdict,),) = opened.execute("PRAGMA quick_check(1)").fetchall()
+    if verdict != "ok":
+        raise sqlite3.DatabaseError(f"the database is damaged: {verdict}")
+
+
+def _write_archive(folder: Path, database: Path, file: Path) -> None:
+    with (
+        os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as raw,
+        tarfile.open(fileobj=raw, mode="w") as archive,
+    ):
+        archive.add(database, DATABASE_NAME)
+        for path in _files(folder):
+            with suppress(FileNotFoundError):  # purged while we worked; nothing in the copy needs it
+                archive.add(path, str(PurePosixPath(path.relative_to(folder))), recursive=False)
+        archive.close()
+        raw.flush()
+        os.fsync(raw.fileno())
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if path.name in _DATABASE_FILES | {LOCK_NAME} and path.parent == folder:
+            continue
+        if path.is_file() and not path.is_symlink():
+            yield path

@@ -1,0 +1,112 @@
+"""A backup taken under load is whole, and what cannot be done leaves nothing behind."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.scripted_model import Say, ScriptedModel
+from tests.serving import SOURCE, serving
+from threadkeep.client import Client
+from threadkeep.domain.errors import StorageRefused
+from threadkeep.storage.backup import back_up, restore
+
+TALKS, TURNS = 4, 12
+
+
+def threadkeep(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "threadkeep", *arguments],
+        cwd=folder, env={"PYTHONPATH": SOURCE}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+async def told(client: Client) -> dict[str, list[tuple[int, str, object, str]]]:
+    return {
+        it.id: [(m.seq, m.role, m.content, m.status) async for m in client.messages(it.id)]
+        async for it in client.conversations()
+    }
+
+
+async def test_backup_under_load_is_restored_message_by_message(tmp_path: Path, model: ScriptedModel):
+    model.script(*([Say(f"Answer {number}. " + "x" * 5000)] for number in range(TALKS * TURNS + 1)))
+    settings = {"THREADKEEP_GATEWAY": "openai", "THREADKEEP_GATEWAY_URL": model.url}
+    with serving(tmp_path, settings) as server:
+        async with Client(server.url) as client:
+            agent = await client.create_agent("Advisor")
+
+            conversations = [await client.create_conversation(agent.id) for _ in range(TALKS)]
+
+            async def talk(conversation_id: str) -> None:
+                for number in range(TURNS):
+                    await client.ask(conversation_id, f"Question {number}?")
+
+            await client.ask(conversations[0].id, "First of all?")
+            talking = asyncio.gather(*(talk(it.id) for it in conversations))
+            before = await told(client)
+            done = await asyncio.to_thread(threadkeep, tmp_path, "backup", "--data", "data", "backup.tar")
+            assert (done.returncode, done.stderr) == (0, "")
+            await talking
+            after = await told(client)
+    assert (tmp_path / "backup.tar").stat().st_mode & 0o077 == 0
+    (tmp_path / "again").mkdir()
+    assert threadkeep(tmp_path, "restore", "--data", "again/data", "backup.tar").returncode == 0
+    with serving(tmp_path / "again", settings) as server:
+        async with Client(server.url) as client:
+            kept = await told(client)
+    # All that was answered before is in it, and nothing that was never said; what ran is ended with its text.
+    assert kept.keys() == before.keys() == after.keys()
+    for id_, messages in kept.items():
+        finished = [message for message in messages if message[3] == "COMPLETED"]
+        assert {it for it in before[id_] if it[3] == "COMPLETED"} <= set(finished) <= set(after[id_])
+
+
+def test_backup_that_cannot_be_written_leaves_nothing(tmp_path: Path):
+    with serving(tmp_path):
+        before = sorted(tmp_path.iterdir())
+        with pytest.raises(StorageRefused, match="nothing is left"):
+            back_up(tmp_path / "data", Path("/dev/full/backup.tar"))
+        full = tmp_path / "full"
+        full.symlink_to("/dev/full")
+        with pytest.raises(StorageRefused, match="exists already"):
+            back_up(tmp_path / "data", full)
+        full.unlink()
+        assert sorted(tmp_path.iterdir()) == before
+
+
+def test_full_disk_during_a_backup_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with serving(tmp_path):
+        before = sorted(tmp_path.iterdir())
+
+        def full(descriptor: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("threadkeep.storage.backup.os.fsync", full)
+        with pytest.raises(StorageRefused, match="No space left"):
+            back_up(tmp_path / "data", tmp_path / "backup.tar")
+        assert sorted(tmp_path.iterdir()) == before
+
+
+def test_restore_refuses_a_folder_with_something_in_it_and_what_is_no_backup(tmp_path: Path):
+    with serving(tmp_path):
+        back_up(tmp_path / "data", tmp_path / "backup.tar")
+    with pytest.raises(StorageRefused, match="not empty"):
+        restore(tmp_path / "backup.tar", tmp_path / "data")
+    (tmp_path / "letter").write_text("Dear Threadkeep")
+    with pytest.raises(StorageRefused, match="cannot be restored"):
+        restore(tmp_path / "letter", tmp_path / "other")
+    with pytest.raises(StorageRefused, match="There is no database"):
+        back_up(tmp_path / "nowhere", tmp_path / "second.tar")
+
+
+def test_backup_of_postgresql_is_left_to_its_own_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    told = subprocess.run(
+        [sys.executable, "-m", "threadkeep", "backup", "x.tar"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={"PYTHONPATH": SOURCE, "THREADKEEP_DATABASE_URL": "postgresql://u:secret@db/x"},
+    )  # fmt: skip
+    assert told.returncode == 1
+    assert "pg_dump" in told.stderr
+    assert "secret" not in told.stderr
