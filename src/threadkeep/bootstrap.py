@@ -21,6 +21,7 @@ from threadkeep.mcp.programs import Surroundings
 from threadkeep.mcp.promptx import PromptXServer
 from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.mcp.provider import AgentTools
+from threadkeep.mcp.retriever import RetrieverServer
 from threadkeep.mcp.roles import WorkspaceRoles
 from threadkeep.ports.embedder import Embedder
 from threadkeep.ports.gateway import Gateway
@@ -40,6 +41,7 @@ from threadkeep.services.executions import Executions
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.node import Node
+from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.reading import EMBED_JOB, READ_JOB, Reading
 from threadkeep.services.receipts import Receipts
@@ -187,14 +189,27 @@ class Runtime:
             started.push_async_callback(pool.close)
             roles = WorkspaceRoles(settings.workspaces)
             promptx = _promptx(settings, roles, store, pool)
-            tools = AgentTools((promptx,), catalog, pool, store.seen_tools)
+            own = (promptx, RetrieverServer(store.documents, retriever))
+            tools = AgentTools(own, catalog, pool, store.seen_tools)
             node = Node(store, bus, system_clock, alone=database.dialect == "sqlite")
             started.push_async_callback(node.close)
             prompts = Prompts(store, agents, FolderPromptFiles(settings.workspaces), roles, gateway)
             allowances = Allowances(
                 at_once=settings.user_running_turns, per_minute=settings.user_turns_per_minute
             )
-            turns = Turns(store, node, gateway, prompts, tools, jobs, system_clock, settings.zone, allowances)
+            passages = Passages(retriever)
+            turns = Turns(
+                store,
+                node,
+                gateway,
+                prompts,
+                passages,
+                tools,
+                jobs,
+                system_clock,
+                settings.zone,
+                allowances,
+            )
             conversations = Conversations(store, agents, turns, system_clock, settings.zone)
             services = Services(
                 agents=agents,

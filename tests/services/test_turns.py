@@ -21,11 +21,13 @@ from threadkeep.mcp.catalog import Catalog
 from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextBlock, TextDelta, ToolUse
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Outcome, Progress
+from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import Allowances
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.node import Node
+from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.turns import Turns
 from threadkeep.storage.bus import LocalBus
@@ -56,7 +58,19 @@ class Talking:
         gateway = InMemoryGateway(*replies)
         files = FolderPromptFiles(Workspaces(self.folder))
         prompts = Prompts(self.store, Agents(self.store, CATALOG, system_clock), files, None, gateway)
-        turns = Turns(self.store, self.node, gateway, prompts, tools, self.jobs, system_clock, UTC, NO_LIMITS)
+        passages = Passages(DocumentIndex(self.store.chunks, None))
+        turns = Turns(
+            self.store,
+            self.node,
+            gateway,
+            prompts,
+            passages,
+            tools,
+            self.jobs,
+            system_clock,
+            UTC,
+            NO_LIMITS,
+        )
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
         return turns, gateway, await turns.send(USER, conversation.id, "1 + 2?")
 

@@ -13,6 +13,7 @@ from threadkeep.domain.events import (
     Failed,
     IterationStart,
     Notice,
+    Retrieval,
     Terminal,
     Text,
     Thought,
@@ -73,17 +74,17 @@ async def run_turn(
     limits: TurnLimits,
     stop: Stop,
     *,
-    notices: Sequence[Notice] = (),
+    opening: Sequence[Notice | Retrieval] = (),
     sending: Sending = _send_on,
 ) -> AsyncGenerator[EventBody]:
     """Everything that happens in a turn, ending in exactly one Done or Failed, whatever happens.
 
-    `notices` tell of what was amiss before it began. `sending` is awaited with the first request, its tools
-    included, before the model gets it.
+    `opening` tells what was amiss or was found before it began. `sending` is awaited with the first request,
+    its tools included, before the model gets it.
     """
     yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
-    for notice in notices:
-        yield notice
+    for event in opening:
+        yield event
     run = _Run(turn, request, gateway, toolbox, limits, sending)
     steps = run.steps()
     timer = None

@@ -15,6 +15,7 @@ from threadkeep.domain.events import Notice, Retrieval, ToolCalled, ToolProgress
 from threadkeep.domain.text import storable
 from threadkeep.engine.arguments import problem_with
 from threadkeep.engine.aside import Aside, TooLarge
+from threadkeep.engine.passages import numbered_passages
 from threadkeep.engine.tool_names import tools_by_name
 from threadkeep.engine.values import TooDeep, clean
 from threadkeep.ports.gateway import ToolResultBlock, ToolSpec, ToolUse
@@ -37,9 +38,10 @@ ToolEvent = ToolProgress | Retrieval | ToolResulted
 class Toolbox:
     """The tools of one turn, by the names that the model knows them by."""
 
-    def __init__(self, session: ToolSession | None, aside: Aside) -> None:
+    def __init__(self, session: ToolSession | None, aside: Aside, *, cited: int = 0) -> None:
         self._session = session
         self._aside = aside
+        self._cited = cited  # how many passages of this turn have a number already
         self._tools: Mapping[str, Tool] = {}
         self._problems: dict[str, str] = {}
         self._answers: dict[str, ToolResultBlock] = {}
@@ -110,6 +112,12 @@ class Toolbox:
     async def _run_one(self, use: ToolUse, tell: Callable[[ToolEvent], None]) -> None:
         begun = time.monotonic()
         outcome = _clean(await self._outcome(use, tell))
+        if outcome.hits:
+            # Numbered and told in one go: other calls run beside this one.
+            if outcome.result is None:
+                outcome = replace(outcome, result=numbered_passages(outcome.hits, self._cited + 1))
+            self._cited += len(outcome.hits)
+            tell(Retrieval(storable(outcome.query), outcome.hits, use.id))
         try:
             artifact_ids = await self._aside.files(outcome.files)
             values = {"result": outcome.result, "chart_data": outcome.chart_data}
@@ -118,8 +126,6 @@ class Toolbox:
             outcome = Outcome("error", error=f"The result cannot be kept. {exc}")
             artifact_ids, refs = (), {}
         self._answers[use.id] = _result_block(use, outcome)
-        if outcome.hits:
-            tell(Retrieval(storable(outcome.query), outcome.hits, use.id))
         tell(
             ToolResulted(
                 use.id,

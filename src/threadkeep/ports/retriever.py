@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from threadkeep.domain.events import RetrievalHit
 from threadkeep.domain.ids import AgentId, DocumentId
 
 
@@ -18,6 +19,11 @@ class Hit:
     heading: str | None
     text: str
     score: float
+
+
+def to_retrieval_hit(hit: Hit) -> RetrievalHit:
+    """A hit as turn events tell of it."""
+    return RetrievalHit(hit.file_name, hit.text, hit.score, hit.chunk_id, hit.document_id, hit.page)
 
 
 @dataclass(frozen=True, slots=True)

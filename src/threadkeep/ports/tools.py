@@ -54,7 +54,10 @@ class ProducedFile:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the call ended. A tool's failure is data, not an exception."""
+    """How the call ended. A tool's failure is data, not an exception.
+
+    `hits` without a `result` are the result: the model gets them with the numbers by which it cites them.
+    """
 
     status: Literal["ok", "error", "timeout", "denied"]
     result: Any = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import McpServerNotFound
-from threadkeep.domain.mcp import ServerSource
+from threadkeep.domain.mcp import RETRIEVER, ServerSource
 from threadkeep.domain.user import User
 from threadkeep.ports.mcp import ListedServer, ServerCatalog, ServerState, ServerStatus, ServerStatuses
 from threadkeep.ports.store import Store
@@ -47,6 +47,8 @@ class McpServers:
         reports: list[ServerReport] = []
         for listed in self._catalog.merged(agent):
             status = known.get(listed.name, _AT_FIRST[listed.source])
+            if listed.name == RETRIEVER and await self._store.documents.has_ready(agent.id):
+                status = ServerStatus(ServerState.READY)
             if listed.server is not None and listed.server.disabled:
                 status = _DISABLED
             reports.append(ServerReport(listed, status, listed.name in changed))

@@ -23,7 +23,16 @@ from threadkeep.domain.errors import (
     TurnInProgress,
     TurnNotFound,
 )
-from threadkeep.domain.events import Done, EventBody, Failed, Notice, Text, TurnEvent, TurnStart
+from threadkeep.domain.events import (
+    Done,
+    EventBody,
+    Failed,
+    Notice,
+    Retrieval,
+    Text,
+    TurnEvent,
+    TurnStart,
+)
 from threadkeep.domain.ids import ConversationId, TurnId, is_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage, check_user_content
 from threadkeep.domain.payload import Payload
@@ -34,6 +43,7 @@ from threadkeep.engine.aside import Aside
 from threadkeep.engine.context import build_request, with_tools
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.loop import TurnLimits, run_turn
+from threadkeep.engine.passages import documents_component
 from threadkeep.engine.prompt import activated_role
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.titles import derive_title
@@ -48,6 +58,7 @@ from threadkeep.services.jobs import Jobs
 from threadkeep.services.live_log import LiveLog
 from threadkeep.services.log_writer import persist
 from threadkeep.services.node import Node
+from threadkeep.services.passages import Passages
 from threadkeep.services.payloads import whole_chunks, whole_messages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.titles import TITLE_JOB, title_job
@@ -70,7 +81,12 @@ class _Prepared:
     request: ModelRequest
     receipt: Receipt
     texts: Mapping[str, str]
-    notices: Sequence[Notice]
+    opening: Sequence[Notice | Retrieval]
+
+    @property
+    def cited(self) -> int:
+        """How many passages have a number to be cited by."""
+        return sum(len(event.hits) for event in self.opening if isinstance(event, Retrieval))
 
 
 class Turns:
@@ -82,6 +98,7 @@ class Turns:
         node: Node,
         gateway: Gateway | None,
         prompts: Prompts,
+        passages: Passages,
         tools: ToolProvider | None,
         jobs: Jobs,
         clock: Clock,
@@ -93,6 +110,7 @@ class Turns:
         self._node = node
         self._gateway = gateway
         self._prompts = prompts
+        self._passages = passages
         self._tools = tools
         self._jobs = jobs
         self._clock = clock
@@ -251,10 +269,10 @@ class Turns:
             turn,
             prepared.request,
             gateway,
-            Toolbox(tools, Aside(turn.conversation_id, self._clock, keep_payload)),
+            Toolbox(tools, Aside(turn.conversation_id, self._clock, keep_payload), cited=prepared.cited),
             limits,
             stop,
-            notices=prepared.notices,
+            opening=prepared.opening,
             sending=keep_receipt,
         )
         async with aclosing(run):
@@ -286,9 +304,15 @@ class Turns:
         # A role stays until the agent is changed: its owner may have given it another one.
         activated = activated_role(latest, since=agent.updated_at)
         prompt = await self._prompts.assemble(agent, activated=activated, summary=summary)
+        asked = next((message for message in latest if message.id == asked_id), None)
+        found = await self._passages.before(agent, asked, gateway)
+        components = [
+            *prompt.components,
+            *(documents_component(it.hits) for it in found if isinstance(it, Retrieval)),
+        ]
         request, receipt = build_request(
             latest[::-1],
-            prompt.components,
+            components,
             model=begun.turn.model,
             context_tokens=gateway.context_tokens,
             zone=self._zone,
@@ -297,8 +321,8 @@ class Turns:
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
         )
-        texts = {component.sha256: component.text for component in prompt.components}
-        return _Prepared(request, receipt, texts, prompt.notices)
+        texts = {component.sha256: component.text for component in components}
+        return _Prepared(request, receipt, texts, (*prompt.notices, *found))
 
     def _model(self, agent: Agent) -> str:
         gateway = self._model_gateway()

@@ -1,0 +1,41 @@
+"""Documents searched before a reply, where nobody else would look them up."""
+
+from collections.abc import Sequence
+
+from threadkeep.domain.agent import Agent, RetrievalMode
+from threadkeep.domain.events import Notice, Retrieval
+from threadkeep.domain.message import Message
+from threadkeep.engine.passages import passages_that_fit
+from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.retriever import Retriever, to_retrieval_hit
+
+# At most this part of what a model can read is given to passages.
+SHARE_OF_THE_CONTEXT = 4
+
+
+class Passages:
+    """Automatic retrieval: for agents that want it, and for models that cannot call tools."""
+
+    def __init__(self, retriever: Retriever) -> None:
+        self._retriever = retriever
+
+    async def before(
+        self, agent: Agent, asked: Message | None, gateway: Gateway
+    ) -> Sequence[Notice | Retrieval]:
+        """What the documents say to the user's message, and what was amiss in searching them."""
+        by_itself = agent.settings.retrieval_mode is RetrievalMode.AUTO or not gateway.supports_tools
+        if not by_itself or asked is None or not isinstance(asked.content, str):
+            return ()
+        found = await self._retriever.search(
+            agent.id,
+            asked.content,
+            top_k=agent.settings.retrieval_top_k,
+            threshold=agent.settings.retrieval_threshold,
+        )
+        told: list[Notice | Retrieval] = []
+        if found.notice:
+            told.append(Notice("RETRIEVAL_DEGRADED", found.notice))
+        room = gateway.context_tokens // SHARE_OF_THE_CONTEXT
+        if hits := passages_that_fit([to_retrieval_hit(hit) for hit in found.hits], room):
+            told.append(Retrieval(asked.content, hits))
+        return told
