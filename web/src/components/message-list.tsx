@@ -18,13 +18,13 @@ interface Props {
 export function MessageList({ thread, state, onDetails }: Props) {
   const words = useWords();
   const entries = useMemo(() => entriesOf(state.messages), [state.messages]);
-  const { scroller, shown, isAtEnd, onScroll, toEnd } = useScrolling(entries, state.hasOlder, () => thread.readOlder());
+  const { scroller, shown, isAtEnd, onScroll, earlier, toEnd } = useScrolling(entries, state.hasOlder, () => thread.readOlder());
   const running = isRunning(state);
   return (
     <div className="scroller" ref={scroller} onScroll={onScroll} tabIndex={-1}>
       <div className="messages" role="log" aria-label={words.conversation} aria-busy={running}>
         {(state.hasOlder || shown[0] !== entries[0]) && state.loading !== "all" && (
-          <button type="button" className="link earlier" onClick={() => void thread.readOlder()}>
+          <button type="button" className="link earlier" onClick={earlier}>
             {state.loading === "older" ? words.loading : words.earlier}
           </button>
         )}

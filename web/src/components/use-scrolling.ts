@@ -60,17 +60,21 @@ export function useScrolling(entries: readonly Entry[], hasOlder: boolean, readO
     setAtEnd(atEnd);
     remember();
     if (box.scrollTop < NEAR_PX) {
-      if (start > 0) setLastKey(entries[Math.max(end - STEP, MOST_SHOWN) - 1]?.key ?? null);
-      else if (hasOlder) void older();
+      earlier();
     } else if (rest < NEAR_PX && end < entries.length) {
       const next = Math.min(end + STEP, entries.length);
       setLastKey(next === entries.length ? null : (entries[next - 1]?.key ?? null));
     }
   };
-  const older = async () => {
-    // What is added above would push out what is read, so the end is held where it is.
-    setLastKey((key) => key ?? entries[end - 1]?.key ?? null);
-    await readOlder();
+  const earlier = () => {
+    remember();
+    if (start > 0) {
+      setLastKey(entries[Math.max(end - STEP, MOST_SHOWN) - 1]?.key ?? null);
+    } else if (hasOlder) {
+      // What comes above needs room: what is far below is no longer drawn.
+      setLastKey(entries[Math.min(end, MOST_SHOWN - STEP) - 1]?.key ?? null);
+      void readOlder();
+    }
   };
   const toEnd = () => {
     pinned.current = true;
@@ -83,5 +87,5 @@ export function useScrolling(entries: readonly Entry[], hasOlder: boolean, readO
   useEffect(() => {
     if (newest) toEnd();
   }, [newest]);
-  return { scroller, shown, isAtEnd, onScroll, toEnd };
+  return { scroller, shown, isAtEnd, onScroll, earlier, toEnd };
 }
