@@ -158,7 +158,10 @@ class Runtime:
         settings = self._settings
         async with AsyncExitStack() as started:
             database = await open_database(
-                settings.database, schema=settings.database_schema, pool_size=settings.database_pool_size
+                settings.database,
+                schema=settings.database_schema,
+                pool_size=settings.database_pool_size,
+                user_table=settings.user_table,
             )
             started.push_async_callback(database.close)
             store = await store_on(database, _secret_box(settings), settings.payload_folder)
@@ -240,6 +243,7 @@ class Runtime:
                     log.info("purged %d conversations that were deleted", purged)
                 await services.store.log.trim(system_clock() - self._settings.turn_log_ttl_hours * HOUR_MS)
                 await services.store.receipts.forget_texts()
+                await services.users.sweep()
                 await services.prompts.remove_orphans()
                 await reading.sweep()
                 if lost := await services.store.payloads.collect():

@@ -44,6 +44,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Annotated[str, Meta(pattern="^[a-z_][a-z0-9_]{0,62}$")] | None,
         Meta(description="PostgreSQL: keep our tables in this schema of their own."),
     ] = None
+    user_table: Annotated[
+        Annotated[str, Meta(pattern=r"^([A-Za-z_]\w*\.){1,2}[A-Za-z_]\w*$")] | None,
+        Meta(
+            description="PostgreSQL, inside a host application: the column of its table that our users' ids "
+            "are, such as users.id; deleting a user there deletes what is kept of them here."
+        ),
+    ] = None
     database_pool_size: Annotated[int, Meta(ge=1, le=200, description="PostgreSQL: connections at most.")] = 8
     gateway: Annotated[
         Literal["anthropic", "openai", "local"],
@@ -210,6 +217,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise SettingsError("THREADKEEP_EMBEDDING_URL must be an http(s) address, or `off`.")
         if _split(self.database, "DATABASE_URL").scheme not in {"sqlite", "postgresql", "postgres"}:
             raise SettingsError("THREADKEEP_DATABASE_URL must begin with sqlite:/// or postgresql://.")
+        if self.user_table and self.database.startswith("sqlite:"):
+            raise SettingsError(
+                "THREADKEEP_USER_TABLE needs PostgreSQL. With SQLite our tables are in a file of our own: "
+                "call `await app.delete_user(id)` where the application deletes a user."
+            )
         if self.timezone != "UTC" and self.timezone not in available_timezones():
             raise SettingsError(f"THREADKEEP_TIMEZONE: there is no time zone {self.timezone!r}.")
         for command in self.mcp_allowed_commands:

@@ -49,7 +49,7 @@ class Threadkeep:
         self.services = services
         self._running = running
         pages = Starlette(
-            routes=_page_routes(settings, sign_in, services),
+            routes=_page_routes(settings, sign_in, services, embedded=embedded),
             exception_handlers={HTTPException: _answer_http_exception},
             lifespan=self._lifespan,
         )
@@ -63,6 +63,11 @@ class Threadkeep:
     def lifespan(self) -> AbstractAsyncContextManager[None]:
         """Runs Threadkeep while the block does; for hosts, which do not run a mounted app's lifespan."""
         return self._running()
+
+    async def delete_user(self, user_id: str) -> None:
+        """Removes all that is kept of a user, for good; for hosts, when they delete theirs."""
+        services = await self.services()
+        await services.users.delete(User(UserId(user_id)), user_id)
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncGenerator[None]:
@@ -87,7 +92,7 @@ def _endpoints(
 
 
 def _page_routes(
-    settings: Settings, sign_in: SignIn, services: Callable[[], Awaitable[Services]]
+    settings: Settings, sign_in: SignIn, services: Callable[[], Awaitable[Services]], *, embedded: bool
 ) -> list[BaseRoute]:
     document = msgspec.json.encode(openapi(ROUTES))
     page = reference_page(openapi(ROUTES))
@@ -102,7 +107,9 @@ def _page_routes(
         WebSocketRoute("/ws", web_socket(sign_in, services)),
         StarletteRoute("/openapi.json", get_openapi),
         StarletteRoute("/docs", get_docs),
-        *page_routes(is_demonstration=settings.gateway == "local" and settings.model is None),
+        *page_routes(
+            is_demonstration=settings.gateway == "local" and settings.model is None, embedded=embedded
+        ),
     ]
 
 

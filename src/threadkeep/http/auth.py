@@ -7,9 +7,10 @@ from typing import Any, Protocol
 
 import httpx
 import jwt
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
-from threadkeep.domain.errors import Unauthenticated
+from threadkeep.domain.errors import Forbidden, Unauthenticated
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User, UserRole
 from threadkeep.http.key_set import KeySet
@@ -68,8 +69,7 @@ class HostSignIn(SignIn):
         self._current_user: Callable[[Any], object] = current_user
 
     async def user(self, request: HTTPConnection) -> User:
-        answer = self._current_user(request)
-        match await answer if inspect.isawaitable(answer) else answer:
+        match await self._ask(request):
             case None:
                 raise Unauthenticated("Nobody is signed in.")
             case User() as user:
@@ -78,6 +78,17 @@ class HostSignIn(SignIn):
                 return checked_user(name, UserRole.USER)
             case other:
                 raise TypeError(f"current_user must return a str, a User or None, not {type(other).__name__}")
+
+    async def _ask(self, request: HTTPConnection) -> object:
+        try:
+            answer = self._current_user(request)
+            return await answer if inspect.isawaitable(answer) else answer
+        except HTTPException as exc:  # how hosts on Starlette and FastAPI turn people away
+            if exc.status_code == 401:
+                raise Unauthenticated("Nobody is signed in.") from exc
+            if exc.status_code == 403:
+                raise Forbidden("The application does not let this user in.") from exc
+            raise
 
 
 class SharedSecretSignIn(SignIn):

@@ -20,8 +20,9 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+# A host application may show us in a frame of its own pages.
+EMBEDDED_POLICY = POLICY.replace("frame-ancestors 'none'", "frame-ancestors 'self'")
 _SAFE = {
-    "Content-Security-Policy": POLICY,
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
@@ -37,16 +38,21 @@ _TYPES = {
 _ENCODINGS = {"br": ".br", "gzip": ".gz"}
 
 
-def page_routes(*, is_demonstration: bool, folder: Path = FOLDER) -> list[Route]:
+def page_routes(*, is_demonstration: bool, embedded: bool = False, folder: Path = FOLDER) -> list[Route]:
     """The page at `/` and its files; without a built page `/` leads to the API's reference."""
     start = folder / "index.html"
     if not start.is_file():
         return [Route("/", _to_reference)]
     html = start.read_text("utf-8").replace("<html", f'<html data-demonstration="{is_demonstration}"', 1)
+    headers = {
+        **_SAFE,
+        "Content-Security-Policy": EMBEDDED_POLICY if embedded else POLICY,
+        "Cache-Control": "no-cache",
+    }
     files = {path.name: path for path in (folder / "assets").iterdir()}
 
     async def get_page(request: Request) -> Response:
-        return HTMLResponse(html, headers={**_SAFE, "Cache-Control": "no-cache"})
+        return HTMLResponse(html, headers=headers)
 
     async def get_asset(request: Request) -> Response:
         path = files.get(request.path_params["name"])

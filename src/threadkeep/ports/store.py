@@ -345,6 +345,10 @@ class UserStore(Protocol):
         """
         ...
 
+    async def sweep(self, now: int) -> None:
+        """Does the same with agents whose owner the host application has deleted from its own table."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Store:

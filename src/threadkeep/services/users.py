@@ -26,3 +26,7 @@ class Users:
         if purged is None and user_id != user.id:
             raise UserNotFound
         await self._store.payloads.forget(purged or ())
+
+    async def sweep(self) -> None:
+        """Clears away what is left where a host application deletes users in the database we share."""
+        await self._store.users.sweep(self._clock())

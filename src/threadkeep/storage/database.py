@@ -32,9 +32,11 @@ class Statement:
 
     One `of_lists` takes a list for each parameter and answers with how many rows it wrote. PostgreSQL has
     arrays for that; SQLite runs the statement for each position of the lists, without a step in between.
+
+    `refusal` is what users are told when a key that points at a host application's table refuses the row.
     """
 
-    __slots__ = ("of_lists", "postgres", "postgres_names", "sqlite", "sqlite_names", "sqlite_page")
+    __slots__ = ("of_lists", "postgres", "postgres_names", "refusal", "sqlite", "sqlite_names", "sqlite_page")
 
     def __init__(
         self,
@@ -43,8 +45,10 @@ class Statement:
         postgres: str | None = None,
         page_columns: str | None = None,
         of_lists: bool = False,
+        refusal: str | None = None,
     ) -> None:
         self.of_lists = of_lists
+        self.refusal = refusal
         self.sqlite_names = tuple(_PARAMETER.findall(sql))
         self.sqlite = _PARAMETER.sub("?", sql)
         self.sqlite_page = page_columns and (

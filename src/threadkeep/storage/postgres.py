@@ -13,8 +13,15 @@ from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from threadkeep.domain.errors import SettingsError, StorageConflict, StorageRefused, StorageUnavailable
-from threadkeep.storage.database import Plan, Query, Rows
+from threadkeep.domain.errors import (
+    Forbidden,
+    SettingsError,
+    StorageConflict,
+    StorageRefused,
+    StorageUnavailable,
+)
+from threadkeep.storage.database import Plan, Query, Row, Rows
+from threadkeep.storage.host_users import find_host_column, tie_users
 from threadkeep.storage.migrate import migrate, migrations
 
 log = logging.getLogger("threadkeep.storage")
@@ -45,7 +52,9 @@ class PostgresDatabase:
         self._checking = False
 
     @staticmethod
-    async def open(url: str, *, schema: str | None, pool_size: int) -> "PostgresDatabase":
+    async def open(
+        url: str, *, schema: str | None, pool_size: int, user_table: str | None = None
+    ) -> "PostgresDatabase":
         """Connects, and brings the schema up to date while other nodes wait."""
         _check_url(url)
 
@@ -75,7 +84,7 @@ class PostgresDatabase:
             },
         )
         try:
-            await _migrate(url, schema)
+            await _migrate(url, schema, user_table)
             await pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
         except psycopg.Error as exc:
             await pool.close()
@@ -155,9 +164,14 @@ class PostgresDatabase:
 
 async def _run(connection: Connection, query: Query) -> Rows:
     statement, values = query
-    cursor = await connection.execute(
-        cast("LiteralString", statement.postgres), [values[name] for name in statement.postgres_names]
-    )
+    try:
+        cursor = await connection.execute(
+            cast("LiteralString", statement.postgres), [values[name] for name in statement.postgres_names]
+        )
+    except (psycopg.IntegrityError, psycopg.DataError) as exc:
+        if statement.refusal is not None:
+            raise Forbidden(statement.refusal) from exc
+        raise
     return await cursor.fetchall() if cursor.rownumber is not None else ()
 
 
@@ -170,12 +184,14 @@ async def _drive(connection: Connection, plan: Plan[T]) -> T:
         return cast("T", stop.value)
 
 
-async def _migrate(url: str, schema: str | None) -> None:
+async def _migrate(url: str, schema: str | None, user_table: str | None) -> None:
     connection = await psycopg.AsyncConnection.connect(
         url, cursor_factory=psycopg.AsyncRawCursor, connect_timeout=int(WAIT_FOR_CONNECTION_S)
     )
     async with connection:
         await connection.execute("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK])
+        # Before the path leads to our own schema: the host's table is found as the host finds it.
+        host_column = await _drive(connection, find_host_column(user_table)) if user_table else None
         if schema:
             name = sql.Identifier(schema)
             await connection.execute(
@@ -183,6 +199,18 @@ async def _migrate(url: str, schema: str | None) -> None:
             )
             await connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(name).as_bytes(connection))
         await _drive(connection, migrate(migrations("postgres")))
+        if host_column is not None:
+            await _tie_users(connection, host_column)
+
+
+async def _tie_users(connection: Connection, host_column: Row) -> None:
+    try:
+        await _drive(connection, tie_users(host_column))
+    except (psycopg.IntegrityError, psycopg.DataError) as exc:
+        raise SettingsError(
+            "THREADKEEP_USER_TABLE: tk_users has users whom the table does not have. Delete them, or move "
+            "their conversations, first; nothing was changed."
+        ) from exc
 
 
 def _check_url(url: str) -> None:

@@ -39,7 +39,9 @@ async def open_store(url: str, *, schema: str | None = None, pool_size: int = 8)
     return await store_on(await open_database(url, schema=schema, pool_size=pool_size))
 
 
-async def open_database(url: str, *, schema: str | None = None, pool_size: int = 8) -> Database:
+async def open_database(
+    url: str, *, schema: str | None = None, pool_size: int = 8, user_table: str | None = None
+) -> Database:
     """Opens the database that a URL names and migrates it."""
     if url.startswith("sqlite:"):
         return await SqliteDatabase.open(sqlite_path(url), reader_count=min(pool_size, MOST_SQLITE_READERS))
@@ -47,7 +49,7 @@ async def open_database(url: str, *, schema: str | None = None, pool_size: int =
         from threadkeep.storage.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
     except ImportError as exc:
         raise SettingsError("PostgreSQL needs the extra: pip install 'threadkeep[postgres]'.") from exc
-    return await PostgresDatabase.open(url, schema=schema, pool_size=pool_size)
+    return await PostgresDatabase.open(url, schema=schema, pool_size=pool_size, user_table=user_table)
 
 
 async def store_on(

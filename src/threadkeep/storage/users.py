@@ -5,18 +5,29 @@ from collections.abc import Sequence
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.storage.database import Database, Plan, Statement
 
-ENSURE_USER = Statement("INSERT INTO tk_users (id, created_at) VALUES (:id, :now) ON CONFLICT DO NOTHING")
+ENSURE_USER = Statement(
+    "INSERT INTO tk_users (id, created_at) VALUES (:id, :now) ON CONFLICT DO NOTHING",
+    refusal="The application has no such user.",
+)
 
 _HAS_OTHERS = """EXISTS (SELECT 1 FROM tk_conversations
     WHERE tk_conversations.agent_id = tk_agents.id AND tk_conversations.user_id <> :id)"""
-_EMPTY_SHARED_AGENTS = Statement(
-    f"""UPDATE tk_agents SET owner_id = NULL, description = '', system_prompt = '', settings = '{{}}',
-        deleted_at = COALESCE(deleted_at, :now), updated_at = :now, version = version + 1
-    WHERE owner_id = :id AND {_HAS_OTHERS}"""
-)
+_EMPTY = """UPDATE tk_agents SET owner_id = NULL, description = '', system_prompt = '', settings = '{}',
+        deleted_at = COALESCE(deleted_at, :now), updated_at = :now, version = version + 1"""
+_EMPTY_SHARED_AGENTS = Statement(f"{_EMPTY} WHERE owner_id = :id AND {_HAS_OTHERS}")
 _DELETE_AGENTS = Statement("DELETE FROM tk_agents WHERE owner_id = :id")
 _CONVERSATIONS = Statement("SELECT id FROM tk_conversations WHERE user_id = :id")
 _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id RETURNING id")
+# What the agents of a user whom the host application has deleted are left as.
+_EMPTY_OWNERLESS_AGENTS = Statement(
+    f"""{_EMPTY} WHERE owner_id IS NULL AND NOT is_default
+        AND (deleted_at IS NULL OR description <> '' OR system_prompt <> '' OR settings <> '{{}}')"""
+)
+# Hidden in an earlier sweep, so that nobody begins a conversation with one while it goes.
+_DELETE_OWNERLESS_AGENTS = Statement(
+    """DELETE FROM tk_agents WHERE owner_id IS NULL AND NOT is_default AND deleted_at < :now
+        AND NOT EXISTS (SELECT 1 FROM tk_conversations WHERE tk_conversations.agent_id = tk_agents.id)"""
+)
 
 
 class SqlUsers:
@@ -29,6 +40,10 @@ class SqlUsers:
         """Removes a user and, by cascade, all that is theirs."""
         return await self._database.write(lambda: _delete(user_id, now))
 
+    async def sweep(self, now: int) -> None:
+        """Empties and then removes agents whose owner the host application has deleted."""
+        await self._database.write(lambda: _sweep(now))
+
 
 def _delete(user_id: UserId, now: int) -> Plan[Sequence[ConversationId] | None]:
     conversations = yield _CONVERSATIONS(id=user_id)
@@ -36,3 +51,8 @@ def _delete(user_id: UserId, now: int) -> Plan[Sequence[ConversationId] | None]:
     yield _DELETE_AGENTS(id=user_id)
     known = yield _DELETE_USER(id=user_id)
     return [ConversationId(id_) for (id_,) in conversations] if known else None
+
+
+def _sweep(now: int) -> Plan[None]:
+    yield _DELETE_OWNERLESS_AGENTS(now=now)
+    yield _EMPTY_OWNERLESS_AGENTS(now=now)
