@@ -4,10 +4,11 @@ from typing import Any
 
 from threadkeep.dialects.events import encode_chunk
 from threadkeep.domain.agent import Agent, AgentSettings, Visibility
+from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.events import Done, EventBody, Failed, Text, TurnEvent, TurnStart
-from threadkeep.domain.ids import AgentId, DocumentId, UserId, new_uuid
+from threadkeep.domain.ids import AgentId, CompactionId, ConversationId, DocumentId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageStatus, Usage
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.store import AuditEntry, MessageWindow, Store
@@ -84,6 +85,14 @@ async def keep_turn(
     ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
     await keep_ended(store, ended)
     return ended.conversation
+
+
+def make_compaction(
+    conversation_id: ConversationId, from_seq: int, to_seq: int, summary: str = "So far."
+) -> Compaction:
+    """A compaction of a run of messages."""
+    count = to_seq - from_seq + 1
+    return Compaction(CompactionId(new_uuid()), conversation_id, from_seq, to_seq, summary, count, 90, 9, NOW)
 
 
 async def all_messages(store: Store, conversation: Conversation) -> list[Message]:

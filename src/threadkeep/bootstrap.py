@@ -15,6 +15,7 @@ from threadkeep.http.auth import CurrentUser, sign_in
 from threadkeep.http.cursors import Cursors
 from threadkeep.http.services import Services
 from threadkeep.mcp.catalog import Catalog
+from threadkeep.mcp.history import HistoryServer
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import Surroundings
@@ -35,6 +36,7 @@ from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import Allowances
+from threadkeep.services.compactions import COMPACTION_JOB, Compactions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
@@ -183,16 +185,22 @@ class Runtime:
                 started.push_async_callback(embedder.close)
             retriever = DocumentIndex(store.chunks, embedder)
             reading = Reading(store, settings.workspaces, ProcessExtractor(), embedder, system_clock)
+            compactions = Compactions(store, gateway, system_clock, settings.zone)
             jobs = Jobs(
                 SqlJobs(database),
-                {TITLE_JOB: titles.give, READ_JOB: reading.read, EMBED_JOB: reading.embed},
+                {
+                    TITLE_JOB: titles.give,
+                    COMPACTION_JOB: compactions.compact_later,
+                    READ_JOB: reading.read,
+                    EMBED_JOB: reading.embed,
+                },
             )
             started.push_async_callback(jobs.close)
             pool = _pool(settings)
             started.push_async_callback(pool.close)
             roles = WorkspaceRoles(settings.workspaces)
             promptx = _promptx(settings, roles, store, pool)
-            own = (promptx, RetrieverServer(store.documents, retriever))
+            own = (promptx, RetrieverServer(store.documents, retriever), HistoryServer(store))
             tools = AgentTools(own, catalog, pool, store.seen_tools)
             node = Node(store, bus, system_clock, alone=database.dialect == "sqlite")
             started.push_async_callback(node.close)
@@ -222,6 +230,7 @@ class Runtime:
                 turns=turns,
                 prompts=prompts,
                 executions=Executions(store, turns, system_clock),
+                compactions=compactions,
                 receipts=Receipts(store, turns),
                 sessions=Sessions(store, turns),
                 usages=Usages(store, system_clock),

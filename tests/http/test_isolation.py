@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
 from tests.http.document import Operation, example, fields, operations
-from tests.making import keep_document, keep_turn
+from tests.making import keep_document, keep_turn, make_compaction
 from threadkeep.domain.ids import AgentId, new_uuid
 
 SECRET_WORDS = "alices-own-words"
@@ -20,6 +20,7 @@ NOT_FOUND = {
     "turn_id": "TURN_NOT_FOUND",
     "user_id": "USER_NOT_FOUND",
     "document_id": "AGENT_NOT_FOUND",  # by the agent's id: see the test of agents' documents
+    "compaction_id": "CONVERSATION_NOT_FOUND",  # found through its conversation only
 }
 # What stands in paths beside ids, and opens nothing without them: an agent's server or component.
 WORDS = {"name", "component"}
@@ -39,6 +40,7 @@ class Alice:
     deleted: Json
     turn_ids: list[str]
     document_id: str
+    compaction_id: str
 
     def ids(self, name: str) -> list[str]:
         """Things of hers that a name in a path can stand for; a name nobody has thought of is an error."""
@@ -48,6 +50,7 @@ class Alice:
             "turn_id": self.turn_ids,
             "user_id": ["alice"],
             "document_id": [self.document_id],
+            "compaction_id": [self.compaction_id],
         }
         if name not in known:
             pytest.fail(
@@ -88,8 +91,10 @@ async def her(api: Api, alice: httpx.AsyncClient) -> Alice:
     ]
     await alice.delete(f"/api/conversations/{made[1]['id']}")
     document = await keep_document(api.store, AgentId(agent["id"]), f"{SECRET_WORDS} document")
+    compaction = make_compaction((await stored(api, made[0])).id, 1, 2, f"{SECRET_WORDS} summary")
+    await api.store.compactions.add(compaction)
     turn_ids = [message["turnId"] for message in messages]
-    return Alice(alice, agent, made[0], made[1], turn_ids, document.id)
+    return Alice(alice, agent, made[0], made[1], turn_ids, document.id, compaction.id)
 
 
 async def served_operations(client: httpx.AsyncClient) -> list[Operation]:
@@ -222,10 +227,9 @@ async def test_admin_does_not_read_other_peoples_conversations(api: Api, her: Al
     for operation in await served_operations(admin):
         if "conversation_id" in operation.path_names:
             for id_ in her.ids("conversation_id"):
+                url = operation.url(conversation_id=id_, compaction_id=her.compaction_id)
                 for body in bodies(operation):
-                    answer = await admin.request(
-                        operation.method, operation.url(conversation_id=id_), json=body
-                    )
+                    answer = await admin.request(operation.method, url, json=body)
                     refusal(answer, 404, "CONVERSATION_NOT_FOUND")
     listed = await admin.get(f"/api/agents/{her.agent['id']}/conversations")
     assert listed.json()["items"] == []

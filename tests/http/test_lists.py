@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.conftest import Api
 from tests.http.calls import Json, items, main_chat, new_agent, new_conversation, refusal, stored
 from tests.http.document import operations
-from tests.making import keep_turn
+from tests.making import keep_turn, make_compaction
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import UserId, new_uuid
 from threadkeep.domain.user import User
@@ -52,6 +52,8 @@ async def make_lists(api: Api, user: str) -> Lists:
     conversation, *_ = [await new_conversation(client, agent["id"]) for _ in range(3)]
     for talk in (conversation, await main_chat(client)):
         await keep_turn(api.store, await keep_turn(api.store, await stored(api, talk), "1", "2"), "3", "4")
+    for seq in (1, 2, 3):
+        await api.store.compactions.add(make_compaction(conversation["id"], seq, seq))
     return Lists(client, agent, conversation)
 
 
@@ -63,6 +65,7 @@ def test_these_are_the_lists():
         "/api/domains/{agent_id}/conversations",
         "/api/conversations",
         "/api/conversations/{conversation_id}/messages",
+        "/api/conversations/{conversation_id}/compactions",
         "/api/chat/messages",
         "/api/admin/audit",
     }

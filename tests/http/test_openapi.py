@@ -20,7 +20,7 @@ from tests.http.document import (
     operations,
     resolved,
 )
-from tests.making import ALICE, NOW, keep_turn
+from tests.making import ALICE, NOW, keep_turn, make_compaction
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.ids import AgentId, DocumentId, new_uuid
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
@@ -250,10 +250,14 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
             assert answer.status_code in expected, (str(operation), answer.text)
     for operation in last:
         agent = await new_agent(alice)
+        conversation = await new_conversation(alice)
+        talked = await keep_turn(api.store, await stored(api, conversation), "?", "!")
+        await api.store.compactions.add(compaction := make_compaction(talked.id, 1, 2))
         ids = {
             "agent_id": agent["id"],
             "document_id": await failed_document(api, agent["id"]),
-            "conversation_id": (await new_conversation(alice))["id"],
+            "conversation_id": talked.id,
+            "compaction_id": compaction.id,
             "user_id": "alice",
         }
         answer = await alice.request("DELETE", operation.url(**ids))

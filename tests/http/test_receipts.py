@@ -76,6 +76,7 @@ async def test_receipt_tells_what_was_sent(talk: Talk, model: ScriptedModel):
         "text": PROMPT,
     }
     assert shown.pop("tokenEstimate") > 5
+    assert len(shown.pop("sha256")) == 64
     asked = (await talk.messages(conversation))[0]
     assert shown == {
         "turnId": reply["turnId"],

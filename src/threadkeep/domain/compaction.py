@@ -1,10 +1,14 @@
 """A compaction: a summary that stands in the context for a run of older messages, which stay archived."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.errors import InvalidRequest, TooFewMessages
 from threadkeep.domain.ids import CompactionId, ConversationId
+from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.text import is_blank
+
+KEPT_BY_DEFAULT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +30,22 @@ class Compaction:
             raise InvalidRequest("A compaction covers at least one message.", param="fromSeq")
         if is_blank(self.summary):
             raise InvalidRequest("A compaction needs a summary.", param="summary")
+
+
+def to_archive(messages: Sequence[Message], *, keep_last: int | None, threshold: int) -> Sequence[Message]:
+    """Those of the messages, oldest first, for which a summary shall stand; too few are refused.
+
+    What is kept never begins with a reply: without its question it says little, and no model takes it.
+    """
+    count = len(messages)
+    keep_last = min(KEPT_BY_DEFAULT, count // 4) if keep_last is None else keep_last
+    end = max(count - keep_last, 0)
+    while 0 < end < count and messages[end].role is MessageRole.ASSISTANT:
+        end -= 1
+    if count < threshold or not end:
+        raise TooFewMessages(
+            f"There are {count} messages to compact; with the last {keep_last} kept, "
+            f"at least {max(threshold, keep_last + 1)} are needed.",
+            details={"messages": count, "threshold": threshold, "keepLast": keep_last},
+        )
+    return messages[:end]

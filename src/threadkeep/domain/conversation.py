@@ -123,7 +123,7 @@ class Conversation:
 
         `title` is what the conversation is called from now on, unless it has a title already.
         """
-        self._check_idle()
+        self.check_idle()
         turn_id = TurnId(new_uuid())
         asked = Message(
             id=MessageId(new_uuid()),
@@ -147,7 +147,7 @@ class Conversation:
         self, reply: Message, user_message_id: MessageId, now: int, *, model: str | None = None
     ) -> BegunTurn:
         """Overwrites a reply and starts a turn that answers the same question anew."""
-        self._check_idle()
+        self.check_idle()
         overwritten = reply.become(MessageStatus.OVERWRITTEN)
         turn_id = TurnId(new_uuid())
         fresh = self._empty_reply(turn_id, self.last_seq + 1, now, model)
@@ -180,7 +180,8 @@ class Conversation:
         )
         return self._grown(1, now, active_turn_id=self.active_turn_id), message
 
-    def _check_idle(self) -> None:
+    def check_idle(self) -> None:
+        """Refuses what cannot be done while the agent answers."""
         if self.active_turn_id is not None:
             raise TurnInProgress(
                 "The agent is still answering in this conversation.", details={"turnId": self.active_turn_id}

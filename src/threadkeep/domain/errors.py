@@ -12,6 +12,7 @@ ThreadkeepError
 │   ├── MessageNotFound
 │   ├── TurnNotFound
 │   ├── BriefingNotFound
+│   ├── CompactionNotFound
 │   ├── DocumentNotFound
 │   ├── ArtifactNotFound
 │   ├── UserNotFound
@@ -116,6 +117,10 @@ class BriefingNotFound(NotFound):
     code, noun = "BRIEFING_NOT_FOUND", "briefing"
 
 
+class CompactionNotFound(NotFound):
+    code, noun = "COMPACTION_NOT_FOUND", "compaction"
+
+
 class DocumentNotFound(NotFound):
     code, noun = "DOCUMENT_NOT_FOUND", "document"
 
@@ -214,6 +219,11 @@ class ShuttingDown(ThreadkeepError):
 
 class GatewayNotConfigured(ThreadkeepError):
     code = "GATEWAY_NOT_CONFIGURED"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "No model gateway is configured. Set THREADKEEP_GATEWAY and THREADKEEP_GATEWAY_API_KEY."
+        )
 
 
 class SecretKeyRequired(ThreadkeepError):

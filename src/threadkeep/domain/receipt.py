@@ -28,5 +28,7 @@ class Receipt:
     dropped_messages: int
     tools_sha256: str | None = None
     """Names the text of the tools' descriptions, which is kept as the components' texts are."""
+    sha256: str = ""
+    """Names the context, which is the system prompt and the messages, by its content."""
     thoughts: bool = False
     """Whether the reasoning of earlier replies was sent with them."""

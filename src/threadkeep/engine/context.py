@@ -1,5 +1,6 @@
 """History, summary and briefings as a request that every provider takes, and its receipt."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.text import is_blank
-from threadkeep.engine.prompt import Component, joined, sha256_of
+from threadkeep.engine.prompt import SUMMARY_HEADING, Component, joined, sha256_of
 from threadkeep.engine.tokens import estimate_tokens
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, ToolSpec
 
@@ -39,7 +40,7 @@ def to_context(
 ) -> list[ContextMessage]:
     """Messages, oldest first, as role and content; the summary of what is archived stands first."""
     history = [_entry(message, zone, thoughts) for message in messages if is_in_context(message)]
-    return [ContextMessage("user", f"[摘要 Summary]\n{summary}"), *history] if summary else history
+    return [ContextMessage("user", f"{SUMMARY_HEADING}{summary}"), *history] if summary else history
 
 
 def build_request(
@@ -80,6 +81,7 @@ def build_request(
         zone=str(zone),
         token_estimate=context_tokens - room + sum(sizes[at] for at in kept),
         dropped_messages=len(candidates) - len(kept),
+        sha256=_fingerprint(request),
         thoughts=thoughts,
     )
     return request, receipt
@@ -129,6 +131,14 @@ def _request(
         temperature=temperature,
         max_tokens=max_tokens,
     )
+
+
+def _fingerprint(request: ModelRequest) -> str:
+    said = [
+        [it.role, *(block.text for block in it.blocks if isinstance(block, TextBlock))]
+        for it in request.messages
+    ]
+    return hashlib.sha256(json.dumps([request.system, said]).encode()).hexdigest()
 
 
 def _newest_that_fit(sizes: Sequence[int], asked: int, room: int) -> list[int]:

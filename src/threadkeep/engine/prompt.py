@@ -17,6 +17,7 @@ MOST_COMPONENT_CHARACTERS = 20_000
 MOST_PROMPT_CHARACTERS = 100_000
 LEAST_SHARE = 200
 SYSTEM_PROMPT, ROLE, SUMMARY = "systemPrompt", "role", "summary"
+SUMMARY_HEADING = "[摘要 Summary]\n"
 
 _SEPARATOR = "\n\n"
 _NEW_LINE = re.compile("\r\n?|[\x85\u2028\u2029]")

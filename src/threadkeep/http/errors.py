@@ -22,6 +22,7 @@ STATUSES: dict[str, int] = {
     errors.MessageNotFound.code: 404,
     errors.TurnNotFound.code: 404,
     errors.BriefingNotFound.code: 404,
+    errors.CompactionNotFound.code: 404,
     errors.DocumentNotFound.code: 404,
     errors.ArtifactNotFound.code: 404,
     errors.UserNotFound.code: 404,

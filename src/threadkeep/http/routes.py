@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from threadkeep.domain.errors import (
     AgentNotFound,
+    CompactionNotFound,
+    Conflict,
     ConversationNotFound,
     DocumentNotFound,
     EventsExpired,
@@ -26,6 +28,7 @@ from threadkeep.domain.errors import (
     RateLimited,
     SecretKeyRequired,
     ShuttingDown,
+    TooFewMessages,
     TurnInProgress,
     TurnNotFound,
     UnsupportedDocument,
@@ -33,6 +36,7 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.http import (
     agents,
+    compactions,
     conversations,
     documents,
     executions,
@@ -256,6 +260,38 @@ _TABLE = (
         conversations.get_context,
         "Messages",
         errors=_CONVERSATION,
+    ),
+    # Compactions
+    Route(
+        "POST",
+        "/api/conversations/{conversation_id}/compact",
+        compactions.compact,
+        "Messages",
+        errors=(
+            *_CONVERSATION,
+            AgentNotFound,
+            TurnInProgress,
+            TooFewMessages,
+            Conflict,
+            GenerationFailed,
+            GenerationTimeout,
+            GatewayNotConfigured,
+        ),
+    ),
+    Route(
+        "GET",
+        "/api/conversations/{conversation_id}/compactions",
+        compactions.list_compactions,
+        "Messages",
+        errors=_CONVERSATION,
+    ),
+    Route(
+        "DELETE",
+        "/api/conversations/{conversation_id}/compactions/{compaction_id}",
+        compactions.undo_compaction,
+        "Messages",
+        204,
+        (*_CONVERSATION, CompactionNotFound, Conflict),
     ),
     Route("POST", "/api/chat", turns.send_chat, "Turns", errors=_SENDING, also=(202,)),
     Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),

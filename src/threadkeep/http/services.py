@@ -7,6 +7,7 @@ from threadkeep.http.routing import Call
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
+from threadkeep.services.compactions import Compactions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
@@ -30,6 +31,7 @@ class Services:
     turns: Turns
     prompts: Prompts
     executions: Executions
+    compactions: Compactions
     receipts: Receipts
     sessions: Sessions
     usages: Usages

@@ -46,9 +46,13 @@ class ComponentReceiptView(View, frozen=True, kw_only=True):
 
 
 class ReceiptView(View, frozen=True, kw_only=True):
-    """What the model was sent in a turn; the same request can be built from it again."""
+    """What the model was sent in a turn; the same request can be built from it again.
+
+    `sha256` names the system prompt and the messages: where it is the same, the model was told the same.
+    """
 
     turn_id: Id
+    sha256: str
     model: str | None
     components: Sequence[ComponentReceiptView]
     summary: str | None

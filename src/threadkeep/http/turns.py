@@ -125,6 +125,7 @@ async def get_turn_context(call: ApiCall, *, turn_id: str) -> ReceiptView:
     receipt = shown.receipt
     return ReceiptView(
         turn_id=turn_id.lower(),
+        sha256=receipt.sha256,
         model=receipt.model,
         components=[
             ComponentReceiptView(

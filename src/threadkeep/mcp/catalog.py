@@ -19,7 +19,7 @@ OWN_SERVERS = (
     ListedServer(RETRIEVER, ServerSource.BUILTIN),
 )
 # Those, and what records show as the server of further tools of our own.
-RESERVED_NAMES = frozenset({PROMPTX, RETRIEVER, "charts", "system", "threadkeep"})
+RESERVED_NAMES = frozenset({PROMPTX, RETRIEVER, "charts", "history", "system", "threadkeep"})
 
 
 class Catalog:

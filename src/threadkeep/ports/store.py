@@ -13,7 +13,7 @@ from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, ConversationStatus, EndedTurn
 from threadkeep.domain.execution import ExecutionEvent
-from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId
+from threadkeep.domain.ids import AgentId, CompactionId, ConversationId, MessageId, TurnId, UserId
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Message
 from threadkeep.domain.receipt import Receipt
@@ -206,10 +206,6 @@ class MessageStore(Protocol):
         """Keeps a card; StorageConflict when the conversation has moved on since it was read."""
         ...
 
-    async def newest_compaction(self, conversation_id: ConversationId) -> Compaction | None:
-        """The summary that stands for the archived messages."""
-        ...
-
     async def tool_calls(
         self, user_id: UserId, tool_name: str, *, before: tuple[int, str] | None, limit: int
     ) -> Sequence[ToolCall]:
@@ -255,6 +251,32 @@ class TurnStore(Protocol):
         self, user_id: UserId, agent_id: AgentId | None, *, since: int, until: int
     ) -> Sequence[DayUsage]:
         """What a user's turns that began from `since` to before `until` have cost, by day and agent."""
+        ...
+
+
+class CompactionStore(Protocol):
+    """Summaries, and which messages they stand for."""
+
+    async def add(self, compaction: Compaction) -> None:
+        """Keeps a compaction and archives its messages; StorageConflict when others were archived since."""
+        ...
+
+    async def current(self, conversation_id: ConversationId) -> Compaction | None:
+        """The one whose summary stands for all archived messages; None where nothing is archived."""
+        ...
+
+    async def get(self, conversation_id: ConversationId, compaction_id: CompactionId) -> Compaction | None:
+        """One compaction of a conversation."""
+        ...
+
+    async def page(
+        self, conversation_id: ConversationId, *, before: int | None, offset: int, limit: int
+    ) -> Sequence[Compaction]:
+        """The compactions of a conversation, newest first; those that end before a message's number."""
+        ...
+
+    async def undo(self, compaction: Compaction) -> bool:
+        """Brings the messages of the newest compaction back; tells whether it was the newest."""
         ...
 
 
@@ -360,6 +382,7 @@ class Store:
     messages: MessageStore
     turns: TurnStore
     log: TurnLogStore
+    compactions: CompactionStore
     receipts: ReceiptStore
     briefings: BriefingStore
     executions: ExecutionStore

@@ -7,6 +7,7 @@ from datetime import tzinfo
 from itertools import islice
 
 from threadkeep.domain.agent import Agent, AgentSettings, ConversationMode
+from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation, new_session_id
 from threadkeep.domain.errors import AgentNotFound, ConversationNotFound, TurnInProgress
 from threadkeep.domain.ids import AgentId, ConversationId, is_uuid
@@ -92,7 +93,8 @@ class Conversations:
         """A conversation with its latest messages."""
         window = MessageWindow(newest_first=True)
         conversation, messages = await self.messages(user, conversation_id, window, offset=0, limit=latest)
-        return Detail(conversation, messages[::-1], await self._summary(conversation))
+        compaction = await self._compaction(conversation)
+        return Detail(conversation, messages[::-1], compaction.summary if compaction else None)
 
     async def messages(
         self, user: User, conversation_id: str, which: MessageWindow, *, offset: int, limit: int
@@ -115,12 +117,15 @@ class Conversations:
         conversation = await self.get(user, conversation_id)
         agent = await self._store.agents.get(conversation.agent_id)
         habits = agent.settings if agent else AgentSettings()
+        compaction = await self._compaction(conversation)
         latest = await self._latest_in_context(
-            conversation, habits.context_messages if limit is None else limit
+            conversation.id,
+            compaction.to_seq if compaction else 0,
+            habits.context_messages if limit is None else limit,
         )
         return to_context(
             latest,
-            summary=await self._summary(conversation),
+            summary=compaction.summary if compaction else None,
             zone=self._zone,
             thoughts=habits.context_thoughts,
         )
@@ -188,23 +193,24 @@ class Conversations:
             ):
                 raise
 
-    async def _latest_in_context(self, conversation: Conversation, limit: int) -> list[Message]:
+    async def _latest_in_context(
+        self, conversation_id: ConversationId, after_seq: int, limit: int
+    ) -> list[Message]:
         """The latest `limit` messages (0 = all) that belong into a context, oldest first."""
         found: list[Message] = []
-        window = MessageWindow(after_seq=conversation.archived_to_seq, newest_first=True)
+        window = MessageWindow(after_seq=after_seq, newest_first=True)
         batch = limit or 200
-        while page := await self._store.messages.page(conversation.id, window, offset=0, limit=batch):
+        while page := await self._store.messages.page(conversation_id, window, offset=0, limit=batch):
             found += filter(is_in_context, page)
             if len(page) < batch or (limit and len(found) >= limit):
                 break
             window = replace(window, before_seq=page[-1].seq)
         return list(islice(found, limit or None))[::-1]
 
-    async def _summary(self, conversation: Conversation) -> str | None:
+    async def _compaction(self, conversation: Conversation) -> Compaction | None:
         if not conversation.archived_to_seq:
             return None
-        compaction = await self._store.messages.newest_compaction(conversation.id)
-        return compaction.summary if compaction else None
+        return await self._store.compactions.current(conversation.id)
 
 
 def _checked(conversation_id: str) -> ConversationId:

@@ -13,6 +13,7 @@ from threadkeep.engine.prompt import (
     MOST_PROMPT_CHARACTERS,
     ROLE,
     SUMMARY,
+    SUMMARY_HEADING,
     SYSTEM_PROMPT,
     Prompt,
     Source,
@@ -55,7 +56,7 @@ class Prompts:
                 *(Source(file.name, file.text, file.unread) for file in files),
                 Source(SYSTEM_PROMPT, agent.system_prompt),
                 Source(ROLE, role),
-                Source(SUMMARY, summary or ""),
+                Source(SUMMARY, SUMMARY_HEADING + summary if summary else ""),
             ],
             # A character takes a token at most, as tokens are estimated: some of the window is left.
             most=min(MOST_PROMPT_CHARACTERS, self._gateway.context_tokens)

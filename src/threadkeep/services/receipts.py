@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from threadkeep.domain.errors import TurnNotFound
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.user import User
-from threadkeep.engine.prompt import SUMMARY
+from threadkeep.engine.prompt import SUMMARY, SUMMARY_HEADING
 from threadkeep.ports.store import Store
 from threadkeep.services.turns import Turns
 
@@ -37,5 +37,7 @@ class Receipts:
         receipt, texts = found
         agent = await self._store.agents.get(conversation.agent_id)
         is_open = agent is not None and agent.is_open_to(user)
-        summaries = [texts[it.sha256] for it in receipt.components if it.name == SUMMARY]
+        summaries = [
+            texts[it.sha256].removeprefix(SUMMARY_HEADING) for it in receipt.components if it.name == SUMMARY
+        ]
         return ShownReceipt(receipt, texts if is_open else {}, summaries[-1] if summaries else None)

@@ -54,6 +54,7 @@ from threadkeep.ports.tools import Caller, ToolProvider
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services import Clock
 from threadkeep.services.allowances import Allowances
+from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.live_log import LiveLog
 from threadkeep.services.log_writer import persist
@@ -230,9 +231,7 @@ class Turns:
 
     def _model_gateway(self) -> Gateway:
         if self._gateway is None:
-            raise GatewayNotConfigured(
-                "No model gateway is configured. Set THREADKEEP_GATEWAY and THREADKEEP_GATEWAY_API_KEY."
-            )
+            raise GatewayNotConfigured
         return self._gateway
 
     async def _begin(self, user: User, agent: Agent, begun: BegunTurn, key: IdempotencyKey | None) -> Turn:
@@ -282,11 +281,17 @@ class Turns:
         is_first = begun.conversation.title_source is TitleSource.DERIVED and begun.conversation.last_seq <= 4
         if is_first and gateway.supports_tools:
             await self._jobs.add(TITLE_JOB, title_job(begun.conversation))
+        if is_due(agent, begun.conversation):
+            await self._jobs.add(COMPACTION_JOB, compaction_job(begun.conversation))
 
     async def _prepare(self, agent: Agent, begun: BegunTurn, gateway: Gateway) -> _Prepared:
         conversation, settings = begun.conversation, agent.settings
+        # As it is by now: it may have been compacted, or that undone, since the turn began.
+        compaction = None
+        if conversation.archived_to_seq:
+            compaction = await self._store.compactions.current(conversation.id)
         window = MessageWindow(
-            after_seq=conversation.archived_to_seq,
+            after_seq=compaction.to_seq if compaction else 0,
             before_seq=begun.assistant_message.seq,
             newest_first=True,
         )
@@ -297,12 +302,9 @@ class Turns:
         if all(message.id != asked_id for message in latest):  # archived since, and answered anew
             asked = await self._store.messages.get(asked_id)
             latest = [*latest, *([asked] if asked else ())]
-        summary = None
-        if conversation.archived_to_seq:
-            compaction = await self._store.messages.newest_compaction(conversation.id)
-            summary = compaction.summary if compaction else None
         # A role stays until the agent is changed: its owner may have given it another one.
         activated = activated_role(latest, since=agent.updated_at)
+        summary = compaction.summary if compaction else None
         prompt = await self._prompts.assemble(agent, activated=activated, summary=summary)
         asked = next((message for message in latest if message.id == asked_id), None)
         found = await self._passages.before(agent, asked, gateway)

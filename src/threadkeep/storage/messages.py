@@ -6,7 +6,6 @@ from itertools import product
 import msgspec
 
 from threadkeep.domain.briefing import BriefingCard
-from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, UserId
@@ -61,11 +60,6 @@ REPLY_OF_TURN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_messages
     WHERE id = (SELECT assistant_message_id FROM tk_turns WHERE id = :turn_id)"""
 )
-_NEWEST_COMPACTION = Statement(
-    """SELECT id, conversation_id, from_seq, to_seq, summary, archived_count, tokens_before, tokens_after,
-        created_at
-    FROM tk_compactions WHERE conversation_id = :conversation_id ORDER BY to_seq DESC LIMIT 1"""
-)
 
 _decode_thoughts = msgspec.json.Decoder(tuple[ThoughtStep, ...]).decode
 _decode_citations = msgspec.json.Decoder(tuple[Citation, ...]).decode
@@ -117,11 +111,6 @@ class SqlMessages:
     async def add_card(self, conversation: Conversation, message: Message) -> None:
         """Keeps a card, unless the conversation has moved on since it was read."""
         await self._database.write(lambda: _add_card(conversation, message))
-
-    async def newest_compaction(self, conversation_id: ConversationId) -> Compaction | None:
-        """The summary that stands for the archived messages."""
-        rows = await self._database.fetch(_NEWEST_COMPACTION(conversation_id=conversation_id))
-        return Compaction(*rows[0]) if rows else None
 
     async def tool_calls(
         self, user_id: UserId, tool_name: str, *, before: tuple[int, str] | None, limit: int

@@ -10,6 +10,7 @@ from threadkeep.storage.agent_settings import use_keys
 from threadkeep.storage.agents import SqlAgents
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.chunk_index import SqlChunkIndex
+from threadkeep.storage.compactions import SqlCompactions
 from threadkeep.storage.conversations import SqlConversations
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.documents import SqlDocuments
@@ -74,6 +75,7 @@ async def store_on(
         messages=SqlMessages(database),
         turns=SqlTurns(database),
         log=SqlTurnLog(database),
+        compactions=SqlCompactions(database),
         receipts=SqlReceipts(database),
         briefings=SqlBriefings(database),
         executions=SqlExecutions(database),

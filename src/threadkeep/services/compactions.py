@@ -1,0 +1,147 @@
+"""Compactions: long conversations stay affordable, and nothing is lost."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import tzinfo
+from typing import Any
+
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.compaction import Compaction, to_archive
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import (
+    AgentNotFound,
+    CompactionNotFound,
+    Conflict,
+    ConversationNotFound,
+    GatewayNotConfigured,
+    GenerationTimeout,
+    StorageConflict,
+    TooFewMessages,
+    TurnInProgress,
+)
+from threadkeep.domain.ids import CompactionId, ConversationId, UserId, is_uuid, new_uuid
+from threadkeep.domain.message import Message
+from threadkeep.domain.user import User
+from threadkeep.engine.compaction import context_tokens, extract, summarise
+from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.store import MessageWindow, Store
+from threadkeep.services import Clock
+
+COMPACTION_JOB = "compaction"
+TRIES = 3
+MESSAGES_A_PAGE = 1000
+
+
+def is_due(agent: Agent, conversation: Conversation) -> bool:
+    """Whether a conversation has grown so long that it may be compacted by itself."""
+    threshold = agent.settings.compaction_threshold
+    grown = conversation.last_seq - conversation.archived_to_seq
+    return agent.settings.auto_compact and 0 < threshold <= grown
+
+
+def compaction_job(conversation: Conversation) -> dict[str, str]:
+    """The arguments of the job that compacts a conversation."""
+    return {"user_id": conversation.user_id, "conversation_id": conversation.id}
+
+
+class Compactions:
+    """The use cases of compactions."""
+
+    def __init__(self, store: Store, gateway: Gateway | None, clock: Clock, zone: tzinfo) -> None:
+        self._store = store
+        self._gateway = gateway
+        self._clock = clock
+        self._zone = zone
+
+    async def compact(self, user: User, conversation_id: str, *, keep_last: int | None = None) -> Compaction:
+        """Puts a summary in the place of all but the last messages. Where that fails, nothing has changed."""
+        for _ in range(TRIES):
+            conversation = await self._conversation(user, conversation_id)
+            if self._gateway is None:
+                raise GatewayNotConfigured
+            conversation.check_idle()
+            agent = await self._store.agents.get(conversation.agent_id)
+            if agent is None or not agent.is_visible_to(user):
+                raise AgentNotFound("The agent of this conversation has been deleted or made private.")
+            compaction = await self._compaction(self._gateway, agent, conversation, keep_last)
+            try:
+                await self._store.compactions.add(compaction)
+            except StorageConflict:
+                continue  # somebody else has compacted or undone meanwhile: decide anew
+            return compaction
+        raise Conflict("The conversation changes too quickly; try again.")
+
+    async def compact_later(self, arguments: Mapping[str, Any]) -> None:
+        """Compacts a conversation between two turns, if there is still reason to. A job."""
+        user = User(UserId(arguments["user_id"]))
+        # Where a turn runs, its end asks again.
+        with suppress(TooFewMessages, TurnInProgress, ConversationNotFound, AgentNotFound):
+            await self.compact(user, arguments["conversation_id"])
+
+    async def page(
+        self, user: User, conversation_id: str, *, before: int | None, offset: int, limit: int
+    ) -> Sequence[Compaction]:
+        """The compactions of a conversation, newest first."""
+        conversation = await self._conversation(user, conversation_id)
+        return await self._store.compactions.page(conversation.id, before=before, offset=offset, limit=limit)
+
+    async def undo(self, user: User, conversation_id: str, compaction_id: str) -> None:
+        """Brings the messages of the newest compaction back into the context."""
+        conversation = await self._conversation(user, conversation_id)
+        compaction = None
+        if is_uuid(compaction_id):
+            wanted = CompactionId(compaction_id.lower())
+            compaction = await self._store.compactions.get(conversation.id, wanted)
+        if compaction is None:
+            raise CompactionNotFound
+        if not await self._store.compactions.undo(compaction):
+            raise Conflict("Only the newest compaction can be undone.")
+
+    async def _compaction(
+        self, gateway: Gateway, agent: Agent, conversation: Conversation, keep_last: int | None
+    ) -> Compaction:
+        settings = agent.settings
+        messages = await self._messages(conversation)
+        archived = to_archive(messages, keep_last=keep_last, threshold=settings.compaction_threshold)
+        kept = messages[len(archived) :]
+        before = await self._store.compactions.current(conversation.id)
+        earlier = before.summary if before else None
+        if gateway.supports_tools:
+            try:
+                async with asyncio.timeout(settings.generation_timeout_s or None):
+                    summary = await summarise(gateway, agent.model, earlier, archived, self._zone)
+            except TimeoutError as exc:
+                raise GenerationTimeout("The model took too long to summarise.") from exc
+        else:  # the demonstration model would make things up
+            summary = extract(earlier, archived, most=gateway.context_tokens // 2)
+        return Compaction(
+            id=CompactionId(new_uuid()),
+            conversation_id=conversation.id,
+            from_seq=conversation.archived_to_seq + 1,
+            to_seq=archived[-1].seq,
+            summary=summary,
+            archived_count=len(archived),
+            tokens_before=context_tokens(messages, earlier, self._zone),
+            tokens_after=context_tokens(kept, summary, self._zone),
+            created_at=self._clock(),
+        )
+
+    async def _messages(self, conversation: Conversation) -> list[Message]:
+        """All messages that are not archived, oldest first."""
+        found: list[Message] = []
+        window = MessageWindow(conversation.archived_to_seq)
+        while page := await self._store.messages.page(
+            conversation.id, window, offset=0, limit=MESSAGES_A_PAGE
+        ):
+            found += page
+            window = MessageWindow(page[-1].seq)
+        return found
+
+    async def _conversation(self, user: User, conversation_id: str) -> Conversation:
+        found = None
+        if is_uuid(conversation_id):
+            found = await self._store.conversations.get(user.id, ConversationId(conversation_id.lower()))
+        if found is None:
+            raise ConversationNotFound
+        return found

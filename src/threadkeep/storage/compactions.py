@@ -1,0 +1,98 @@
+"""Compactions in the database. A conversation's `archived_to_seq` says which one is in force."""
+
+from collections.abc import Sequence
+
+from threadkeep.domain.compaction import Compaction
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.ids import CompactionId, ConversationId
+from threadkeep.storage.database import Database, Plan, Statement
+
+_COLUMNS = """id, conversation_id, from_seq, to_seq, summary, archived_count, tokens_before, tokens_after,
+    created_at"""
+_LAST_SEQ = 2**63 - 1
+
+_ADD = Statement(
+    f"""INSERT INTO tk_compactions ({_COLUMNS})
+    VALUES (:id, :conversation_id, :from_seq, :to_seq, :summary, :archived_count, :tokens_before,
+        :tokens_after, :created_at)"""
+)
+# From just one state to the next: whoever else has compacted or undone meanwhile is not overwritten.
+_MOVE = Statement(
+    """UPDATE tk_conversations SET archived_to_seq = :to_seq
+    WHERE id = :conversation_id AND archived_to_seq = :from_seq AND deleted_at IS NULL RETURNING id"""
+)
+_REMOVE = Statement("DELETE FROM tk_compactions WHERE id = :id")
+_GET = Statement(
+    f"SELECT {_COLUMNS} FROM tk_compactions WHERE id = :id AND conversation_id = :conversation_id"
+)
+CURRENT = Statement(
+    f"""SELECT {_COLUMNS} FROM tk_compactions WHERE conversation_id = :conversation_id
+        AND to_seq = (SELECT archived_to_seq FROM tk_conversations WHERE id = :conversation_id)"""
+)
+PAGE = Statement(
+    f"""SELECT {_COLUMNS} FROM tk_compactions
+    WHERE conversation_id = :conversation_id AND to_seq < :before ORDER BY to_seq DESC
+    LIMIT :limit OFFSET :offset"""
+)
+
+
+class SqlCompactions:
+    """The compactions of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, compaction: Compaction) -> None:
+        """Keeps a compaction and archives its messages, unless something else was archived meanwhile."""
+        await self._database.write(lambda: _add(compaction))
+
+    async def current(self, conversation_id: ConversationId) -> Compaction | None:
+        """The one whose summary stands for all archived messages."""
+        rows = await self._database.fetch(CURRENT(conversation_id=conversation_id))
+        return Compaction(*rows[0]) if rows else None
+
+    async def get(self, conversation_id: ConversationId, compaction_id: CompactionId) -> Compaction | None:
+        """One compaction of a conversation."""
+        rows = await self._database.fetch(_GET(id=compaction_id, conversation_id=conversation_id))
+        return Compaction(*rows[0]) if rows else None
+
+    async def page(
+        self, conversation_id: ConversationId, *, before: int | None, offset: int, limit: int
+    ) -> Sequence[Compaction]:
+        """The compactions of a conversation, newest first."""
+        rows = await self._database.fetch(
+            PAGE(
+                conversation_id=conversation_id,
+                before=_LAST_SEQ if before is None else before,
+                offset=offset,
+                limit=limit,
+            )
+        )
+        return [Compaction(*row) for row in rows]
+
+    async def undo(self, compaction: Compaction) -> bool:
+        """Brings the messages of the newest compaction back; tells whether it was the newest."""
+        return await self._database.write(lambda: _undo(compaction))
+
+
+def _add(compaction: Compaction) -> Plan[None]:
+    if not (
+        yield _MOVE(
+            conversation_id=compaction.conversation_id,
+            from_seq=compaction.from_seq - 1,
+            to_seq=compaction.to_seq,
+        )
+    ):
+        raise StorageConflict("Messages have been archived or brought back since they were read.")
+    yield _ADD(**{name: getattr(compaction, name) for name in Compaction.__slots__})
+
+
+def _undo(compaction: Compaction) -> Plan[bool]:
+    moved = yield _MOVE(
+        conversation_id=compaction.conversation_id,
+        from_seq=compaction.to_seq,
+        to_seq=compaction.from_seq - 1,
+    )
+    if moved:
+        yield _REMOVE(id=compaction.id)
+    return bool(moved)
