@@ -42,6 +42,7 @@ from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.metrics import Metrics
 from threadkeep.services.node import Node
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
@@ -58,6 +59,7 @@ from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
 from threadkeep.storage.store import open_database, store_on
+from threadkeep.storage.timed import TimedDatabase
 from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep")
@@ -159,11 +161,17 @@ class Runtime:
     async def _start(self) -> Services:
         settings = self._settings
         async with AsyncExitStack() as started:
-            database = await open_database(
-                settings.database,
-                schema=settings.database_schema,
-                pool_size=settings.database_pool_size,
-                user_table=settings.user_table,
+            metrics = Metrics()
+            latency = metrics.store_latency
+            database = TimedDatabase(
+                await open_database(
+                    settings.database,
+                    schema=settings.database_schema,
+                    pool_size=settings.database_pool_size,
+                    user_table=settings.user_table,
+                ),
+                latency["read"].observe,
+                latency["write"].observe,
             )
             started.push_async_callback(database.close)
             store = await store_on(database, _secret_box(settings), settings.payload_folder)
@@ -202,7 +210,7 @@ class Runtime:
             promptx = _promptx(settings, roles, store, pool)
             own = (promptx, RetrieverServer(store.documents, retriever), HistoryServer(store))
             tools = AgentTools(own, catalog, pool, store.seen_tools)
-            node = Node(store, bus, system_clock, alone=database.dialect == "sqlite")
+            node = Node(store, bus, system_clock, metrics, alone=database.dialect == "sqlite")
             started.push_async_callback(node.close)
             prompts = Prompts(store, agents, FolderPromptFiles(settings.workspaces), roles, gateway)
             allowances = Allowances(
@@ -235,6 +243,7 @@ class Runtime:
                 sessions=Sessions(store, turns),
                 usages=Usages(store, system_clock),
                 users=Users(store, prompts, system_clock),
+                metrics=metrics,
                 store=store,
                 gateway=gateway,
                 cursors=Cursors(store.key),

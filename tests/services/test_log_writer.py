@@ -14,6 +14,7 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.services import log_writer, system_clock
 from threadkeep.services.log_writer import LogWriter, TurnLog, TurnLost
+from threadkeep.services.metrics import Histogram
 from threadkeep.storage.database import Database
 
 LEASE = Lease("a-node", 1, 10**9)
@@ -26,7 +27,7 @@ class Writing:
         self.store = store
         self.fault = Fault()
         self.announced: list[LogChunk] = []
-        self.writer = LogWriter(FaultyLog(database, self.fault), system_clock, self._announce)
+        self.writer = LogWriter(FaultyLog(database, self.fault), system_clock, self._announce, Histogram())
 
     async def _announce(self, chunks: Iterable[LogChunk]) -> None:
         self.announced += chunks

@@ -26,6 +26,7 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.services import log_writer, system_clock
 from threadkeep.services import node as node_module
+from threadkeep.services.metrics import Metrics
 from threadkeep.services.node import Node
 from threadkeep.storage.bus import LocalBus
 from threadkeep.storage.database import Database
@@ -51,7 +52,7 @@ class Nodes:
     ) -> Node:
         """Another node."""
         store = faulty(self.store, self.database, log=log, turns=turns)
-        self.made.append(Node(store, bus or LocalBus(), system_clock, alone=alone))
+        self.made.append(Node(store, bus or LocalBus(), system_clock, Metrics(), alone=alone))
         return self.made[-1]
 
 

@@ -26,6 +26,7 @@ from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import Allowances
 from threadkeep.services.jobs import Jobs
+from threadkeep.services.metrics import Metrics
 from threadkeep.services.node import Node
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
@@ -84,7 +85,7 @@ class Talking:
 @pytest.fixture
 async def talking(store: Store, database: Database, tmp_path: Path) -> AsyncIterator[Talking]:
     jobs = Jobs(SqlJobs(database), {})
-    node = Node(store, LocalBus(), system_clock, alone=False)
+    node = Node(store, LocalBus(), system_clock, Metrics(), alone=False)
     yield Talking(store, node, jobs, tmp_path)
     await node.close()
     await jobs.close()

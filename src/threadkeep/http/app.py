@@ -19,6 +19,7 @@ from threadkeep.domain.user import User
 from threadkeep.http.auth import SignIn
 from threadkeep.http.edge import Edge
 from threadkeep.http.errors import error_response
+from threadkeep.http.metrics import metrics_endpoint
 from threadkeep.http.openapi import openapi
 from threadkeep.http.page import page_routes
 from threadkeep.http.paths import Paths
@@ -106,6 +107,7 @@ def _page_routes(
     return [
         WebSocketRoute("/ws", web_socket(sign_in, services)),
         StarletteRoute("/openapi.json", get_openapi),
+        StarletteRoute("/metrics", metrics_endpoint(sign_in, services)),
         StarletteRoute("/docs", get_docs),
         *page_routes(
             is_demonstration=settings.gateway == "local" and settings.model is None, embedded=embedded

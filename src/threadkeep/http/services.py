@@ -12,6 +12,7 @@ from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
 from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.metrics import Metrics
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.sessions import Sessions
@@ -36,6 +37,7 @@ class Services:
     sessions: Sessions
     usages: Usages
     users: Users
+    metrics: Metrics
     store: Store
     gateway: Gateway | None
     cursors: Cursors

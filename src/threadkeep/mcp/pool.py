@@ -120,6 +120,10 @@ class Pool:
         places = [(seat.name, place) for seat, place in self._places.items() if seat.agent_id == agent_id]
         return {name: place.status() for name, place in sorted(places, key=lambda it: it[1].used_at)}
 
+    def states(self) -> list[ServerState]:
+        """How all servers are, whosever they are."""
+        return [place.status().state for place in self._places.values()]
+
     def keep_only(self, agent_id: AgentId, names: Collection[str]) -> None:
         """Ends the servers that an agent no longer has."""
         for seat in [seat for seat in self._places if seat.agent_id == agent_id and seat.name not in names]:

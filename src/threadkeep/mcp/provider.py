@@ -33,6 +33,10 @@ class AgentTools:
         """The tools for one turn."""
         return TurnTools(caller, self._own, self)
 
+    def states(self) -> Sequence[ServerState]:
+        """How all servers of this node are."""
+        return self._pool.states()
+
     async def of(self, agent: Agent) -> Mapping[str, ServerStatus]:
         """How the agent's servers are on this node, by name."""
         servers = self._servers(agent)

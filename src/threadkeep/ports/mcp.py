@@ -64,6 +64,10 @@ class ServerCatalog(Protocol):
 class ServerStatuses(Protocol):
     """How the servers of agents are; the pool knows."""
 
+    def states(self) -> Sequence[ServerState]:
+        """How all servers of this node are, whosever they are."""
+        ...
+
     async def of(self, agent: Agent) -> Mapping[str, ServerStatus]:
         """How the agent's servers are on this node, by name; those never used may be left out."""
         ...

@@ -18,6 +18,7 @@ from threadkeep.engine.fold import Folding
 from threadkeep.ports.turn_log import LogChunk, TurnLogStore
 from threadkeep.services import Clock
 from threadkeep.services.live_log import LiveLog
+from threadkeep.services.metrics import Histogram
 from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.turns")
@@ -43,6 +44,8 @@ class TurnLog:
         self.live = LiveLog(turn_id)
         self.folding = Folding()
         self.error: Exception | None = None
+        self.taken_at = 0
+        """When the oldest event of the chunk that was taken last had come."""
         self._clock = clock
         self._writer = writer
         self._pending: list[tuple[int, EventBody]] = []
@@ -82,6 +85,7 @@ class TurnLog:
             TurnEvent(self.turn_id, seq, at, body) for seq, (at, body) in enumerate(self._pending, first)
         ]
         self._pending.clear()
+        self.taken_at = events[0].at
         for event in events:
             self.folding.add(event)
         return LogChunk(self.turn_id, first, events[-1].seq, encode_chunk(events))
@@ -91,8 +95,13 @@ class LogWriter:
     """One task that stores what is pending in all logs."""
 
     def __init__(
-        self, store: TurnLogStore, clock: Clock, announce: Callable[[Iterable[LogChunk]], Awaitable[None]]
+        self,
+        store: TurnLogStore,
+        clock: Clock,
+        announce: Callable[[Iterable[LogChunk]], Awaitable[None]],
+        lag: Histogram,
     ) -> None:
+        self._lag = lag
         self._store = store
         self._clock = clock
         self._announce = announce
@@ -157,6 +166,7 @@ class LogWriter:
         for turn_log, chunk in chunks.items():
             if chunk.turn_id in accepted:
                 turn_log.live.extend([chunk])
+                self._lag.observe((self._clock() - turn_log.taken_at) / 1000)
             else:
                 turn_log.error = TurnLost()
         await self._announce(chunk for chunk in chunks.values() if chunk.turn_id in accepted)

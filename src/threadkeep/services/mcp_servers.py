@@ -40,6 +40,10 @@ class McpServers:
         self._catalog = catalog
         self._statuses = statuses
 
+    def states(self) -> Sequence[ServerState]:
+        """How all servers of this node are, whosever they are."""
+        return self._statuses.states()
+
     async def report(self, agent: Agent) -> Sequence[ServerReport]:
         """All servers of an agent; for those who may change it."""
         known = await self._statuses.of(agent)

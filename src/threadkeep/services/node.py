@@ -28,6 +28,7 @@ from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
 from threadkeep.services import Clock
 from threadkeep.services.live_log import LiveLog
 from threadkeep.services.log_writer import LogWriter, TurnLog, TurnLost, persist
+from threadkeep.services.metrics import Metrics
 from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.turns")
@@ -66,7 +67,8 @@ class _Mirror:
 class Node:
     """Runs turns detached from whoever asked for them, and shows those of other nodes."""
 
-    def __init__(self, store: Store, bus: Bus, clock: Clock, *, alone: bool) -> None:
+    def __init__(self, store: Store, bus: Bus, clock: Clock, metrics: Metrics, *, alone: bool) -> None:
+        self._metrics = metrics
         self.id = new_uuid()
         self._store = store
         self._bus = bus
@@ -77,7 +79,7 @@ class Node:
         self._given_up: set[asyncio.Task[None]] = set()
         self._waiting: dict[ConversationId, set[asyncio.Event]] = {}
         self.is_draining = False
-        self._writer = LogWriter(store.log, clock, self._announce)
+        self._writer = LogWriter(store.log, clock, self._announce, metrics.event_lag)
         self._unsubscribe = bus.subscribe(self._hear)
         self._beating = asyncio.create_task(self._beat())
 
@@ -96,6 +98,11 @@ class Node:
             begun.conversation.id, begun.conversation.user_id, task, turn_log, stop
         )
         task.add_done_callback(lambda _: self._running.pop(begun.turn.id, None))
+
+    @property
+    def running_count(self) -> int:
+        """How many turns run here."""
+        return len(self._running)
 
     def running_of(self, user_id: UserId) -> int:
         """How many turns of a user run here."""
@@ -246,6 +253,7 @@ class Node:
             if [it.events for it in written] != [chunk.events]:
                 raise TurnLost from exc
         turn_log.live.extend([chunk], ended=True)
+        self._metrics.turn_ended(ended.turn)
         await self._announce([chunk])
 
     async def _announce(self, chunks: Iterable[LogChunk]) -> None:

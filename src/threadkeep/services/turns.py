@@ -167,6 +167,11 @@ class Turns:
             raise TurnNotFound
         return turn
 
+    @property
+    def running_count(self) -> int:
+        """How many turns run on this node."""
+        return self._node.running_count
+
     async def drain(self, grace_s: float) -> None:
         """Begins no further turn, gives those that run so long to end by themselves, and ends the rest."""
         await self._node.drain(grace_s)

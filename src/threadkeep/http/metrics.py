@@ -1,0 +1,89 @@
+"""The numbers of this process in Prometheus' text format, for loopback and for admins."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from ipaddress import ip_address
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from threadkeep.domain.errors import Forbidden, ThreadkeepError
+from threadkeep.http.auth import SignIn
+from threadkeep.http.errors import error_response
+from threadkeep.http.services import Services
+from threadkeep.services.metrics import Histogram
+from threadkeep.version import __version__
+
+_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def metrics_endpoint(
+    sign_in: SignIn, services: Callable[[], Awaitable[Services]]
+) -> Callable[[Request], Awaitable[Response]]:
+    """What answers `GET /metrics`."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            if not _is_from_here(request) and not (await sign_in.user(request)).is_admin:
+                raise Forbidden("Metrics are for admins, and for this machine itself.")
+            text = "".join(render(await services()))
+        except ThreadkeepError as exc:
+            return error_response(exc, path="/metrics", request_id=request.state.request_id)
+        return Response(text, media_type=_TYPE)
+
+    return answer
+
+
+def _is_from_here(request: Request) -> bool:
+    """Whether the request comes from this machine itself, and not through a proxy on it."""
+    forwarded = any(name in request.headers for name in ("x-forwarded-for", "forwarded", "x-real-ip"))
+    try:
+        return not forwarded and request.client is not None and ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False
+
+
+def render(services: Services) -> Iterator[str]:
+    """All numbers, a line each."""
+    metrics = services.metrics
+    yield from _family("threadkeep_info", "gauge", "The version that runs.", {f'version="{__version__}"': 1})
+    running = {"": services.turns.running_count}
+    yield from _family("threadkeep_turns_running", "gauge", "Turns that run on this node.", running)
+    ended = _labelled("status", metrics.turns_ended)
+    yield from _family("threadkeep_turns_ended_total", "counter", "Turns that have ended, by status.", ended)
+    tokens = _labelled("kind", metrics.tokens)
+    yield from _family("threadkeep_tokens_total", "counter", "Tokens of turns that have ended.", tokens)
+    states = _labelled("state", Counter(it.value for it in services.mcp_servers.states()))
+    yield from _family("threadkeep_mcp_servers", "gauge", "MCP servers of this node, by state.", states)
+    lag = {"": metrics.event_lag}
+    told = "Seconds from an event's coming to its being stored and shown."
+    yield from _histograms("threadkeep_event_lag_seconds", told, lag)
+    latency = {f'kind="{kind}"': histogram for kind, histogram in metrics.store_latency.items()}
+    told = "Seconds that the database took."
+    yield from _histograms("threadkeep_store_seconds", told, latency)
+
+
+def _labelled(label: str, counts: Mapping[str, int]) -> dict[str, int]:
+    return {f'{label}="{name}"': count for name, count in sorted(counts.items())}
+
+
+def _family(name: str, kind: str, told: str, values: Mapping[str, float]) -> Iterator[str]:
+    yield f"# HELP {name} {told}\n# TYPE {name} {kind}\n"
+    for labels, value in values.items():
+        yield f"{name}{{{labels}}} {value}\n" if labels else f"{name} {value}\n"
+
+
+def _histograms(name: str, told: str, by_labels: Mapping[str, Histogram]) -> Iterator[str]:
+    yield f"# HELP {name} {told}\n# TYPE {name} histogram\n"
+    for labels, histogram in by_labels.items():
+        first = f"{labels}," if labels else ""
+        seen = 0
+        for bound, count in zip(_bounds(histogram), histogram.counts, strict=True):
+            seen += count
+            yield f'{name}_bucket{{{first}le="{bound}"}} {seen}\n'
+        suffix = f"{{{labels}}}" if labels else ""
+        yield f"{name}_sum{suffix} {histogram.total:.6f}\n{name}_count{suffix} {seen}\n"
+
+
+def _bounds(histogram: Histogram) -> Iterable[str]:
+    return (*(f"{bound:g}" for bound in histogram.bounds), "+Inf")
