@@ -34,9 +34,16 @@ def chaos(mode: str = "good", env: Mapping[str, str] | None = None, **settings: 
 class Pooled:
     """A pool, and short ways to use it; its servers write their process ids to a file."""
 
-    def __init__(self, folder: Path, limits: Limits, *, allow_private: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        limits: Limits,
+        *,
+        allow_private: bool = False,
+        environment: Mapping[str, str] = ENVIRONMENT,
+    ) -> None:
         self.pids_file = folder / "pids"
-        environment = ENVIRONMENT | {"CHAOS_PIDS": str(self.pids_file)}
+        environment = {**environment, "CHAOS_PIDS": str(self.pids_file)}
         self.workspaces = Workspaces(folder / "data")
         self.pool = Pool(Surroundings(self.workspaces, environment, allow_private=allow_private), limits)
         self.agent_id = AgentId(new_uuid())

@@ -9,8 +9,6 @@ import socket
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
-import httpx2
-
 Address = IPv4Address | IPv6Address
 
 # Names that mean this machine or this network, whatever the resolver says.
@@ -45,42 +43,6 @@ async def public_addresses(host: str, port: int) -> Sequence[str]:
             "The operator can allow that with THREADKEEP_MCP_ALLOW_PRIVATE."
         )
     return addresses
-
-
-class PublicTransport(httpx2.AsyncBaseTransport):
-    """Connects to the very address that was found to be public; the name stays for TLS and `Host`."""
-
-    def __init__(self) -> None:
-        self._inner = httpx2.AsyncHTTPTransport()
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Sends a request to the first address of its host that can be reached."""
-        url = request.url
-        try:
-            addresses = await public_addresses(url.host, url.port or (443 if url.scheme == "https" else 80))
-        except (OSError, UnicodeError) as exc:
-            raise httpx2.ConnectError(f"Cannot connect to {url.host}: {exc}", request=request) from exc
-        for address in addresses[:-1]:
-            try:
-                return await self._send(request, address)
-            except (httpx2.ConnectError, httpx2.ConnectTimeout):
-                continue
-        return await self._send(request, addresses[-1])
-
-    async def aclose(self) -> None:
-        """Closes the connections."""
-        await self._inner.aclose()
-
-    async def _send(self, request: httpx2.Request, address: str) -> httpx2.Response:
-        return await self._inner.handle_async_request(
-            httpx2.Request(
-                request.method,
-                request.url.copy_with(host=address),
-                headers=request.headers,
-                stream=request.stream,
-                extensions={**request.extensions, "sni_hostname": request.url.host},
-            )
-        )
 
 
 def _inside(address: IPv6Address) -> IPv4Address | None:

@@ -12,6 +12,9 @@ _BYTES_A_SECOND = 16 * 1024 * 1024
 MESSAGE_COSTS = 16 * 1024
 _LINE_COSTS = 1024
 _ENDS_BYTES = 256
+_OURS = "[threadkeep]"
+_STARTED = "The server was started."
+_MOST_COMPLAINT = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,11 @@ class ServerLog:
     def note(self, text: str) -> None:
         """Adds a line of our own."""
         begin = "" if not self._kept or self._kept.endswith(b"\n") else "\n"
-        self.write(f"{begin}[threadkeep] {text}\n".encode())
+        self.write(f"{begin}{_OURS} {text}\n".encode())
+
+    def started(self) -> None:
+        """What follows is of another process."""
+        self.note(_STARTED)
 
     async def follow(self, reader: asyncio.StreamReader) -> None:
         """Adds everything that comes in."""
@@ -109,7 +116,9 @@ class ServerLog:
         return self._kept.decode(errors="replace")
 
     @property
-    def last_line(self) -> str:
-        """The last line that the server itself wrote and that shows something."""
-        lines = (line.strip() for line in reversed(self.text.splitlines()))
-        return next((line for line in lines if line and not line.startswith("[threadkeep]")), "")
+    def complaint(self) -> str:
+        """What the server says is wrong since its latest start: from the first error on, or the last line."""
+        lines = [line.strip() for line in self.text.rpartition(_STARTED)[2].splitlines()]
+        lines = [line for line in lines if line and not line.startswith(_OURS)]
+        errors = [number for number, line in enumerate(lines) if "error" in line.lower()]
+        return " ".join(lines[errors[0] if errors else -1 :])[:_MOST_COMPLAINT]

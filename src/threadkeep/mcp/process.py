@@ -83,6 +83,7 @@ class ServerProcess:
             raise
         finally:
             os.close(end)
+        log.started()
         return ServerProcess(transport, protocol, lifeline, log)
 
     @property

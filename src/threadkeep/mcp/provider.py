@@ -85,9 +85,10 @@ class AgentTools:
         return self._pool.call(seat, server, tool.name, arguments)
 
     def _servers(self, agent: Agent) -> dict[str, McpServer]:
-        """The servers that the agent's owner has added; others that may still run for it are ended."""
+        """The servers that the agent's owner has added; what else still runs for the agent is ended."""
         servers = {it.name: it.server for it in self._catalog.merged(agent) if it.server is not None}
-        self._pool.keep_only(agent.id, {*servers, *self._own})
+        active = (name for name, server in servers.items() if not server.disabled)
+        self._pool.keep_only(agent.id, {*active, *self._own})
         return servers
 
     async def _ask(self, caller: Caller, name: str, server: McpServer) -> Sequence[Tool] | Unavailable:

@@ -98,7 +98,7 @@ class StdioLink(Link):
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error))
 
     def _how_it_ended(self, code: int | None) -> str:
-        said = self._log.last_line
+        said = self._log.complaint
         return f"It ended with exit code {code}{': ' + said if said else '.'}"
 
 

