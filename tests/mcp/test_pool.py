@@ -327,6 +327,17 @@ async def test_closing_while_a_server_starts_leaves_nothing(here: Pooled):
         await starting
 
 
+@pytest.mark.parametrize("steps", range(0, 40, 3))
+async def test_closing_at_any_moment_of_a_start_leaves_nothing(here: Pooled, steps: int):
+    starting = asyncio.create_task(here.tools(chaos("silent")))
+    for _ in range(steps):
+        await asyncio.sleep(0.002)
+    async with asyncio.timeout(10):
+        await here.pool.close()
+    with pytest.raises(LinkBroken):
+        await starting
+
+
 def test_start_of_threadkeep_does_not_load_the_sdk():
     """It takes about a second, and many never need it."""
     code = "import sys, threadkeep.cli; sys.exit('mcp' in sys.modules or 'pydantic' in sys.modules)"

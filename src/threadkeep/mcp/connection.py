@@ -86,6 +86,7 @@ class Connection:
                 async with asyncio.timeout(self._limits.ping_s):
                     await self._list(session)
             except (MCPError, ValidationError, TimeoutError) as exc:
+                self._tools_changed = True  # as far as we know
                 self._look_after()
                 raise LinkBroken("It does not tell which tools it has.") from exc
         return self._tools
@@ -148,6 +149,8 @@ class Connection:
                 await end_tasks(self._check)
 
     async def _greet(self, session: ClientSession) -> None:
+        if self._closed is not None:
+            raise LinkBroken(self._closed)
         try:
             async with asyncio.timeout(self._limits.connect_s) as self._greeting:
                 await _agree(session)

@@ -43,7 +43,7 @@ class _Place:
 
     def settle(self, attempt: "asyncio.Task[Connection]") -> None:
         """A failed attempt makes way for the next one."""
-        if attempt.cancelled() or attempt.exception():
+        if (attempt.cancelled() or attempt.exception()) and self.attempt is attempt:
             self.attempt = None
 
     @property
@@ -136,6 +136,8 @@ class Pool:
             self._give_up(seat, "Threadkeep is shutting down.")
         if self._sweeping is not None:
             await end_tasks(self._sweeping)
+        for connection in self._live:
+            self._close(connection, "Threadkeep is shutting down.")
         while self._closing:
             await asyncio.wait(self._closing)
 
