@@ -22,7 +22,12 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 def types() -> str:
     """The file's text."""
     schemas: dict[str, Any] = openapi(ROUTES)["components"]["schemas"]
-    return HEAD + "".join(f"\n{_declaration(name, schemas[name])}\n" for name in sorted(schemas))
+    routes = "".join(f"  {json.dumps(f'{it.method} {it.path}')},\n" for it in ROUTES if not it.alias_of)
+    return (
+        HEAD
+        + f"\n/** What the server can be asked. */\nexport const ROUTES = new Set<string>([\n{routes}]);\n"
+        + "".join(f"\n{_declaration(name, schemas[name])}\n" for name in sorted(schemas))
+    )
 
 
 def _declaration(name: str, schema: dict[str, Any]) -> str:

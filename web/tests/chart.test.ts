@@ -40,3 +40,18 @@ it("counts points that have no label", () => {
     series: [{ name: "", type: "bar", stack: false, data: [3, 5] }],
   });
 });
+
+it("reads rows with a kind", () => {
+  const rows = [
+    { month: "Jan", sold: 3, returned: 1 },
+    { month: "Feb", sold: 4 },
+  ];
+  expect(planOf({ kind: "line", rows, x: "month" })).toEqual({
+    title: "",
+    categories: ["Jan", "Feb"],
+    series: [
+      { name: "sold", type: "line", stack: false, data: [3, 4] },
+      { name: "returned", type: "line", stack: false, data: [1, null] },
+    ],
+  });
+});

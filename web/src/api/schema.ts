@@ -1,5 +1,49 @@
 // Made from the OpenAPI document by scripts/page_types.py; do not edit.
 
+/** What the server can be asked. */
+export const ROUTES = new Set<string>([
+  "GET /api/me",
+  "DELETE /api/users/{user_id}",
+  "POST /api/agents",
+  "GET /api/agents",
+  "GET /api/agents/{agent_id}",
+  "PATCH /api/agents/{agent_id}",
+  "DELETE /api/agents/{agent_id}",
+  "POST /api/agents/{agent_id}/mcp-servers/{name}/test",
+  "GET /api/agents/{agent_id}/prompt",
+  "PUT /api/agents/{agent_id}/prompt/{component}",
+  "POST /api/agents/{agent_id}/documents",
+  "GET /api/agents/{agent_id}/documents",
+  "GET /api/agents/{agent_id}/documents/{document_id}",
+  "DELETE /api/agents/{agent_id}/documents/{document_id}",
+  "POST /api/agents/{agent_id}/documents/{document_id}/retry",
+  "GET /api/agents/{agent_id}/search",
+  "POST /api/agents/{agent_id}/conversations",
+  "GET /api/agents/{agent_id}/conversations",
+  "PUT /api/agents/{agent_id}/conversation",
+  "GET /api/conversations",
+  "GET /api/conversations/{conversation_id}",
+  "PATCH /api/conversations/{conversation_id}",
+  "DELETE /api/conversations/{conversation_id}",
+  "POST /api/conversations/{conversation_id}/restore",
+  "POST /api/conversations/{conversation_id}/session",
+  "GET /api/conversations/{conversation_id}/messages",
+  "POST /api/conversations/{conversation_id}/messages",
+  "POST /api/conversations/{conversation_id}/regenerate",
+  "POST /api/conversations/{conversation_id}/abort",
+  "POST /api/conversations/{conversation_id}/executions",
+  "GET /api/turns/{turn_id}",
+  "GET /api/turns/{turn_id}/events",
+  "GET /api/turns/{turn_id}/context",
+  "GET /api/conversations/{conversation_id}/context",
+  "POST /api/chat",
+  "GET /api/chat/messages",
+  "GET /api/usage",
+  "GET /api/admin/audit",
+  "GET /healthz",
+  "GET /readyz",
+]);
+
 /** What was stopped; `IDLE` when nothing ran. */
 export interface AbortView {
   status: "GENERATION_ABORTED" | "IDLE";

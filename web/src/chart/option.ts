@@ -25,15 +25,19 @@ const label = (value: unknown): string =>
   typeof value === "string" || typeof value === "number" ? String(value).slice(0, MOST_LABEL) : "";
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
-/** Takes ECharts' options and the plain form `{type, title, labels, series|datasets: [{name, data}]}`. */
-export function planOf(data: unknown): ChartPlan | null {
-  if (!isBox(data)) return null;
+/**
+ * Takes ECharts' options, rows with a kind (`{kind, rows, x, y}`), and the plain form
+ * `{type, title, labels, series|datasets: [{name, data}]}`.
+ */
+export function planOf(given: unknown): ChartPlan | null {
+  if (!isBox(given)) return null;
+  const data = Array.isArray(given["rows"]) ? ofRows(given, given["rows"].filter(isBox)) : given;
   const axis = isBox(data["xAxis"]) ? data["xAxis"] : isBox(list(data["xAxis"])[0]) ? (list(data["xAxis"])[0] as Box) : {};
   const labels = list(data["labels"] ?? data["categories"] ?? data["x"] ?? axis["data"]);
   const many = list(data["series"] ?? data["datasets"]);
   // Numbers alone are one series.
-  const given = many.length && !many.every((it) => typeof it === "number") ? many : [{ data: data["data"] ?? data["values"] ?? data["y"] ?? many, name: data["name"] }];
-  const series = given
+  const all = many.length && !many.every((it) => typeof it === "number") ? many : [{ data: data["data"] ?? data["values"] ?? data["y"] ?? many, name: data["name"] }];
+  const series = all
     .slice(0, MOST_SERIES)
     .map((it) => seriesOf(it, data["type"]))
     .filter((it) => it !== null);
@@ -44,6 +48,19 @@ export function planOf(data: unknown): ChartPlan | null {
   if (!categories.length && isCounted)
     categories.push(...Array.from({ length: Math.max(...series.map((it) => it.data.length)) }, (_, index) => String(index + 1)));
   return { title, categories: categories.length ? categories : null, series: withNames(series, categories) };
+}
+
+function ofRows(given: Box, rows: Box[]): Box {
+  const names = Object.keys(rows[0] ?? {});
+  const x = label(given["x"]) || (names[0] ?? "");
+  const y = typeof given["y"] === "string" ? [given["y"]] : list(given["y"]).map(label);
+  const columns = y.length ? y : names.filter((it) => it !== x);
+  return {
+    type: given["kind"] ?? given["type"],
+    title: given["title"],
+    labels: rows.map((row) => row[x]),
+    series: columns.map((name) => ({ name, data: rows.map((row) => row[name] ?? null) })),
+  };
 }
 
 function seriesOf(given: unknown, common: unknown): Series | null {

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState, type KeyboardEvent } from "react";
 
 import { keepDraft, readDraft } from "../state/drafts";
 import { useWords } from "../words";
+import { isDemonstration } from "./welcome";
 
 interface Props {
   draftKey: string;
@@ -84,7 +85,7 @@ export function Composer({ draftKey, placeholder, limit, running, stopping, disa
         )}
       </div>
       <p id="limit" className={over > 0 ? "limit wrong" : "limit"}>
-        {limit > 0 && over > 0 ? words.tooLong(over) : limit > 0 && -over < limit * (1 - NEAR) ? words.left(-over) : ""}
+        {limit > 0 && over > 0 ? words.tooLong(over) : limit > 0 && -over < limit * (1 - NEAR) ? words.left(-over) : isDemonstration ? words.demonstrationShort : ""}
       </p>
     </form>
   );

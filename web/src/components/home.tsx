@@ -2,11 +2,13 @@ import { useCallback, useEffect, useState } from "react";
 
 import { type MeView } from "../api/schema";
 import { refreshAgents } from "../state/agents";
+import { refreshBriefings } from "../state/briefings";
 import { refreshConversations } from "../state/conversations";
 import { go, route } from "../state/route";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { AgentPage } from "./agent-page";
+import { BriefingsPage } from "./briefings-page";
 import { Sidebar } from "./sidebar";
 import { Talk } from "./talk";
 import { Toasts } from "./toasts";
@@ -18,7 +20,10 @@ export function Home({ me }: { me: MeView }) {
   const [menu, setMenu] = useState(false);
   const closeMenu = useCallback(() => setMenu(false), []);
   useEffect(() => {
-    const refresh = () => void refreshConversations();
+    const refresh = () => {
+      void refreshConversations();
+      void refreshBriefings();
+    };
     void refreshAgents();
     refresh();
     window.addEventListener("focus", refresh);
@@ -38,6 +43,8 @@ export function Home({ me }: { me: MeView }) {
       <main id="main" tabIndex={-1}>
         {at.name === "agent" ? (
           <AgentPage key={at.id} id={at.id} me={me} onMenu={() => setMenu(true)} />
+        ) : at.name === "briefings" ? (
+          <BriefingsPage onMenu={() => setMenu(true)} />
         ) : at.name === "usage" ? (
           <UsagePage onMenu={() => setMenu(true)} />
         ) : (

@@ -1,12 +1,13 @@
 import { ArrowDown } from "lucide-react";
-import { useMemo } from "react";
+import { Fragment, useMemo } from "react";
 
-import { entriesOf } from "../thread/entries";
+import { entriesOf, isArchived } from "../thread/entries";
 import { isRunning, type ThreadState } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
 import { useWords } from "../words";
 import { EntryView } from "./entry-view";
 import { IconButton } from "./icon-button";
+import { SummaryCard } from "./summary-card";
 import { useScrolling } from "./use-scrolling";
 
 interface Props {
@@ -29,18 +30,21 @@ export function MessageList({ thread, state, onDetails }: Props) {
           </button>
         )}
         {state.loading === "all" && !entries.length && <p className="hint">{words.loading}</p>}
-        {shown.map((entry) => {
+        {shown.map((entry, index) => {
           const isLast = entry === entries.at(-1);
+          const isFirstKept = !isArchived(entry) && index > 0 && isArchived(shown[index - 1]!);
           return (
-            <EntryView
-              key={entry.key}
-              entry={entry}
-              live={isLast ? state.live : null}
-              isLast={isLast}
-              running={isLast && running}
-              thread={thread}
-              onDetails={onDetails}
-            />
+            <Fragment key={entry.key}>
+              {isFirstKept && state.summary && <SummaryCard summary={state.summary} thread={thread} />}
+              <EntryView
+                entry={entry}
+                live={isLast ? state.live : null}
+                isLast={isLast}
+                running={isLast && running}
+                thread={thread}
+                onDetails={onDetails}
+              />
+            </Fragment>
           );
         })}
       </div>

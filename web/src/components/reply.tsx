@@ -1,11 +1,12 @@
 import { Info, RefreshCw } from "lucide-react";
 import { useCallback, useId, type ReactNode } from "react";
 
-import { type MessageView } from "../api/schema";
+import { ROUTES, type MessageView } from "../api/schema";
 import { Markdown } from "../markdown/markdown";
 import { textOf, type LiveReply } from "../turn/fold";
 import { useWords } from "../words";
 import { CopyButton } from "./copy-button";
+import { Files } from "./files";
 import { IconButton } from "./icon-button";
 import { toldProblem } from "./problem-bar";
 import { Sources } from "./sources";
@@ -32,7 +33,7 @@ export function Reply({ message, live, isLast, running, onRegenerate, onContinue
     (index: number) => document.getElementById(`${place}-source-${index}`)?.focus(),
     [place],
   );
-  const { thoughtProcess, toolCalls, citations, turnId, error, status } = message;
+  const { artifactIds, thoughtProcess, toolCalls, citations, turnId, error, status } = message;
   const isEmpty = !text && !thoughtProcess.length;
   return (
     <article className="reply" aria-label={words.replied}>
@@ -53,6 +54,7 @@ export function Reply({ message, live, isLast, running, onRegenerate, onContinue
         </p>
       )}
       {text && <Markdown text={text} live={running} sources={citations.length} onSource={onSource} />}
+      {artifactIds.length > 0 && ROUTES.has("GET /api/artifacts/{artifact_id}") && <Files ids={artifactIds} />}
       {citations.length > 0 && !running && <Sources citations={citations} place={place} />}
       {status === "CANCELLED" && <p className="ending">{words.stopped}</p>}
       {error && status !== "OVERWRITTEN" && (

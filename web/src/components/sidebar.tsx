@@ -1,9 +1,10 @@
-import { BarChart3, LogOut, Settings, SquarePen, X } from "lucide-react";
+import { BarChart3, Inbox, LogOut, Settings, SquarePen, X } from "lucide-react";
 import { useEffect, useRef } from "react";
 
 import { token } from "../api/client";
 import { type MeView } from "../api/schema";
 import { agents } from "../state/agents";
+import { briefings, hasBriefings } from "../state/briefings";
 import { conversations } from "../state/conversations";
 import { go, hrefOf, route } from "../state/route";
 import { logOut } from "../state/session";
@@ -24,6 +25,7 @@ export function Sidebar({ me, open, onClose }: Props) {
   const at = useStore(route);
   const all = useStore(agents);
   const { items } = useStore(conversations);
+  const unread = (useStore(briefings) ?? []).filter((it) => !it.readAt).length;
   const signedIn = useStore(token) !== null;
   // The settings are those of the agent that one talks to.
   const openAgent =
@@ -69,6 +71,22 @@ export function Sidebar({ me, open, onClose }: Props) {
         </button>
         <ConversationList openId={at.name === "conversation" ? at.id : null} />
         <div className="foot">
+          {hasBriefings && (
+            <a
+              className="row"
+              href={hrefOf({ name: "briefings" })}
+              aria-label={words.briefings}
+              aria-describedby={unread ? "unread" : undefined}
+              aria-current={at.name === "briefings" ? "page" : undefined}
+            >
+              <Inbox aria-hidden /> {words.briefings}
+              {unread > 0 && (
+                <span id="unread" className="count" aria-label={words.unreadCount(unread)} role="img">
+                  {unread}
+                </span>
+              )}
+            </a>
+          )}
           <a className="row" href={hrefOf({ name: "usage" })} aria-current={at.name === "usage" ? "page" : undefined}>
             <BarChart3 aria-hidden /> {words.usage}
           </a>

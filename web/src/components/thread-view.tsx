@@ -14,6 +14,7 @@ import { IconButton } from "./icon-button";
 import { MessageList } from "./message-list";
 import { ProblemBar } from "./problem-bar";
 import { RenameForm } from "./rename-form";
+import { ThreadMenu } from "./thread-menu";
 import { TopBar } from "./top-bar";
 import { TurnDrawer } from "./turn-drawer";
 
@@ -57,6 +58,7 @@ export function ThreadView({ thread, onMenu }: { thread: Thread; onMenu: () => v
               onClick={() => void thread.change({ status: isArchived ? "active" : "archived" })}
             />
             <IconButton icon={Trash2} label={words.delete} onClick={() => void remove()} />
+            <ThreadMenu thread={thread} title={title} running={running} />
           </>
         )}
         {renaming && (

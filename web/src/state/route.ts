@@ -6,13 +6,14 @@ export type Route =
   | { name: "new"; agentId: string | null }
   | { name: "conversation"; id: string }
   | { name: "agent"; id: string }
+  | { name: "briefings" }
   | { name: "usage" };
 
 export function parseRoute(hash: string): Route {
   const [, name, id] = hash.replace(/^#/, "").split("/");
   if (name === "c" && id) return { name: "conversation", id };
   if (name === "agents" && id) return { name: "agent", id };
-  if (name === "usage") return { name: "usage" };
+  if (name === "usage" || name === "briefings") return { name };
   return { name: "new", agentId: name === "new" && id ? id : null };
 }
 
@@ -23,7 +24,8 @@ export function hrefOf(route: Route): string {
     case "agent":
       return `#/agents/${route.id}`;
     case "usage":
-      return "#/usage";
+    case "briefings":
+      return `#/${route.name}`;
     case "new":
       return route.agentId ? `#/new/${route.agentId}` : "#/";
   }

@@ -19,3 +19,8 @@ export function entriesOf(messages: readonly MessageView[]): Entry[] {
   }
   return entries;
 }
+
+/** Whether the model sees it only through the summary. */
+export function isArchived(entry: Entry): boolean {
+  return entry.versions.at(-1)!.archived;
+}

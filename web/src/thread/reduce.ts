@@ -9,6 +9,8 @@ export interface ThreadState {
   /** Oldest first, replies that were overwritten included. */
   messages: readonly MessageView[];
   hasOlder: boolean;
+  /** What stands in the model's context for the archived messages. */
+  summary: string | null;
   loading: "all" | "older" | null;
   /** The reply that is being given. */
   live: LiveReply | null;
@@ -28,6 +30,7 @@ export const EMPTY: ThreadState = {
   conversation: null,
   messages: [],
   hasOlder: false,
+  summary: null,
   loading: null,
   live: null,
   sending: false,
@@ -67,12 +70,12 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
     case "made":
       return { ...state, conversation: action.conversation, loading: null };
     case "read": {
-      const { messages: _, nextCursor: __, summary: ___, ...conversation } = action.conversation;
+      const { messages: _, nextCursor: __, summary, ...conversation } = action.conversation;
       const known = state.messages.filter((it) => !it.id.startsWith(LOCAL) || state.sending);
       const messages = merged(known, action.messages);
       // A page that does not reach the older ones tells nothing of what lies before them.
       const hasOlder = state.loading === "all" || !state.messages.length ? action.hasOlder : state.hasOlder;
-      return withLive({ ...state, conversation, messages, hasOlder, loading: null });
+      return withLive({ ...state, conversation, messages, hasOlder, summary, loading: null });
     }
     case "readingOlder":
       return { ...state, loading: "older" };

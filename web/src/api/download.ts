@@ -1,0 +1,26 @@
+/** Files: asked for with our token, then handed to the browser. */
+
+import { ask } from "./client";
+
+/** The name in `Content-Disposition`. */
+export function fileName(disposition: string | null): string | null {
+  const encoded = /filename\*=UTF-8''([^;]+)/i.exec(disposition ?? "")?.[1];
+  if (encoded) {
+    try {
+      return decodeURIComponent(encoded);
+    } catch {
+      return null;
+    }
+  }
+  return /filename="([^"]*)"/i.exec(disposition ?? "")?.[1] ?? null;
+}
+
+export async function download(path: string, query: Record<string, string>, otherwise: string): Promise<void> {
+  const answer = await ask(path, { query, headers: { Accept: "*/*" } });
+  const url = URL.createObjectURL(await answer.blob());
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = fileName(answer.headers.get("content-disposition")) ?? otherwise;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}

@@ -1,0 +1,34 @@
+import { ChevronRight } from "lucide-react";
+
+import { get, send } from "../api/client";
+import { toast } from "../state/toasts";
+import { problemOf, type Thread } from "../thread/thread";
+import { useWords } from "../words";
+import { toldProblem } from "./problem-bar";
+
+/** Where the model's memory begins: what stands above reaches it as this summary only. */
+export function SummaryCard({ summary, thread }: { summary: string; thread: Thread }) {
+  const words = useWords();
+  const undo = async () => {
+    try {
+      const path = `/api/conversations/${thread.id}/compactions`;
+      const { items } = await get<{ items: { id: string }[] }>(path, { limit: 1 });
+      if (items[0]) await send("DELETE", `${path}/${items[0].id}`);
+      await thread.refresh();
+    } catch (error) {
+      toast(toldProblem(words, problemOf(error)));
+    }
+  };
+  return (
+    <details className="card summary" role="group" aria-label={words.contextSummary}>
+      <summary>
+        <ChevronRight aria-hidden className="fold" />
+        <span>{words.archivedMessages}</span>
+      </summary>
+      <p dir="auto">{summary}</p>
+      <button type="button" onClick={() => void undo()}>
+        {words.undo}
+      </button>
+    </details>
+  );
+}

@@ -1,0 +1,40 @@
+import { expect, it } from "vitest";
+
+import { bytes, dayGroup, duration } from "../src/words/format";
+import { en } from "../src/words/en";
+import { zh } from "../src/words/zh";
+
+const sources = Object.values(
+  import.meta.glob<string>(["../src/**/*.{ts,tsx}", "!../src/words/{en,zh}.ts"], { eager: true, query: "?raw", import: "default" }),
+).join("\n");
+
+it("has no word that nobody says", () => {
+  const groups = ["today", "yesterday", "lastWeek", "lastMonth", "older"]; // named by their group
+  const unsaid = Object.keys(en).filter((it) => !new RegExp(`words\\.${it}\\b`).test(sources) && !groups.includes(it));
+  expect(unsaid).toEqual([]);
+});
+
+it("says everything in Chinese, too", () => {
+  const same = Object.keys(en).filter((it) => {
+    const key = it as keyof typeof en;
+    return typeof en[key] === "string" && en[key] === zh[key];
+  });
+  expect(same).toEqual([]);
+});
+
+it.each([
+  ["2026-03-10T00:00:00", "today"],
+  ["2026-03-10T15:00:00", "today"],
+  ["2026-03-09T23:59:00", "yesterday"],
+  ["2026-03-04T12:00:00", "lastWeek"],
+  ["2026-02-15T12:00:00", "lastMonth"],
+  ["2025-03-10T12:00:00", "older"],
+])("puts %s under %s", (time, group) => {
+  const now = new Date("2026-03-10T12:00:00");
+  expect(dayGroup(new Date(time).toISOString(), now)).toBe(group);
+});
+
+it("writes durations and sizes as people read them", () => {
+  expect([duration(12), duration(1234), duration(61_000)]).toEqual(["12 ms", "1.2 s", "1 min 1 s"]);
+  expect([bytes(12), bytes(2048), bytes(5 * 1024 * 1024)]).toEqual(["12 B", "2.0 KB", "5.0 MB"]);
+});
