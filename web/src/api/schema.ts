@@ -36,6 +36,9 @@ export const ROUTES = new Set<string>([
   "GET /api/turns/{turn_id}/events",
   "GET /api/turns/{turn_id}/context",
   "GET /api/conversations/{conversation_id}/context",
+  "POST /api/conversations/{conversation_id}/compact",
+  "GET /api/conversations/{conversation_id}/compactions",
+  "DELETE /api/conversations/{conversation_id}/compactions/{compaction_id}",
   "POST /api/chat",
   "GET /api/chat/messages",
   "GET /api/usage",
@@ -187,6 +190,23 @@ export interface CitationView {
   fileName?: string | null;
   documentId?: string | null;
   page?: number | null;
+}
+
+/** How to compact. */
+export interface CompactBody {
+  keepLast?: number | null;
+}
+
+/** A summary that stands in the context for the messages `fromSeq` to `toSeq`, which stay archived. */
+export interface CompactionView {
+  id: string;
+  summary: string;
+  archivedCount: number;
+  fromSeq: number;
+  toSeq: number;
+  tokensBefore: number;
+  tokensAfter: number;
+  createdAt: string;
 }
 
 /** A component's new text; an empty one removes it. */
@@ -495,6 +515,12 @@ export interface PageView_AuditEntryView {
 }
 
 /** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_CompactionView {
+  items: CompactionView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_ConversationView {
   items: ConversationView[];
   nextCursor: string | null;
@@ -539,9 +565,12 @@ export interface PromptView {
   notices: PromptNoticeView[];
 }
 
-/** What the model was sent in a turn; the same request can be built from it again. */
+/** What the model was sent in a turn; the same request can be built from it again.
+
+    `sha256` names the system prompt and the messages: where it is the same, the model was told the same. */
 export interface ReceiptView {
   turnId: string;
+  sha256: string;
   model: string | null;
   components: ComponentReceiptView[];
   summary: string | null;

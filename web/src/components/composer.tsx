@@ -3,7 +3,6 @@ import { useEffect, useRef, useState, type KeyboardEvent } from "react";
 
 import { keepDraft, readDraft } from "../state/drafts";
 import { useWords } from "../words";
-import { isDemonstration } from "./welcome";
 
 interface Props {
   draftKey: string;
@@ -13,6 +12,8 @@ interface Props {
   running: boolean;
   stopping?: boolean;
   disabled?: boolean;
+  /** A quiet word below. */
+  note?: string;
   /** False when the text was not taken: it stays. */
   onSend: (text: string) => Promise<boolean>;
   onStop?: () => void;
@@ -21,7 +22,7 @@ interface Props {
 /** From this share of the limit on it is shown. */
 const NEAR = 0.8;
 
-export function Composer({ draftKey, placeholder, limit, running, stopping, disabled, onSend, onStop }: Props) {
+export function Composer({ draftKey, placeholder, limit, running, stopping, disabled, note = "", onSend, onStop }: Props) {
   const words = useWords();
   const [text, setText] = useState(() => readDraft(draftKey));
   const input = useRef<HTMLTextAreaElement>(null);
@@ -85,7 +86,7 @@ export function Composer({ draftKey, placeholder, limit, running, stopping, disa
         )}
       </div>
       <p id="limit" className={over > 0 ? "limit wrong" : "limit"}>
-        {limit > 0 && over > 0 ? words.tooLong(over) : limit > 0 && -over < limit * (1 - NEAR) ? words.left(-over) : isDemonstration ? words.demonstrationShort : ""}
+        {limit > 0 && over > 0 ? words.tooLong(over) : limit > 0 && -over < limit * (1 - NEAR) ? words.left(-over) : note}
       </p>
     </form>
   );

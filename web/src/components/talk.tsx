@@ -1,8 +1,8 @@
 import { useEffect, useMemo, useState } from "react";
 
 import { send } from "../api/client";
-import { type ConversationView } from "../api/schema";
-import { agents } from "../state/agents";
+import { type AgentView, type ConversationView } from "../api/schema";
+import { agents, refreshAgents } from "../state/agents";
 import { refreshConversations } from "../state/conversations";
 import { go, type Route } from "../state/route";
 import { useStore } from "../state/store";
@@ -43,6 +43,10 @@ function OpenThread({ id, begun, onMenu }: { id: string; begun: Thread | null; o
   return <ThreadView thread={thread} onMenu={onMenu} />;
 }
 
+function chosenAgent(all: readonly AgentView[], id: string | null): AgentView | undefined {
+  return all.find((it) => it.id === id) ?? all.find((it) => it.isDefault) ?? all[0];
+}
+
 interface NewProps {
   agentId: string | null;
   onBegun: (thread: Thread) => void;
@@ -52,14 +56,17 @@ interface NewProps {
 function NewThread({ agentId, onBegun, onMenu }: NewProps) {
   const words = useWords();
   const all = useStore(agents);
-  const agent = all.find((it) => it.id === agentId) ?? all.find((it) => it.isDefault) ?? all[0];
+  const agent = chosenAgent(all, agentId);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const begin = async (content: string): Promise<boolean> => {
-    if (!agent) return false;
     setBusy(true);
     try {
-      const made = await send<ConversationView>("POST", `/api/agents/${agent.id}/conversations`, {});
+      // Whoever is quicker than the list of agents is not kept waiting for it twice.
+      if (!agents.get().length) await refreshAgents();
+      const chosen = chosenAgent(agents.get(), agentId);
+      if (!chosen) return false;
+      const made = await send<ConversationView>("POST", `/api/agents/${chosen.id}/conversations`, {});
       const thread = new Thread(made.id, onTurn);
       onBegun(thread);
       const sent = thread.begin(made, content);

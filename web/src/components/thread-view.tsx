@@ -17,6 +17,7 @@ import { RenameForm } from "./rename-form";
 import { ThreadMenu } from "./thread-menu";
 import { TopBar } from "./top-bar";
 import { TurnDrawer } from "./turn-drawer";
+import { isDemonstration } from "./welcome";
 
 export function ThreadView({ thread, onMenu }: { thread: Thread; onMenu: () => void }) {
   const words = useWords();
@@ -85,6 +86,7 @@ export function ThreadView({ thread, onMenu }: { thread: Thread; onMenu: () => v
         running={running}
         stopping={state.stopping}
         disabled={!conversation}
+        note={isDemonstration ? words.demonstrationShort : ""}
         onSend={(text) => thread.send(text)}
         onStop={() => void thread.stop()}
       />
