@@ -8,8 +8,17 @@ from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.events import Done, EventBody, Failed, Text, TurnEvent, TurnStart
-from threadkeep.domain.ids import AgentId, CompactionId, ConversationId, DocumentId, UserId, new_uuid
+from threadkeep.domain.ids import (
+    AgentId,
+    CompactionId,
+    ConversationId,
+    DocumentId,
+    PayloadId,
+    UserId,
+    new_uuid,
+)
 from threadkeep.domain.message import Message, MessageStatus, Usage
+from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.store import AuditEntry, MessageWindow, Store
 from threadkeep.ports.turn_log import Lease, LogChunk
@@ -93,6 +102,16 @@ def make_compaction(
     """A compaction of a run of messages."""
     count = to_seq - from_seq + 1
     return Compaction(CompactionId(new_uuid()), conversation_id, from_seq, to_seq, summary, count, 90, 9, NOW)
+
+
+async def keep_artifact(store: Store, conversation_id: str, words: str = "words") -> PayloadId:
+    """A file of a conversation in the store."""
+    content = words.encode()
+    file = Payload.of(
+        content, ConversationId(conversation_id), PayloadKind.ARTIFACT, "text/plain", NOW, file_name="a.txt"
+    )
+    await store.payloads.add(file, content)
+    return file.id
 
 
 async def all_messages(store: Store, conversation: Conversation) -> list[Message]:

@@ -15,6 +15,7 @@ from threadkeep.http.auth import CurrentUser, sign_in
 from threadkeep.http.cursors import Cursors
 from threadkeep.http.services import Services
 from threadkeep.mcp.catalog import Catalog
+from threadkeep.mcp.charts import ChartServer
 from threadkeep.mcp.history import HistoryServer
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
@@ -48,6 +49,7 @@ from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.reading import EMBED_JOB, READ_JOB, Reading
 from threadkeep.services.receipts import Receipts
+from threadkeep.services.reports import Reports
 from threadkeep.services.sessions import Sessions
 from threadkeep.services.titles import TITLE_JOB, Titles
 from threadkeep.services.turns import Turns
@@ -208,7 +210,8 @@ class Runtime:
             started.push_async_callback(pool.close)
             roles = WorkspaceRoles(settings.workspaces)
             promptx = _promptx(settings, roles, store, pool)
-            own = (promptx, RetrieverServer(store.documents, retriever), HistoryServer(store))
+            retrieving = RetrieverServer(store.documents, retriever)
+            own = (promptx, retrieving, HistoryServer(store), ChartServer())
             tools = AgentTools(own, catalog, pool, store.seen_tools)
             node = Node(store, bus, system_clock, metrics, alone=database.dialect == "sqlite")
             started.push_async_callback(node.close)
@@ -240,6 +243,7 @@ class Runtime:
                 executions=Executions(store, turns, system_clock),
                 compactions=compactions,
                 receipts=Receipts(store, turns),
+                reports=Reports(store, conversations, system_clock),
                 sessions=Sessions(store, turns),
                 usages=Usages(store, system_clock),
                 users=Users(store, prompts, system_clock),

@@ -32,7 +32,14 @@ from threadkeep.domain.message import (
 )
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.ports.store import AuditEntry, ConversationFilter, MessageWindow, Store
+from threadkeep.ports.store import (
+    AuditEntry,
+    ConversationFilter,
+    MessageWindow,
+    Store,
+    ToolCallFilter,
+    ToolRecord,
+)
 
 EVERYTHING = ConversationFilter()
 
@@ -203,8 +210,13 @@ async def test_rich_reply_comes_back_as_it_was_kept(store: Store):
     turn = await store.turns.get(ALICE, begun.turn.id)
     assert turn and turn.status is TurnStatus.FAILED and turn.error == reply.error
     assert await store.turns.get(BOB, begun.turn.id) is None
-    assert await store.messages.tool_calls(ALICE, "search", before=None, limit=9) == [call]
-    assert await store.messages.tool_calls(BOB, "search", before=None, limit=9) == []
+    of_search = ToolCallFilter(tool_name="search")
+    assert await store.messages.tool_calls(ALICE, of_search, before=None, offset=0, limit=9) == [
+        ToolRecord(call, conversation.id)
+    ]
+    assert await store.messages.tool_calls(BOB, of_search, before=None, offset=0, limit=9) == []
+    await store.conversations.delete(ALICE, conversation.id, NOW)
+    assert await store.messages.tool_calls(ALICE, of_search, before=None, offset=0, limit=9) == []
 
 
 async def test_second_turn_is_refused_while_one_runs(store: Store):

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
 from tests.http.document import Operation, example, fields, operations
-from tests.making import keep_document, keep_turn, make_compaction
+from tests.making import keep_artifact, keep_document, keep_turn, make_compaction
 from threadkeep.domain.ids import AgentId, new_uuid
 
 SECRET_WORDS = "alices-own-words"
@@ -19,6 +19,7 @@ NOT_FOUND = {
     "conversation_id": "CONVERSATION_NOT_FOUND",
     "turn_id": "TURN_NOT_FOUND",
     "user_id": "USER_NOT_FOUND",
+    "artifact_id": "ARTIFACT_NOT_FOUND",
     "document_id": "AGENT_NOT_FOUND",  # by the agent's id: see the test of agents' documents
     "compaction_id": "CONVERSATION_NOT_FOUND",  # found through its conversation only
 }
@@ -27,7 +28,11 @@ WORDS = {"name", "component"}
 # Ids in bodies and queries that name nobody's things: a role is a file of the agent's own.
 HARMLESS_IDS = {"primaryRoleId"}
 # And ids that only choose among one's own things; each has a test below.
-CHOOSING_IDS = {"GET /api/usage": {"agentId"}}
+CHOOSING_IDS = {
+    "GET /api/tool-results": {"turnId"},
+    "GET /api/conversations/{conversation_id}/tool-results": {"turnId"},
+    "GET /api/usage": {"agentId"},
+}
 
 
 @dataclass
@@ -41,6 +46,7 @@ class Alice:
     turn_ids: list[str]
     document_id: str
     compaction_id: str
+    artifact_id: str
 
     def ids(self, name: str) -> list[str]:
         """Things of hers that a name in a path can stand for; a name nobody has thought of is an error."""
@@ -51,6 +57,7 @@ class Alice:
             "user_id": ["alice"],
             "document_id": [self.document_id],
             "compaction_id": [self.compaction_id],
+            "artifact_id": [self.artifact_id],
         }
         if name not in known:
             pytest.fail(
@@ -94,7 +101,8 @@ async def her(api: Api, alice: httpx.AsyncClient) -> Alice:
     compaction = make_compaction((await stored(api, made[0])).id, 1, 2, f"{SECRET_WORDS} summary")
     await api.store.compactions.add(compaction)
     turn_ids = [message["turnId"] for message in messages]
-    return Alice(alice, agent, made[0], made[1], turn_ids, document.id, compaction.id)
+    artifact_id = await keep_artifact(api.store, made[0]["id"], SECRET_WORDS)
+    return Alice(alice, agent, made[0], made[1], turn_ids, document.id, compaction.id, artifact_id)
 
 
 async def served_operations(client: httpx.AsyncClient) -> list[Operation]:
@@ -211,6 +219,12 @@ async def test_ids_in_bodies_and_queries_are_all_known_to_this_test(bob: httpx.A
         assert ids <= HARMLESS_IDS | CHOOSING_IDS.get(str(operation), set()), operation
 
 
+async def test_tool_results_are_ones_own_whichever_turn_is_asked_for(her: Alice, bob: httpx.AsyncClient):
+    for turn_id in (*her.turn_ids, new_uuid()):
+        answer = await bob.get("/api/tool-results", params={"turnId": turn_id})
+        assert answer.json() == {"items": [], "nextCursor": None}
+
+
 async def test_usage_is_ones_own_whichever_agent_is_asked_for(her: Alice, bob: httpx.AsyncClient, api: Api):
     for client in (bob, api.as_user("root", admin=True)):
         for agent_id in (her.agent["id"], new_uuid()):
@@ -257,6 +271,7 @@ async def test_talking_to_ones_public_agent_shows_its_owner_nothing(
                 "conversation_id": bobs["id"],
                 "turn_id": turn_id,
                 "document_id": her.document_id,
+                "artifact_id": her.artifact_id,
             }
             assert "bobs-own-words" not in (await her.client.get(operation.url(**ids))).text, operation
             if not {"conversation_id", "turn_id"} & set(operation.path_names):

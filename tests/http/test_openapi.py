@@ -20,7 +20,7 @@ from tests.http.document import (
     operations,
     resolved,
 )
-from tests.making import ALICE, NOW, keep_turn, make_compaction
+from tests.making import ALICE, NOW, keep_artifact, keep_turn, make_compaction
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.ids import AgentId, DocumentId, new_uuid
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
@@ -239,6 +239,7 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
             "name": "promptx",
             "component": "RULES.md",
             "document_id": await failed_document(api, agent["id"]),
+            "artifact_id": await keep_artifact(api.store, conversation["id"]),
         }
         for whole in (False, True) if operation.body else (False,):
             body = example(operation.body, whole=whole) if operation.body else None

@@ -19,7 +19,7 @@ from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextBlock, TextDelta, ToolUse
-from threadkeep.ports.store import Store
+from threadkeep.ports.store import Store, ToolCallFilter
 from threadkeep.ports.tools import Outcome, Progress
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services import system_clock
@@ -123,8 +123,9 @@ async def test_text_tool_text_is_streamed_and_kept(talking: Talking, store: Stor
         ("1", "adds", ToolCallStatus.OK, {"sum": 3}, None),
         ("2", "slow", ToolCallStatus.ERROR, None, "No."),
     ]
-    (kept,) = await store.messages.tool_calls(ALICE, "adds", before=None, limit=10)
-    assert (kept.turn_id, kept.tool_call_id, kept.message_id) == (turn.id, "1", reply.id)
+    of_adds = ToolCallFilter(tool_name="adds")
+    (kept,) = await store.messages.tool_calls(ALICE, of_adds, before=None, offset=0, limit=10)
+    assert (kept.call.turn_id, kept.call.tool_call_id, kept.call.message_id) == (turn.id, "1", reply.id)
     assert len(gateway.requests) == 2
 
 

@@ -18,7 +18,7 @@ from tests.making import ALICE, BOB, NOW
 from tests.postgres import Postgres
 from threadkeep.domain.conversation import Conversation, ConversationStatus
 from threadkeep.domain.ids import AgentId, ConversationId
-from threadkeep.ports.store import ConversationFilter, MessageWindow
+from threadkeep.ports.store import ConversationFilter, MessageWindow, ToolCallFilter
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.conversations import SqlConversations
 from threadkeep.storage.database import Database, Plan, Query
@@ -176,8 +176,14 @@ def main_conversation() -> Coroutine[Any, Any, object]:
     return conversations.get_or_add_main(Conversation.start(ALICE, agent_id("law"), NOW, is_main=True))
 
 
-def tool_calls(before: tuple[int, str] | None) -> Callable[[], Coroutine[Any, Any, object]]:
-    return lambda: messages.tool_calls(ALICE, "search", before=before, limit=LIMIT)
+def tool_calls(
+    which: ToolCallFilter, before: tuple[int, str, str] | None = None
+) -> Callable[[], Coroutine[Any, Any, object]]:
+    return lambda: messages.tool_calls(ALICE, which, before=before, offset=0, limit=LIMIT)
+
+
+AFTER = NOW + 5, uuid(2, 0), "00089"
+OF_SEARCH, OF_LONG = ToolCallFilter(tool_name="search"), ToolCallFilter(conversation_id=LONG)
 
 
 def briefings_page(*, unread: bool, before: str | None) -> Callable[[], Coroutine[Any, Any, object]]:
@@ -186,6 +192,17 @@ def briefings_page(*, unread: bool, before: str | None) -> Callable[[], Coroutin
 
 ACTIVE = ConversationStatus.ACTIVE
 BY_USER, BY_AGENT, BY_SEQ = "tk_conversations_by_user", "tk_conversations_by_agent", "tk_messages_by_seq"
+TOOL_CALLS = {
+    "tool calls": Case(tool_calls(ToolCallFilter()), "tk_tool_calls_by_user"),
+    "tool calls after a cursor": Case(tool_calls(ToolCallFilter(), AFTER), "tk_tool_calls_by_user"),
+    "tool calls until a time": Case(tool_calls(ToolCallFilter(until=NOW + 4)), "tk_tool_calls_by_user"),
+    "tool calls of a tool": Case(tool_calls(OF_SEARCH), "tk_tool_calls_by_tool"),
+    "tool calls of a tool after a cursor": Case(tool_calls(OF_SEARCH, AFTER), "tk_tool_calls_by_tool"),
+    "tool calls of a conversation": Case(tool_calls(OF_LONG), "tk_tool_calls_by_conversation"),
+    "tool calls of a conversation after a cursor": Case(
+        tool_calls(OF_LONG, AFTER), "tk_tool_calls_by_conversation"
+    ),
+}
 CASES = {
     "conversations": Case(conversations_page(), BY_USER),
     "conversations after a cursor": Case(conversations_page(after=61), BY_USER),
@@ -207,8 +224,6 @@ CASES = {
     "first messages": Case(messages_page(MessageWindow()), BY_SEQ),
     "first messages with the overwritten": Case(messages_page(MessageWindow(with_overwritten=True)), BY_SEQ),
     "messages after one": Case(messages_page(MessageWindow(after_seq=50)), BY_SEQ),
-    "tool calls of a tool": Case(tool_calls(None), "tk_tool_calls_by_tool"),
-    "tool calls of a tool after a cursor": Case(tool_calls((NOW + 5, "00089")), "tk_tool_calls_by_tool"),
     "briefings": Case(briefings_page(unread=False, before=None), "tk_briefings_pkey"),
     "briefings after a cursor": Case(briefings_page(unread=False, before=uuid(5, 180)), "tk_briefings_pkey"),
     "unread briefings": Case(briefings_page(unread=True, before=None), "tk_briefings_unread"),
@@ -351,6 +366,35 @@ def test_postgres_finds_the_tool_calls_of_a_page_by_its_messages(
     assert list(scans) == [BY_SEQ, "tk_tool_calls_by_message"]
     calls = scans["tk_tool_calls_by_message"]
     assert calls["Actual Rows"] * calls["Actual Loops"] == LIMIT
+
+
+every_list_of_tool_calls = pytest.mark.parametrize("case", TOOL_CALLS.values(), ids=TOOL_CALLS)
+
+
+@every_list_of_tool_calls
+def test_sqlite_lists_tool_calls_from_the_index_and_looks_their_conversations_up(
+    small_and_large: tuple[sqlite3.Connection, sqlite3.Connection], case: Case
+):
+    for connection in small_and_large:
+        calls, talks = sorted(sqlite_plan(connection, case.query()))
+        assert f"SEARCH call USING INDEX {case.index} (" in calls
+        assert "SEARCH conversation USING INDEX sqlite_autoindex_tk_conversations_1 (id=?)" in talks
+    small, large = (sqlite_steps(connection, case.query()) for connection in small_and_large)
+    assert small[1] == large[1] == LIMIT
+    assert abs(large[0] - small[0]) <= 12
+
+
+@pytest.mark.parametrize("mode", ["custom", "generic"])
+@every_list_of_tool_calls
+def test_postgres_lists_tool_calls_from_the_index_and_looks_their_conversations_up(
+    large_postgres: psycopg.Connection, case: Case, mode: str
+):
+    nodes = list(postgres_plan(large_postgres, case.query(), mode))
+    assert "Sort" not in {node["Node Type"] for node in nodes}
+    scans = {node["Relation Name"]: node for node in nodes if "Relation Name" in node}
+    assert scans["tk_tool_calls"]["Index Name"] == case.index
+    assert scans["tk_tool_calls"]["Actual Rows"] == LIMIT
+    assert scans["tk_conversations"]["Index Name"] == "tk_conversations_pkey"
 
 
 def postgres_plan(connection: psycopg.Connection, query: Query, mode: str) -> Iterator[dict[str, Any]]:

@@ -119,6 +119,8 @@ def _responses(route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]])
         content["application/json"] = {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}
     if shape.streams:
         content["text/event-stream"] = {"schema": {"type": "string"}}
+    for media_type in shape.media_types:
+        content[media_type] = {"schema": {"type": "string"}}
     responses: dict[str, Any] = {}
     for status in (route.status, *route.also):
         responses[str(status)] = {"description": route.summary}

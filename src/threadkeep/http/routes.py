@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from threadkeep.domain.errors import (
     AgentNotFound,
+    ArtifactNotFound,
     CompactionNotFound,
     Conflict,
     ConversationNotFound,
@@ -43,6 +44,7 @@ from threadkeep.http import (
     mcp_servers,
     operations,
     prompts,
+    reports,
     turns,
     usage,
 )
@@ -295,6 +297,30 @@ _TABLE = (
     ),
     Route("POST", "/api/chat", turns.send_chat, "Turns", errors=_SENDING, also=(202,)),
     Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),
+    # Tool results and reports
+    Route("GET", "/api/tool-results", reports.list_tool_results, "Reports"),
+    Route(
+        "GET",
+        "/api/conversations/{conversation_id}/tool-results",
+        reports.list_conversation_tool_results,
+        "Reports",
+        errors=_CONVERSATION,
+    ),
+    Route(
+        "GET",
+        "/api/conversations/{conversation_id}/report",
+        reports.get_report,
+        "Reports",
+        errors=_CONVERSATION,
+    ),
+    Route(
+        "GET",
+        "/api/conversations/{conversation_id}/export",
+        reports.export_conversation,
+        "Reports",
+        errors=_CONVERSATION,
+    ),
+    Route("GET", "/api/artifacts/{artifact_id}", reports.get_artifact, "Reports", errors=(ArtifactNotFound,)),
     # Operating it
     Route("GET", "/api/usage", usage.get_usage, "Operating"),
     Route("GET", "/api/admin/audit", agents.list_audit, "Operating", errors=(Forbidden,)),

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import UnionType
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from starlette.requests import Request
@@ -49,6 +49,18 @@ class Reply(Generic[T]):
     body: T
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Document(Response):
+    """A text for people."""
+
+    media_types: ClassVar = ("text/markdown", "text/html")
+
+
+class Attachment(Response):
+    """A file to be saved."""
+
+    media_types: ClassVar = ("*/*",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +106,7 @@ class Shape:
     answers: tuple[type, ...]
     streams: bool
     files: bool
+    media_types: tuple[str, ...] = ()
 
 
 def shape_of(route: Route) -> Shape:
@@ -106,9 +119,11 @@ def shape_of(route: Route) -> Shape:
     if set(path_names) != expected:
         raise TypeError(f"{route.method} {route.path}: the handler takes {path_names}, not {expected}")
     kinds = list(_kinds(answer))
-    answers = tuple(kind for kind in kinds if kind is not EventStream)
+    raw = [kind for kind in kinds if kind in {Document, Attachment}]
+    answers = tuple(kind for kind in kinds if kind is not EventStream and kind not in raw)
     streams, files = EventStream in kinds, "files" in names
-    return Shape(path_names, hints.get("query"), hints.get("body"), answers, streams, files)
+    media_types = tuple(media_type for kind in raw for media_type in kind.media_types)
+    return Shape(path_names, hints.get("query"), hints.get("body"), answers, streams, files, media_types)
 
 
 def _kinds(answer: Any) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.metrics import Metrics
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.receipts import Receipts
+from threadkeep.services.reports import Reports
 from threadkeep.services.sessions import Sessions
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
@@ -34,6 +35,7 @@ class Services:
     executions: Executions
     compactions: Compactions
     receipts: Receipts
+    reports: Reports
     sessions: Sessions
     usages: Usages
     users: Users

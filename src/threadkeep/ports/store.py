@@ -17,7 +17,7 @@ from threadkeep.domain.ids import AgentId, CompactionId, ConversationId, Message
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Message
 from threadkeep.domain.receipt import Receipt
-from threadkeep.domain.tool_call import ToolCall
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.ports.documents import DocumentStore
 from threadkeep.ports.mcp import SeenTools
@@ -74,6 +74,26 @@ class DayUsage:
     input_tokens: int
     output_tokens: int
     estimated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallFilter:
+    """Which of a user's tool calls are meant; `since` is a part of the time, `until` is not."""
+
+    conversation_id: ConversationId | None = None
+    tool_name: str | None = None
+    status: ToolCallStatus | None = None
+    turn_id: TurnId | None = None
+    since: int | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRecord:
+    """A tool call, and the conversation that it was made in."""
+
+    call: ToolCall
+    conversation_id: ConversationId
 
 
 class AgentStore(Protocol):
@@ -207,9 +227,15 @@ class MessageStore(Protocol):
         ...
 
     async def tool_calls(
-        self, user_id: UserId, tool_name: str, *, before: tuple[int, str] | None, limit: int
-    ) -> Sequence[ToolCall]:
-        """The user's calls of one tool over all conversations, newest first."""
+        self,
+        user_id: UserId,
+        which: ToolCallFilter,
+        *,
+        before: tuple[int, str, str] | None,
+        offset: int,
+        limit: int,
+    ) -> Sequence[ToolRecord]:
+        """The user's tool calls by `(created_at, turn_id, tool_call_id)`, newest first, after a position."""
         ...
 
 

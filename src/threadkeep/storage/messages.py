@@ -20,12 +20,12 @@ from threadkeep.domain.message import (
     Usage,
 )
 from threadkeep.domain.tool_call import ToolCall
-from threadkeep.ports.store import MessageWindow
+from threadkeep.ports.store import MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.conversations import ADVANCE, advance_values, to_conversation
 from threadkeep.storage.conversations import GET as GET_CONVERSATION
 from threadkeep.storage.database import Database, Plan, Row, Statement
-from threadkeep.storage.tool_calls import TOOL_CALLS_BY_TOOL, TOOL_CALLS_OF_MESSAGES, to_tool_call
+from threadkeep.storage.tool_calls import TOOL_CALLS_OF_MESSAGES, to_tool_call, tool_calls_query
 
 _COLUMNS = """id, conversation_id, seq, turn_id, role, content, status, created_at, completed_at,
     thought_process, citations, artifact_ids, token_count, usage, model, error, content_type,
@@ -113,16 +113,17 @@ class SqlMessages:
         await self._database.write(lambda: _add_card(conversation, message))
 
     async def tool_calls(
-        self, user_id: UserId, tool_name: str, *, before: tuple[int, str] | None, limit: int
-    ) -> Sequence[ToolCall]:
-        """The user's calls of one tool over all conversations, newest first."""
-        time, call_id = before or (_LAST_SEQ, "")
-        rows = await self._database.fetch(
-            TOOL_CALLS_BY_TOOL(
-                user_id=user_id, tool_name=tool_name, before_time=time, before_id=call_id, limit=limit
-            )
-        )
-        return [to_tool_call(row) for row in rows]
+        self,
+        user_id: UserId,
+        which: ToolCallFilter,
+        *,
+        before: tuple[int, str, str] | None,
+        offset: int,
+        limit: int,
+    ) -> Sequence[ToolRecord]:
+        """The user's tool calls in conversations that are not deleted, newest first, after a position."""
+        rows = await self._database.fetch(tool_calls_query(user_id, which, before, offset, limit))
+        return [ToolRecord(to_tool_call(row[:-1]), row[-1]) for row in rows]
 
 
 def _page_plan(

@@ -1,11 +1,14 @@
 """Tool calls in the database: records of their own, found by message or by tool."""
 
+from functools import cache
 from typing import Any
 
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.ids import UserId
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.ports.store import ToolCallFilter
 from threadkeep.storage.columns import to_json, to_json_or_null, to_object, to_value
-from threadkeep.storage.database import Row, Statement
+from threadkeep.storage.database import Query, Row, Statement
 
 _COLUMNS = """turn_id, tool_call_id, message_id, tool_name, server, arguments, status, created_at, result,
     error, chart_data, duration_ms, refs"""
@@ -21,12 +24,43 @@ TOOL_CALLS_OF_MESSAGES = Statement(
         WHERE conversation_id = :conversation_id AND seq BETWEEN :first AND :last AND tool_call_count > 0)
     ORDER BY message_id, position"""
 )
-TOOL_CALLS_BY_TOOL = Statement(
-    f"""SELECT {_COLUMNS} FROM tk_tool_calls
-    WHERE user_id = :user_id AND tool_name = :tool_name
-        AND (created_at, tool_call_id) < (:before_time, :before_id)
-    ORDER BY created_at DESC, tool_call_id DESC LIMIT :limit"""
-)
+_OF_CALL = ", ".join(f"call.{name.strip()}" for name in _COLUMNS.split(","))
+_FILTERS = {
+    "conversation_id": "call.conversation_id = :conversation_id",
+    "tool_name": "call.tool_name = :tool_name",
+    "status": "call.status = :status",
+    "turn_id": "call.turn_id = :turn_id",
+    "since": "call.created_at >= :since",
+    "until": "call.created_at < :until",
+    "before_time": """(call.created_at, call.turn_id, call.tool_call_id)
+        < (:before_time, :before_turn, :before_id)""",
+}
+
+
+@cache
+def _tool_calls(*names: str) -> Statement:
+    """The statement for those filters that are used."""
+    # One's calls are found by oneself, those of a conversation by the conversation.
+    owner = "conversation" if "conversation_id" in names else "call"
+    return Statement(
+        f"""SELECT {_OF_CALL}, call.conversation_id FROM tk_tool_calls AS call
+        JOIN tk_conversations AS conversation ON conversation.id = call.conversation_id
+        WHERE {owner}.user_id = :user_id AND conversation.deleted_at IS NULL
+            {" ".join(f"AND {_FILTERS[name]}" for name in names)}
+        ORDER BY call.created_at DESC, call.turn_id DESC, call.tool_call_id DESC
+        LIMIT :limit OFFSET :offset"""
+    )
+
+
+def tool_calls_query(
+    user_id: UserId, which: ToolCallFilter, before: tuple[int, str, str] | None, offset: int, limit: int
+) -> Query:
+    """The query for a page of a user's tool calls."""
+    values = {name: getattr(which, name) for name in ToolCallFilter.__slots__}
+    if before is not None:
+        values["before_time"], values["before_turn"], values["before_id"] = before
+    used = (name for name in _FILTERS if values.get(name) is not None)
+    return _tool_calls(*used)(**values, user_id=user_id, offset=offset, limit=limit)
 
 
 def tool_call_values(call: ToolCall, conversation: Conversation, position: int) -> dict[str, Any]:

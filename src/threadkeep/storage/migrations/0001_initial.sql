@@ -180,8 +180,12 @@ CREATE TABLE tk_tool_calls (
     PRIMARY KEY (turn_id, tool_call_id)
 );
 CREATE INDEX tk_tool_calls_by_message ON tk_tool_calls (message_id, position);
-CREATE INDEX tk_tool_calls_by_conversation ON tk_tool_calls (conversation_id, tool_name);
-CREATE INDEX tk_tool_calls_by_tool ON tk_tool_calls (user_id, tool_name, created_at DESC, tool_call_id DESC);
+CREATE INDEX tk_tool_calls_by_conversation
+    ON tk_tool_calls (conversation_id, created_at DESC, turn_id DESC, tool_call_id DESC);
+CREATE INDEX tk_tool_calls_by_user
+    ON tk_tool_calls (user_id, created_at DESC, turn_id DESC, tool_call_id DESC);
+CREATE INDEX tk_tool_calls_by_tool
+    ON tk_tool_calls (user_id, tool_name, created_at DESC, turn_id DESC, tool_call_id DESC);
 
 -- The user comes first in the key: with a key on the id alone PostgreSQL may walk everybody's
 -- briefings by id to find a user's newest ones.

@@ -1,0 +1,35 @@
+"""What both forms of a report have in common: the words and the values."""
+
+import msgspec
+
+from threadkeep.domain.briefing import BriefingCard
+from threadkeep.domain.message import Message
+from threadkeep.domain.tool_call import ToolCall
+
+MOST_VALUE_CHARACTERS = 20_000
+
+
+def words_of(message: Message) -> str:
+    """What a message says."""
+    content = message.content
+    return f"{content.title}\n\n{content.summary}" if isinstance(content, BriefingCard) else content
+
+
+def value_text(value: object) -> str:
+    """A value for people: a text as it is, all else as indented JSON; cut where it is long."""
+    text = (
+        value
+        if isinstance(value, str)
+        else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    )
+    text = text.replace("\x00", "\ufffd")
+    if len(text) <= MOST_VALUE_CHARACTERS:
+        return text
+    return f"{text[:MOST_VALUE_CHARACTERS]}\n… [{len(text)} characters in all]"
+
+
+def heading_of(call: ToolCall) -> str:
+    """A tool call in a line."""
+    name = f"{call.server} / {call.tool_name}" if call.server else call.tool_name
+    took = "" if call.duration_ms is None else f", {call.duration_ms} ms"
+    return f"{name} ({call.status}{took})"

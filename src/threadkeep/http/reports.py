@@ -1,0 +1,193 @@
+"""What tools gave, reports, exports and files over HTTP."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Literal
+from urllib.parse import quote
+
+from msgspec import UNSET, Meta, Struct, field
+
+from threadkeep.domain.ids import ConversationId, TurnId
+from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.http.message_views import message_view, message_views
+from threadkeep.http.paging import PageQuery, Pager
+from threadkeep.http.report_html import POLICY, html_report
+from threadkeep.http.report_markdown import markdown_report
+from threadkeep.http.report_views import ExchangeView, ExportView, FileView, ReportView, ToolResultView
+from threadkeep.http.routing import Attachment, Document
+from threadkeep.http.services import ApiCall
+from threadkeep.http.view import PageView, rfc3339
+from threadkeep.http.views import conversation_view
+from threadkeep.ports.store import ToolCallFilter, ToolRecord
+from threadkeep.services.reports import Report
+
+# Shown by a browser they could do something; as an attachment of this type they are bytes.
+_ACTIVE = ("html", "xml", "svg", "javascript", "ecmascript", "pdf", "flash")
+
+ToolName = Annotated[str, Meta(max_length=200)]
+Moment = Annotated[datetime, Meta(tz=True)]
+
+
+class ToolResultQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which calls of tools."""
+
+    tool_name: ToolName | None = None
+    status: ToolCallStatus | None = None
+    turn_id: str | None = None
+    since: Annotated[Moment | None, Meta(description="Calls from this time on (RFC 3339).")] = field(
+        name="from", default=None
+    )
+    until: Annotated[Moment | None, Meta(description="Calls before this time.")] = field(
+        name="to", default=None
+    )
+
+
+class ReportQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """In which form, and of which tool."""
+
+    format: Literal["md", "html", "json"] = "md"
+    tool_name: Annotated[ToolName | None, Meta(description="Only what this tool did.")] = None
+
+
+class ExportQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """In which form."""
+
+    format: Literal["json", "md", "html"] = "json"
+
+
+async def list_tool_results(call: ApiCall, *, query: ToolResultQuery) -> PageView[ToolResultView]:
+    """List what tools gave in all of one's conversations, newest first."""
+    return await _page(call, query, None)
+
+
+async def list_conversation_tool_results(
+    call: ApiCall, *, conversation_id: str, query: ToolResultQuery
+) -> PageView[ToolResultView]:
+    """List what tools gave in a conversation, newest first."""
+    conversation = await call.services.conversations.get(call.user, conversation_id)
+    return await _page(call, query, conversation.id)
+
+
+async def get_report(call: ApiCall, *, conversation_id: str, query: ReportQuery) -> ReportView | Document:
+    """Report what was asked, what was done, by which tool, with charts and sources."""
+    report = await call.services.reports.report(call.user, conversation_id, tool_name=query.tool_name)
+    return _report_view(report) if query.format == "json" else _document(report, query.format)
+
+
+async def export_conversation(
+    call: ApiCall, *, conversation_id: str, query: ExportQuery
+) -> ExportView | Document:
+    """Export a whole conversation."""
+    report = await call.services.reports.report(call.user, conversation_id)
+    if query.format != "json":
+        return _document(report, query.format)
+    both = [message for it in report.exchanges for message in (it.asked, it.answered)]
+    return ExportView(
+        conversation=conversation_view(report.conversation),
+        messages=message_views(report.conversation, [message for message in both if message is not None]),
+        exported_at=rfc3339(report.made_at),
+    )
+
+
+async def get_artifact(call: ApiCall, *, artifact_id: str) -> Attachment:
+    """Download a file that a tool gave."""
+    payload, content = await call.services.reports.artifact(call.user, artifact_id)
+    media_type = payload.media_type
+    if any(word in media_type for word in _ACTIVE):
+        media_type = "application/octet-stream"
+    return Attachment(
+        content,
+        media_type=media_type,
+        headers={
+            "Content-Disposition": disposition(payload.file_name or payload.id),
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+            "Cache-Control": "private, no-store",
+        },
+    )
+
+
+def disposition(file_name: str) -> str:
+    """The header that names an attachment (RFC 6266, RFC 5987), with a plain name for old clients."""
+    plain = "".join(it if it.isascii() and it.isprintable() and it not in '"\\%' else "_" for it in file_name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"
+
+
+async def _page(
+    call: ApiCall, query: ToolResultQuery, conversation_id: ConversationId | None
+) -> PageView[ToolResultView]:
+    which = ToolCallFilter(
+        conversation_id,
+        query.tool_name,
+        query.status,
+        None if query.turn_id is None else TurnId(query.turn_id.lower()),
+        _milliseconds(query.since),
+        _milliseconds(query.until),
+    )
+    pager = Pager(call.services.cursors, call.user, f"tool results {which}", query)
+    found = await call.services.reports.tool_results(
+        call.user,
+        which,
+        before=pager.after(tuple[int, str, str]),
+        offset=pager.offset,
+        limit=pager.fetch_limit,
+    )
+    return pager.page(found, lambda it: (it.call.created_at, it.call.turn_id, it.call.tool_call_id), _views)
+
+
+def _milliseconds(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.timestamp() * 1000)
+
+
+def _views(records: Sequence[ToolRecord]) -> list[ToolResultView]:
+    return [
+        ToolResultView(
+            tool_call_id=call.tool_call_id,
+            tool_name=call.tool_name,
+            server=call.server,
+            arguments=call.arguments,
+            status=call.status,
+            result=call.result,
+            duration_ms=call.duration_ms,
+            error=UNSET if call.error is None else call.error,
+            chart_data=UNSET if call.chart_data is None else call.chart_data,
+            conversation_id=record.conversation_id,
+            turn_id=call.turn_id,
+            run_id=call.turn_id,
+            message_id=call.message_id,
+            created_at=rfc3339(call.created_at),
+        )
+        for record in records
+        for call in (record.call,)
+    ]
+
+
+def _report_view(report: Report) -> ReportView:
+    archived_to = report.conversation.archived_to_seq
+    return ReportView(
+        conversation=conversation_view(report.conversation),
+        agent_name=report.agent_name,
+        tool_name=report.tool_name,
+        exchanges=[
+            ExchangeView(
+                asked=message_view(it.asked, archived=it.asked.seq <= archived_to) if it.asked else None,
+                answered=message_view(it.answered, archived=it.answered.seq <= archived_to)
+                if it.answered
+                else None,
+            )
+            for it in report.exchanges
+        ],
+        files=[
+            FileView(
+                artifact_id=it.id, file_name=it.file_name or it.id, media_type=it.media_type, size=it.size
+            )
+            for it in report.files.values()
+        ],
+        made_at=rfc3339(report.made_at),
+    )
+
+
+def _document(report: Report, form: Literal["md", "html"]) -> Document:
+    if form == "md":
+        return Document(markdown_report(report), media_type="text/markdown")
+    headers = {"Content-Security-Policy": f"{POLICY}; sandbox"}
+    return Document(html_report(report), media_type="text/html", headers=headers)

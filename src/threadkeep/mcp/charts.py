@@ -1,0 +1,70 @@
+"""A small server of our own: any agent can draw a chart."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+from threadkeep.domain.chart import MOST_POINTS, MOST_SERIES, ChartKind, chart_option
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+
+CHARTS = "charts"
+MAKE_CHART = Tool(
+    CHARTS,
+    "make_chart",
+    "Draw a chart of rows of data; the user sees it below your answer. Say in words what it shows, too.",
+    {
+        "type": "object",
+        "properties": {
+            "kind": {"type": "string", "enum": [kind.value for kind in ChartKind]},
+            "title": {"type": "string", "maxLength": 100},
+            "rows": {
+                "type": "array",
+                "description": 'The data, one object a row, such as {"month": "May", "sales": 12}.',
+                "items": {"type": "object"},
+                "minItems": 1,
+                "maxItems": MOST_POINTS,
+            },
+            "x": {"type": "string", "description": "The column of labels, or of numbers for `scatter`."},
+            "y": {
+                "type": "array",
+                "description": "The columns of numbers; `pie` draws the first.",
+                "items": {"type": "string"},
+                "minItems": 1,
+                "maxItems": MOST_SERIES,
+            },
+        },
+        "required": ["kind", "rows", "x", "y"],
+    },
+    timeout_s=10,
+    is_own=True,
+)
+
+
+class ChartServer:
+    """Makes charts."""
+
+    @property
+    def name(self) -> str:
+        """The server's name in records."""
+        return CHARTS
+
+    async def tools(self, caller: Caller) -> Sequence[Tool]:
+        """The same for everyone."""
+        return (MAKE_CHART,)
+
+    async def call(
+        self, caller: Caller, name: str, arguments: Mapping[str, Any]
+    ) -> AsyncGenerator[Progress | Outcome]:
+        """Makes a chart, or says why it cannot be drawn. The arguments fit the schema."""
+        try:
+            option = chart_option(
+                ChartKind(arguments["kind"]),
+                arguments["rows"],
+                arguments["x"],
+                arguments["y"],
+                arguments.get("title", ""),
+            )
+        except InvalidRequest as exc:
+            yield Outcome("error", error=exc.message)
+            return
+        yield Outcome("ok", f"The chart is drawn: {len(arguments['rows'])} rows.", chart_data=option)

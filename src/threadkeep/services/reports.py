@@ -1,0 +1,115 @@
+"""Reports: what tools gave, over one or all conversations, and a conversation as one document."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import ArtifactNotFound, InvalidRequest
+from threadkeep.domain.ids import PayloadId, is_uuid
+from threadkeep.domain.message import Message, MessageRole
+from threadkeep.domain.payload import Payload
+from threadkeep.domain.user import User
+from threadkeep.ports.payloads import Lost
+from threadkeep.ports.store import MessageWindow, Store, ToolCallFilter, ToolRecord
+from threadkeep.services import Clock
+from threadkeep.services.conversations import Conversations
+from threadkeep.services.payloads import whole_calls
+
+MESSAGES_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What was asked, and what was done to answer it; a card stands alone, and so may a question."""
+
+    asked: Message | None
+    answered: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A conversation as one document; with a tool's name only what that tool did."""
+
+    conversation: Conversation
+    agent_name: str
+    exchanges: Sequence[Exchange]
+    files: Mapping[PayloadId, Payload]
+    tool_name: str | None
+    made_at: int
+
+
+class Reports:
+    """The use cases of reports."""
+
+    def __init__(self, store: Store, conversations: Conversations, clock: Clock) -> None:
+        self._store = store
+        self._conversations = conversations
+        self._clock = clock
+
+    async def tool_results(
+        self,
+        user: User,
+        which: ToolCallFilter,
+        *,
+        before: tuple[int, str, str] | None,
+        offset: int,
+        limit: int,
+    ) -> Sequence[ToolRecord]:
+        """Calls of tools in the user's conversations, newest first, with what they gave."""
+        if which.turn_id is not None and not is_uuid(which.turn_id):
+            raise InvalidRequest("This is not the id of a turn.", param="turnId")
+        records = await self._store.messages.tool_calls(
+            user.id, which, before=before, offset=offset, limit=limit
+        )
+        calls = await whole_calls(self._store.payloads, [record.call for record in records])
+        return [replace(record, call=call) for record, call in zip(records, calls, strict=True)]
+
+    async def report(self, user: User, conversation_id: str, *, tool_name: str | None = None) -> Report:
+        """What was asked and what was done, oldest first."""
+        conversation = await self._conversations.get(user, conversation_id)
+        exchanges: list[Exchange] = []
+        window = MessageWindow()
+        while True:
+            _, page = await self._conversations.messages(
+                user, conversation_id, window, offset=0, limit=MESSAGES_AT_ONCE
+            )
+            _add_messages(exchanges, page)
+            if len(page) < MESSAGES_AT_ONCE:
+                break
+            window = replace(window, after_seq=page[-1].seq)
+        if tool_name is not None:
+            exchanges = [kept for it in exchanges if (kept := _of_tool(it, tool_name))]
+        agent = await self._store.agents.get(conversation.agent_id)
+        ids = [id_ for it in exchanges if it.answered for id_ in it.answered.artifact_ids]
+        files = await self._store.payloads.artifacts(ids)
+        return Report(conversation, agent.name if agent else "", exchanges, files, tool_name, self._clock())
+
+    async def artifact(self, user: User, artifact_id: str) -> tuple[Payload, bytes]:
+        """A file that a tool gave in one of the user's conversations."""
+        payload = None
+        if is_uuid(artifact_id):
+            payload = await self._store.payloads.artifact(user.id, PayloadId(artifact_id.lower()))
+        if payload is None:
+            raise ArtifactNotFound
+        content = (await self._store.payloads.load([payload.id]))[payload.id]
+        if isinstance(content, Lost):
+            raise ArtifactNotFound(content.reason)
+        return payload, content
+
+
+def _add_messages(exchanges: list[Exchange], messages: Iterable[Message]) -> None:
+    for message in messages:
+        last = exchanges[-1] if exchanges else None
+        if message.role is not MessageRole.ASSISTANT:
+            exchanges.append(Exchange(message))
+        elif last is not None and last.answered is None:
+            exchanges[-1] = replace(last, answered=message)
+        else:
+            exchanges.append(Exchange(None, message))
+
+
+def _of_tool(exchange: Exchange, tool_name: str) -> Exchange | None:
+    """What one tool did in an exchange; None where it did nothing."""
+    answered = exchange.answered
+    calls = tuple(call for call in answered.tool_calls if call.tool_name == tool_name) if answered else ()
+    return replace(exchange, answered=replace(answered, tool_calls=calls)) if answered and calls else None
