@@ -41,6 +41,7 @@ from threadkeep.services.compactions import COMPACTION_JOB, Compactions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
+from threadkeep.services.history import History
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.metrics import Metrics
@@ -220,12 +221,15 @@ class Runtime:
                 at_once=settings.user_running_turns, per_minute=settings.user_turns_per_minute
             )
             passages = Passages(retriever)
+            history = History(store)
+            started.push_async_callback(history.close)
             turns = Turns(
                 store,
                 node,
                 gateway,
                 prompts,
                 passages,
+                history,
                 tools,
                 jobs,
                 system_clock,
@@ -238,6 +242,7 @@ class Runtime:
                 mcp_servers=McpServers(store, agents, catalog, tools),
                 conversations=conversations,
                 documents=Documents(store, agents, settings.workspaces, retriever, jobs, system_clock),
+                history=history,
                 turns=turns,
                 prompts=prompts,
                 executions=Executions(store, turns, system_clock),
@@ -268,6 +273,7 @@ class Runtime:
                 await services.users.sweep()
                 await services.prompts.remove_orphans()
                 await reading.sweep()
+                await services.history.catch_up()
                 if lost := await services.store.payloads.collect():
                     log.info("removed %d contents that nothing refers to", lost)
             except StorageError as exc:

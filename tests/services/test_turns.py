@@ -25,6 +25,7 @@ from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import Allowances
+from threadkeep.services.history import History
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.metrics import Metrics
 from threadkeep.services.node import Node
@@ -50,6 +51,7 @@ class Talking:
     store: Store
     node: Node
     jobs: Jobs
+    history: History
     folder: Path
 
     async def ask(
@@ -66,6 +68,7 @@ class Talking:
             gateway,
             prompts,
             passages,
+            self.history,
             tools,
             self.jobs,
             system_clock,
@@ -86,8 +89,10 @@ class Talking:
 async def talking(store: Store, database: Database, tmp_path: Path) -> AsyncIterator[Talking]:
     jobs = Jobs(SqlJobs(database), {})
     node = Node(store, LocalBus(), system_clock, Metrics(), alone=False)
-    yield Talking(store, node, jobs, tmp_path)
+    history = History(store)
+    yield Talking(store, node, jobs, history, tmp_path)
     await node.close()
+    await history.close()
     await jobs.close()
 
 

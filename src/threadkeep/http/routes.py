@@ -45,6 +45,7 @@ from threadkeep.http import (
     operations,
     prompts,
     reports,
+    search,
     turns,
     usage,
 )
@@ -321,6 +322,7 @@ _TABLE = (
         errors=_CONVERSATION,
     ),
     Route("GET", "/api/artifacts/{artifact_id}", reports.get_artifact, "Reports", errors=(ArtifactNotFound,)),
+    Route("GET", "/api/search", search.search, "Messages"),
     # Operating it
     Route("GET", "/api/usage", usage.get_usage, "Operating"),
     Route("GET", "/api/admin/audit", agents.list_audit, "Operating", errors=(Forbidden,)),

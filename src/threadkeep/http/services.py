@@ -11,6 +11,7 @@ from threadkeep.services.compactions import Compactions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
+from threadkeep.services.history import History
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.metrics import Metrics
 from threadkeep.services.prompts import Prompts
@@ -30,6 +31,7 @@ class Services:
     mcp_servers: McpServers
     conversations: Conversations
     documents: Documents
+    history: History
     turns: Turns
     prompts: Prompts
     executions: Executions

@@ -20,6 +20,7 @@ from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.ports.documents import DocumentStore
+from threadkeep.ports.history import HistoryIndex
 from threadkeep.ports.mcp import SeenTools
 from threadkeep.ports.payloads import PayloadStore
 from threadkeep.ports.retriever import ChunkIndex
@@ -416,6 +417,7 @@ class Store:
     users: UserStore
     documents: DocumentStore
     chunks: ChunkIndex
+    history: HistoryIndex
     payloads: PayloadStore
     key: bytes
     """Random bytes of this database, the same on every node; they sign the cursors of lists."""

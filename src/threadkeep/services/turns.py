@@ -55,6 +55,7 @@ from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services import Clock
 from threadkeep.services.allowances import Allowances
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
+from threadkeep.services.history import History
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.live_log import LiveLog
 from threadkeep.services.log_writer import persist
@@ -100,6 +101,7 @@ class Turns:
         gateway: Gateway | None,
         prompts: Prompts,
         passages: Passages,
+        history: History,
         tools: ToolProvider | None,
         jobs: Jobs,
         clock: Clock,
@@ -112,6 +114,7 @@ class Turns:
         self._gateway = gateway
         self._prompts = prompts
         self._passages = passages
+        self._history = history
         self._tools = tools
         self._jobs = jobs
         self._clock = clock
@@ -283,6 +286,7 @@ class Turns:
             async for body in run:
                 yield body
         # The turn's end is stored by now: whoever takes a yielded event keeps it before taking the next.
+        self._history.note(turn.conversation_id)
         is_first = begun.conversation.title_source is TitleSource.DERIVED and begun.conversation.last_seq <= 4
         if is_first and gateway.supports_tools:
             await self._jobs.add(TITLE_JOB, title_job(begun.conversation))

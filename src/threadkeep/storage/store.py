@@ -15,6 +15,7 @@ from threadkeep.storage.conversations import SqlConversations
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.documents import SqlDocuments
 from threadkeep.storage.executions import SqlExecutions
+from threadkeep.storage.history import SqlHistory
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.payload_folder import FolderContents
@@ -83,6 +84,7 @@ async def store_on(
         users=SqlUsers(database),
         documents=SqlDocuments(database),
         chunks=SqlChunkIndex(database),
+        history=SqlHistory(database),
         payloads=SqlPayloads(
             database, FolderContents(payload_folder) if payload_folder else TableContents(database)
         ),

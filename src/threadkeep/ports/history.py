@@ -1,0 +1,45 @@
+"""Searching what was said: a user's own messages and titles."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, UserId
+from threadkeep.domain.message import MessageRole
+
+
+@dataclass(frozen=True, slots=True)
+class SaidHit:
+    """A message that was found, or a conversation by its title (without a message).
+
+    `highlights` are where the words stand in the snippet: begin and end of each.
+    """
+
+    entry_id: int
+    conversation_id: ConversationId
+    agent_id: AgentId
+    title: str | None
+    message_id: MessageId | None
+    seq: int | None
+    role: MessageRole | None
+    snippet: str
+    highlights: Sequence[tuple[int, int]]
+    created_at: int
+
+
+class HistoryIndex(Protocol):
+    """The index of all messages and titles; it follows the store, it is not part of an append."""
+
+    async def behind(self, *, after: str | None, limit: int) -> Sequence[ConversationId]:
+        """Conversations that have something finished which cannot be found yet, by their ids."""
+        ...
+
+    async def follow(self, conversation_id: ConversationId, *, limit: int) -> bool:
+        """Makes some more of a conversation searchable; tells whether there may be more to do."""
+        ...
+
+    async def search(
+        self, user_id: UserId, query: str, *, before: int | None, limit: int
+    ) -> Sequence[SaidHit]:
+        """What has all words of the query, newest first, in conversations that are not deleted."""
+        ...

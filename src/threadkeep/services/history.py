@@ -1,0 +1,65 @@
+"""Searching one's own conversations. What was said is made searchable behind the turns, not within them."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from threadkeep.domain.errors import StorageError
+from threadkeep.domain.ids import ConversationId
+from threadkeep.domain.user import User
+from threadkeep.ports.history import SaidHit
+from threadkeep.ports.store import Store
+from threadkeep.tasks import end_tasks
+
+log = logging.getLogger("threadkeep.history")
+
+FOLLOWED_AT_ONCE = 20
+LOOKED_AT_ONCE = 200
+PAUSE_S = 0.02
+
+
+class History:
+    """The use cases of history, and the task that keeps its index up with the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: dict[ConversationId, None] = {}
+        self._wake = asyncio.Event()
+        self._task = asyncio.create_task(self._run())
+
+    async def search(self, user: User, query: str, *, before: int | None, limit: int) -> Sequence[SaidHit]:
+        """What the user or an agent said to them that has all words of a query, newest first."""
+        return await self._store.history.search(user.id, query, before=before, limit=limit)
+
+    def note(self, conversation_id: ConversationId) -> None:
+        """Something new was said in a conversation."""
+        self._waiting[conversation_id] = None
+        self._wake.set()
+
+    async def catch_up(self) -> None:
+        """Notes all conversations that are behind, such as those of a node that ended."""
+        after: str | None = None
+        while found := await self._store.history.behind(after=after, limit=LOOKED_AT_ONCE):
+            for conversation_id in found:
+                self.note(conversation_id)
+            after = found[-1]
+
+    async def close(self) -> None:
+        """Stops; what is left is caught up with at the next start."""
+        await end_tasks(self._task)
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                conversation_id = next(iter(self._waiting))
+                del self._waiting[conversation_id]
+                try:
+                    has_more = await self._store.history.follow(conversation_id, limit=FOLLOWED_AT_ONCE)
+                except StorageError as exc:
+                    log.warning("a conversation could not be made searchable: %s", exc.message)
+                else:
+                    if has_more:
+                        self._waiting[conversation_id] = None
+                await asyncio.sleep(PAUSE_S)  # turns go first

@@ -1,0 +1,153 @@
+"""The index of messages and titles, kept beside the messages by a job of its own."""
+
+from collections.abc import Sequence
+
+from threadkeep.domain.ids import FIRST_UUID, ConversationId, UserId
+from threadkeep.domain.message import MessageRole
+from threadkeep.ports.history import SaidHit
+from threadkeep.retrieval.tokens import query_terms, spans, terms
+from threadkeep.storage.database import Database, Plan, Query, Row, Rows, Statement
+from threadkeep.storage.terms import collection_of, match_all, numbered
+
+# Of a longer message the beginning is searchable: PostgreSQL takes a megabyte of terms a row.
+MOST_CHARACTERS = 20_000
+SNIPPET_CHARACTERS = 240
+BEFORE_THE_FIRST = 60
+_LAST_ENTRY = 2**63 - 1
+
+BEHIND = Statement(
+    """SELECT conversation.id FROM tk_conversations AS conversation
+    LEFT JOIN tk_searchable AS known ON known.conversation_id = conversation.id
+    WHERE conversation.id > :after AND conversation.deleted_at IS NULL
+        AND (known.to_seq IS NULL OR known.to_seq < conversation.last_seq
+            OR COALESCE(known.title, '') <> COALESCE(conversation.title, ''))
+    ORDER BY conversation.id LIMIT :limit"""
+)
+_CONVERSATION = Statement(
+    """SELECT conversation.user_id, conversation.title, COALESCE(known.to_seq, 0), known.title
+    FROM tk_conversations AS conversation
+    LEFT JOIN tk_searchable AS known ON known.conversation_id = conversation.id
+    WHERE conversation.id = :conversation_id AND conversation.deleted_at IS NULL"""
+)
+_MESSAGES = Statement(
+    """SELECT id, seq, content, content_type, completed_at FROM tk_messages
+    WHERE conversation_id = :conversation_id AND seq > :to_seq ORDER BY seq LIMIT :limit"""
+)
+_ADD = Statement(
+    """INSERT INTO tk_entries (id, conversation_id, message_id, terms)
+    VALUES (:id, :conversation_id, :message_id, :terms) ON CONFLICT DO NOTHING"""
+)
+_FORGET_TITLE = Statement(
+    "DELETE FROM tk_entries WHERE conversation_id = :conversation_id AND message_id IS NULL"
+)
+_KNOW = Statement(
+    """INSERT INTO tk_searchable (conversation_id, to_seq, title) VALUES (:conversation_id, :to_seq, :title)
+    ON CONFLICT (conversation_id) DO UPDATE SET to_seq = excluded.to_seq, title = excluded.title"""
+)
+_FOUND = """SELECT entry.id, entry.conversation_id, conversation.agent_id, conversation.title, message.id,
+        message.seq, message.role, COALESCE(message.content, conversation.title),
+        COALESCE(message.created_at, conversation.created_at)
+    FROM {entries}
+    JOIN tk_conversations AS conversation ON conversation.id = entry.conversation_id
+    LEFT JOIN tk_messages AS message ON message.id = entry.message_id
+    WHERE {matches} AND entry.id < :before AND conversation.deleted_at IS NULL
+        AND conversation.user_id = :user_id
+        AND (entry.message_id IS NULL OR message.status <> 'OVERWRITTEN')
+    ORDER BY {order} DESC LIMIT :limit"""
+SEARCH = Statement(
+    _FOUND.format(
+        entries="tk_entry_terms AS found CROSS JOIN tk_entries AS entry ON entry.id = found.rowid",
+        matches="found.tk_entry_terms MATCH :query AND found.rowid < :before",
+        order="found.rowid",
+    ),
+    postgres=_FOUND.format(
+        entries="tk_entries AS entry",
+        matches="array_to_tsvector(string_to_array(entry.terms, ' ')) @@ CAST(:query AS tsquery)",
+        order="entry.id",
+    ),
+)
+
+
+class SqlHistory:
+    """The searchable history of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def behind(self, *, after: str | None, limit: int) -> Sequence[ConversationId]:
+        """Conversations that have something finished which cannot be found yet."""
+        rows = await self._database.fetch(BEHIND(after=after or FIRST_UUID, limit=limit))
+        return [id_ for (id_,) in rows]
+
+    async def follow(self, conversation_id: ConversationId, *, limit: int) -> bool:
+        """Makes some more of a conversation searchable."""
+        return await self._database.write(lambda: _follow(conversation_id, limit))
+
+    async def search(
+        self, user_id: UserId, query: str, *, before: int | None, limit: int
+    ) -> Sequence[SaidHit]:
+        """What has all words of the query, newest first."""
+        if not (asked := query_terms(query)):
+            return ()
+        rows = await self._database.read(
+            lambda: self._search(user_id, asked, _LAST_ENTRY if before is None else before, limit)
+        )
+        return [_hit(row, frozenset(asked)) for row in rows]
+
+    def _search(self, user_id: UserId, asked: list[str], before: int, limit: int) -> Plan[Rows]:
+        rows = yield _NUMBER(user_id=user_id)
+        if not rows:
+            return ()
+        query = match_all(self._database.dialect, numbered(rows[0][0], asked))
+        return (yield SEARCH(query=query, user_id=user_id, before=before, limit=limit))
+
+
+_NUMBER = Statement("SELECT number FROM tk_collections WHERE user_id = :user_id")
+
+
+def _follow(conversation_id: ConversationId, limit: int) -> Plan[bool]:
+    rows = yield _CONVERSATION(conversation_id=conversation_id)
+    if not rows:
+        return False
+    user_id, title, to_seq, known_title = rows[0]
+    number = yield from collection_of(user_id, "user_id")
+    if title != known_title:
+        yield _FORGET_TITLE(conversation_id=conversation_id)
+        if title:
+            yield _entry(number, conversation_id, None, title)
+    messages = yield _MESSAGES(conversation_id=conversation_id, to_seq=to_seq, limit=limit)
+    for message_id, seq, content, content_type, completed_at in messages:
+        if completed_at is None:  # it is still being written
+            break
+        if content_type == "text":
+            yield _entry(number, conversation_id, message_id, content)
+        to_seq = seq
+    yield _KNOW(conversation_id=conversation_id, to_seq=to_seq, title=title)
+    return len(messages) == limit and messages[-1][1] == to_seq
+
+
+def _entry(number: int, conversation_id: ConversationId, message_id: str | None, text: str) -> Query:
+    found = dict.fromkeys(terms(text[:MOST_CHARACTERS]))
+    return _ADD(
+        id=_entry_id(message_id or conversation_id),
+        conversation_id=conversation_id,
+        message_id=message_id,
+        terms=" ".join(numbered(number, found)),
+    )
+
+
+def _entry_id(uuid: str) -> int:
+    """A number that ascends with the time in a UUIDv7: what is newest is found first, without sorting."""
+    digits = uuid.replace("-", "")
+    return int(digits[:12], 16) << 15 | int(digits[-8:], 16) & 0x7FFF
+
+
+def _hit(row: Row, wanted: frozenset[str]) -> SaidHit:
+    entry_id, conversation_id, agent_id, title, message_id, seq, role, text, created_at = row
+    places = list(spans(text, wanted))
+    begin = max(0, places[0][0] - BEFORE_THE_FIRST) if places else 0
+    end = begin + SNIPPET_CHARACTERS
+    return SaidHit(
+        entry_id, conversation_id, agent_id, title, message_id, seq, MessageRole(role) if role else None,
+        text[begin:end], [(first - begin, last - begin) for first, last in places if last <= end], created_at,
+    )  # fmt: skip

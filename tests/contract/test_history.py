@@ -1,0 +1,64 @@
+"""The index of messages and titles, on every database."""
+
+from tests.making import ALICE, NOW, keep_agent, keep_begun, keep_conversation, keep_turn
+from threadkeep.domain.conversation import Conversation
+from threadkeep.ports.store import Store
+from threadkeep.storage.database import Database, Statement
+
+ENTRIES = Statement("SELECT (SELECT COUNT(*) FROM tk_entries), (SELECT COUNT(*) FROM tk_searchable)")
+
+
+async def follow(store: Store, conversation: Conversation) -> int:
+    """Makes a conversation searchable; gives in how many steps."""
+    steps = 1
+    while await store.history.follow(conversation.id, limit=2):
+        steps += 1
+    return steps
+
+
+async def texts(store: Store, query: str) -> list[str]:
+    return [hit.snippet for hit in await store.history.search(ALICE, query, before=None, limit=10)]
+
+
+async def test_conversation_is_behind_until_it_has_been_followed(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    for number in range(3):
+        conversation = await keep_turn(store, conversation, f"question {number}", f"answer {number}")
+    assert await store.history.behind(after=None, limit=10) == [conversation.id]
+    assert await follow(store, conversation) >= 3
+    assert await store.history.behind(after=None, limit=10) == []
+    assert await texts(store, "answer") == ["answer 2", "answer 1", "answer 0"]
+    # Following again changes nothing.
+    await follow(store, conversation)
+    assert await texts(store, "answer") == ["answer 2", "answer 1", "answer 0"]
+
+
+async def test_reply_that_is_being_written_is_found_once_it_has_ended(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    begun = conversation.begin_turn("a question", NOW, model="m")
+    await keep_begun(store, begun)
+    await follow(store, conversation)
+    assert await texts(store, "question") == ["a question"]
+    assert await store.history.behind(after=None, limit=10) == [conversation.id]
+
+
+async def test_purged_conversation_leaves_no_entry(store: Store, database: Database):
+    agent = await keep_agent(store)
+    kept = await keep_turn(store, await keep_conversation(store, agent), "a needle", "stays")
+    gone = await keep_turn(store, await keep_conversation(store, agent, title="Farm"), "a needle", "goes")
+    await follow(store, kept)
+    await follow(store, gone)
+    assert len(await texts(store, "needle")) == 2
+    assert await store.conversations.purge(ALICE, gone.id)
+    assert await texts(store, "needle") == ["a needle"]
+    assert await texts(store, "farm") == []
+    assert [*await database.fetch(ENTRIES())] == [(2, 1)]
+
+
+async def test_very_long_message_is_found_by_its_beginning(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    words = " ".join(f"word{number}" for number in range(20_000))
+    await keep_turn(store, conversation, f"beginning {words}", "违约" * 50_000)
+    await follow(store, conversation)
+    assert len(await texts(store, "beginning")) == 1
+    assert len(await texts(store, "违约")) == 1

@@ -1,0 +1,140 @@
+"""Searching one's own messages and titles."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import Api
+from tests.http.calls import Json, new_agent, new_conversation, refusal, stored
+from tests.making import keep_turn
+from tests.scripted_model import Say, ScriptedModel
+from tests.talking import Talk
+from threadkeep.domain.conversation import Conversation
+
+
+async def caught_up(api: Api) -> None:
+    """Waits until everything that was said can be found."""
+    history = (await api.app.services()).history
+    await history.catch_up()
+    while await api.store.history.behind(after=None, limit=1):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+
+
+async def said(api: Api, client: httpx.AsyncClient, *turns: tuple[str, str], **body: Any) -> Conversation:
+    """A conversation in which this was asked and answered."""
+    conversation = await stored(api, await new_conversation(client, **body))
+    for asked, answered in turns:
+        conversation = await keep_turn(api.store, conversation, asked, answered)
+    return conversation
+
+
+async def found(client: httpx.AsyncClient, q: str, **query: Any) -> list[Json]:
+    answer = await client.get("/api/search", params={"q": q, **query})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["items"]
+
+
+def marked(hit: Json) -> list[str]:
+    return [hit["snippet"][it["begin"] : it["end"]] for it in hit["highlights"]]
+
+
+async def test_messages_are_found_in_chinese_and_english_with_their_words_marked(
+    api: Api, alice: httpx.AsyncClient
+):
+    conversation = await said(
+        api,
+        alice,
+        ("这份合同的违约金是多少？", "违约金为合同总金额的百分之二十。"),
+        ("How do I terminate early?", "Termination needs thirty days of notice."),
+    )
+    await caught_up(api)
+    hits = await found(alice, "违约金")
+    assert [(hit["role"], marked(hit)) for hit in hits] == [("assistant", ["违约金"]), ("user", ["违约金"])]
+    assert {hit["conversationId"] for hit in hits} == {conversation.id}
+    assert [(hit["seq"], marked(hit)) for hit in await found(alice, "terminated")] == [
+        (4, ["Termination"]),
+        (3, ["terminate"]),
+    ]
+    assert [hit["seq"] for hit in await found(alice, "notice thirty")] == [4]
+    assert await found(alice, "notice 合同") == []
+    assert await found(alice, "，。") == []
+
+
+async def test_titles_are_found_and_follow_their_changes(api: Api, alice: httpx.AsyncClient):
+    conversation = await said(api, alice, ("q", "a"), title="Harbour fees")
+    await caught_up(api)
+    (hit,) = await found(alice, "harbour")
+    assert (hit["messageId"], hit["title"], marked(hit)) == (None, "Harbour fees", ["Harbour"])
+    await alice.patch(f"/api/conversations/{conversation.id}", json={"title": "Airport fees"})
+    await caught_up(api)
+    assert await found(alice, "harbour") == []
+    assert len(await found(alice, "airport fees")) == 1
+
+
+async def test_nobody_finds_what_others_said(api: Api, alice: httpx.AsyncClient, bob: httpx.AsyncClient):
+    agent_id = (await new_agent(alice, visibility="public"))["id"]
+    await said(api, alice, ("alice asks about whales", "alice is told"), agent_id=agent_id)
+    await said(api, bob, ("bob asks about whales", "bob is told"), agent_id=agent_id)
+    await caught_up(api)
+    assert [hit["snippet"] for hit in await found(alice, "whales")] == ["alice asks about whales"]
+    assert [hit["snippet"] for hit in await found(bob, "whales")] == ["bob asks about whales"]
+    assert await found(api.as_user("carol", admin=True), "whales") == []
+
+
+async def test_deleted_conversation_is_not_found_until_it_is_restored(api: Api, alice: httpx.AsyncClient):
+    conversation = await said(api, alice, ("a needle", "in hay"))
+    await caught_up(api)
+    path = f"/api/conversations/{conversation.id}"
+    await alice.delete(path)
+    assert await found(alice, "needle") == []
+    await alice.post(f"{path}/restore")
+    assert len(await found(alice, "needle")) == 1
+    await alice.delete(f"{path}?purge=true")
+    assert await found(alice, "needle") == []
+
+
+async def test_newest_come_first_and_pages_follow_each_other(api: Api, alice: httpx.AsyncClient):
+    for number in range(5):
+        await said(api, alice, (f"question {number}", f"lighthouse {number}"))
+    await caught_up(api)
+    first = (await alice.get("/api/search", params={"q": "lighthouse", "limit": 3})).json()
+    assert [hit["snippet"] for hit in first["items"]] == ["lighthouse 4", "lighthouse 3", "lighthouse 2"]
+    query = {"q": "lighthouse", "limit": 3, "cursor": first["nextCursor"]}
+    rest = (await alice.get("/api/search", params=query)).json()
+    assert [hit["snippet"] for hit in rest["items"]] == ["lighthouse 1", "lighthouse 0"]
+    assert rest["nextCursor"] is None
+
+
+async def test_query_is_needed(alice: httpx.AsyncClient):
+    for query in ({}, {"q": ""}, {"q": "x" * 501}):
+        refusal(await alice.get("/api/search", params=query), 422, "INVALID_REQUEST", "q")
+
+
+async def test_turn_can_be_found_soon_after_it_has_ended(talk: Talk, model: ScriptedModel):
+    model.script([Say("Ask the harbour master.")], [Say("Ask the pilot.")])
+    conversation_id = await talk.conversation()
+    await talk.client.patch(f"/api/conversations/{conversation_id}", json={"title": "Mooring"})
+    await talk.ask(conversation_id, "Where may I moor?")
+
+    async def hits(q: str) -> list[Json]:
+        return (await talk.client.get("/api/search", params={"q": q})).json()["items"]
+
+    async with asyncio.timeout(20):
+        while not await hits("harbour"):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    # A reply that is regenerated is found in its new form only.
+    path = f"/api/conversations/{conversation_id}/regenerate?wait=true"
+    await talk.client.post(path, headers={"Accept": "application/json"})
+    async with asyncio.timeout(20):
+        while not await hits("pilot"):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert await hits("harbour") == []
+
+
+@pytest.mark.parametrize("q", ["'", '"', '" OR "', "a:b*", "x & !y", "NEAR(a b)", "\\", "%", "1x2"])
+async def test_signs_of_query_languages_mean_nothing(api: Api, alice: httpx.AsyncClient, q: str):
+    await said(api, alice, ("plain words", "more words"))
+    await caught_up(api)
+    assert await found(alice, q) == []
