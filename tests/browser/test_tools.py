@@ -129,3 +129,17 @@ def test_file_of_a_kind_that_cannot_be_read_is_refused(page: Page):
     files = {"name": "movie.mp4", "mimeType": "video/mp4", "buffer": b"\x00\x01"}
     page.locator("input[type=file]").set_input_files(files)  # pyright: ignore[reportArgumentType]
     expect(page.get_by_role("alert")).to_be_visible()
+
+
+def test_files_of_a_tool_reports_and_exports_are_downloaded(with_tools: Page, model: ScriptedModel):
+    model.script([UseTool("chaos__picture", {})], [Say("Here is the picture.")])
+    say(with_tools, "Paint")
+    done(with_tools)
+    with with_tools.expect_download() as picture:
+        with_tools.get_by_role("group", name="Files").get_by_role("button").click()
+    assert picture.value.path().read_bytes().startswith(b"\x89PNG")
+    for name, part in (("report (HTML)", b"<h1"), ("report (Markdown)", b"Paint"), ("Export", b'"messages"')):
+        with_tools.locator("summary[aria-label=More]").click()
+        with with_tools.expect_download() as file:
+            with_tools.get_by_role("button", name=name).click()
+        assert part in file.value.path().read_bytes()

@@ -41,6 +41,11 @@ export const ROUTES = new Set<string>([
   "DELETE /api/conversations/{conversation_id}/compactions/{compaction_id}",
   "POST /api/chat",
   "GET /api/chat/messages",
+  "GET /api/tool-results",
+  "GET /api/conversations/{conversation_id}/tool-results",
+  "GET /api/conversations/{conversation_id}/report",
+  "GET /api/conversations/{conversation_id}/export",
+  "GET /api/artifacts/{artifact_id}",
   "GET /api/usage",
   "GET /api/admin/audit",
   "GET /healthz",
@@ -344,6 +349,12 @@ export interface ErrorBody {
   details?: unknown;
 }
 
+/** What was asked, and what was done to answer it. */
+export interface ExchangeView {
+  asked: MessageView | null;
+  answered: MessageView | null;
+}
+
 /** A tool that a node has used. */
 export interface ExecutedToolBody {
   toolName: string;
@@ -391,11 +402,26 @@ export interface ExecutionsBody {
   events: ExecutionEventBody[];
 }
 
+/** A whole conversation. */
+export interface ExportView {
+  conversation: ConversationView;
+  messages: MessageView[];
+  exportedAt: string;
+}
+
 /** Why a message failed. */
 export interface FailureView {
   code: string;
   message: string;
   retryable: boolean;
+}
+
+/** A file that a tool gave; `GET /api/artifacts/{id}` downloads it. */
+export interface FileView {
+  artifactId: string;
+  fileName: string;
+  mediaType: string;
+  size: number;
 }
 
 /** How the server is. */
@@ -538,6 +564,12 @@ export interface PageView_MessageView {
   nextCursor: string | null;
 }
 
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_ToolResultView {
+  items: ToolResultView[];
+  nextCursor: string | null;
+}
+
 /** A part of a system prompt as the model gets it; `leftOut` characters did not fit.
 
     Files come first (those that all agents share have names like `shared/RULES.md`), then the agent's own
@@ -581,6 +613,16 @@ export interface ReceiptView {
   maxTokens: number | null;
   tokenEstimate: number;
   droppedMessages: number;
+}
+
+/** A conversation as a report; with `toolName` only what that tool did. */
+export interface ReportView {
+  conversation: ConversationView;
+  agentName: string;
+  toolName: string | null;
+  exchanges: ExchangeView[];
+  files: FileView[];
+  madeAt: string;
 }
 
 /** Who decides to search the documents: the model by a tool, or every message by itself. */
@@ -637,6 +679,24 @@ export interface ToolCallView {
   durationMs: number | null;
   error?: string;
   chartData?: unknown;
+}
+
+/** One use of a tool, and where it was used. */
+export interface ToolResultView {
+  toolCallId: string;
+  toolName: string;
+  server: string;
+  arguments: Record<string, unknown>;
+  status: ToolCallStatus;
+  result: unknown;
+  durationMs: number | null;
+  error?: string;
+  chartData?: unknown;
+  conversationId: string;
+  turnId: string;
+  runId: string | null;
+  messageId: string;
+  createdAt: string;
 }
 
 /** A turn runs, then ends in one of three ways. */

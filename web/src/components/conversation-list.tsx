@@ -1,12 +1,14 @@
 import { Search } from "lucide-react";
 import { useState } from "react";
 
+import { ROUTES } from "../api/schema";
 import { agentName, agents } from "../state/agents";
 import { conversations, readMoreConversations, refreshConversations, showConversations } from "../state/conversations";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { dayGroup, type DayGroup } from "../words/format";
 import { ConversationItem } from "./conversation-item";
+import { SearchResults } from "./search-results";
 import { WhenSeen } from "./when-seen";
 
 const GROUPS: DayGroup[] = ["today", "yesterday", "lastWeek", "lastMonth", "older"];
@@ -52,6 +54,7 @@ export function ConversationList({ openId }: { openId: string | null }) {
             </section>
           );
         })}
+        {wanted && ROUTES.has("GET /api/search") && <SearchResults query={filter.trim()} />}
         {list.state === "ready" && !shown.length && <p className="hint">{empty}</p>}
         {list.state === "failed" && (
           <p className="hint">

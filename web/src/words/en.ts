@@ -25,6 +25,7 @@ export const en = {
   noConversations: "Your conversations will stand here.",
   noArchived: "Nothing is archived.",
   noMatch: "Nothing found.",
+  foundInMessages: "In messages",
   listFailed: "The list cannot be read.",
   archived: "Archived",
   active: "Active",

@@ -27,6 +27,7 @@ export const zh: Words = {
   noConversations: "您的对话会显示在这里。",
   noArchived: "没有已归档的对话。",
   noMatch: "没有找到。",
+  foundInMessages: "消息中",
   listFailed: "无法读取列表。",
   archived: "已归档",
   active: "进行中",
