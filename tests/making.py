@@ -4,12 +4,14 @@ from typing import Any
 
 from threadkeep.dialects.events import encode_chunk
 from threadkeep.domain.agent import Agent, AgentSettings, Visibility
+from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.events import Done, EventBody, Failed, Text, TurnEvent, TurnStart
 from threadkeep.domain.ids import (
     AgentId,
+    BriefingId,
     CompactionId,
     ConversationId,
     DocumentId,
@@ -94,6 +96,17 @@ async def keep_turn(
     ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
     await keep_ended(store, ended)
     return ended.conversation
+
+
+async def keep_briefing(
+    store: Store, agent_id: AgentId, user: UserId = ALICE, title: str = "政策更新"
+) -> Briefing:
+    """A briefing in the store."""
+    briefing = Briefing(
+        BriefingId(new_uuid()), agent_id, user, title, f"{title}。", Priority.P1, None, (), NOW
+    )
+    await store.briefings.add(briefing)
+    return briefing
 
 
 def make_compaction(

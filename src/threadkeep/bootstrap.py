@@ -37,6 +37,7 @@ from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import Allowances
+from threadkeep.services.briefings import Briefings
 from threadkeep.services.compactions import COMPACTION_JOB, Compactions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
@@ -247,6 +248,7 @@ class Runtime:
                 prompts=prompts,
                 executions=Executions(store, turns, system_clock),
                 compactions=compactions,
+                briefings=Briefings(store, agents, conversations, system_clock),
                 receipts=Receipts(store, turns),
                 reports=Reports(store, conversations, system_clock),
                 sessions=Sessions(store, turns),

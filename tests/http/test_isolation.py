@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
 from tests.http.document import Operation, example, fields, operations
-from tests.making import keep_artifact, keep_document, keep_turn, make_compaction
+from tests.making import keep_artifact, keep_briefing, keep_document, keep_turn, make_compaction
 from threadkeep.domain.ids import AgentId, new_uuid
 
 SECRET_WORDS = "alices-own-words"
@@ -21,6 +21,7 @@ NOT_FOUND = {
     "user_id": "USER_NOT_FOUND",
     "artifact_id": "ARTIFACT_NOT_FOUND",
     "document_id": "AGENT_NOT_FOUND",  # by the agent's id: see the test of agents' documents
+    "briefing_id": "BRIEFING_NOT_FOUND",
     "compaction_id": "CONVERSATION_NOT_FOUND",  # found through its conversation only
 }
 # What stands in paths beside ids, and opens nothing without them: an agent's server or component.
@@ -32,6 +33,7 @@ CHOOSING_IDS = {
     "GET /api/tool-results": {"turnId"},
     "GET /api/conversations/{conversation_id}/tool-results": {"turnId"},
     "GET /api/usage": {"agentId"},
+    "POST /api/briefings": {"agentId", "userId"},
 }
 
 
@@ -47,6 +49,7 @@ class Alice:
     document_id: str
     compaction_id: str
     artifact_id: str
+    briefing_id: str
 
     def ids(self, name: str) -> list[str]:
         """Things of hers that a name in a path can stand for; a name nobody has thought of is an error."""
@@ -56,6 +59,7 @@ class Alice:
             "turn_id": self.turn_ids,
             "user_id": ["alice"],
             "document_id": [self.document_id],
+            "briefing_id": [self.briefing_id, self.briefing_id.upper()],
             "compaction_id": [self.compaction_id],
             "artifact_id": [self.artifact_id],
         }
@@ -100,9 +104,11 @@ async def her(api: Api, alice: httpx.AsyncClient) -> Alice:
     document = await keep_document(api.store, AgentId(agent["id"]), f"{SECRET_WORDS} document")
     compaction = make_compaction((await stored(api, made[0])).id, 1, 2, f"{SECRET_WORDS} summary")
     await api.store.compactions.add(compaction)
+    briefing = await keep_briefing(api.store, AgentId(agent["id"]), title=f"{SECRET_WORDS} briefing")
     turn_ids = [message["turnId"] for message in messages]
     artifact_id = await keep_artifact(api.store, made[0]["id"], SECRET_WORDS)
-    return Alice(alice, agent, made[0], made[1], turn_ids, document.id, compaction.id, artifact_id)
+    others = (document.id, compaction.id, artifact_id, briefing.id)
+    return Alice(alice, agent, made[0], made[1], turn_ids, *others)
 
 
 async def served_operations(client: httpx.AsyncClient) -> list[Operation]:
@@ -233,6 +239,16 @@ async def test_usage_is_ones_own_whichever_agent_is_asked_for(her: Alice, bob: h
             assert (await client.get("/api/usage", params={"to": MADE_ON})).json() == {"items": []}
     hers = await her.client.get("/api/usage", params={"to": MADE_ON, "agentId": her.agent["id"]})
     assert [it["turns"] for it in hers.json()["items"]] == [2]
+
+
+async def test_briefings_are_sent_in_ones_own_agents_names_only(her: Alice, bob: httpx.AsyncClient):
+    body = {"userId": "alice", "title": "t", "summary": "s", "priority": "P1"}
+    for agent_id in (her.agent["id"], new_uuid(), "no-uuid"):
+        answer = await bob.post("/api/briefings", json={**body, "agentId": agent_id})
+        refusal(answer, 404, "AGENT_NOT_FOUND")
+    await her.client.patch(f"/api/agents/{her.agent['id']}", json={"visibility": "public"})
+    refusal(await bob.post("/api/briefings", json={**body, "agentId": her.agent["id"]}), 403, "FORBIDDEN")
+    assert len(await items(her.client, "/api/briefings")) == 1
 
 
 async def test_admin_does_not_read_other_peoples_conversations(api: Api, her: Alice):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.conftest import Api
 from tests.http.calls import Json, items, main_chat, new_agent, new_conversation, refusal, stored
 from tests.http.document import operations
-from tests.making import keep_turn, make_compaction
+from tests.making import keep_briefing, keep_document, keep_turn, make_compaction
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.domain.ids import UserId, new_uuid
+from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.user import User
 from threadkeep.http.cursors import Cursors
 
@@ -54,6 +54,8 @@ async def make_lists(api: Api, user: str) -> Lists:
         await keep_turn(api.store, await keep_turn(api.store, await stored(api, talk), "1", "2"), "3", "4")
     for seq in (1, 2, 3):
         await api.store.compactions.add(make_compaction(conversation["id"], seq, seq))
+        await keep_document(api.store, AgentId(agent["id"]), "text")
+        await keep_briefing(api.store, agent["id"], UserId(user))
     return Lists(client, agent, conversation)
 
 
@@ -63,9 +65,12 @@ def test_these_are_the_lists():
         "/api/domains",
         "/api/agents/{agent_id}/conversations",
         "/api/domains/{agent_id}/conversations",
+        "/api/agents/{agent_id}/documents",
+        "/api/domains/{agent_id}/documents",
         "/api/conversations",
         "/api/conversations/{conversation_id}/messages",
         "/api/conversations/{conversation_id}/compactions",
+        "/api/briefings",
         "/api/chat/messages",
         "/api/admin/audit",
     }

@@ -17,11 +17,11 @@ class UserRole(Choice):
     ADMIN = "admin"
 
 
-def user_id(value: str) -> UserId:
+def user_id(value: str, param: str = "user") -> UserId:
     """A user's id as the sign-in gives it: any short text."""
     if is_blank(value) or len(value) > MOST_USER_ID_CHARACTERS:
-        raise InvalidRequest(f"A user id has 1 to {MOST_USER_ID_CHARACTERS} characters.", param="user")
-    return UserId(check_storable(value, "user"))
+        raise InvalidRequest(f"A user id has 1 to {MOST_USER_ID_CHARACTERS} characters.", param=param)
+    return UserId(check_storable(value, param))
 
 
 @dataclass(frozen=True, slots=True)

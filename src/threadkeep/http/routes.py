@@ -5,6 +5,7 @@ from dataclasses import replace
 from threadkeep.domain.errors import (
     AgentNotFound,
     ArtifactNotFound,
+    BriefingNotFound,
     CompactionNotFound,
     Conflict,
     ConversationNotFound,
@@ -37,6 +38,7 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.http import (
     agents,
+    briefings,
     compactions,
     conversations,
     documents,
@@ -295,6 +297,31 @@ _TABLE = (
         "Messages",
         204,
         (*_CONVERSATION, CompactionNotFound, Conflict),
+    ),
+    # Briefings
+    Route("POST", "/api/briefings", briefings.create_briefing, "Briefings", 201, (AgentNotFound, Forbidden)),
+    Route("GET", "/api/briefings", briefings.list_briefings, "Briefings"),
+    Route(
+        "POST",
+        "/api/briefings/{briefing_id}/actions/start_conversation",
+        briefings.start_conversation,
+        "Briefings",
+        errors=(BriefingNotFound, AgentNotFound, Conflict),
+    ),
+    Route(
+        "POST",
+        "/api/briefings/{briefing_id}/read",
+        briefings.read_briefing,
+        "Briefings",
+        errors=(BriefingNotFound,),
+    ),
+    Route(
+        "DELETE",
+        "/api/briefings/{briefing_id}",
+        briefings.delete_briefing,
+        "Briefings",
+        204,
+        (BriefingNotFound,),
     ),
     Route("POST", "/api/chat", turns.send_chat, "Turns", errors=_SENDING, also=(202,)),
     Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),

@@ -7,6 +7,7 @@ from threadkeep.http.routing import Call
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
+from threadkeep.services.briefings import Briefings
 from threadkeep.services.compactions import Compactions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
@@ -36,6 +37,7 @@ class Services:
     prompts: Prompts
     executions: Executions
     compactions: Compactions
+    briefings: Briefings
     receipts: Receipts
     reports: Reports
     sessions: Sessions

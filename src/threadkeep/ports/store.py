@@ -13,7 +13,7 @@ from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, ConversationStatus, EndedTurn
 from threadkeep.domain.execution import ExecutionEvent
-from threadkeep.domain.ids import AgentId, CompactionId, ConversationId, MessageId, TurnId, UserId
+from threadkeep.domain.ids import AgentId, BriefingId, CompactionId, ConversationId, MessageId, TurnId, UserId
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Message
 from threadkeep.domain.receipt import Receipt
@@ -366,9 +366,28 @@ class BriefingStore(Protocol):
         ...
 
     async def page(
-        self, user_id: UserId, *, unread: bool, before: str | None, limit: int
+        self, user_id: UserId, *, unread: bool, before: str | None, limit: int, offset: int = 0
     ) -> Sequence[Briefing]:
         """The user's briefings, newest first."""
+        ...
+
+    async def get(self, user_id: UserId, briefing_id: BriefingId) -> Briefing | None:
+        """One of the user's briefings."""
+        ...
+
+    async def mark_read(self, user_id: UserId, briefing_id: BriefingId, now: int) -> Briefing | None:
+        """Marks one as read; the first time counts."""
+        ...
+
+    async def delete(self, user_id: UserId, briefing_id: BriefingId) -> bool:
+        """Removes a briefing; its card stays."""
+        ...
+
+    async def add_card(self, briefing: Briefing, conversation: Conversation, message: Message) -> None:
+        """Keeps a briefing's card and marks it read.
+
+        StorageConflict when it has got a card, or the conversation has moved on, since they were read.
+        """
         ...
 
 

@@ -3,9 +3,13 @@
 from collections.abc import Sequence
 
 from threadkeep.domain.briefing import Briefing, Priority
-from threadkeep.domain.ids import LAST_UUID, UserId
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.ids import LAST_UUID, BriefingId, UserId
+from threadkeep.domain.message import Message
 from threadkeep.storage.columns import to_json_or_null, to_value
 from threadkeep.storage.database import Database, Plan, Row, Statement
+from threadkeep.storage.messages import add_card
 from threadkeep.storage.users import ENSURE_USER
 
 _COLUMNS = "id, agent_id, user_id, title, summary, priority, data, actions, created_at, read_at, message_id"
@@ -19,12 +23,25 @@ _ADD = Statement(
 def _page(extra: str) -> Statement:
     return Statement(
         f"""SELECT {_COLUMNS} FROM tk_briefings WHERE user_id = :user_id AND id < :before {extra}
-        ORDER BY id DESC LIMIT :limit"""
+        ORDER BY id DESC LIMIT :limit OFFSET :offset"""
     )
 
 
 PAGE = _page("")
 PAGE_UNREAD = _page("AND read_at IS NULL")
+
+
+_GET = Statement(f"SELECT {_COLUMNS} FROM tk_briefings WHERE user_id = :user_id AND id = :id")
+_MARK_READ = Statement(
+    f"""UPDATE tk_briefings SET read_at = COALESCE(read_at, :now)
+    WHERE user_id = :user_id AND id = :id RETURNING {_COLUMNS}"""
+)
+_DELETE = Statement("DELETE FROM tk_briefings WHERE user_id = :user_id AND id = :id RETURNING id")
+# Only if nobody else has given it a card meanwhile.
+_SET_CARD = Statement(
+    """UPDATE tk_briefings SET message_id = :message_id, read_at = COALESCE(read_at, :now)
+    WHERE user_id = :user_id AND id = :id AND COALESCE(CAST(message_id AS text), '') = :before RETURNING id"""
+)
 
 
 class SqlBriefings:
@@ -38,12 +55,32 @@ class SqlBriefings:
         await self._database.write(lambda: _add(briefing))
 
     async def page(
-        self, user_id: UserId, *, unread: bool, before: str | None, limit: int
+        self, user_id: UserId, *, unread: bool, before: str | None, limit: int, offset: int = 0
     ) -> Sequence[Briefing]:
         """The user's briefings, newest first."""
         statement = PAGE_UNREAD if unread else PAGE
-        rows = await self._database.fetch(statement(user_id=user_id, before=before or LAST_UUID, limit=limit))
+        rows = await self._database.fetch(
+            statement(user_id=user_id, before=before or LAST_UUID, limit=limit, offset=offset)
+        )
         return [_briefing(row) for row in rows]
+
+    async def get(self, user_id: UserId, briefing_id: BriefingId) -> Briefing | None:
+        """One of the user's briefings."""
+        rows = await self._database.fetch(_GET(user_id=user_id, id=briefing_id))
+        return _briefing(rows[0]) if rows else None
+
+    async def mark_read(self, user_id: UserId, briefing_id: BriefingId, now: int) -> Briefing | None:
+        """Marks one as read; the first time counts."""
+        rows = await self._database.execute(_MARK_READ(user_id=user_id, id=briefing_id, now=now))
+        return _briefing(rows[0]) if rows else None
+
+    async def delete(self, user_id: UserId, briefing_id: BriefingId) -> bool:
+        """Removes a briefing; its card stays."""
+        return bool(await self._database.execute(_DELETE(user_id=user_id, id=briefing_id)))
+
+    async def add_card(self, briefing: Briefing, conversation: Conversation, message: Message) -> None:
+        """Keeps a briefing's card, unless it has got one or the conversation has moved on since."""
+        await self._database.write(lambda: _add_card(briefing, conversation, message))
 
 
 def _add(briefing: Briefing) -> Plan[None]:
@@ -52,6 +89,19 @@ def _add(briefing: Briefing) -> Plan[None]:
     yield _ADD(
         **values | {"data": to_json_or_null(briefing.data), "actions": to_json_or_null(briefing.actions)}
     )
+
+
+def _add_card(briefing: Briefing, conversation: Conversation, message: Message) -> Plan[None]:
+    yield from add_card(conversation, message)
+    linked = yield _SET_CARD(
+        user_id=briefing.user_id,
+        id=briefing.id,
+        message_id=message.id,
+        now=message.created_at,
+        before=briefing.message_id or "",
+    )
+    if not linked:
+        raise StorageConflict("The briefing has got a card, or is gone, since it was read.")
 
 
 def _briefing(row: Row) -> Briefing:

@@ -22,8 +22,8 @@ from threadkeep.domain.message import (
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.ports.store import MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.conversations import ADVANCE, advance_values, to_conversation
 from threadkeep.storage.conversations import GET as GET_CONVERSATION
+from threadkeep.storage.conversations import advance_values, to_conversation
 from threadkeep.storage.database import Database, Plan, Row, Statement
 from threadkeep.storage.tool_calls import TOOL_CALLS_OF_MESSAGES, to_tool_call, tool_calls_query
 
@@ -48,7 +48,12 @@ PAGES = {
     for which in product((False, True), repeat=2)
 }
 
-_ADVANCE_FOR_CARD = Statement(f"{ADVANCE} RETURNING id")
+# A card may come while a turn runs, or just when it ends: which turn runs is none of its business.
+_ADVANCE_FOR_CARD = Statement(
+    """UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count, updated_at = :now,
+        last_message_at = :now
+    WHERE id = :conversation_id AND last_seq = :expected_seq AND deleted_at IS NULL RETURNING id"""
+)
 _ADD_CARD = Statement(
     """INSERT INTO tk_messages (id, conversation_id, seq, role, content_type, content, status, created_at,
         completed_at)
@@ -110,7 +115,7 @@ class SqlMessages:
 
     async def add_card(self, conversation: Conversation, message: Message) -> None:
         """Keeps a card, unless the conversation has moved on since it was read."""
-        await self._database.write(lambda: _add_card(conversation, message))
+        await self._database.write(lambda: add_card(conversation, message))
 
     async def tool_calls(
         self,
@@ -154,7 +159,8 @@ def _conversation_and_page(
     return to_conversation(rows[0]), page
 
 
-def _add_card(conversation: Conversation, message: Message) -> Plan[None]:
+def add_card(conversation: Conversation, message: Message) -> Plan[None]:
+    """Adds a card to a conversation that has not moved on since it was read."""
     if not (yield _ADVANCE_FOR_CARD(**advance_values(conversation, message.seq))):
         raise StorageConflict("The conversation has changed since it was read.")
     yield _ADD_CARD(

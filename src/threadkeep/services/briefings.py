@@ -1,0 +1,101 @@
+"""Briefings: notices of agents, which users can talk about."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from threadkeep.domain.briefing import Briefing, Priority
+from threadkeep.domain.errors import BriefingNotFound, Conflict, StorageConflict
+from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, is_uuid, new_uuid
+from threadkeep.domain.user import User, user_id
+from threadkeep.ports.store import Store
+from threadkeep.services import Clock
+from threadkeep.services.agents import Agents
+from threadkeep.services.conversations import Conversations
+
+TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class BriefingDraft:
+    """What an agent's owner says of a briefing to be sent."""
+
+    agent_id: str
+    user_id: str
+    title: str
+    summary: str
+    priority: Priority
+    data: Mapping[str, object] | None = None
+    actions: tuple[Mapping[str, object], ...] = ()
+
+
+class Briefings:
+    """The use cases of briefings."""
+
+    def __init__(self, store: Store, agents: Agents, conversations: Conversations, clock: Clock) -> None:
+        self._store = store
+        self._agents = agents
+        self._conversations = conversations
+        self._clock = clock
+
+    async def create(self, user: User, draft: BriefingDraft) -> Briefing:
+        """Sends a briefing in an agent's name; for its owner and admins."""
+        agent = await self._agents.get(user, draft.agent_id)
+        agent.check_open_to(user)
+        briefing = Briefing(
+            id=BriefingId(new_uuid()),
+            agent_id=agent.id,
+            user_id=user_id(draft.user_id, "userId"),
+            title=draft.title,
+            summary=draft.summary,
+            priority=draft.priority,
+            data=draft.data,
+            actions=draft.actions,
+            created_at=self._clock(),
+        )
+        await self._store.briefings.add(briefing)
+        return briefing
+
+    async def page(
+        self, user: User, *, unread: bool, before: str | None, offset: int, limit: int
+    ) -> Sequence[Briefing]:
+        """The user's briefings, newest first."""
+        return await self._store.briefings.page(
+            user.id, unread=unread, before=before, offset=offset, limit=limit
+        )
+
+    async def read(self, user: User, briefing_id: str) -> Briefing:
+        """Marks a briefing as read; the first time counts."""
+        read = await self._store.briefings.mark_read(user.id, _checked(briefing_id), self._clock())
+        if read is None:
+            raise BriefingNotFound
+        return read
+
+    async def delete(self, user: User, briefing_id: str) -> None:
+        """Removes a briefing; its card stays in the conversation."""
+        if not await self._store.briefings.delete(user.id, _checked(briefing_id)):
+            raise BriefingNotFound
+
+    async def start_conversation(self, user: User, briefing_id: str) -> tuple[ConversationId, MessageId]:
+        """The main conversation with the briefing's agent, with the card in it: once, however often asked."""
+        for _ in range(TRIES):
+            briefing = await self._store.briefings.get(user.id, _checked(briefing_id))
+            if briefing is None:
+                raise BriefingNotFound
+            conversation, _ = await self._conversations.main(user, briefing.agent_id)
+            card = await self._store.messages.get(briefing.message_id) if briefing.message_id else None
+            if card is not None and card.conversation_id == conversation.id:
+                return conversation.id, card.id
+            grown, message = conversation.add_card(briefing, self._clock())
+            try:
+                await self._store.briefings.add_card(briefing, grown, message)
+            except StorageConflict:
+                continue  # somebody else wrote first: read again and decide anew
+            return conversation.id, message.id
+        raise Conflict("The conversation changes too quickly; try again.")
+
+
+def _checked(briefing_id: str) -> BriefingId:
+    """What is no id at all is answered like an id that does not exist."""
+    if not is_uuid(briefing_id):
+        raise BriefingNotFound
+    return BriefingId(briefing_id.lower())

@@ -1,0 +1,140 @@
+"""Briefings over HTTP: sent by agents' owners, read by users, talked about once."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import Api
+from tests.http.calls import items, new_agent, refusal, stored
+from tests.making import NOW, keep_begun, keep_ended
+from threadkeep.domain.message import MessageStatus
+
+BODY = {"title": "Review耗时超标", "summary": "中位耗时30小时", "priority": "P1"}
+
+
+async def send(client: httpx.AsyncClient, agent_id: str, user: str = "alice", **more: Any) -> dict[str, Any]:
+    answer = await client.post("/api/briefings", json={**BODY, "agentId": agent_id, "userId": user, **more})
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+async def start(client: httpx.AsyncClient, briefing: dict[str, Any]) -> dict[str, str]:
+    answer = await client.post(f"/api/briefings/{briefing['id']}/actions/start_conversation")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_briefing_is_sent_listed_and_read(alice: httpx.AsyncClient, bob: httpx.AsyncClient):
+    agent = await new_agent(alice, visibility="public")
+    extra = {"data": {"hours": 30}, "actions": [{"type": "start_conversation", "label": "继续对话"}]}
+    first = await send(alice, agent["id"], "bob", **extra)
+    second = await send(alice, agent["id"], "bob", title="Second")
+    assert {name: first[name] for name in (*BODY, *extra)} == {**BODY, **extra}
+    assert (first["agentId"], first["domainId"], first["userId"]) == (agent["id"], agent["id"], "bob")
+    assert (first["readAt"], first["messageId"]) == (None, None)
+    assert await items(bob, "/api/briefings") == [second, first]
+    assert await items(alice, "/api/briefings") == []
+    read = (await bob.post(f"/api/briefings/{first['id']}/read")).json()
+    assert read["readAt"]
+    assert (await bob.post(f"/api/briefings/{first['id']}/read")).json() == read
+    assert await items(bob, "/api/briefings", unread="true") == [second]
+    assert (await bob.delete(f"/api/briefings/{first['id']}")).status_code == 204
+    refusal(await bob.delete(f"/api/briefings/{first['id']}"), 404, "BRIEFING_NOT_FOUND")
+    assert await items(bob, "/api/briefings") == [second]
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"title": " "}, "title"),
+        ({"title": "x" * 501}, "title"),
+        ({"summary": ""}, "summary"),
+        ({"summary": "x" * 20_001}, "summary"),
+        ({"priority": "P4"}, "priority"),
+        ({"userId": " "}, "userId"),
+        ({"userId": "x" * 256}, "userId"),
+        ({"data": {"a": "x" * 70_000}}, "data"),
+        ({"actions": [{"type": "x"}] * 21}, "actions"),
+        ({"unknown": 1}, "unknown"),
+    ],
+)
+async def test_malformed_briefing_is_refused(alice: httpx.AsyncClient, change: dict[str, Any], param: str):
+    agent = await new_agent(alice)
+    body = {**BODY, "agentId": agent["id"], "userId": "alice", **change}
+    refusal(await alice.post("/api/briefings", json=body), 422, "INVALID_REQUEST", param)
+    assert await items(alice, "/api/briefings") == []
+
+
+async def test_card_comes_into_the_main_conversation_once(alice: httpx.AsyncClient):
+    agent = await new_agent(alice)
+    briefing = await send(alice, agent["id"])
+    started = [await start(alice, briefing) for _ in range(3)]
+    assert started[0] == started[1] == started[2]
+    assert started[0]["conversation_id"] == started[0]["conversationId"]
+    conversation = (await alice.get(f"/api/conversations/{started[0]['conversationId']}")).json()
+    (card,) = conversation["messages"]
+    assert (conversation["isMain"], card["id"], card["role"]) == (True, started[0]["messageId"], "system")
+    assert (card["contentType"], card["content"]["title"]) == ("briefing_card", BODY["title"])
+    (listed,) = await items(alice, "/api/briefings")
+    assert (listed["messageId"], bool(listed["readAt"])) == (card["id"], True)
+
+
+async def test_card_comes_once_although_many_click_at_once(alice: httpx.AsyncClient):
+    agent = await new_agent(alice)
+    briefings = [await send(alice, agent["id"], title=f"B{number}") for number in range(2)]
+    started = await asyncio.gather(*(start(alice, briefing) for briefing in briefings * 2))
+    assert started[0] == started[2]
+    assert started[1] == started[3]
+    messages = await items(alice, f"/api/conversations/{started[0]['conversationId']}/messages")
+    assert sorted(it["content"]["title"] for it in messages) == ["B0", "B1"]
+
+
+async def test_card_comes_into_the_new_conversation_after_the_old_was_deleted(alice: httpx.AsyncClient):
+    agent = await new_agent(alice)
+    briefing = await send(alice, agent["id"])
+    for purge in ("", "?purge=true"):
+        first = await start(alice, briefing)
+        assert (await alice.delete(f"/api/conversations/{first['conversationId']}{purge}")).status_code == 204
+        second = await start(alice, briefing)
+        assert second["conversationId"] != first["conversationId"]
+        assert len(await items(alice, f"/api/conversations/{second['conversationId']}/messages")) == 1
+
+
+async def test_card_stays_when_its_briefing_is_deleted(alice: httpx.AsyncClient):
+    agent = await new_agent(alice)
+    briefing = await send(alice, agent["id"])
+    started = await start(alice, briefing)
+    await alice.delete(f"/api/briefings/{briefing['id']}")
+    assert len(await items(alice, f"/api/conversations/{started['conversationId']}/messages")) == 1
+    answer = await alice.post(f"/api/briefings/{briefing['id']}/actions/start_conversation")
+    refusal(answer, 404, "BRIEFING_NOT_FOUND")
+
+
+async def test_briefing_of_an_agent_that_is_gone_cannot_be_talked_about(alice: httpx.AsyncClient):
+    agent = await new_agent(alice)
+    briefing = await send(alice, agent["id"])
+    await alice.delete(f"/api/agents/{agent['id']}")
+    answer = await alice.post(f"/api/briefings/{briefing['id']}/actions/start_conversation")
+    refusal(answer, 404, "AGENT_NOT_FOUND")
+
+
+async def test_card_that_comes_while_a_turn_ends_leaves_the_conversation_free(
+    api: Api, alice: httpx.AsyncClient
+):
+    agent = await new_agent(alice)
+    briefing = await send(alice, agent["id"])
+    main = (await alice.put(f"/api/agents/{agent['id']}/conversation")).json()
+    begun = (await stored(api, main)).begin_turn("?", NOW)
+    await keep_begun(api.store, begun)
+    grown, card = begun.conversation.add_card(
+        (await api.store.briefings.page(begun.conversation.user_id, unread=True, before=None, limit=1))[0],
+        NOW,
+    )
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, "!", NOW)
+    await keep_ended(api.store, begun.conversation.end_turn(begun.turn, reply, NOW))
+    await api.store.messages.add_card(grown, card)  # prepared while the turn ran
+    after = (await alice.get(f"/api/conversations/{main['id']}")).json()
+    assert (after["activeTurnId"], after["messageCount"]) == (None, 3)
+    assert briefing["id"] == after["messages"][-1]["content"]["briefingId"]
