@@ -3,6 +3,7 @@
 import { ApiError, Unreachable, get, setToken, token, whenSignedOut } from "../api/client";
 import { type MeView } from "../api/schema";
 import { forgetDrafts } from "./drafts";
+import { go } from "./route";
 import { Store } from "./store";
 
 export type Session =
@@ -42,5 +43,6 @@ export async function signIn(given: string): Promise<void> {
 export function logOut(): void {
   setToken(null);
   forgetDrafts();
+  go({ name: "new", agentId: null }); // the next person need not know where this one was
   session.set({ state: "out", refused: false });
 }
