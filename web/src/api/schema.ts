@@ -39,6 +39,11 @@ export const ROUTES = new Set<string>([
   "POST /api/conversations/{conversation_id}/compact",
   "GET /api/conversations/{conversation_id}/compactions",
   "DELETE /api/conversations/{conversation_id}/compactions/{compaction_id}",
+  "POST /api/briefings",
+  "GET /api/briefings",
+  "POST /api/briefings/{briefing_id}/actions/start_conversation",
+  "POST /api/briefings/{briefing_id}/read",
+  "DELETE /api/briefings/{briefing_id}",
   "POST /api/chat",
   "GET /api/chat/messages",
   "GET /api/tool-results",
@@ -46,6 +51,7 @@ export const ROUTES = new Set<string>([
   "GET /api/conversations/{conversation_id}/report",
   "GET /api/conversations/{conversation_id}/export",
   "GET /api/artifacts/{artifact_id}",
+  "GET /api/search",
   "GET /api/usage",
   "GET /api/admin/audit",
   "GET /healthz",
@@ -163,6 +169,17 @@ export interface AuditEntryView {
   details: Record<string, unknown>;
 }
 
+/** A briefing to be sent. */
+export interface BriefingBody {
+  agentId: string;
+  userId: string;
+  title: string;
+  summary: string;
+  priority: Priority;
+  data?: Record<string, unknown> | null;
+  actions?: Record<string, unknown>[];
+}
+
 /** A briefing as it stands in a conversation. */
 export interface BriefingCardView {
   briefingId: string;
@@ -172,6 +189,22 @@ export interface BriefingCardView {
   sentAt: string;
   data: Record<string, unknown> | null;
   actions: Record<string, unknown>[];
+}
+
+/** A notice of an agent. `messageId` is its card in the conversation, once there is one. */
+export interface BriefingView {
+  id: string;
+  agentId: string;
+  domainId: string;
+  userId: string;
+  title: string;
+  summary: string;
+  priority: Priority;
+  data: Record<string, unknown> | null;
+  actions: Record<string, unknown>[];
+  messageId: string | null;
+  createdAt: string;
+  readAt: string | null;
 }
 
 /** A source; they are numbered in the order in which they come. */
@@ -430,6 +463,12 @@ export interface HealthView {
   version: string;
 }
 
+/** Where a word that was looked for stands, in characters. */
+export interface HighlightView {
+  begin: number;
+  end: number;
+}
+
 /** A piece of a document that was found. */
 export interface HitView {
   chunkId: string;
@@ -541,6 +580,12 @@ export interface PageView_AuditEntryView {
 }
 
 /** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_BriefingView {
+  items: BriefingView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_CompactionView {
   items: CompactionView[];
   nextCursor: string | null;
@@ -565,10 +610,19 @@ export interface PageView_MessageView {
 }
 
 /** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_SearchHitView {
+  items: SearchHitView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_ToolResultView {
   items: ToolResultView[];
   nextCursor: string | null;
 }
+
+/** How urgent a briefing is; P0 is the most urgent. */
+export type Priority = "P0" | "P1" | "P2" | "P3";
 
 /** A part of a system prompt as the model gets it; `leftOut` characters did not fit.
 
@@ -639,6 +693,19 @@ export interface RunsView {
   items: RunView[];
 }
 
+/** A message that was found; without `messageId` a conversation, by its title. */
+export interface SearchHitView {
+  conversationId: string;
+  agentId: string;
+  title: string | null;
+  messageId: string | null;
+  seq: number | null;
+  role: MessageRole | null;
+  snippet: string;
+  highlights: HighlightView[];
+  createdAt: string;
+}
+
 /** Whether one process or connection serves all users of an agent, or each user has their own. */
 export type ServerScope = "agent" | "user";
 
@@ -647,6 +714,13 @@ export type ServerSource = "builtin" | "system" | "user";
 
 /** How a server is. `idle` starts when it is needed, `inactive` has nothing to offer this agent. */
 export type ServerState = "connecting" | "disabled" | "failed" | "idle" | "inactive" | "ready";
+
+/** Where a briefing is talked about. */
+export interface StartedConversationView {
+  conversationId: string;
+  conversation_id: string;
+  messageId: string;
+}
 
 /** A turn that has begun. */
 export interface StartedTurnView {
