@@ -31,7 +31,7 @@ K1, B = 1.2, 0.75
 class Weights:
     """How the two ways of searching are put together; fitted by `python -m bench.retrieval`."""
 
-    meaning: float = 0.5
+    meaning: float = 0.7
     """How much of a score is meaning, where it is known; the rest is words."""
     half: float = 0.5
     """A chunk whose words fit this well has half of the score that words can give."""

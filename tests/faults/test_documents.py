@@ -1,0 +1,219 @@
+"""Documents that are hostile or broken, and a worker or an endpoint that fails."""
+
+import os
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.requests import Request
+
+from tests.making import keep_agent, keep_document
+from tests.retrieval.files import (
+    make_contract,
+    make_encrypted_pdf,
+    make_image_pdf,
+    make_pdf,
+    make_zip_bomb,
+)
+from threadkeep.domain.document import DOCX, HEAD_BYTES, PDF, TEXT, DocumentStatus, media_type_of
+from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.http.uploads import Files
+from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed
+from threadkeep.ports.store import Store
+from threadkeep.retrieval.embed import EndpointEmbedder
+from threadkeep.retrieval.extractor import ProcessExtractor
+from threadkeep.retrieval.index import DocumentIndex
+from threadkeep.services import system_clock
+from threadkeep.services.reading import Reading, document_path
+
+
+async def pages_of(path: Path, media_type: str) -> list[int | None]:
+    """The pages of a file's chunks."""
+    return [
+        it.chunk.page async for part in ProcessExtractor().extract(path, media_type) for it in part.chunks
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (make_encrypted_pdf(), "protected by a password"),
+        (make_contract()[:400], "damaged"),
+        (make_image_pdf(), "images"),
+        (make_zip_bomb(), "unpacks to 300 MB"),
+        (b"PK\x03\x04 no archive", "not a Word document"),
+        (b" \n\t ", "no text"),
+    ],
+    ids=["encrypted", "truncated", "image-only", "zip-bomb", "broken-archive", "blank"],
+)
+async def test_file_that_cannot_be_read_says_why(tmp_path: Path, content: bytes, reason: str):
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(ExtractionFailed, match=reason):
+        await pages_of(path, media_type_of("file", content[:HEAD_BYTES]))
+
+
+async def test_page_count_that_lies_is_not_believed(tmp_path: Path):
+    path = tmp_path / "file.pdf"
+    path.write_bytes(make_pdf(["one", "two"], count=5_000_000))
+    assert await pages_of(path, PDF) == [1, 2]
+
+
+async def test_two_thousand_pages_are_read_to_the_last(tmp_path: Path):
+    path = tmp_path / "file.pdf"
+    path.write_bytes(make_pdf([f"page {number}" for number in range(1, 2001)]))
+    assert (await pages_of(path, PDF))[-1] == 2000
+
+
+async def test_reading_that_takes_too_long_is_ended(tmp_path: Path):
+    path = tmp_path / "file.txt"
+    path.write_text("words")
+    with pytest.raises(ExtractionFailed, match="took longer than"):
+        async for _ in ProcessExtractor(most_s=0.01).extract(path, TEXT):
+            pass
+
+
+class KilledWorkers:
+    """Reads with real workers, the first of which are killed."""
+
+    def __init__(self, kills: int) -> None:
+        self.kills = kills
+        self.tries = 0
+
+    async def extract(self, path: Path, media_type: str) -> AsyncGenerator[ExtractedPart]:
+        self.tries += 1
+        if self.tries <= self.kills:
+            # What the real one says of a worker that somebody killed; see the test below.
+            raise ExtractionBroke("The process that read the file was ended (SIGKILL).")
+        async for part in ProcessExtractor().extract(path, media_type):
+            yield part
+
+
+@pytest.mark.parametrize(("kills", "status"), [(1, "ready"), (2, "failed")])
+async def test_file_whose_worker_is_killed_is_tried_once_more(
+    store: Store, tmp_path: Path, kills: int, status: str
+):
+    agent = await keep_agent(store)
+    document = await keep_document(store, agent.id, "half of a try that broke off", ready=False)
+    workspaces = Workspaces(tmp_path)
+    path = document_path(workspaces, agent.id, document.id)
+    path.parent.mkdir(parents=True)
+    path.write_text("the whole text")
+    extractor = KilledWorkers(kills)
+    reading = Reading(store, workspaces, extractor, None, system_clock)
+    await reading.read({"agent_id": agent.id, "document_id": document.id})
+    kept = await store.documents.get(agent.id, document.id)
+    assert kept
+    assert (kept.status, extractor.tries) == (DocumentStatus(status), 2)
+    if status == "ready":
+        assert kept.chunk_count == 1
+    else:
+        assert kept.chunk_count == 0
+        assert kept.error == "The process that read the file was ended (SIGKILL). It was tried 2 times."
+
+
+async def test_worker_that_is_killed_is_told_as_such(tmp_path: Path):
+    path = tmp_path / "file.pdf"
+    path.write_bytes(make_pdf([f"page {number} " * 30 for number in range(2000)]))
+    parts = ProcessExtractor().extract(path, PDF)
+    await anext(parts)
+    (worker,) = [pid for pid in _children() if b"retrieval.worker" in _command(pid)]
+    os.kill(worker, signal.SIGKILL)
+    with pytest.raises(ExtractionBroke, match="SIGKILL"):
+        async for _ in parts:
+            pass
+
+
+def _children() -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+
+
+def _command(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def upload(parts: AsyncIterator[bytes], **headers: str) -> Files:
+    """A request that sends these parts."""
+
+    async def receive() -> dict[str, object]:
+        part = await anext(parts, None)
+        return {"type": "http.request", "body": part or b"", "more_body": part is not None}
+
+    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    return Files(Request({"type": "http", "method": "POST", "headers": raw}, receive), 10_000)
+
+
+async def test_upload_that_says_it_is_too_large_is_refused_unread():
+    async def parts() -> AsyncGenerator[bytes]:
+        raise AssertionError("it was read")
+        yield b""
+
+    files = upload(parts(), content_type="multipart/form-data; boundary=x", content_length=str(2**30))
+    with pytest.raises(PayloadTooLarge):
+        async with files.read():
+            pass
+
+
+async def test_upload_that_grows_too_large_is_refused_on_the_way():
+    sent = 0
+
+    async def parts() -> AsyncGenerator[bytes]:
+        nonlocal sent
+        yield b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\n'
+        while True:
+            sent += 1000
+            yield b"a" * 1000
+
+    files = upload(parts(), content_type="multipart/form-data; boundary=x")
+    with pytest.raises(PayloadTooLarge):
+        async with files.read():
+            pass
+    assert sent <= 11_000
+
+
+async def test_upload_that_breaks_off_is_refused():
+    async def parts() -> AsyncGenerator[bytes]:
+        yield b'--x\r\nContent-Disposition: form-data; name="files"'
+
+    with pytest.raises(InvalidRequest):
+        async with upload(parts(), content_type="multipart/form-data; boundary=x").read() as found:
+            if not found:
+                raise InvalidRequest("No file was sent.")
+
+
+async def test_search_goes_on_by_words_while_the_embedding_endpoint_is_away(store: Store):
+    agent = await keep_agent(store)
+    await keep_document(store, agent.id, "the harbour is closed", "the airport is open")
+    embedder = EndpointEmbedder("http://127.0.0.1:9/v1", "sk-secret", "m")
+    found = await DocumentIndex(store.chunks, embedder).search(agent.id, "harbour", top_k=5, threshold=0.1)
+    await embedder.close()
+    assert [hit.text for hit in found.hits] == ["the harbour is closed"]
+    assert found.notice
+    assert "words only" in found.notice
+    assert "sk-secret" not in found.notice
+
+
+async def test_endpoint_that_answers_nonsense_is_no_hit(store: Store, monkeypatch: pytest.MonkeyPatch):
+    agent = await keep_agent(store)
+    await keep_document(store, agent.id, "the harbour is closed")
+    for answer in (
+        httpx.Response(500, text="no"),
+        httpx.Response(200, text="no json"),
+        httpx.Response(200, json={"data": []}),
+        httpx.Response(200, json={"data": [{"index": 0, "embedding": []}]}),
+    ):
+        embedder = EndpointEmbedder("http://localhost/v1", None, "m")
+        transport = httpx.MockTransport(lambda request, answer=answer: answer)
+        monkeypatch.setattr(embedder, "_client", httpx.AsyncClient(transport=transport))
+        found = await DocumentIndex(store.chunks, embedder).search(agent.id, "harbour", top_k=5, threshold=0)
+        assert len(found.hits) == 1
+        assert found.notice
+        await embedder.close()
+
+
+def test_kinds_are_told_by_content():
+    assert media_type_of("a.txt", b"%PDF-1.7") == PDF
+    assert media_type_of("a.pdf", b"PK\x03\x04") == DOCX
