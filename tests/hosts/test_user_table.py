@@ -14,6 +14,7 @@ from tests.conftest import secret_key_for
 from tests.gateways.script import Gate
 from tests.http.calls import refusal
 from tests.making import NOW
+from tests.mcp.running import until
 from tests.postgres import Postgres
 from tests.scripted_model import Say, ScriptedModel, Wait
 from threadkeep import Settings, User, create_app
@@ -146,7 +147,7 @@ async def test_turn_that_runs_while_its_user_is_deleted_ends_and_disturbs_nobody
             f"{path}/messages", json={"content": "Hi"}, headers={"x-user": "alice", **JSON}
         )
         assert begun.status_code == 202
-        await model.until_requests(1)
+        await until(lambda: model.requests[0].sent_text == ["Once"] if model.requests else False)
         run(url, "DELETE FROM users WHERE id = 'alice'")
         gate.open()
         path = await own_chat(client, "bob")

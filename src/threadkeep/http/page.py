@@ -6,6 +6,7 @@ All addresses in it are relative, so that it works where we are mounted below a 
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -79,4 +80,4 @@ def _file(path: Path, files: Mapping[str, Path], headers: Headers) -> Response:
 
 async def _to_reference(request: Request) -> Response:
     # Not by `url_for`: mounted in a host, that looks for the page among the host's routes.
-    return RedirectResponse(f"{request.scope.get('root_path', '')}/docs")
+    return RedirectResponse(f"{quote(request.scope.get('root_path', ''))}/docs")

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -39,7 +40,7 @@ class Call(Generic[ServicesT]):
 
     def link(self, path: str) -> str:
         """A path of ours as the client can ask for it, also where we are mounted below another."""
-        return f"{self.request.scope.get('root_path', '')}{path}"
+        return f"{quote(self.request.scope.get('root_path', ''))}{path}"
 
 
 @dataclass(frozen=True, slots=True)
