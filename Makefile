@@ -47,4 +47,4 @@ lock: ## renew requirements/*.lock from pyproject.toml (UPGRADE=--upgrade for ne
 
 clean: ## remove the environment and every cache
 	rm -rf .venv .ruff_cache .pytest_cache .hypothesis build dist web/node_modules web/dist src/threadkeep/page
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -109,5 +109,5 @@ def test_modules_form_no_cycle():
 
 def test_public_names_are_the_promised_ones():
     assert sorted(threadkeep.__all__) == [
-        "BlockingClient", "Client", "Settings", "User", "UserRole", "__version__", "create_app",
+        "BlockingClient", "Client", "Settings", "User", "UserId", "UserRole", "__version__", "create_app",
     ]  # fmt: skip

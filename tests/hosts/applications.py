@@ -51,8 +51,8 @@ def in_fastapi(chat: Threadkeep, path: str) -> fastapi.FastAPI:
 
 def new_chat(folder: Path, current_user: Any = session_user, **settings: Any) -> Threadkeep:
     """Threadkeep with the host's sign-in."""
-    loaded = Settings.load({}, data=folder / "chat", **({"gateway": "openai"} | settings))
-    return create_app(loaded, current_user=current_user)
+    settings.setdefault("gateway", "openai")
+    return create_app(Settings.load({}, data=folder / "chat", **settings), current_user=current_user)
 
 
 @asynccontextmanager
