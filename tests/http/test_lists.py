@@ -18,7 +18,11 @@ from threadkeep.domain.user import User
 from threadkeep.http.cursors import Cursors
 
 ALPHABET = string.ascii_letters + string.digits + "-_"
-LISTS = [it for it in operations() if it.method == "GET" and "cursor" in it.query_names]
+# A search gives nothing without a question; it has tests of its own.
+LISTS = [
+    it for it in operations()
+    if it.method == "GET" and "cursor" in it.query_names and it.path != "/api/search"
+]  # fmt: skip
 
 
 @dataclass
@@ -52,11 +56,24 @@ async def make_lists(api: Api, user: str) -> Lists:
     conversation, *_ = [await new_conversation(client, agent["id"]) for _ in range(3)]
     for talk in (conversation, await main_chat(client)):
         await keep_turn(api.store, await keep_turn(api.store, await stored(api, talk), "1", "2"), "3", "4")
+    runs = [await run_with_tool(client, conversation["id"], run) for run in ("one", "two", "three")]
+    assert all(answer.is_success for answer in runs)
     for seq in (1, 2, 3):
         await api.store.compactions.add(make_compaction(conversation["id"], seq, seq))
         await keep_document(api.store, AgentId(agent["id"]), "text")
         await keep_briefing(api.store, agent["id"], UserId(user))
     return Lists(client, agent, conversation)
+
+
+async def run_with_tool(client: httpx.AsyncClient, conversation_id: str, run: str) -> httpx.Response:
+    """A turn in which a tool was used."""
+    events = [
+        {"id": "1", "type": "ExecutionStarted", "at": 1, "input": "Why?"},
+        {"id": "2", "type": "NodeCompleted", "at": 2, "node": "look", "tools": [{"toolName": "search"}]},
+        {"id": "3", "type": "ExecutionCompleted", "at": 3, "output": "Because."},
+    ]
+    body = {"events": [{**event, "runId": run} for event in events]}
+    return await client.post(f"/api/conversations/{conversation_id}/executions", json=body)
 
 
 def test_these_are_the_lists():
@@ -71,6 +88,8 @@ def test_these_are_the_lists():
         "/api/conversations/{conversation_id}/messages",
         "/api/conversations/{conversation_id}/compactions",
         "/api/briefings",
+        "/api/conversations/{conversation_id}/tool-results",
+        "/api/tool-results",
         "/api/chat/messages",
         "/api/admin/audit",
     }

@@ -1,20 +1,16 @@
 """A run of another engine, told to us by its own events, in any order and more than once."""
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import InvalidRequest, MessageContentRequired
-from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.message import Citation, Usage
 from threadkeep.domain.text import check_line, is_blank
 from threadkeep.domain.tool_call import ToolCallStatus
 
 MOST_ID_CHARACTERS = 200
-# Of our own making: the turn of a run is found by the run's name, however often it is told.
-_RUNS = uuid.UUID("0f6f3c0e-6d7b-5b1e-9a55-3f1e5c3a7d10")
 
 
 class ExecutionEventType(Choice):
@@ -73,8 +69,3 @@ class ExecutionEvent:
             raise InvalidRequest(f"{self.type} needs the name of its `node`.", param="node")
         if self.type is ExecutionEventType.FAILED and not self.error:
             raise InvalidRequest(f"{self.type} needs an `error`: why it failed.", param="error")
-
-
-def recorded_turn_id(conversation_id: ConversationId, run_id: str) -> TurnId:
-    """The turn that a run becomes: the same for every event of it."""
-    return TurnId(str(uuid.uuid5(_RUNS, f"{conversation_id}/{run_id}")))

@@ -16,8 +16,8 @@ from threadkeep.domain.events import (
     TurnStart,
     UsageReported,
 )
-from threadkeep.domain.execution import ENDS, ExecutionEvent, ExecutionEventType, recorded_turn_id
-from threadkeep.domain.ids import MessageId, PayloadId, new_uuid
+from threadkeep.domain.execution import ENDS, ExecutionEvent, ExecutionEventType
+from threadkeep.domain.ids import MessageId, PayloadId, TurnId, new_uuid
 from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, ThoughtStep, Usage
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
@@ -59,7 +59,7 @@ class _Recording:
         self._start = start
         self._end = end
         self._nodes = [event for event in told if event.type is ExecutionEventType.NODE_COMPLETED]
-        self._turn_id = recorded_turn_id(conversation.id, start.run_id)
+        self._turn_id = TurnId(new_uuid())
         self._asked_id, self._reply_id = MessageId(new_uuid()), MessageId(new_uuid())
         self._model = end.model or start.model
         self._usage = _total(told)

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import msgspec
 
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.execution import ExecutionEvent, recorded_turn_id
-from threadkeep.domain.ids import ConversationId, UserId
+from threadkeep.domain.execution import ExecutionEvent
+from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.ports.store import Recorded, RecordedRun, RecordRun
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.conversations import LOCK, to_conversation
 from threadkeep.storage.database import Database, Plan, Statement
-from threadkeep.storage.turns import STATUS, add_recorded
+from threadkeep.storage.turns import add_recorded, run_key
 
 _ADD = Statement(
     """INSERT INTO tk_executions (conversation_id, run_id, event_id, type, at, event)
@@ -19,6 +19,9 @@ _ADD = Statement(
 )
 _EVENTS = Statement(
     "SELECT event FROM tk_executions WHERE conversation_id = :conversation_id AND run_id = :run_id"
+)
+_TURN = Statement(
+    "SELECT id FROM tk_turns WHERE conversation_id = :conversation_id AND idempotency_key = :key"
 )
 _FORGET = Statement("DELETE FROM tk_executions WHERE conversation_id = :conversation_id AND run_id = :run_id")
 
@@ -51,14 +54,14 @@ def _add(
     conversation = to_conversation(rows[0])
     runs: list[RecordedRun] = []
     for run_id in dict.fromkeys(event.run_id for event in events):
-        turn_id = recorded_turn_id(conversation_id, run_id)
-        is_recorded = bool((yield STATUS(id=turn_id)))
-        if not is_recorded:
+        found = yield _TURN(conversation_id=conversation_id, key=run_key(run_id))
+        turn_id: TurnId | None = found[0][0] if found else None
+        if turn_id is None:
             its_events = [event for event in events if event.run_id == run_id]
             recorded = yield from _add_to_run(conversation, run_id, its_events, record)
             if recorded is not None:
-                conversation, is_recorded = recorded.ended.conversation, True
-        runs.append(RecordedRun(run_id, turn_id if is_recorded else None))
+                conversation, turn_id = recorded.ended.conversation, recorded.ended.turn.id
+        runs.append(RecordedRun(run_id, turn_id))
     return runs
 
 
@@ -77,6 +80,6 @@ def _add_to_run(
     told = yield _EVENTS(conversation_id=conversation.id, run_id=run_id)
     recorded = record(conversation, [_decode_event(text) for (text,) in told])
     if recorded is not None:
-        yield from add_recorded(recorded)
+        yield from add_recorded(recorded, run_id)
         yield _FORGET(conversation_id=conversation.id, run_id=run_id)
     return recorded

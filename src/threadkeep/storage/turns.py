@@ -93,7 +93,7 @@ _GET = Statement(
     JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
     WHERE turn.id = :id AND conversation.user_id = :user_id AND conversation.deleted_at IS NULL"""
 )
-STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
+_STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
 # In the order of their replies: ids are made by the clocks of several nodes.
 BEGUN_AFTER = Statement(
     f"""SELECT {TURN_COLUMNS}, reply.seq FROM tk_messages AS reply
@@ -165,7 +165,7 @@ class SqlTurns:
 
     async def status(self, turn_id: TurnId) -> TurnStatus | None:
         """How a turn stands, whosever it is; None when there is none."""
-        rows = await self._database.fetch(STATUS(id=turn_id))
+        rows = await self._database.fetch(_STATUS(id=turn_id))
         return TurnStatus(rows[0][0]) if rows else None
 
     async def begun_after(
@@ -273,7 +273,12 @@ def _end(ended: EndedTurn, values: dict[str, Any]) -> Plan[Rows]:
     return done
 
 
-def add_recorded(recorded: Recorded) -> Plan[None]:
+def run_key(run_id: str) -> str:
+    """The key under which the turn of a run elsewhere is found: no client can send one with a line break."""
+    return f"run\n{run_id}"
+
+
+def add_recorded(recorded: Recorded, run_id: str) -> Plan[None]:
     """Keeps a turn that ran elsewhere: it never ran here, so it holds no lease and blocks nobody."""
     ended, asked = recorded.ended, recorded.user_message
     turn, reply, conversation = ended.turn, ended.assistant_message, ended.conversation
@@ -291,7 +296,7 @@ def add_recorded(recorded: Recorded) -> Plan[None]:
         "reply_id": reply.id,
         "reply_seq": reply.seq,
         "now": turn.started_at,
-        "key": None,
+        "key": run_key(run_id),
         "request_hash": None,
         "node_id": None,
         "fence": 0,
