@@ -1,8 +1,9 @@
 import { useEffect } from "react";
 
 import { send } from "../api/client";
+import { type BriefingView } from "../api/schema";
 import { agentName, agents } from "../state/agents";
-import { briefings, refreshBriefings, type BriefingItem } from "../state/briefings";
+import { briefings, refreshBriefings } from "../state/briefings";
 import { refreshConversations } from "../state/conversations";
 import { go } from "../state/route";
 import { useStore } from "../state/store";
@@ -33,7 +34,7 @@ export function BriefingsPage({ onMenu }: { onMenu: () => void }) {
   );
 }
 
-function Briefing({ briefing }: { briefing: BriefingItem }) {
+function Briefing({ briefing }: { briefing: BriefingView }) {
   const words = useWords();
   const all = useStore(agents);
   const { id, title, summary, priority, createdAt, readAt } = briefing;

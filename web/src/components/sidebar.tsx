@@ -4,7 +4,7 @@ import { useEffect, useRef } from "react";
 import { token } from "../api/client";
 import { type MeView } from "../api/schema";
 import { agents } from "../state/agents";
-import { briefings, hasBriefings } from "../state/briefings";
+import { briefings } from "../state/briefings";
 import { conversations } from "../state/conversations";
 import { go, hrefOf, route } from "../state/route";
 import { logOut } from "../state/session";
@@ -71,22 +71,20 @@ export function Sidebar({ me, open, onClose }: Props) {
         </button>
         <ConversationList openId={at.name === "conversation" ? at.id : null} />
         <div className="foot">
-          {hasBriefings && (
-            <a
-              className="row"
-              href={hrefOf({ name: "briefings" })}
-              aria-label={words.briefings}
-              aria-describedby={unread ? "unread" : undefined}
-              aria-current={at.name === "briefings" ? "page" : undefined}
-            >
-              <Inbox aria-hidden /> {words.briefings}
-              {unread > 0 && (
-                <span id="unread" className="count" aria-label={words.unreadCount(unread)} role="img">
-                  {unread}
-                </span>
-              )}
-            </a>
-          )}
+          <a
+            className="row"
+            href={hrefOf({ name: "briefings" })}
+            aria-label={words.briefings}
+            aria-describedby={unread ? "unread" : undefined}
+            aria-current={at.name === "briefings" ? "page" : undefined}
+          >
+            <Inbox aria-hidden /> {words.briefings}
+            {unread > 0 && (
+              <span id="unread" className="count" aria-label={words.unreadCount(unread)} role="img">
+                {unread}
+              </span>
+            )}
+          </a>
           <a className="row" href={hrefOf({ name: "usage" })} aria-current={at.name === "usage" ? "page" : undefined}>
             <BarChart3 aria-hidden /> {words.usage}
           </a>
