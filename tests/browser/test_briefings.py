@@ -20,7 +20,9 @@ def test_briefing_is_read_and_talked_about(page: Page, model: ScriptedModel):
     cards.filter(has_text="P3").get_by_role("button", name="Mark as read").click()
     expect(link).to_contain_text("1")
     cards.filter(has_text="P1").get_by_role("button", name="Continue").click()
-    expect(log(page).get_by_role("article", name="Briefing: Review耗时超标")).to_contain_text("中位耗时30小时")
+    expect(log(page).get_by_role("article", name="Briefing: Review耗时超标")).to_contain_text(
+        "中位耗时30小时"
+    )
     model.script([Say("Because reviewers are busy.")])
     say(page, "Why?")
     done(page)
