@@ -37,6 +37,11 @@ class Operation:
         """The parameters that may stand in the query."""
         return {it["name"] for it in self.spec["parameters"] if it["in"] == "query"}
 
+    def query_takes_text(self, name: str) -> bool:
+        """Whether any text may stand for a parameter of the query."""
+        (schema,) = [it["schema"] for it in self.spec["parameters"] if it["name"] == name]
+        return mismatch("text", schema) is None
+
     @property
     def needed_query(self) -> dict[str, str]:
         """An example of every parameter that must stand in the query."""

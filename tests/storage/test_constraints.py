@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 
 import pytest
 
@@ -28,6 +29,7 @@ class Place:
 
 
 # One good row of each table, each after those that it refers to.
+NUMBERS = count(1)
 ROWS: Mapping[str, Callable[[Place], Values]] = {
     "tk_users": lambda at: {"id": at.user, "created_at": NOW},
     "tk_agents": lambda at: {
@@ -87,6 +89,11 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "sha256": "00", "status": "ready", "progress": 1.0, "chunk_count": 0, "created_at": NOW,
         "updated_at": NOW,
     },
+    "tk_collections": lambda at: {"number": next(NUMBERS), "agent_id": at.agent, "user_id": at.user},
+    "tk_entries": lambda at: {
+        "id": next(NUMBERS), "conversation_id": at.conversation, "message_id": at.message, "terms": "t",
+    },
+    "tk_searchable": lambda at: {"conversation_id": at.conversation, "to_seq": 1},
 }  # fmt: skip
 
 # What the catalogs know: columns, foreign keys, and the first columns of indexes that hold every row.
@@ -132,7 +139,7 @@ async def place(database: Database) -> Place:
 
 async def add(database: Database, table: str, at: Place, **changes: object) -> None:
     """Adds one more row of a table, like the good one but for the changes."""
-    fresh = {"id": new_uuid()} if "id" in ROWS[table](at) else {}
+    fresh = {"id": new_uuid()} if isinstance(ROWS[table](at).get("id"), str) else {}
     other = {"seq": 2} if table == "tk_messages" else {"status": "COMPLETED"} if table == "tk_turns" else {}
     await database.execute(insert(table, {**ROWS[table](at), **fresh, **other, **changes}))
 
@@ -274,7 +281,7 @@ async def test_purge_leaves_no_row_of_the_conversation_in_any_table(database: Da
     for at in (mine, others):
         await fill(database, at)
     before = await counts(database, of_conversation(mine))
-    assert {where for where, count in before.items() if count == 0} == set(), "ROWS lacks a table or column"
+    assert {where for where, number in before.items() if number == 0} == set(), "ROWS lacks a table or column"
     assert await SqlConversations(database).purge(ALICE, mine.conversation)
     assert set((await counts(database, of_conversation(mine))).values()) == {0}
     assert await counts(database, of_conversation(others)) == before
@@ -289,7 +296,7 @@ async def test_deleting_a_user_leaves_no_row_of_theirs_in_any_table(database: Da
     ours = {**of_conversation(mine), "user_id": ALICE, "owner_id": ALICE, "agent_id": mine.agent}
     theirs = {**of_conversation(others), "user_id": BOB, "owner_id": BOB, "agent_id": others.agent}
     before = await counts(database, theirs)
-    empty = {where for where, count in (await counts(database, ours)).items() if count == 0}
+    empty = {where for where, number in (await counts(database, ours)).items() if number == 0}
     assert empty == {"tk_audit.agent_id"}, "ROWS lacks a table or column"
     assert await SqlUsers(database).delete(ALICE, NOW)
     assert set((await counts(database, ours)).values()) == {0}

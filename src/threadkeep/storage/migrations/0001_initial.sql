@@ -267,7 +267,7 @@ CREATE TABLE tk_entries (
     message_id uuid UNIQUE REFERENCES tk_messages (id) ON DELETE CASCADE,
     terms text NOT NULL
 );
-CREATE INDEX tk_entries_by_conversation ON tk_entries (conversation_id) WHERE message_id IS NULL;
+CREATE INDEX tk_entries_by_conversation ON tk_entries (conversation_id, message_id);
 -- How far a conversation has been made searchable.
 CREATE TABLE tk_searchable (
     conversation_id uuid NOT NULL PRIMARY KEY REFERENCES tk_conversations (id) ON DELETE CASCADE,
