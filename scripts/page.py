@@ -102,7 +102,9 @@ def check() -> None:
 def _run(command: list[str]) -> None:
     # npm's programs look for node on PATH.
     node = str(Path(command[0]).parent)
-    environment = {**os.environ, "PATH": f"{node}{os.pathsep}{os.environ.get('PATH', '')}"}
+    path = f"{node}{os.pathsep}{os.environ.get('PATH', '')}"
+    # The operating system's certificates, so that installing works behind a company proxy too.
+    environment = {"NODE_USE_SYSTEM_CA": "1", **os.environ, "PATH": path}
     subprocess.run(command, cwd=SOURCE, env=environment, check=True)
 
 

@@ -30,7 +30,11 @@ def install() -> Path:
         subprocess.run(
             ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
             cwd=folder,
-            env=os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
+            env={
+                "NODE_USE_SYSTEM_CA": "1",
+                **os.environ,
+                "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+            },
             stdin=subprocess.DEVNULL,
             check=True,
         )
