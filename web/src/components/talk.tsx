@@ -85,7 +85,8 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
       <Welcome agent={agent} onIdea={(idea) => void begin(idea)} />
       {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
       <Composer
-        draftKey={`new.${agent?.id ?? ""}`}
+        // Not the loaded agent: what is typed before the list of agents is there must stay.
+        draftKey={`new.${agentId ?? ""}`}
         placeholder={words.placeholder(agent?.name ?? "")}
         limit={agent?.settings?.maxMessageChars ?? 0}
         running={busy}
