@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
 
 import msgspec
 from starlette.applications import Starlette
@@ -95,14 +96,11 @@ def _endpoints(
 def _page_routes(
     settings: Settings, sign_in: SignIn, services: Callable[[], Awaitable[Services]], *, embedded: bool
 ) -> list[BaseRoute]:
-    document = msgspec.json.encode(openapi(ROUTES))
-    page = reference_page(openapi(ROUTES))
-
     async def get_openapi(request: Request) -> Response:
-        return Response(document, media_type="application/json")
+        return Response(_document(), media_type="application/json")
 
     async def get_docs(request: Request) -> Response:
-        return HTMLResponse(page, headers={"Content-Security-Policy": _DOCS_POLICY})
+        return HTMLResponse(_reference(), headers={"Content-Security-Policy": _DOCS_POLICY})
 
     return [
         WebSocketRoute("/ws", web_socket(sign_in, services)),
@@ -113,6 +111,17 @@ def _page_routes(
             is_demonstration=settings.gateway == "local" and settings.model is None, embedded=embedded
         ),
     ]
+
+
+# Made when somebody asks for them: they take longer than all the rest of a start.
+@cache
+def _document() -> bytes:
+    return msgspec.json.encode(openapi(ROUTES))
+
+
+@cache
+def _reference() -> str:
+    return reference_page(openapi(ROUTES))
 
 
 def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
