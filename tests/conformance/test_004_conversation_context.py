@@ -329,7 +329,7 @@ def test_database_is_known_only_behind_the_repository():
 @pytest.mark.requirement("004-NFR-modularity-3")
 def test_conversations_are_tied_to_executions_by_id_only():
     # What is kept, and where, knows nothing of what runs turns
-    running = {"engine", "services", "gateways", "mcp", "retrieval", "http"}
+    running = {"engine", "services", "gateways", "mcp", "http"}
     for module, imported in imported_by("domain", "ports", "storage").items():
         for name in imported:
             assert not (name.startswith("threadkeep.") and room_of(name) in running), (

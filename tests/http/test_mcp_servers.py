@@ -1,6 +1,8 @@
 """MCP servers of agents over HTTP: saved, merged, masked, refused, tested."""
 
 import logging
+import os
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -353,8 +355,11 @@ async def test_only_servers_of_the_agent_can_be_tested(admin: httpx.AsyncClient,
 
 
 @pytest.fixture
-async def open_admin(database_url: str, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """An admin of a Threadkeep that may run Python and connect to loopback."""
+async def open_admin(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[httpx.AsyncClient]:
+    """An admin of a Threadkeep that may run the Python of the tests and connect to loopback."""
+    monkeypatch.setenv("PATH", os.pathsep.join((str(Path(sys.executable).parent), os.defpath)))
     settings = Settings.load(
         {},
         data=tmp_path / "data",

@@ -84,7 +84,7 @@ async def test_receipt_tells_what_was_sent(talk: Talk, model: ScriptedModel):
         "summary": None,
         "messageIds": [asked["id"]],
         "thoughts": False,
-        "tools": ["promptx_action", "promptx_recall", "promptx_remember"],
+        "tools": ["promptx_action", "promptx_recall", "promptx_remember", "make_chart"],
         "temperature": 0.5,
         "maxTokens": None,
         "droppedMessages": 0,

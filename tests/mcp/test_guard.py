@@ -48,7 +48,7 @@ def test_server_ends_when_its_guard_is_killed(tmp_path: Path):
     """Nobody should do that; but a machine without memory may choose any process."""
     end, lifeline = os.pipe()
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", guard.__file__, str(end), "python", str(CHAOS), "silent"],
+        [sys.executable, "-I", "-S", guard.__file__, str(end), sys.executable, str(CHAOS), "silent"],
         stdin=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         pass_fds=(end,),

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,14 @@ def test_restore_refuses_a_folder_with_something_in_it_and_what_is_no_backup(tmp
         back_up(tmp_path / "data", tmp_path / "backup.tar")
     with pytest.raises(StorageRefused, match="not empty"):
         restore(tmp_path / "backup.tar", tmp_path / "data")
+    for name, kind in (("../outside", tarfile.REGTYPE), ("link", tarfile.SYMTYPE)):
+        with tarfile.open(tmp_path / "evil.tar", "w") as archive:
+            archive.addfile(tarfile.TarInfo("threadkeep.db"))
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, "/etc/passwd"
+            archive.addfile(member)
+        with pytest.raises(StorageRefused, match="which no backup"):
+            restore(tmp_path / "evil.tar", tmp_path / name.strip("./"))
     (tmp_path / "letter").write_text("Dear Threadkeep")
     with pytest.raises(StorageRefused, match="cannot be restored"):
         restore(tmp_path / "letter", tmp_path / "other")

@@ -1,6 +1,7 @@
 """A data folder as one file, taken while Threadkeep runs, and back again."""
 
 import os
+import shutil
 import sqlite3
 import tarfile
 from collections.abc import Iterator
@@ -49,12 +50,26 @@ def restore(file: Path, folder: Path) -> None:
             members = archive.getmembers()
             if DATABASE_NAME not in (member.name for member in members):
                 raise StorageRefused(f"{file} is no backup of Threadkeep.")
-            archive.extractall(folder, members, filter="data")  # nothing outside, no links, no devices
+            for member in members:
+                _extract(archive, member, folder)
         _check(folder / DATABASE_NAME)
     except (OSError, tarfile.TarError, sqlite3.Error) as exc:
         raise StorageRefused(f"The backup {file} cannot be restored: {exc}.") from exc
     finally:
         lock.release()
+
+
+def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """Takes one file out of a backup: nothing outside the folder, no links, no devices."""
+    name = PurePosixPath(member.name)
+    if name.is_absolute() or ".." in name.parts or not member.isreg():
+        raise StorageRefused(f"The backup holds {member.name!r}, which no backup of Threadkeep does.")
+    content = archive.extractfile(member)
+    assert content is not None
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with content, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        shutil.copyfileobj(content, file)
 
 
 def _copy_database(database: Path, copy: Path) -> None:
