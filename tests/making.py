@@ -1,5 +1,6 @@
 """Things for tests, made the way the product makes them."""
 
+from dataclasses import replace
 from typing import Any
 
 from threadkeep.dialects.events import encode_chunk
@@ -21,6 +22,7 @@ from threadkeep.domain.ids import (
 )
 from threadkeep.domain.message import Message, MessageStatus, Usage
 from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.domain.turn import TurnOrigin
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.store import AuditEntry, MessageWindow, Store
 from threadkeep.ports.turn_log import Lease, LogChunk
@@ -86,10 +88,20 @@ async def keep_ended(store: Store, ended: EndedTurn) -> None:
 
 
 async def keep_turn(
-    store: Store, conversation: Conversation, asked: str, answered: str, now: int = NOW
+    store: Store,
+    conversation: Conversation,
+    asked: str,
+    answered: str,
+    now: int = NOW,
+    *,
+    origin: TurnOrigin = TurnOrigin.LIVE,
 ) -> Conversation:
-    """A whole turn in the store: the question and the finished answer."""
+    """A whole turn in the store: the question and the finished answer.
+
+    A recorded one is nobody's to look after: a server that runs meanwhile does not take it for abandoned.
+    """
     begun = conversation.begin_turn(asked, now, model="scripted")
+    begun = replace(begun, turn=replace(begun.turn, origin=origin))
     await keep_begun(store, begun)
     usage = Usage(input_tokens=len(asked), output_tokens=len(answered))
     reply = begun.assistant_message.finish(MessageStatus.COMPLETED, answered, now + 1, usage=usage)

@@ -39,6 +39,7 @@ from threadkeep.domain.errors import InvalidRequest, MessageContentRequired, Sto
 from threadkeep.domain.ids import ConversationId, MessageId, UserId, is_uuid, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.domain.turn import TurnOrigin
 from threadkeep.ports.store import ConversationFilter, MessageWindow, Store
 from threadkeep.storage.database import Database, Query, Row, Statement
 from threadkeep.storage.store import open_store, sqlite_path, store_on
@@ -83,7 +84,9 @@ async def listed(client: httpx.AsyncClient) -> list[str]:
 async def talk(store: Store, conversation: Conversation, turns: int) -> Conversation:
     for number in range(turns):
         at = conversation.updated_at + 1000
-        conversation = await keep_turn(store, conversation, f"问 {number}", f"答 {number}", at)
+        conversation = await keep_turn(
+            store, conversation, f"问 {number}", f"答 {number}", at, origin=TurnOrigin.RECORDED
+        )
     return conversation
 
 
