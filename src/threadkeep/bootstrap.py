@@ -59,6 +59,7 @@ from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
 from threadkeep.settings import Settings
 from threadkeep.storage.bus import bus_on
+from threadkeep.storage.database import Database
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
@@ -140,6 +141,27 @@ def _promptx(settings: Settings, roles: Roles, store: Store, pool: Pool) -> Tool
     return PromptXServer(roles, store.memories, tokens, system_clock)
 
 
+async def _database(settings: Settings, metrics: Metrics) -> Database:
+    """The database, migrated, with its answers timed."""
+    opened = await open_database(
+        settings.database,
+        schema=settings.database_schema,
+        pool_size=settings.database_pool_size,
+        user_table=settings.user_table,
+    )
+    latency = metrics.store_latency
+    return TimedDatabase(opened, latency["read"].observe, latency["write"].observe)
+
+
+def _catalog(settings: Settings) -> Catalog:
+    """Which MCP servers the operator allows."""
+    return Catalog(
+        settings.mcp_allowed_commands,
+        stdio_needs_admin=settings.mcp_stdio == "admin",
+        allow_private=settings.mcp_allow_private,
+    )
+
+
 class Runtime:
     """What runs while the app does. Starts on first use, for a host may not run our lifespan."""
 
@@ -166,24 +188,10 @@ class Runtime:
         settings = self._settings
         async with AsyncExitStack() as started:
             metrics = Metrics()
-            latency = metrics.store_latency
-            database = TimedDatabase(
-                await open_database(
-                    settings.database,
-                    schema=settings.database_schema,
-                    pool_size=settings.database_pool_size,
-                    user_table=settings.user_table,
-                ),
-                latency["read"].observe,
-                latency["write"].observe,
-            )
+            database = await _database(settings, metrics)
             started.push_async_callback(database.close)
             store = await store_on(database, _secret_box(settings), settings.payload_folder)
-            catalog = Catalog(
-                settings.mcp_allowed_commands,
-                stdio_needs_admin=settings.mcp_stdio == "admin",
-                allow_private=settings.mcp_allow_private,
-            )
+            catalog = _catalog(settings)
             agents = Agents(store, catalog, system_clock)
             await agents.ensure_default()
             gateway = build_gateway(settings)
@@ -212,8 +220,8 @@ class Runtime:
             started.push_async_callback(pool.close)
             roles = WorkspaceRoles(settings.workspaces)
             promptx = _promptx(settings, roles, store, pool)
-            retrieving = RetrieverServer(store.documents, retriever)
-            own = (promptx, retrieving, HistoryServer(store), ChartServer())
+            searching = RetrieverServer(store.documents, retriever)
+            own = (promptx, searching, HistoryServer(store), ChartServer())
             tools = AgentTools(own, catalog, pool, store.seen_tools)
             node = Node(store, bus, system_clock, metrics, alone=database.dialect == "sqlite")
             started.push_async_callback(node.close)
@@ -221,22 +229,12 @@ class Runtime:
             allowances = Allowances(
                 at_once=settings.user_running_turns, per_minute=settings.user_turns_per_minute
             )
-            passages = Passages(retriever)
             history = History(store)
             started.push_async_callback(history.close)
             turns = Turns(
-                store,
-                node,
-                gateway,
-                prompts,
-                passages,
-                history,
-                tools,
-                jobs,
-                system_clock,
-                settings.zone,
-                allowances,
-            )
+                store, node, gateway, prompts, Passages(retriever), history, tools, jobs, system_clock,
+                settings.zone, allowances,
+            )  # fmt: skip
             conversations = Conversations(store, agents, turns, system_clock, settings.zone)
             services = Services(
                 agents=agents,
