@@ -1,5 +1,6 @@
 """Users that a host application keeps in its own table, in the same PostgreSQL database: they go together."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -51,6 +52,11 @@ def run(url: str, *statements: str) -> list[list[Any]]:
     with psycopg.connect(url, autocommit=True) as connection:
         cursors = [connection.execute(statement.encode()) for statement in statements]
         return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+
+async def host_runs(url: str, statement: str) -> None:
+    """The same beside a Threadkeep that runs: what it has begun it can end, so that no lock is waited for."""
+    await asyncio.to_thread(run, url, statement)
 
 
 def host_database(postgres: Postgres, kind: str = "text", names: tuple[str, str] = ("alice", "bob")) -> str:
@@ -109,7 +115,7 @@ async def test_conversations_go_with_the_hosts_user(
                 f"{path}/messages?wait=true", json={"content": "Hi"}, headers={"x-user": user, **JSON}
             )
             assert sent.status_code == 200, sent.text
-        run(url, f"DELETE FROM users WHERE id = '{alice}'")
+        await host_runs(url, f"DELETE FROM users WHERE id = '{alice}'")
         refusal(await client.get(paths[alice], headers={"x-user": alice}), 404, "CONVERSATION_NOT_FOUND")
         kept = (await client.get(paths[bob], headers={"x-user": bob})).json()
         assert [message["content"] for message in kept["messages"]] == ["Hi", "OK."]
@@ -148,7 +154,7 @@ async def test_turn_that_runs_while_its_user_is_deleted_ends_and_disturbs_nobody
         )
         assert begun.status_code == 202
         await until(lambda: model.requests[0].sent_text == ["Once"] if model.requests else False)
-        run(url, "DELETE FROM users WHERE id = 'alice'")
+        await host_runs(url, "DELETE FROM users WHERE id = 'alice'")
         gate.open()
         path = await own_chat(client, "bob")
         sent = await client.post(
@@ -186,7 +192,7 @@ async def test_agents_of_a_deleted_user_are_emptied_then_removed(postgres: Postg
         shared = (await client.post("/api/agents", json=body, headers=alice)).json()["id"]
         own = (await client.post("/api/agents", json={"name": "Own"}, headers=alice)).json()["id"]
         chat = await client.put(f"/api/agents/{shared}/conversation", headers=bob)
-        run(url, "DELETE FROM users WHERE id = 'alice'")
+        await host_runs(url, "DELETE FROM users WHERE id = 'alice'")
         store = (await app.services()).store
         await store.users.sweep(NOW)
         refusal(await client.get(f"/api/agents/{shared}", headers=bob), 404, "AGENT_NOT_FOUND")
@@ -217,7 +223,7 @@ async def test_our_own_schema_can_point_at_the_hosts_table(postgres: Postgres, t
     async with hosted(url, tmp_path, database_schema="threads") as (_, client):
         await own_chat(client, "1")
         assert rows_of(url, "threads")["tk_conversations"] == 1
-        run(url, "DELETE FROM users WHERE id = 1")
+        await host_runs(url, "DELETE FROM users WHERE id = 1")
         assert rows_of(url, "threads")["tk_conversations"] == 0
 
 

@@ -69,11 +69,6 @@ class Connection:
         return self._session is not None and self.is_open
 
     @property
-    def is_busy(self) -> bool:
-        """Whether somebody waits for it."""
-        return bool(self._calls) or not self.ready.done()
-
-    @property
     def known_tools(self) -> tuple[Tool, ...]:
         """What the server offered when it was last asked."""
         return self._tools

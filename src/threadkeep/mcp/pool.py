@@ -4,8 +4,8 @@ import asyncio
 import importlib
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Mapping
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,21 @@ class _Place:
         self.attempt: asyncio.Task[Connection] | None = None
         self.connection: Connection | None = None
         self.began_at = self.used_at = time.monotonic()
+        self.users = 0
+
+    @contextmanager
+    def in_use(self) -> Generator[None]:
+        """While somebody waits for the server or for its answer, nobody else gets its place."""
+        self.users += 1
+        try:
+            yield
+        finally:
+            self.users -= 1
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the server runs and nobody needs it."""
+        return self.connection is not None and self.connection.is_ready and not self.users
 
     def settle(self, attempt: "asyncio.Task[Connection]") -> None:
         """A failed attempt makes way for the next one."""
@@ -80,9 +95,10 @@ class Pool:
         deadline = asyncio.get_running_loop().time() + self._limits.budget_s
         place = self._place(seat, server)
         try:
-            connection = await self._connected(seat, place, self._limits.budget_s)
-            async with asyncio.timeout_at(deadline):
-                return await connection.tools()
+            with place.in_use():
+                connection = await self._connected(seat, place, self._limits.budget_s)
+                async with asyncio.timeout_at(deadline):
+                    return await connection.tools()
         except TimeoutError:
             raise LinkBroken("It does not answer.") from None
         except LinkBroken as exc:
@@ -94,12 +110,13 @@ class Pool:
         """Calls a tool: any number of Progress, then one Outcome. Closing it cancels the call."""
         place = self._place(seat, server)
         try:
-            connection = await self._connected(seat, place, self._limits.budget_s)
-            async with aclosing(connection.call(name, arguments)) as steps:
-                async for step in steps:
-                    if isinstance(step, Outcome) and connection.is_open:
-                        place.breaker.succeeded()
-                    yield _hiding(server, step)
+            with place.in_use():
+                connection = await self._connected(seat, place, self._limits.budget_s)
+                async with aclosing(connection.call(name, arguments)) as steps:
+                    async for step in steps:
+                        if isinstance(step, Outcome) and connection.is_open:
+                            place.breaker.succeeded()
+                        yield _hiding(server, step)
         except LinkBroken as exc:
             yield Outcome("error", error=f"The server {seat.name} is away: {server.hide(str(exc))}")
 
@@ -108,8 +125,9 @@ class Pool:
         place = self._place(seat, server)
         place.breaker.forgive()
         try:
-            connection = await self._connected(seat, place, self._limits.connect_s)
-            await connection.tools(anew=True)
+            with place.in_use():
+                connection = await self._connected(seat, place, self._limits.connect_s)
+                await connection.tools(anew=True)
             place.breaker.succeeded()
         except LinkBroken as exc:
             return replace(place.status(), error=server.hide(str(exc)))
@@ -214,7 +232,7 @@ class Pool:
     async def _make_room(self) -> None:
         """Ends the server that has been idle for longest, where there are as many as there may be."""
         while len(self._live) >= self._limits.most_servers:
-            idle = [connection for connection in self._live if connection.is_ready and not connection.is_busy]
+            idle = [place.connection for place in self._places.values() if place.connection and place.is_idle]
             if not idle:
                 raise _NoRoom(f"All {self._limits.most_servers} places for servers are in use.")
             await min(idle, key=lambda connection: connection.used_at).close("Others needed its place.")
@@ -236,11 +254,7 @@ class Pool:
                 if connection is None:
                     if place.attempt is None and now - place.used_at > FORGET_S:
                         del self._places[seat]
-                elif (
-                    connection.is_ready
-                    and not connection.is_busy
-                    and now - connection.used_at > self._limits.idle_s
-                ):
+                elif place.is_idle and now - connection.used_at > self._limits.idle_s:
                     self._close(connection, "Nobody used it for a while.")
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import contextlib
 import os
 import re
 import struct
@@ -16,7 +15,7 @@ import httpx
 import msgspec
 
 from threadkeep.ports.embedder import EmbedderError
-from threadkeep.retrieval.process import worker_environment
+from threadkeep.retrieval.process import end_process, worker_environment
 
 if TYPE_CHECKING:
     from threadkeep.retrieval.minilm import MiniLM
@@ -87,9 +86,7 @@ class BundledEmbedder:
     async def _end_worker(self) -> None:
         if self._worker is not None:
             worker, self._worker = self._worker, None
-            with contextlib.suppress(ProcessLookupError):
-                worker.kill()
-            await worker.wait()
+            await end_process(worker)
 
 
 _decode_line = msgspec.json.Decoder(list[str]).decode
@@ -108,7 +105,8 @@ def _load() -> "MiniLM":
 async def _start_worker() -> Process:
     return await asyncio.create_subprocess_exec(
         sys.executable, "-m", "threadkeep.retrieval.embedding_worker",
-        stdin=PIPE, stdout=PIPE, stderr=DEVNULL, limit=MOST_LINE_BYTES, env=worker_environment(),
+        stdin=PIPE, stdout=PIPE, stderr=DEVNULL,
+        env=worker_environment(), limit=MOST_LINE_BYTES, start_new_session=True,
     )  # fmt: skip
 
 

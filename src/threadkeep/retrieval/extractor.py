@@ -1,8 +1,6 @@
 """Has files read by a process of their own, which is ended when it takes too long."""
 
 import asyncio
-import contextlib
-import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -13,7 +11,7 @@ import msgspec
 
 from threadkeep.domain.document import Chunk
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed, IndexedChunk
-from threadkeep.retrieval.process import worker_environment
+from threadkeep.retrieval.process import end_process, worker_environment
 
 MOST_S = 100.0
 MOST_LINE_BYTES = 16 * 1024 * 1024
@@ -65,7 +63,7 @@ class ProcessExtractor:
                 if line.done:
                     return
         finally:
-            await _end(process)
+            await end_process(process)
 
     async def _next(self, process: Process, deadline: float) -> _Line:
         assert process.stdout is not None
@@ -83,10 +81,3 @@ class ProcessExtractor:
             how = signal.Signals(-code).name if code < 0 else f"status {code}"
             raise ExtractionBroke(f"The process that read the file was ended ({how}).")
         return _decode(raw)
-
-
-async def _end(process: Process) -> None:
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()

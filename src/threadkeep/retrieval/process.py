@@ -1,6 +1,10 @@
-"""What the processes that we start are given."""
+"""The processes that we start: what they are given, and how they are ended."""
 
+import asyncio
+import contextlib
 import os
+import signal
+from asyncio.subprocess import Process
 
 _KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR")
 
@@ -9,3 +13,23 @@ def worker_environment() -> dict[str, str]:
     """What a worker needs to find its code, and nothing else of ours: no key, no password."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return kept | {"OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+async def end_process(process: Process) -> None:
+    """Kills a process, which leads a group of its own, and sees it end.
+
+    Whoever is told to stop meanwhile stops after that: a killed process takes a moment, and one that nobody
+    waits for is left behind.
+    """
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    ended = asyncio.create_task(process.wait())
+    told_to_stop: asyncio.CancelledError | None = None
+    while not ended.done():
+        try:
+            await asyncio.wait([ended])
+        except asyncio.CancelledError as exc:
+            told_to_stop = exc
+    if told_to_stop is not None:
+        raise told_to_stop
