@@ -235,7 +235,7 @@ class Runtime:
                 store, node, gateway, prompts, Passages(retriever), history, tools, jobs, system_clock,
                 settings.zone, allowances,
             )  # fmt: skip
-            conversations = Conversations(store, agents, turns, system_clock, settings.zone)
+            conversations = Conversations(store, agents, turns, history, system_clock, settings.zone)
             services = Services(
                 agents=agents,
                 mcp_servers=McpServers(store, agents, catalog, tools),
@@ -244,9 +244,9 @@ class Runtime:
                 history=history,
                 turns=turns,
                 prompts=prompts,
-                executions=Executions(store, turns, system_clock),
+                executions=Executions(store, turns, history, system_clock),
                 compactions=compactions,
-                briefings=Briefings(store, agents, conversations, system_clock),
+                briefings=Briefings(store, agents, conversations, history, system_clock),
                 receipts=Receipts(store, turns),
                 reports=Reports(store, conversations, system_clock),
                 sessions=Sessions(store, turns),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.conftest import Api
 from threadkeep import create_app
 from threadkeep.client import Client, Recorder
-from threadkeep.domain.ids import new_uuid
+from threadkeep.domain.ids import TurnId, new_uuid
 from threadkeep.settings import Settings
 
 RUN: list[dict[str, Any]] = [
@@ -177,6 +177,23 @@ async def test_bad_event_is_refused_with_its_field_and_nothing_is_kept(
     assert (refused.status_code, refused.json()["error"]["param"]) == (status, param.replace("[0]", "[2]"))
     await tell(alice, conversation_id, RUN[0], RUN[3])
     assert (await messages(alice, conversation_id))[1]["thoughtProcess"] == []
+
+
+async def test_large_values_of_a_run_lie_beside_its_rows_and_come_back_whole(
+    api: Api, alice: httpx.AsyncClient
+):
+    conversation_id = await make_conversation(alice)
+    given_, gave = {"text": "长" * 20_000}, ["x" * 20_000, {"refs": {"result": "made up"}}]
+    tool = {"toolCallId": "c1", "toolName": "copy", "arguments": given_, "result": gave}
+    await tell(alice, conversation_id, RUN[0], {**RUN[1], "tools": [tool]})
+    turn_id = (await tell(alice, conversation_id, RUN[3])).json()["items"][0]["turnId"]
+    (call,) = (await messages(alice, conversation_id))[1]["toolCalls"]
+    assert (call["arguments"], call["result"]) == (given_, gave)
+    replayed = (await alice.get(f"/api/turns/{turn_id}/events")).text
+    assert "x" * 20_000 in replayed
+    assert '"refs":{"result":"0' not in replayed
+    (stored,) = await api.store.log.read(TurnId(turn_id), 0)
+    assert len(stored.events) < 10_000
 
 
 async def test_recorder_hands_events_over_in_the_background(tmp_path: Path):

@@ -133,6 +133,33 @@ async def test_turn_can_be_found_soon_after_it_has_ended(talk: Talk, model: Scri
     assert await hits("harbour") == []
 
 
+async def test_what_came_without_a_turn_of_ours_can_be_found_soon_as_well(api: Api, alice: httpx.AsyncClient):
+    conversation = await new_conversation(alice, title="Mooring")
+    run = {"runId": "r", "at": 1}
+    started = {**run, "id": "1", "type": "ExecutionStarted", "input": "Where is the lighthouse?"}
+    ended = {**run, "id": "2", "type": "ExecutionCompleted", "output": "Beyond the pier."}
+    path = f"/api/conversations/{conversation['id']}"
+    assert (await alice.post(f"{path}/executions", json={"events": [started, ended]})).is_success
+    notice = {"agentId": conversation["agentId"], "userId": "alice", "priority": "P1"}
+    told = await alice.post("/api/briefings", json={**notice, "title": "Gale", "summary": "No ferry today."})
+    card = await alice.post(f"/api/briefings/{told.json()['id']}/actions/start_conversation")
+
+    async def soon(q: str) -> Json:
+        async with asyncio.timeout(20):
+            while not (hits := await found(alice, q)):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        return hits[0]
+
+    assert (await soon("mooring"))["messageId"] is None
+    assert [(await soon(q))["role"] for q in ("lighthouse", "pier")] == ["user", "assistant"]
+    hit = await soon("gale ferry")
+    assert (hit["messageId"], hit["role"]) == (card.json()["messageId"], "system")
+    assert (hit["snippet"], marked(hit)) == ("Gale\nNo ferry today.", ["Gale", "ferry"])
+    await alice.patch(path, json={"title": "Anchorage"})
+    assert (await soon("anchorage"))["conversationId"] == conversation["id"]
+    assert await found(alice, "mooring") == []
+
+
 @pytest.mark.parametrize("q", ["'", '"', '" OR "', "a:b*", "x & !y", "NEAR(a b)", "\\", "%", "1x2"])
 async def test_signs_of_query_languages_mean_nothing(api: Api, alice: httpx.AsyncClient, q: str):
     await said(api, alice, ("plain words", "more words"))

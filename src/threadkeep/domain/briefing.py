@@ -30,6 +30,11 @@ class BriefingCard:
     data: Mapping[str, object] | None = None
     actions: tuple[Mapping[str, object], ...] = ()
 
+    @property
+    def text(self) -> str:
+        """What it says, for whoever searches."""
+        return f"{self.title}\n{self.summary}"
+
 
 @dataclass(frozen=True, slots=True)
 class Briefing:

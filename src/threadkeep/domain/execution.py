@@ -1,11 +1,12 @@
 """A run of another engine, told to us by its own events, in any order and more than once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import InvalidRequest, MessageContentRequired
+from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Citation, Usage
 from threadkeep.domain.text import check_line, is_blank
 from threadkeep.domain.tool_call import ToolCallStatus
@@ -38,6 +39,8 @@ class ExecutedTool:
     status: ToolCallStatus = ToolCallStatus.OK
     duration_ms: int | None = None
     tool_call_id: str | None = None
+    refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
+    """The fields whose values lie in the payload store."""
 
 
 @dataclass(frozen=True, slots=True)

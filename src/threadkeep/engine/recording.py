@@ -144,6 +144,7 @@ class _Recording:
                 yield ToolCall(
                     self._turn_id, id_, self._reply_id, tool.tool_name, tool.server, tool.arguments, status,
                     node.at - node.duration_ms, tool.result, tool.error, duration_ms=tool.duration_ms,
+                    refs=tool.refs,
                 )  # fmt: skip
 
     def _bodies(self, reply: Message) -> Iterator[EventBody]:
@@ -151,10 +152,12 @@ class _Recording:
         for node in self._nodes:
             yield Thought(f"{node.node}: {node.detail}\n" if node.detail else f"{node.node}\n")
         for call in self._calls:
-            yield ToolCalled(call.tool_call_id, call.tool_name, call.server, call.arguments)
+            called = {name: ref for name, ref in call.refs.items() if name == "arguments"}
+            resulted = {name: ref for name, ref in call.refs.items() if name == "result"}
+            yield ToolCalled(call.tool_call_id, call.tool_name, call.server, call.arguments, called)
             yield ToolResulted(
                 call.tool_call_id, call.tool_name, call.status.value, call.result, call.error,  # pyright: ignore[reportArgumentType] - never `running`
-                call.duration_ms or 0,
+                call.duration_ms or 0, refs=resulted,
             )  # fmt: skip
         if self._end.output:
             yield Text(self._end.output)

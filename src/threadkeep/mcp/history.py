@@ -102,7 +102,7 @@ def _scored(page: Sequence[Message], wanted: frozenset[str]) -> list[tuple[float
 
 def _text(message: Message) -> str:
     content = message.content
-    return content if isinstance(content, str) else f"{content.title}\n{content.summary}"
+    return content if isinstance(content, str) else content.text
 
 
 def _shown(message: Message, wanted: frozenset[str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from threadkeep.ports.store import Store
 from threadkeep.services import Clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
+from threadkeep.services.history import History
 
 TRIES = 5
 
@@ -31,10 +32,13 @@ class BriefingDraft:
 class Briefings:
     """The use cases of briefings."""
 
-    def __init__(self, store: Store, agents: Agents, conversations: Conversations, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, agents: Agents, conversations: Conversations, history: History, clock: Clock
+    ) -> None:
         self._store = store
         self._agents = agents
         self._conversations = conversations
+        self._history = history
         self._clock = clock
 
     async def create(self, user: User, draft: BriefingDraft) -> Briefing:
@@ -90,6 +94,7 @@ class Briefings:
                 await self._store.briefings.add_card(briefing, grown, message)
             except StorageConflict:
                 continue  # somebody else wrote first: read again and decide anew
+            self._history.note(conversation.id)
             return conversation.id, message.id
         raise Conflict("The conversation changes too quickly; try again.")
 

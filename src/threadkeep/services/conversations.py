@@ -17,6 +17,7 @@ from threadkeep.engine.context import ContextMessage, is_in_context, to_context
 from threadkeep.ports.store import ConversationFilter, MessageWindow, Store
 from threadkeep.services import Clock
 from threadkeep.services.agents import Agents
+from threadkeep.services.history import History
 from threadkeep.services.payloads import whole_messages
 from threadkeep.services.turns import Turns
 
@@ -35,10 +36,13 @@ class Detail:
 class Conversations:
     """The use cases of conversations."""
 
-    def __init__(self, store: Store, agents: Agents, turns: Turns, clock: Clock, zone: tzinfo) -> None:
+    def __init__(
+        self, store: Store, agents: Agents, turns: Turns, history: History, clock: Clock, zone: tzinfo
+    ) -> None:
         self._store = store
         self._agents = agents
         self._turns = turns
+        self._history = history
         self._clock = clock
         self._zone = zone
 
@@ -51,6 +55,8 @@ class Conversations:
             return await self._main_with(user, agent)
         conversation = Conversation.start(user.id, agent.id, self._clock(), title=title, metadata=metadata)
         await self._store.conversations.add(conversation)
+        if title is not None:
+            self._history.note(conversation.id)
         return conversation, True
 
     async def main(self, user: User, agent_id: str) -> tuple[Conversation, bool]:
@@ -137,6 +143,7 @@ class Conversations:
         changed = await self._store.conversations.update(user.id, _checked(conversation_id), change)
         if changed is None:
             raise ConversationNotFound
+        self._history.note(changed.id)  # it may have another title
         return changed
 
     async def rotate_session(self, user: User, conversation_id: str) -> Conversation:

@@ -1,17 +1,20 @@
 """Turns that ran elsewhere: another engine tells of them, and they become messages here."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from threadkeep.dialects.events import encode_chunk
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.errors import ConversationNotFound, InvalidRequest
-from threadkeep.domain.execution import ExecutionEvent
+from threadkeep.domain.errors import ConversationNotFound, InvalidRequest, PayloadTooLarge
+from threadkeep.domain.execution import ExecutedTool, ExecutionEvent
 from threadkeep.domain.ids import ConversationId, is_uuid
 from threadkeep.domain.user import User
+from threadkeep.engine.aside import Aside, TooLarge
 from threadkeep.engine.recording import record
 from threadkeep.ports.store import Recorded, RecordedRun, Store
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services import Clock
+from threadkeep.services.history import History
 from threadkeep.services.turns import Turns
 
 MOST_EVENTS_AT_ONCE = 1_000
@@ -20,9 +23,10 @@ MOST_EVENTS_AT_ONCE = 1_000
 class Executions:
     """The use cases of runs that another engine tells of."""
 
-    def __init__(self, store: Store, turns: Turns, clock: Clock) -> None:
+    def __init__(self, store: Store, turns: Turns, history: History, clock: Clock) -> None:
         self._store = store
         self._turns = turns
+        self._history = history
         self._clock = clock
 
     async def record(
@@ -32,12 +36,29 @@ class Executions:
         if len(events) > MOST_EVENTS_AT_ONCE:
             raise InvalidRequest(f"At most {MOST_EVENTS_AT_ONCE} events at once.", param="events")
         id_ = ConversationId(conversation_id.lower())
-        found = await self._store.executions.add(user.id, id_, events, self._record) if is_uuid(id_) else None
-        if found is None:
+        if not is_uuid(id_) or await self._store.conversations.get(user.id, id_) is None:
+            raise ConversationNotFound
+        events = await self._set_aside(id_, events)
+        found = await self._store.executions.add(user.id, id_, events, self._record)
+        if found is None:  # deleted meanwhile
             raise ConversationNotFound
         if any(run.turn_id for run in found):
+            self._history.note(id_)
             await self._turns.announce_change(id_)
         return found
+
+    async def _set_aside(
+        self, id_: ConversationId, events: Sequence[ExecutionEvent]
+    ) -> Sequence[ExecutionEvent]:
+        """Events whose tools' large values lie in the payload store, as those of a turn of ours do."""
+        aside = Aside(id_, self._clock, self._store.payloads.add)
+        try:
+            return [
+                replace(event, tools=tuple([await _without_large(tool, aside) for tool in event.tools]))
+                for event in events
+            ]
+        except TooLarge as exc:
+            raise PayloadTooLarge(str(exc), param="tools") from exc
 
     def _record(self, conversation: Conversation, events: Sequence[ExecutionEvent]) -> Recorded | None:
         recorded = record(conversation, events, self._clock())
@@ -46,3 +67,13 @@ class Executions:
         log = recorded.log
         chunk = LogChunk(recorded.ended.turn.id, 1, len(log), encode_chunk(log))
         return Recorded(recorded.user_message, recorded.ended, chunk)
+
+
+async def _without_large(tool: ExecutedTool, aside: Aside) -> ExecutedTool:
+    refs = await aside.values({"arguments": tool.arguments, "result": tool.result})
+    return replace(
+        tool,
+        arguments={} if "arguments" in refs else tool.arguments,
+        result=None if "result" in refs else tool.result,
+        refs=refs,
+    )

@@ -7,6 +7,7 @@ from threadkeep.domain.message import MessageRole
 from threadkeep.ports.history import SaidHit
 from threadkeep.retrieval.tokens import query_terms, spans, terms
 from threadkeep.storage.database import Database, Plan, Query, Row, Rows, Statement
+from threadkeep.storage.messages import text_of
 from threadkeep.storage.terms import collection_of, match_all, numbered
 
 # Of a longer message the beginning is searchable: PostgreSQL takes a megabyte of terms a row.
@@ -46,6 +47,7 @@ _KNOW = Statement(
 )
 _FOUND = """SELECT entry.id, entry.conversation_id, conversation.agent_id, conversation.title, message.id,
         message.seq, message.role, COALESCE(message.content, conversation.title),
+        COALESCE(message.content_type, 'text'),
         COALESCE(message.created_at, conversation.created_at)
     FROM {entries}
     JOIN tk_conversations AS conversation ON conversation.id = entry.conversation_id
@@ -119,8 +121,7 @@ def _follow(conversation_id: ConversationId, limit: int) -> Plan[bool]:
     for message_id, seq, content, content_type, completed_at in messages:
         if completed_at is None:  # it is still being written
             break
-        if content_type == "text":
-            yield _entry(number, conversation_id, message_id, content)
+        yield _entry(number, conversation_id, message_id, text_of(content, content_type))
         to_seq = seq
     yield _KNOW(conversation_id=conversation_id, to_seq=to_seq, title=title)
     return len(messages) == limit and messages[-1][1] == to_seq
@@ -143,7 +144,8 @@ def _entry_id(uuid: str) -> int:
 
 
 def _hit(row: Row, wanted: frozenset[str]) -> SaidHit:
-    entry_id, conversation_id, agent_id, title, message_id, seq, role, text, created_at = row
+    entry_id, conversation_id, agent_id, title, message_id, seq, role, content, content_type, created_at = row
+    text = text_of(content, content_type)
     places = list(spans(text, wanted))
     begin = max(0, places[0][0] - BEFORE_THE_FIRST) if places else 0
     end = begin + SNIPPET_CHARACTERS

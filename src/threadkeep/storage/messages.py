@@ -172,6 +172,11 @@ def add_card(conversation: Conversation, message: Message) -> Plan[None]:
     )
 
 
+def text_of(content: str, content_type: str) -> str:
+    """What a message says, from its row."""
+    return content if content_type == ContentType.TEXT else _decode_card(content).text
+
+
 def to_message(row: Row, tool_calls: Sequence[ToolCall]) -> Message:
     """A row of `tk_messages` as a message."""
     (
