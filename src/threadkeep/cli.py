@@ -1,4 +1,4 @@
-"""The command line: `threadkeep serve`, `chat`, `mcp`, `token`, `settings`, `doctor`."""
+"""The command line: `threadkeep serve`, `chat`, `ingest`, `mcp`, `token`, `settings`, `doctor`."""
 
 import argparse
 import asyncio
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from threadkeep.bootstrap import create_app
+from threadkeep.client.ingest import ingest
 from threadkeep.client.terminal import chat
 from threadkeep.domain.errors import SettingsError, ThreadkeepError
 from threadkeep.domain.user import User, UserRole, user_id
@@ -32,6 +33,8 @@ _TTL = re.compile(r"(\d+)([smhd]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 # Loading a model holds everything else up for a moment, so those who wait for the start go first.
 LOAD_AFTER_S = 1.0
+INGEST_S = 86_400
+"""How long a token for `ingest` is valid: many large files take their time."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,6 +68,17 @@ def _parser() -> argparse.ArgumentParser:
     chat.add_argument("--url", help="a running Threadkeep (the usual one if it runs, else one of our own)")
     chat.add_argument("--token", help="who one is, where users sign in")
     chat.set_defaults(run=_chat)
+
+    ingest = commands.add_parser("ingest", parents=[shared], help="give files to an agent to search")
+    ingest.add_argument(
+        "paths", type=Path, nargs="+", metavar="PATH", help="a file, or a folder with all in it"
+    )
+    ingest.add_argument("--agent", help="the agent's name (the default agent)")
+    ingest.add_argument("--url", help="a running Threadkeep (the usual one if it runs, else one of our own)")
+    who = ingest.add_mutually_exclusive_group()
+    who.add_argument("--token", help="who one is, where users sign in")
+    who.add_argument("--user", help="the same by a token that is made here; needs the server's secret")
+    ingest.set_defaults(run=_ingest)
 
     token = commands.add_parser("token", parents=[shared], help="make a bearer token")
     token.add_argument("--user", required=True, help="the user's id")
@@ -138,6 +152,12 @@ def _chat(settings: Settings, given: argparse.Namespace) -> int:
     return chat(settings, agent=given.agent, url=given.url, token=given.token)
 
 
+def _ingest(settings: Settings, given: argparse.Namespace) -> int:
+    logging.basicConfig(level=logging.ERROR, format="%(message)s")
+    token = _issue(settings, User(user_id(given.user)), INGEST_S) if given.user else given.token
+    return ingest(settings, given.paths, agent=given.agent, url=given.url, token=token)
+
+
 def _mcp(settings: Settings, given: argparse.Namespace) -> int:
     from threadkeep.mcp.promptx_stdio import serve_promptx  # noqa: PLC0415 - the MCP library takes long to load
 
@@ -192,19 +212,17 @@ def _where(settings: Settings) -> str:
 
 
 def _token(settings: Settings, given: argparse.Namespace) -> int:
+    user = User(user_id(given.user), UserRole.ADMIN if given.admin else UserRole.USER)
+    print(_issue(settings, user, given.ttl))
+    return 0
+
+
+def _issue(settings: Settings, user: User, ttl_s: int) -> str:
     if not settings.jwt_secret:
         raise SettingsError(f"Tokens are made with {PREFIX}JWT_SECRET, which is not set.")
-    user = User(user_id(given.user), UserRole.ADMIN if given.admin else UserRole.USER)
-    print(
-        issue_token(
-            settings.jwt_secret,
-            user,
-            given.ttl,
-            issuer=settings.jwt_issuer,
-            audience=settings.jwt_audience,
-        )
+    return issue_token(
+        settings.jwt_secret, user, ttl_s, issuer=settings.jwt_issuer, audience=settings.jwt_audience
     )
-    return 0
 
 
 def _seconds(text: str) -> int:

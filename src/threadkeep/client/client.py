@@ -1,7 +1,7 @@
 """Threadkeep's API for Python: `async with Client(url) as client: async for event in client.send(…)`."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, BinaryIO, Literal, Self
 
 from msgspec import UnsetType
 
@@ -10,6 +10,7 @@ from threadkeep.client.wire import Wire, given
 from threadkeep.domain.events import TurnEvent
 from threadkeep.domain.ids import new_uuid
 from threadkeep.http.app import Threadkeep
+from threadkeep.http.documents import DocumentsView, DocumentView, HitsView
 from threadkeep.http.executions import RunsView
 from threadkeep.http.message_views import MessageView
 from threadkeep.http.turn_views import AbortView, ReceiptView, StartedTurnView, TurnView, UsageReportView
@@ -105,6 +106,38 @@ class Client:
     async def delete_agent(self, agent_id: str) -> None:
         """Hides an agent; conversations with it stay readable."""
         await self._wire.send("DELETE", f"/api/agents/{agent_id}")
+
+    # Documents
+
+    def documents(self, agent_id: str) -> AsyncGenerator[DocumentView]:
+        """An agent's documents, newest first."""
+        return self._wire.pages(DocumentView, f"/api/agents/{agent_id}/documents", {})
+
+    async def add_document(self, agent_id: str, file_name: str, file: BinaryIO | bytes) -> DocumentView:
+        """Sends a file for an agent to search; the same file again is the document that is there already."""
+        path = f"/api/agents/{agent_id}/documents"
+        sent = {"files": (file_name, file)}
+        return (await self._wire.ask(DocumentsView, "POST", path, files=sent)).items[0]
+
+    async def document(self, agent_id: str, document_id: str) -> DocumentView:
+        """How a document stands."""
+        return await self._wire.ask(DocumentView, "GET", f"/api/agents/{agent_id}/documents/{document_id}")
+
+    async def retry_document(self, agent_id: str, document_id: str) -> DocumentView:
+        """Has a failed document read again."""
+        path = f"/api/agents/{agent_id}/documents/{document_id}/retry"
+        return await self._wire.ask(DocumentView, "POST", path)
+
+    async def delete_document(self, agent_id: str, document_id: str) -> None:
+        """Deletes a document; nothing of it is found any more."""
+        await self._wire.send("DELETE", f"/api/agents/{agent_id}/documents/{document_id}")
+
+    async def search_documents(
+        self, agent_id: str, query: str, *, top_k: int | None = None, threshold: float | None = None
+    ) -> HitsView:
+        """What an agent's documents say to a query, best first."""
+        params = given({"q": query, "topK": top_k, "threshold": threshold})
+        return await self._wire.ask(HitsView, "GET", f"/api/agents/{agent_id}/search", params=params)
 
     # Conversations
 

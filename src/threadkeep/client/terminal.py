@@ -13,13 +13,10 @@ import sys
 from contextlib import AsyncExitStack, suppress
 from typing import IO
 
-from msgspec import UNSET
-
 from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
-from threadkeep.client.embedded import embedded
-from threadkeep.client.errors import ClientError
-from threadkeep.domain.errors import AgentNotFound, ThreadkeepError, Unauthenticated
+from threadkeep.client.reaching import find_agent, reach
+from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
     Done,
     EventBody,
@@ -93,18 +90,18 @@ class Screen:
     def aside(self, text: str) -> None:
         """A line that is no part of the reply."""
         self._end_line()
-        self._write(self._dimmed(_clean(text)) + "\n")
+        self._write(self._dimmed(clean(text)) + "\n")
 
     def line(self, text: str) -> None:
         """A line of its own."""
         self._end_line()
-        self._write(_clean(text) + "\n")
+        self._write(clean(text) + "\n")
 
     def _stream(self, kind: str, text: str) -> None:
         if self._kind != kind:
             self._end_line()
             self._kind = kind
-        text = _clean(text)
+        text = clean(text)
         self._write(self._dimmed(text) if kind == "thought" else text)
 
     def _end_line(self) -> None:
@@ -186,37 +183,11 @@ async def _open(
     url: str | None,
     token: str | None,
 ) -> Chat:
-    client = await stack.enter_async_context(Client(url or _usual_url(settings), token=token))
-    if url is None and not await client.is_there():
-        own = await stack.enter_async_context(embedded(settings))
-        client = await stack.enter_async_context(Client(own, token=token))
-    found = await _find_agent(client, agent)
+    client = await reach(settings, stack, url=url, token=token)
+    found = await find_agent(client, agent)
     talk = Chat(client, found, await client.main_conversation(found.id), screen)
     screen.aside(f"Talking to {found.name}. /help tells what else there is; Ctrl-D leaves.")
     return talk
-
-
-async def _find_agent(client: Client, name: str | None) -> AgentView:
-    """The agent of this name, one's own before others'; without a name the default one."""
-    try:
-        found = [agent async for agent in client.agents()]
-    except ClientError as exc:
-        if exc.code == Unauthenticated.code:
-            hint = "Give a token with --token; `threadkeep token --user NAME` makes one."
-            raise Unauthenticated(f"{exc.message} {hint}") from exc
-        raise
-    if name is None:
-        return next(agent for agent in found if agent.is_default)
-    named = [agent for agent in found if agent.name.casefold() == name.casefold()]
-    if not named:
-        known = ", ".join(sorted({agent.name for agent in found}))
-        raise AgentNotFound(f"There is no agent named {name!r}. There are: {known}.")
-    return next((agent for agent in named if agent.owner_id is not UNSET), named[0])
-
-
-def _usual_url(settings: Settings) -> str:
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"http://{host}:{settings.port}"
 
 
 def _converse(loop: LoopThread, talk: Chat, screen: Screen) -> None:
@@ -259,7 +230,8 @@ def _answer(loop: LoopThread, talk: Chat, line: str) -> None:
         answering.cancel()
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
+    """Text without what would steer the terminal."""
     return _CONTROLS.sub("", text)
 
 

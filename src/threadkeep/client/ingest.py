@@ -1,0 +1,257 @@
+"""`threadkeep ingest`: files and folders given to an agent to search.
+
+As in `threadkeep chat`, the terminal and Ctrl-C belong to the main thread, and all that waits for the
+network runs in an event loop in a second one.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Literal
+
+from threadkeep.client.blocking import LoopThread
+from threadkeep.client.client import Client
+from threadkeep.client.reaching import find_agent, reach
+from threadkeep.client.terminal import clean
+from threadkeep.domain.document import HEAD_BYTES, DocumentStatus, media_type_of
+from threadkeep.domain.errors import ThreadkeepError, UnsupportedDocument
+from threadkeep.http.documents import DocumentView
+from threadkeep.settings import Settings
+
+AT_ONCE = 4  # a server reads as many at once
+LOOK_EVERY_S = 0.2
+INTERRUPTED = 130
+BAR_COLUMNS = 24
+
+Outcome = Literal["ready", "there already", "passed over", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to send; `named` by the user, or found in a folder that was."""
+
+    path: Path
+    named: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a file, and what there is to say of it."""
+
+    path: Path
+    outcome: Outcome
+    told: str
+
+
+def ingest(
+    settings: Settings, paths: Sequence[Path], *, agent: str | None, url: str | None, token: str | None
+) -> int:
+    """Sends all files and waits until they have been read; 0 if none has failed."""
+    sources = list(find_files(paths))
+    progress = Bar(sys.stdout, len(sources)) if _is_terminal(sys.stdout) else Lines(sys.stdout)
+    stack = AsyncExitStack()
+    loop = LoopThread()
+    try:
+        results = loop.wait(_ingest(settings, stack, sources, progress, agent=agent, url=url, token=token))
+    except KeyboardInterrupt:
+        progress.end("Stopped. What was sent is read all the same, where a server runs.")
+        return INTERRUPTED
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are leaving; more of them change nothing
+        loop.wait(stack.aclose())
+        loop.close()
+    progress.end("\n".join(summary(results)))
+    return 1 if not results or any(it.outcome == "failed" for it in results) else 0
+
+
+def find_files(paths: Iterable[Path]) -> Iterator[Source]:
+    """The files that are named, and those in folders that are, each once; nothing that is hidden."""
+    seen: set[Path] = set()
+    for path in paths:
+        inside = sorted(_walk(path)) if path.is_dir() else [path]
+        for file in inside:
+            if (real := file.resolve()) not in seen:
+                seen.add(real)
+                yield Source(file, named=not path.is_dir())
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            path = Path(root, name)
+            if not name.startswith(".") and path.is_file():  # no pipe, no device
+                yield path
+
+
+async def _ingest(
+    settings: Settings,
+    stack: AsyncExitStack,
+    sources: Sequence[Source],
+    progress: "Bar | Lines",
+    *,
+    agent: str | None,
+    url: str | None,
+    token: str | None,
+) -> list[Result]:
+    client = await reach(settings, stack, url=url, token=token)
+    agent_id = (await find_agent(client, agent)).id
+    sender = Sender(client, agent_id, progress)
+    sender.known |= {document.id async for document in client.documents(agent_id)}
+    waiting = iter(sources)
+
+    async def work() -> None:
+        for source in waiting:
+            await sender.take(source)
+
+    await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+    return sender.results
+
+
+@dataclass(slots=True)
+class Sender:
+    """Sends files to one agent."""
+
+    client: Client
+    agent_id: str
+    progress: "Bar | Lines"
+    known: set[str] = field(default_factory=set[str])
+    results: list[Result] = field(default_factory=list[Result])
+
+    async def take(self, source: Source) -> None:
+        """Sends one file and waits until it has been read; whatever is wrong with it is its result."""
+        try:
+            result = await self._send(source)
+        except UnsupportedDocument as exc:
+            # Whoever names a file wants it; in a folder lies whatever lies there.
+            result = Result(source.path, "failed" if source.named else "passed over", exc.message)
+        except ThreadkeepError as exc:
+            result = Result(source.path, "failed", exc.message)
+        except OSError as exc:
+            result = Result(source.path, "failed", f"{exc.strerror or exc}.")
+        self.results.append(result)
+        self.progress.tell(result)
+
+    async def _send(self, source: Source) -> Result:
+        path, name = source.path, shown(source.path.name)
+        if not path.is_file() and path.exists():
+            raise UnsupportedDocument(f"{name} is no file.")
+        with path.open("rb") as file:
+            media_type_of(name, file.read(HEAD_BYTES))
+            file.seek(0)
+            document = await self.client.add_document(self.agent_id, name, file)
+        is_known = document.id in self.known
+        self.known.add(document.id)
+        if is_known and document.status is not DocumentStatus.FAILED:
+            return Result(path, "there already", f"as {document.file_name}")
+        if is_known:
+            document = await self.client.retry_document(self.agent_id, document.id)
+        document = await self._until_read(document)
+        if document.status is DocumentStatus.FAILED:
+            return Result(path, "failed", document.error or "It cannot be read.")
+        return Result(path, "ready", f"{document.chunk_count} chunk{'s' * (document.chunk_count != 1)}")
+
+    async def _until_read(self, document: DocumentView) -> DocumentView:
+        while document.status is DocumentStatus.PROCESSING:
+            self.progress.move(document)
+            await asyncio.sleep(LOOK_EVERY_S)
+            document = await self.client.document(self.agent_id, document.id)
+        return document
+
+
+class Lines:
+    """A line for each file, for logs and pipes."""
+
+    def __init__(self, out: IO[str]) -> None:
+        self._out = out
+
+    def move(self, document: DocumentView) -> None:
+        """Nothing is told of files that are on their way."""
+
+    def tell(self, result: Result) -> None:
+        """A file is done."""
+        self.end(line(result))
+
+    def end(self, text: str) -> None:
+        """All is done, and this is to say."""
+        self._out.write(f"{text}\n")
+        self._out.flush()
+
+
+class Bar:
+    """One line of a terminal, drawn over and over."""
+
+    def __init__(self, out: IO[str], total: int) -> None:
+        self._out = out
+        self._total = total
+        self._done = 0
+        self._moving: dict[str, DocumentView] = {}
+
+    def move(self, document: DocumentView) -> None:
+        """A file is being read."""
+        self._moving[document.file_name] = document
+        self._draw(document.file_name)
+
+    def tell(self, result: Result) -> None:
+        """A file is done."""
+        self._done += 1
+        self._moving.pop(shown(result.path.name), None)
+        self._draw(shown(result.path.name))
+
+    def end(self, text: str) -> None:
+        """All is done; the bar gives way to what there is to say."""
+        self._out.write(f"\r\x1b[K{text}\n")
+        self._out.flush()
+
+    def _draw(self, name: str) -> None:
+        share = (self._done + sum(it.progress for it in self._moving.values())) / self._total
+        full = min(BAR_COLUMNS, round(BAR_COLUMNS * share))
+        head = f"[{'#' * full}{'.' * (BAR_COLUMNS - full)}] {self._done}/{self._total} "
+        room = shutil.get_terminal_size().columns - len(head) - 1
+        self._out.write(f"\r{head}{_cut(clean(name), room)}\x1b[K")
+        self._out.flush()
+
+
+def line(result: Result) -> str:
+    """What became of a file, in a line."""
+    return f"{result.outcome}: {shown(result.path)}: {shown(result.told)}"
+
+
+def summary(results: Sequence[Result]) -> list[str]:
+    """How many of each, and every file that was not taken, with the reason."""
+    if not results:
+        return ["There is no file to send."]
+    counts = Counter(it.outcome for it in results)
+    not_taken = sorted(
+        (it for it in results if it.outcome in ("passed over", "failed")), key=lambda it: it.path
+    )
+    files = f"{len(results)} file{'s' * (len(results) != 1)}"
+    return [f"{files}: {', '.join(f'{count} {name}' for name, count in sorted(counts.items()))}."] + [
+        f"  {line(it)}" for it in not_taken
+    ]
+
+
+def shown(text: str | Path) -> str:
+    """A name as it can be written and sent: what is no UTF-8 is marked, and nothing steers the terminal."""
+    return clean(os.fsencode(text).decode("utf-8", "replace")).replace("\n", " ").replace("\t", " ")
+
+
+def _is_terminal(out: IO[str]) -> bool:
+    return out.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _cut(text: str, columns: int) -> str:
+    """As much of a text as fits; Chinese characters take two columns."""
+    for place, character in enumerate(text):
+        columns -= 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        if columns < 0:
+            return text[:place]
+    return text

@@ -1,0 +1,44 @@
+"""The Threadkeep that a command of ours talks to, and the agent that it means."""
+
+from contextlib import AsyncExitStack
+
+from msgspec import UNSET
+
+from threadkeep.client.client import Client
+from threadkeep.client.embedded import embedded
+from threadkeep.client.errors import ClientError
+from threadkeep.domain.errors import AgentNotFound, Unauthenticated
+from threadkeep.http.views import AgentView
+from threadkeep.settings import Settings
+
+
+async def reach(settings: Settings, stack: AsyncExitStack, *, url: str | None, token: str | None) -> Client:
+    """A client of the server at `url`; without one of the usual server, or of one of our own if none runs."""
+    client = await stack.enter_async_context(Client(url or _usual_url(settings), token=token))
+    if url is None and not await client.is_there():
+        own = await stack.enter_async_context(embedded(settings))
+        client = await stack.enter_async_context(Client(own, token=token))
+    return client
+
+
+async def find_agent(client: Client, name: str | None) -> AgentView:
+    """The agent of this name, one's own before others'; without a name the default one."""
+    try:
+        found = [agent async for agent in client.agents()]
+    except ClientError as exc:
+        if exc.code == Unauthenticated.code:
+            hint = "Give a token with --token; `threadkeep token --user NAME` makes one."
+            raise Unauthenticated(f"{exc.message} {hint}") from exc
+        raise
+    if name is None:
+        return next(agent for agent in found if agent.is_default)
+    named = [agent for agent in found if agent.name.casefold() == name.casefold()]
+    if not named:
+        known = ", ".join(sorted({agent.name for agent in found}))
+        raise AgentNotFound(f"There is no agent named {name!r}. There are: {known}.")
+    return next((agent for agent in named if agent.owner_id is not UNSET), named[0])
+
+
+def _usual_url(settings: Settings) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{settings.port}"
