@@ -9,7 +9,7 @@ import pytest
 from threadkeep.domain.ids import new_uuid
 from threadkeep.ports.jobs import Job
 from threadkeep.services import jobs as jobs_module
-from threadkeep.services.jobs import Handler, Jobs
+from threadkeep.services.jobs import Handler, Jobs, NotYet, pause_ms
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.jobs import SqlJobs
 
@@ -88,6 +88,29 @@ async def test_job_that_always_fails_is_given_up_and_holds_up_nobody(runners: Ru
     await jobs.add("note", {"it": "good"})
     await runners.until_empty()
     assert (tries, runners.done) == (jobs_module.MOST_ATTEMPTS, ["good"])
+
+
+async def test_job_that_waits_for_somebody_who_is_away_is_never_given_up(runners: Runners):
+    runners.failures = [NotYet("away") for _ in range(4 * jobs_module.MOST_ATTEMPTS)]
+    await runners.start().add("note", {"it": "x"})
+    await runners.until_empty()
+    assert runners.done == ["x"]
+
+
+def test_pauses_grow_up_to_five_minutes():
+    pauses = [pause_ms(attempts) for attempts in (1, 2, 3, 4, 5, 6, 1_000_000)]
+    assert pauses == [2_000, 8_000, 32_000, 128_000, 300_000, 300_000, 300_000]
+
+
+async def test_job_that_waits_already_is_not_added_again_but_comes_sooner(runners: Runners):
+    store = runners.store
+    for delay_ms in (60_000, 0, 60_000):
+        await store.add(Job(new_uuid(), "note", {"it": "x"}), delay_ms=delay_ms)
+    await store.add(Job(new_uuid(), "note", {"it": "y"}), delay_ms=60_000)
+    (taken,) = await store.take("a-runner", lease_ms=60_000, limit=4)
+    assert taken.arguments == {"it": "x"}
+    await store.add(Job(new_uuid(), "note", {"it": "x"}))  # what came after the other began is for another
+    assert len(await store.take("a-runner", lease_ms=60_000, limit=4)) == 1
 
 
 async def test_job_of_a_runner_that_died_is_done_by_another(runners: Runners):

@@ -19,7 +19,7 @@ class JobStore(Protocol):
     """Where jobs wait."""
 
     async def add(self, job: Job, *, delay_ms: int = 0) -> None:
-        """Keeps a job that is due after a delay."""
+        """Keeps a job that is due after a delay; one just like it that waits is then due instead."""
         ...
 
     async def take(self, holder: str, *, lease_ms: int, limit: int) -> Sequence[Job]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from threadkeep.retrieval.minilm import MiniLM
 
 QUERY_TIMEOUT_S = 3.0
-TIMEOUT_S = 100.0
+TIMEOUT_S = 50.0
 MOST_LINE_BYTES = 16 * 1024 * 1024
 
 _LETTER = re.compile(r"[^\W\d_]")

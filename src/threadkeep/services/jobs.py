@@ -17,10 +17,15 @@ log = logging.getLogger("threadkeep.jobs")
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """What is to be done after a job."""
+    """What is to be done after a job, at once or after a delay."""
 
     kind: str
     arguments: Mapping[str, Any]
+    delay_ms: int = 0
+
+
+class NotYet(Exception):
+    """What a job needs is away. It is tried again until that is back, and never given up."""
 
 
 Handler = Callable[[Mapping[str, Any]], Awaitable[Next | None]]
@@ -30,6 +35,7 @@ LEASE_MS = 120_000
 MOST_AT_ONCE = 4
 MOST_ATTEMPTS = 5
 FIRST_PAUSE_MS = 2_000
+LONGEST_PAUSE_MS = 300_000
 
 
 class Jobs:
@@ -43,9 +49,9 @@ class Jobs:
         self._running: set[asyncio.Task[None]] = set()
         self._task = asyncio.create_task(self._run())
 
-    async def add(self, kind: str, arguments: Mapping[str, Any]) -> None:
-        """Has something done soon."""
-        await self._store.add(Job(new_uuid(), kind, arguments))
+    async def add(self, kind: str, arguments: Mapping[str, Any], *, delay_ms: int = 0) -> None:
+        """Has something done, once, however often it is asked for before it begins."""
+        await self._store.add(Job(new_uuid(), kind, arguments), delay_ms=delay_ms)
         self._wake.set()
 
     async def close(self) -> None:
@@ -89,12 +95,16 @@ class Jobs:
             async with asyncio.timeout(LEASE_MS / 1000):
                 following = await self._handlers[job.kind](job.arguments)
             if following is not None:
-                await self.add(following.kind, following.arguments)
+                await self.add(following.kind, following.arguments, delay_ms=following.delay_ms)
         except Exception as exc:
-            if job.attempts < MOST_ATTEMPTS:
+            if isinstance(exc, NotYet) or job.attempts < MOST_ATTEMPTS:
                 log.warning("job %s %s failed and is tried again: %r", job.kind, job.id, exc)
-                pause = FIRST_PAUSE_MS * 4 ** (job.attempts - 1)
-                await self._store.postpone(job, delay_ms=pause, error=repr(exc))
+                await self._store.postpone(job, delay_ms=pause_ms(job.attempts), error=repr(exc))
                 return
             log.exception("job %s %s is given up", job.kind, job.id)
         await self._store.finish(job)
+
+
+def pause_ms(attempts: int) -> int:
+    """How long to wait after so many attempts: longer each time, up to five minutes."""
+    return min(FIRST_PAUSE_MS * 4 ** min(attempts - 1, 10), LONGEST_PAUSE_MS)

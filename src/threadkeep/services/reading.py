@@ -12,10 +12,10 @@ from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.ids import AgentId, DocumentId, is_uuid
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.ports.documents import DocumentStore, ExtractionBroke, ExtractionFailed, Extractor
-from threadkeep.ports.embedder import Embedder
+from threadkeep.ports.embedder import Embedder, EmbedderError
 from threadkeep.ports.store import Store
 from threadkeep.services import Clock
-from threadkeep.services.jobs import Next
+from threadkeep.services.jobs import Next, NotYet
 
 log = logging.getLogger("threadkeep.documents")
 
@@ -25,6 +25,7 @@ TRIES = 2
 REMOVED_AT_ONCE = 25
 EMBEDDED_AT_ONCE = 8
 EMBED_FOR_S = 60.0
+LOOK_AGAIN_MS = 5_000
 STALLED_MS = 24 * 60 * 60 * 1000
 ORPHANED_S = 60 * 60
 
@@ -45,6 +46,7 @@ class Reading:
         self._extractor = extractor
         self._embedder = embedder
         self._clock = clock
+        self._embedding: set[AgentId] = set()
 
     async def read(self, arguments: Mapping[str, Any]) -> Next | None:
         """Reads a document: ready, or failed with the reason."""
@@ -90,20 +92,30 @@ class Reading:
 
     async def embed(self, arguments: Mapping[str, Any]) -> Next | None:
         """Gives vectors to the chunks of an agent that have none yet, a while at a time."""
+        agent_id = AgentId(arguments["agent_id"])
         if self._embedder is None:
             return None
-        agent_id = AgentId(arguments["agent_id"])
+        if agent_id in self._embedding:  # two would do the same chunks
+            return Next(EMBED_JOB, arguments, LOOK_AGAIN_MS)
+        self._embedding.add(agent_id)
+        try:
+            return None if await self._embed(agent_id, self._embedder) else Next(EMBED_JOB, arguments)
+        except EmbedderError as exc:
+            raise NotYet(exc.message) from exc
+        finally:
+            self._embedding.discard(agent_id)
+
+    async def _embed(self, agent_id: AgentId, embedder: Embedder) -> bool:
+        """Works for a while; tells whether nothing is left."""
         until = asyncio.get_running_loop().time() + EMBED_FOR_S
         while asyncio.get_running_loop().time() < until:
-            waiting = await self._store.chunks.without_vector(
-                agent_id, self._embedder.name, limit=EMBEDDED_AT_ONCE
-            )
+            waiting = await self._store.chunks.without_vector(agent_id, embedder.name, limit=EMBEDDED_AT_ONCE)
             if not waiting:
-                return None
-            vectors = await self._embedder.embed([text for _, text in waiting])
+                return True
+            vectors = await embedder.embed([text for _, text in waiting])
             found = [(id_, vector) for (id_, _), vector in zip(waiting, vectors, strict=True)]
-            await self._store.chunks.add_vectors(self._embedder.name, found)
-        return Next(EMBED_JOB, arguments)
+            await self._store.chunks.add_vectors(embedder.name, found)
+        return False
 
     async def sweep(self) -> None:
         """Ends what nobody works on any more, and removes files that belong to no document."""

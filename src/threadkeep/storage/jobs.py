@@ -4,11 +4,15 @@ from collections.abc import Sequence
 
 from threadkeep.ports.jobs import Job
 from threadkeep.storage.columns import to_json, to_object
-from threadkeep.storage.database import Database, Statement, with_clock
+from threadkeep.storage.database import Database, Plan, Statement, with_clock
 
 _ADD = with_clock(
     """INSERT INTO tk_jobs (id, kind, arguments, attempts, run_at, created_at)
     VALUES (:id, :kind, :arguments, 0, {now} + :delay_ms, {now})"""
+)
+_HASTEN = with_clock(
+    """UPDATE tk_jobs SET run_at = CASE WHEN run_at < {now} + :delay_ms THEN run_at ELSE {now} + :delay_ms END
+    WHERE kind = :kind AND arguments = :arguments AND holder IS NULL RETURNING id"""
 )
 _DUE = """SELECT id FROM tk_jobs
     WHERE run_at <= {now} AND (lease_until IS NULL OR lease_until < {now}) ORDER BY run_at LIMIT :limit"""
@@ -28,6 +32,12 @@ _POSTPONE = with_clock(
 )
 
 
+def _add(job: Job, delay_ms: int) -> Plan[None]:
+    values = {"kind": job.kind, "arguments": to_json(job.arguments), "delay_ms": delay_ms}
+    if not (yield _HASTEN(**values)):
+        yield _ADD(id=job.id, **values)
+
+
 class SqlJobs:
     """The jobs of a database."""
 
@@ -36,8 +46,7 @@ class SqlJobs:
 
     async def add(self, job: Job, *, delay_ms: int = 0) -> None:
         """Keeps a job that is due after a delay."""
-        values = {"id": job.id, "kind": job.kind, "arguments": to_json(job.arguments)}
-        await self._database.execute(_ADD(**values, delay_ms=delay_ms))
+        await self._database.write(lambda: _add(job, delay_ms))
 
     async def take(self, holder: str, *, lease_ms: int, limit: int) -> Sequence[Job]:
         """Takes due jobs."""

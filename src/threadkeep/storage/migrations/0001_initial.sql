@@ -348,6 +348,7 @@ CREATE TABLE tk_jobs (
     created_at bigint NOT NULL
 );
 CREATE INDEX tk_jobs_due ON tk_jobs (run_at);
+CREATE INDEX tk_jobs_alike ON tk_jobs (kind, arguments);
 
 -- Who changed which agent. No foreign keys: the record outlives user and agent.
 CREATE TABLE tk_audit (
