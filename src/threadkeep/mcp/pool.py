@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from threadkeep.domain.errors import ThreadkeepError
-from threadkeep.domain.ids import AgentId
+from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer
 from threadkeep.mcp.breaker import Breaker
 from threadkeep.mcp.limits import Limits
@@ -147,6 +147,17 @@ class Pool:
         for seat in [seat for seat in self._places if seat.agent_id == agent_id and seat.name not in names]:
             self._give_up(seat, "The agent no longer has it.")
 
+    def users(self) -> set[UserId]:
+        """Those for whom a server has been started that is theirs alone."""
+        return {seat.user_id for seat in self._places if seat.user_id is not None}
+
+    async def end_those_of(self, user_id: UserId) -> None:
+        """Ends the servers that are one user's alone; they have ended when this returns."""
+        seats = [seat for seat in self._places if seat.user_id == user_id]
+        ending = [task for seat in seats if (task := self._give_up(seat, "Its user is gone."))]
+        if ending:
+            await asyncio.wait(ending)
+
     async def close(self) -> None:
         """Ends everything."""
         self._is_closed = True
@@ -169,17 +180,18 @@ class Pool:
             place = self._places[seat] = _Place(server)
         return place
 
-    def _give_up(self, seat: Seat, reason: str) -> None:
+    def _give_up(self, seat: Seat, reason: str) -> "asyncio.Task[None] | None":
+        """Takes a server's place away; the task is done when the server has ended."""
         place = self._places.pop(seat)
         if place.attempt is not None:
             place.attempt.cancel()
-        if place.connection is not None:
-            self._close(place.connection, reason)
+        return None if place.connection is None else self._close(place.connection, reason)
 
-    def _close(self, connection: "Connection", reason: str) -> None:
+    def _close(self, connection: "Connection", reason: str) -> "asyncio.Task[None]":
         task = asyncio.create_task(connection.close(reason))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+        return task
 
     async def _connected(self, seat: Seat, place: _Place, wait_s: float) -> "Connection":
         while True:

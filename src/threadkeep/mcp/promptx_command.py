@@ -1,28 +1,24 @@
 """A real PromptX in place of our own: a program that is run apart for each agent and user.
 
-It takes its project from PWD before anything else and keeps things in HOME, so each user has both for
-themselves, in a folder of the agent's workspace in which the agent's roles are linked.
+It takes its project from PWD before anything else, keeps things in HOME, and writes beside the roles which it
+has found, so each user has all three for themselves, in a folder of the agent's workspace (`personal.py`).
 """
 
 import asyncio
-import hashlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from threadkeep.domain.ids import UserId
 from threadkeep.domain.mcp import PROMPTX, ServerScope, StdioServer
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.link import LinkBroken
+from threadkeep.mcp.personal import FOLDER, prepare
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import Seat
 from threadkeep.mcp.promptx import TOOLS
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
-
-FOLDER = "promptx-users"
-RESOURCES = Path(".promptx", "resource")
 
 
 class PromptXCommand:
@@ -52,8 +48,10 @@ class PromptXCommand:
             return
         if name == "promptx_action" and "promptx_init" in offered:
             # Else it warns of a project without a name, and knows no role that was written since it began.
-            async for _ in self._pool.call(seat, server, "promptx_init", {"workingDirectory": str(folder)}):
-                pass
+            begun = self._pool.call(seat, server, "promptx_init", {"workingDirectory": str(folder)})
+            async with aclosing(begun) as steps:
+                async for _ in steps:
+                    pass
         # Later versions have dropped the prefix.
         theirs = name if name in offered else name.removeprefix("promptx_")
         async with aclosing(self._pool.call(seat, server, theirs, arguments)) as steps:
@@ -69,21 +67,6 @@ class PromptXCommand:
             cwd=f"{FOLDER}/{folder.name}",
             scope=ServerScope.USER,
         )
-
-
-def prepare(workspace: Path, user_id: UserId) -> Path:
-    """The folder of a user in an agent's workspace, in which the agent's roles are linked."""
-    # Ids of users may be anything, names of folders may not.
-    folder = workspace / FOLDER / hashlib.sha256(user_id.encode()).hexdigest()[:32]
-    link = folder / RESOURCES
-    try:
-        for needed in (folder / "home", workspace / RESOURCES, link.parent):
-            needed.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            link.symlink_to(workspace / RESOURCES)
-    except OSError as exc:
-        raise LinkBroken(f"Its folder cannot be made: {exc.strerror}.") from exc
-    return folder
 
 
 def _known_role(step: Progress | Outcome, arguments: Mapping[str, Any]) -> Progress | Outcome:

@@ -1,12 +1,12 @@
 """The MCP servers of agents: which there are, who may save them, and how they are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.choice import Choice
-from threadkeep.domain.ids import AgentId
+from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer, ServerSource
 from threadkeep.domain.user import User
 from threadkeep.ports.tools import Tool
@@ -77,6 +77,18 @@ class ServerStatuses(Protocol):
 
         A server that cannot be reached is a status, not an exception.
         """
+        ...
+
+
+class PersonalServers(Protocol):
+    """What servers run, and keep, for single users on this node."""
+
+    async def forget(self, user_id: UserId) -> None:
+        """Ends what runs for a user, and removes what it has kept."""
+        ...
+
+    async def keep_only(self, users: AsyncIterable[UserId]) -> None:
+        """Does the same for everyone but these users."""
         ...
 
 

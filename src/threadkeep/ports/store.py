@@ -4,7 +4,7 @@ A method that takes a user's id answers as if other people's things did not exis
 committed when its method returns. Errors come as StorageError.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -411,6 +411,10 @@ class UserStore(Protocol):
 
         Their agents that others talk to are emptied and hidden.
         """
+        ...
+
+    def ids(self) -> AsyncIterator[UserId]:
+        """Everyone whom we know of."""
         ...
 
     async def sweep(self, now: int) -> None:

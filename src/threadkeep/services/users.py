@@ -3,6 +3,7 @@
 from threadkeep.domain.errors import UserNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
+from threadkeep.ports.mcp import PersonalServers
 from threadkeep.ports.store import Store
 from threadkeep.services import Clock
 from threadkeep.services.prompts import Prompts
@@ -11,9 +12,10 @@ from threadkeep.services.prompts import Prompts
 class Users:
     """The use cases of users."""
 
-    def __init__(self, store: Store, prompts: Prompts, clock: Clock) -> None:
+    def __init__(self, store: Store, prompts: Prompts, servers: PersonalServers, clock: Clock) -> None:
         self._store = store
         self._prompts = prompts
+        self._servers = servers
         self._clock = clock
 
     async def delete(self, user: User, user_id: str) -> None:
@@ -26,7 +28,9 @@ class Users:
         if purged is None and user_id != user.id:
             raise UserNotFound
         await self._store.payloads.forget(purged or ())
+        await self._servers.forget(UserId(user_id))
 
     async def sweep(self) -> None:
         """Clears away what is left where a host application deletes users in the database we share."""
         await self._store.users.sweep(self._clock())
+        await self._servers.keep_only(self._store.users.ids())

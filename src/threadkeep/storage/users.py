@@ -1,9 +1,11 @@
 """Users in the database: one row for each known id, so that foreign keys hold."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.storage.database import Database, Plan, Statement
+
+IDS_AT_ONCE = 1000
 
 ENSURE_USER = Statement(
     "INSERT INTO tk_users (id, created_at) VALUES (:id, :now) ON CONFLICT DO NOTHING",
@@ -17,6 +19,7 @@ _EMPTY = """UPDATE tk_agents SET owner_id = NULL, description = '', system_promp
 _EMPTY_SHARED_AGENTS = Statement(f"{_EMPTY} WHERE owner_id = :id AND {_HAS_OTHERS}")
 _DELETE_AGENTS = Statement("DELETE FROM tk_agents WHERE owner_id = :id")
 _CONVERSATIONS = Statement("SELECT id FROM tk_conversations WHERE user_id = :id")
+AFTER = Statement("SELECT id FROM tk_users WHERE id > :after ORDER BY id LIMIT :limit")
 _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id RETURNING id")
 # What the agents of a user whom the host application has deleted are left as.
 _EMPTY_OWNERLESS_AGENTS = Statement(
@@ -39,6 +42,14 @@ class SqlUsers:
     async def delete(self, user_id: UserId, now: int) -> Sequence[ConversationId] | None:
         """Removes a user and, by cascade, all that is theirs."""
         return await self._database.write(lambda: _delete(user_id, now))
+
+    async def ids(self) -> AsyncIterator[UserId]:
+        """Everyone whom we know of, a page at a time."""
+        after = ""
+        while rows := await self._database.fetch(AFTER(after=after, limit=IDS_AT_ONCE)):
+            for (id_,) in rows:
+                yield UserId(id_)
+            after = rows[-1][0]
 
     async def sweep(self, now: int) -> None:
         """Empties and then removes agents whose owner the host application has deleted."""

@@ -1,0 +1,88 @@
+"""What runs, and what lies in folders, for single users: it goes when they go."""
+
+import asyncio
+import hashlib
+import logging
+import shutil
+from collections import defaultdict
+from collections.abc import AsyncIterable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from threadkeep.domain.ids import UserId
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.mcp.link import LinkBroken
+from threadkeep.mcp.pool import Pool
+
+log = logging.getLogger("threadkeep.mcp")
+
+FOLDER = "promptx-users"
+RESOURCES = Path(".promptx", "resource")
+LAYOUTS = ("domain", "role")
+
+
+class PersonalServers:
+    """The servers that run for one user each, and the folders in which a real PromptX keeps theirs."""
+
+    def __init__(self, pool: Pool, workspaces: Workspaces) -> None:
+        self._pool = pool
+        self._workspaces = workspaces
+
+    async def forget(self, user_id: UserId) -> None:
+        """Ends what runs for a user, and removes what it has kept."""
+        await self._pool.end_those_of(user_id)
+        folders = await asyncio.to_thread(_folders, self._workspaces)
+        await asyncio.to_thread(_remove, folders.get(_name(user_id), ()))
+
+    async def keep_only(self, users: AsyncIterable[UserId]) -> None:
+        """Does the same for everyone but these users."""
+        folders = await asyncio.to_thread(_folders, self._workspaces)
+        strangers = self._pool.users()
+        if not folders and not strangers:
+            return
+        async for user_id in users:
+            folders.pop(_name(user_id), None)
+            strangers.discard(user_id)
+        for user_id in strangers:
+            await self._pool.end_those_of(user_id)
+        for found in folders.values():
+            await asyncio.to_thread(_remove, found)
+
+
+def prepare(workspace: Path, user_id: UserId) -> Path:
+    """The folder of a user in an agent's workspace, in which the agent's roles are linked.
+
+    Not all of what lies beside the roles: there PromptX writes down which it has found.
+    """
+    folder = workspace / FOLDER / _name(user_id)
+    try:
+        (folder / "home").mkdir(parents=True, exist_ok=True)
+        (folder / RESOURCES).mkdir(parents=True, exist_ok=True)
+        for layout in LAYOUTS:
+            (workspace / RESOURCES / layout).mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                (folder / RESOURCES / layout).symlink_to(workspace / RESOURCES / layout)
+    except OSError as exc:
+        raise LinkBroken(f"Its folder cannot be made: {exc.strerror}.") from exc
+    return folder
+
+
+def _name(user_id: UserId) -> str:
+    """Ids of users may be anything, names of folders may not."""
+    return hashlib.sha256(user_id.encode()).hexdigest()[:32]
+
+
+def _folders(workspaces: Workspaces) -> dict[str, list[Path]]:
+    """The folders of users, in all workspaces, by their names."""
+    found: defaultdict[str, list[Path]] = defaultdict(list)
+    for folder in (workspaces.data / "agents").glob(f"*/{FOLDER}/*"):
+        found[folder.name].append(folder)
+    return found
+
+
+def _remove(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        try:
+            shutil.rmtree(folder)
+        except OSError as exc:
+            log.warning("%s cannot be removed: %s", folder, exc.strerror)
