@@ -30,7 +30,7 @@ ROOMS = {
     "tasks": set[str](),
 }
 # These put the house together, so they may know everything.
-BUILDERS = {"bootstrap", "cli", "__init__", "__main__", "client"}
+BUILDERS = {"bootstrap", "cli", "__init__", "__main__", "client", "data"}
 # Heavy libraries that come with an extra, or that few turns need, and are loaded on first use.
 EXTRAS = {
     "threadkeep.mcp.promptx_stdio",

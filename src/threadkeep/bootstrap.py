@@ -142,14 +142,31 @@ def _promptx(settings: Settings, roles: Roles, store: Store, pool: Pool) -> Tool
     return PromptXServer(roles, store.memories, tokens, system_clock)
 
 
-async def _database(settings: Settings, metrics: Metrics) -> Database:
-    """The database, migrated, with its answers timed."""
-    opened = await open_database(
+async def open_store(settings: Settings) -> Store:
+    """The store by itself, for commands that need nothing else; the default agent is there."""
+    database = await _open_database(settings)
+    try:
+        store = await store_on(database, _secret_box(settings), settings.payload_folder)
+        await Agents(store, _catalog(settings), system_clock).ensure_default()
+    except BaseException:
+        await database.close()
+        raise
+    return store
+
+
+async def _open_database(settings: Settings) -> Database:
+    """The database, migrated."""
+    return await open_database(
         settings.database,
         schema=settings.database_schema,
         pool_size=settings.database_pool_size,
         user_table=settings.user_table,
     )
+
+
+async def _database(settings: Settings, metrics: Metrics) -> Database:
+    """The database, migrated, with its answers timed."""
+    opened = await _open_database(settings)
     latency = metrics.store_latency
     return TimedDatabase(opened, latency["read"].observe, latency["write"].observe)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from threadkeep.bootstrap import create_app
 from threadkeep.client.ingest import ingest
 from threadkeep.client.terminal import chat
+from threadkeep.data import reassign_user
 from threadkeep.domain.errors import SettingsError, ThreadkeepError
 from threadkeep.domain.user import User, UserRole, user_id
 from threadkeep.gateways.local import LocalGateway
@@ -102,6 +103,11 @@ def _parser() -> argparse.ArgumentParser:
     restore.add_argument("file", type=Path, help="the backup")
     restore.set_defaults(run=_restore)
 
+    reassign = commands.add_parser("reassign", parents=[shared], help="make everything of one user another's")
+    reassign.add_argument("giver", help="whose everything is, such as local")
+    reassign.add_argument("receiver", help="whose it becomes")
+    reassign.set_defaults(run=_reassign)
+
     settings = commands.add_parser("settings", parents=[shared], help="print every setting")
     settings.set_defaults(run=_settings)
 
@@ -178,6 +184,10 @@ def _restore(settings: Settings, given: argparse.Namespace) -> int:
     restore(given.file, settings.data)
     print(f"{given.file} was restored into {settings.data}.")
     return 0
+
+
+def _reassign(settings: Settings, given: argparse.Namespace) -> int:
+    return asyncio.run(reassign_user(settings, user_id(given.giver), user_id(given.receiver)))
 
 
 def _check_sqlite(settings: Settings, instead: str) -> None:

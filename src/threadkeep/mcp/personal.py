@@ -5,7 +5,7 @@ import hashlib
 import logging
 import shutil
 from collections import defaultdict
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import AsyncIterable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -65,6 +65,18 @@ def prepare(workspace: Path, user_id: UserId) -> Path:
     except OSError as exc:
         raise LinkBroken(f"Its folder cannot be made: {exc.strerror}.") from exc
     return folder
+
+
+def hand_over(workspaces: Workspaces, giver: UserId, receiver: UserId) -> Sequence[Path]:
+    """Makes the folders of one user another's; gives those that stay, for the other has one already."""
+    stay: list[Path] = []
+    for folder in _folders(workspaces).get(_name(giver), ()):
+        theirs = folder.with_name(_name(receiver))
+        if theirs.exists():
+            stay.append(folder)
+        else:
+            folder.rename(theirs)
+    return stay
 
 
 def _name(user_id: UserId) -> str:

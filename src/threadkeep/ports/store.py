@@ -20,6 +20,7 @@ from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.ports.documents import DocumentStore
+from threadkeep.ports.exchange import ExchangeStore
 from threadkeep.ports.history import HistoryIndex
 from threadkeep.ports.mcp import SeenTools
 from threadkeep.ports.payloads import PayloadStore
@@ -442,6 +443,7 @@ class Store:
     chunks: ChunkIndex
     history: HistoryIndex
     payloads: PayloadStore
+    exchange: ExchangeStore
     key: bytes
     """Random bytes of this database, the same on every node; they sign the cursors of lists."""
     ping: Callable[[], Awaitable[None]]

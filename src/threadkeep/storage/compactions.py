@@ -11,7 +11,7 @@ _COLUMNS = """id, conversation_id, from_seq, to_seq, summary, archived_count, to
     created_at"""
 _LAST_SEQ = 2**63 - 1
 
-_ADD = Statement(
+ADD = Statement(
     f"""INSERT INTO tk_compactions ({_COLUMNS})
     VALUES (:id, :conversation_id, :from_seq, :to_seq, :summary, :archived_count, :tokens_before,
         :tokens_after, :created_at)"""
@@ -84,7 +84,7 @@ def _add(compaction: Compaction) -> Plan[None]:
         )
     ):
         raise StorageConflict("Messages have been archived or brought back since they were read.")
-    yield _ADD(**{name: getattr(compaction, name) for name in Compaction.__slots__})
+    yield ADD(**{name: getattr(compaction, name) for name in Compaction.__slots__})
 
 
 def _undo(compaction: Compaction) -> Plan[bool]:

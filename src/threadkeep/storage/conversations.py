@@ -98,7 +98,7 @@ class SqlConversations:
 
     async def add(self, conversation: Conversation) -> None:
         """Keeps a new conversation."""
-        await self._database.write(lambda: _add(conversation))
+        await self._database.write(lambda: add(conversation, is_main=conversation.is_main))
 
     async def get_or_add_main(self, fresh: Conversation) -> tuple[Conversation, bool]:
         """Looks first, inserts only if missing; whoever inserts second gets the first one's."""
@@ -173,9 +173,10 @@ class SqlConversations:
         return [ConversationId(id_) for (id_,) in await self._database.execute(_PURGE_DELETED(time=time))]
 
 
-def _add(conversation: Conversation) -> Plan[None]:
+def add(conversation: Conversation, *, is_main: bool) -> Plan[None]:
+    """Adds a conversation, as a main one or not; its user becomes known."""
     yield ENSURE_USER(id=conversation.user_id, now=conversation.created_at)
-    yield _ADD(**_values(conversation))
+    yield _ADD(**_values(conversation) | {"is_main": is_main})
 
 
 def _get_or_add_main(fresh: Conversation) -> Plan[tuple[Conversation, bool]]:

@@ -13,7 +13,7 @@ from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import ConversationId, is_uuid, new_uuid
 from threadkeep.domain.payload import Payload
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database
+from threadkeep.storage.database import Database, Plan
 from threadkeep.storage.payloads import NAMED
 
 log = logging.getLogger("threadkeep.storage")
@@ -34,6 +34,14 @@ class FolderContents:
             await asyncio.to_thread(_write, self._folder / conversation_id, sha256, content)
         except OSError as exc:
             raise StorageRefused(f"The folder of payloads cannot be written: {exc.strerror}.") from exc
+
+    def write_within(self, conversation_id: ConversationId, sha256: str, content: bytes) -> Plan[None]:
+        """Keeps a content before the unit of work goes on; where that fails, `collect` removes it."""
+        try:
+            _write(self._folder / conversation_id, sha256, content)
+        except OSError as exc:
+            raise StorageRefused(f"The folder of payloads cannot be written: {exc.strerror}.") from exc
+        yield from ()
 
     async def read(self, payload: Payload) -> bytes | None:
         """A content as it lies there; None where it cannot be read."""

@@ -7,13 +7,13 @@ opposite order. So a crash leaves contents that nobody names, never a name witho
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from threadkeep.domain.ids import ConversationId, PayloadId, UserId
 from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.ports.payloads import Lost
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database, Row, Statement, with_clock
+from threadkeep.storage.database import Database, Plan, Row, Statement, with_clock
 
 log = logging.getLogger("threadkeep.storage")
 
@@ -22,7 +22,7 @@ MISSING = Lost("The content is missing.")
 DAMAGED = Lost("The content is damaged.")
 
 _COLUMNS = "id, conversation_id, kind, media_type, file_name, size, sha256, created_at"
-_ADD = Statement(
+ADD = Statement(
     f"""INSERT INTO tk_payloads ({_COLUMNS})
     VALUES (:id, :conversation_id, :kind, :media_type, :file_name, :size, :sha256, :created_at)"""
 )
@@ -38,6 +38,10 @@ def _with_ids(sql: str) -> Statement:
 
 BY_ID = _with_ids(f"SELECT {_COLUMNS} FROM tk_payloads WHERE id IN (IDS)")
 NAMED = _with_ids("SELECT conversation_id, sha256 FROM tk_payloads WHERE conversation_id IN (IDS)")
+OF_CONVERSATION = Statement(
+    f"""SELECT {_COLUMNS} FROM tk_payloads WHERE conversation_id = :conversation_id AND id > :after
+    ORDER BY id LIMIT :limit"""
+)
 ARTIFACT = Statement(
     """SELECT payload.id, payload.conversation_id, payload.kind, payload.media_type, payload.file_name,
         payload.size, payload.sha256, payload.created_at
@@ -53,6 +57,10 @@ class Contents(Protocol):
 
     async def write(self, conversation_id: ConversationId, sha256: str, content: bytes) -> None:
         """Keeps a content; it is durable when this returns."""
+        ...
+
+    def write_within(self, conversation_id: ConversationId, sha256: str, content: bytes) -> Plan[None]:
+        """The same in a unit of work that makes the conversation; a file stays where that fails."""
         ...
 
     async def read(self, payload: Payload) -> bytes | None:
@@ -78,13 +86,13 @@ class SqlPayloads:
     async def add(self, payload: Payload, content: bytes) -> None:
         """Keeps a payload: first the content, then the row."""
         await self._contents.write(payload.conversation_id, payload.sha256, content)
-        await self._database.execute(_ADD(**{name: getattr(payload, name) for name in Payload.__slots__}))
+        await self._database.execute(ADD(**payload_values(payload)))
 
     async def load(self, ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
         """The contents of payloads, each checked against its hash."""
         found: dict[PayloadId, bytes | Lost] = dict.fromkeys(ids, MISSING)
         rows = await self._database.fetch(BY_ID(ids=to_json(list(found)))) if found else ()
-        for payload in map(_to_payload, rows):
+        for payload in map(to_payload, rows):
             content = await self._contents.read(payload)
             if content is not None:
                 intact = await asyncio.to_thread(content_hash, content) == payload.sha256
@@ -97,12 +105,12 @@ class SqlPayloads:
     async def artifact(self, user_id: UserId, payload_id: PayloadId) -> Payload | None:
         """A file in a conversation of the user that is not deleted."""
         rows = await self._database.fetch(ARTIFACT(id=payload_id, user_id=user_id))
-        return _to_payload(rows[0]) if rows else None
+        return to_payload(rows[0]) if rows else None
 
     async def artifacts(self, ids: Iterable[PayloadId]) -> Mapping[PayloadId, Payload]:
         """What is known of files."""
         rows = await self._database.fetch(BY_ID(ids=to_json(list(ids))))
-        return {payload.id: payload for payload in map(_to_payload, rows)}
+        return {payload.id: payload for payload in map(to_payload, rows)}
 
     async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
         """Removes the contents of conversations that have been purged."""
@@ -141,6 +149,10 @@ class TableContents:
         """Keeps a content."""
         await self._database.execute(_WRITE(conversation_id=conversation_id, sha256=sha256, content=content))
 
+    def write_within(self, conversation_id: ConversationId, sha256: str, content: bytes) -> Plan[None]:
+        """Keeps a content in a unit of work that does more."""
+        yield _WRITE(conversation_id=conversation_id, sha256=sha256, content=content)
+
     async def read(self, payload: Payload) -> bytes | None:
         """A content as it lies there."""
         rows = await self._database.fetch(
@@ -156,6 +168,12 @@ class TableContents:
         return len(await database.execute(COLLECT()))
 
 
-def _to_payload(row: Row) -> Payload:
+def payload_values(payload: Payload) -> dict[str, Any]:
+    """A payload as a row."""
+    return {name: getattr(payload, name) for name in Payload.__slots__}
+
+
+def to_payload(row: Row) -> Payload:
+    """A row as a payload."""
     id_, conversation_id, kind, media_type, file_name, size, sha256, created_at = row
     return Payload(id_, conversation_id, PayloadKind(kind), media_type, file_name, size, sha256, created_at)

@@ -14,6 +14,7 @@ from threadkeep.storage.compactions import SqlCompactions
 from threadkeep.storage.conversations import SqlConversations
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.documents import SqlDocuments
+from threadkeep.storage.exchange import SqlExchange
 from threadkeep.storage.executions import SqlExecutions
 from threadkeep.storage.history import SqlHistory
 from threadkeep.storage.memories import SqlMemories
@@ -69,6 +70,7 @@ async def store_on(
     await database.execute(_ADD_KEY(value=secrets.token_hex(32)))
     ((key,),) = await database.fetch(_GET_KEY())
     await use_keys(database, box)
+    contents = FolderContents(payload_folder) if payload_folder else TableContents(database)
     return Store(
         agents=SqlAgents(database, box),
         seen_tools=SqlSeenTools(database),
@@ -85,9 +87,8 @@ async def store_on(
         documents=SqlDocuments(database),
         chunks=SqlChunkIndex(database),
         history=SqlHistory(database),
-        payloads=SqlPayloads(
-            database, FolderContents(payload_folder) if payload_folder else TableContents(database)
-        ),
+        payloads=SqlPayloads(database, contents),
+        exchange=SqlExchange(database, contents),
         key=bytes.fromhex(key),
         ping=ping,
         close=database.close,

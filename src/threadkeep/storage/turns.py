@@ -129,6 +129,7 @@ USAGES = {by_agent: _usage(by_agent=by_agent) for by_agent in (False, True)}
 _decode_usage = msgspec.json.Decoder(Usage).decode
 _decode_failure = msgspec.json.Decoder(Failure).decode
 
+_RUN = "run\n"
 KEYS_LIVE_MS = 24 * 60 * 60 * 1000
 
 
@@ -275,7 +276,12 @@ def _end(ended: EndedTurn, values: dict[str, Any]) -> Plan[Rows]:
 
 def run_key(run_id: str) -> str:
     """The key under which the turn of a run elsewhere is found: no client can send one with a line break."""
-    return f"run\n{run_id}"
+    return f"{_RUN}{run_id}"
+
+
+def run_of(key: str | None) -> str | None:
+    """The run that a key names; None where a client has sent it."""
+    return key.removeprefix(_RUN) if key is not None and key.startswith(_RUN) else None
 
 
 def add_recorded(recorded: Recorded, run_id: str) -> Plan[None]:

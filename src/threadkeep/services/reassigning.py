@@ -1,0 +1,24 @@
+"""What is one user's becomes another's, such as that of `local` once users sign in."""
+
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.ids import ConversationId, UserId
+from threadkeep.ports.exchange import Moved
+from threadkeep.ports.store import Store
+
+INDEXED_AT_ONCE = 200
+
+
+async def reassign(store: Store, giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Moved:
+    """Moves everything of a user in one transaction, then makes it searchable for the other one."""
+    if giver == receiver:
+        raise InvalidRequest("The two users are the same one.", param="user")
+    moved = await store.exchange.reassign(giver, receiver, now, alone=alone)
+    for conversation_id in moved.unsearchable:
+        await make_searchable(store, conversation_id)
+    return moved
+
+
+async def make_searchable(store: Store, conversation_id: ConversationId) -> None:
+    """Indexes all that was said in a conversation, now instead of behind its turns."""
+    while await store.history.follow(conversation_id, limit=INDEXED_AT_ONCE):
+        pass

@@ -1,0 +1,145 @@
+"""Whole conversations, out of the database and into it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from threadkeep.domain.ids import FIRST_UUID, ConversationId, MemoryId, PayloadId, TurnId, UserId
+from threadkeep.domain.memory import Memory
+from threadkeep.domain.message import Message, Usage
+from threadkeep.domain.payload import Payload
+from threadkeep.ports.exchange import KeptMemory, KeptTurn, Moved, Owned, WholeConversation
+from threadkeep.storage.columns import to_json, to_json_or_null, to_value
+from threadkeep.storage.compactions import ADD as ADD_COMPACTION
+from threadkeep.storage.conversations import GET_MAIN
+from threadkeep.storage.conversations import add as add_conversation
+from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.payloads import ADD as ADD_PAYLOAD
+from threadkeep.storage.payloads import OF_CONVERSATION as PAYLOADS_OF_CONVERSATION
+from threadkeep.storage.payloads import Contents, payload_values, to_payload
+from threadkeep.storage.reassigning import reassign
+from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
+from threadkeep.storage.turns import TURN_COLUMNS, run_key, run_of, to_turn
+
+_OWNERS: Mapping[Owned, Statement] = {
+    "agent": Statement("SELECT COALESCE(owner_id, '') FROM tk_agents WHERE id = :id"),
+    "conversation": Statement("SELECT user_id FROM tk_conversations WHERE id = :id"),
+    "memory": Statement("SELECT user_id FROM tk_memories WHERE id = :id"),
+    "document": Statement("SELECT agent_id FROM tk_documents WHERE id = :id"),
+}
+TURNS = Statement(
+    f"""SELECT {TURN_COLUMNS}, turn.idempotency_key FROM tk_turns AS turn
+    WHERE turn.conversation_id = :conversation_id AND turn.id > :after ORDER BY turn.id LIMIT :limit"""
+)
+MEMORIES = Statement(
+    """SELECT agent_id, id, content, tags, created_at FROM tk_memories
+    WHERE user_id = :user_id AND id > :after ORDER BY id LIMIT :limit"""
+)
+_ADD_TURN = Statement(
+    """INSERT INTO tk_turns (id, conversation_id, user_id, user_message_id, assistant_message_id, origin,
+        status, model, usage, input_tokens, output_tokens, usage_estimated, error, idempotency_key,
+        last_event_seq, started_at, ended_at)
+    VALUES (:id, :conversation_id, :user_id, :user_message_id, :assistant_message_id, :origin, :status,
+        :model, :usage, :input_tokens, :output_tokens, :usage_estimated, :error, :key, :last_event_seq,
+        :started_at, :ended_at)"""
+)
+_ADD_MESSAGE = Statement(
+    """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content, status,
+        thought_process, citations, artifact_ids, tool_call_count, token_count, usage, model, error,
+        created_at, completed_at)
+    VALUES (:id, :conversation_id, :seq, :turn_id, :role, :content_type, :content, :status,
+        :thought_process, :citations, :artifact_ids, :tool_call_count, :token_count, :usage, :model, :error,
+        :created_at, :completed_at)"""
+)
+
+
+class SqlExchange:
+    """What is taken out of a database whole, and brought into it."""
+
+    def __init__(self, database: Database, contents: Contents) -> None:
+        self._database = database
+        self._contents = contents
+
+    async def owner_of(self, kind: Owned, id_: str) -> str | None:
+        """Whose a thing is, deleted or not."""
+        rows = await self._database.fetch(_OWNERS[kind](id=id_))
+        return rows[0][0] if rows else None
+
+    async def turns(
+        self, conversation_id: ConversationId, *, after: TurnId | None, limit: int
+    ) -> Sequence[KeptTurn]:
+        """The turns of a conversation by id."""
+        rows = await self._database.fetch(
+            TURNS(conversation_id=conversation_id, after=after or FIRST_UUID, limit=limit)
+        )
+        return [KeptTurn(to_turn(row[:-1]), run_of(row[-1])) for row in rows]
+
+    async def payloads(
+        self, conversation_id: ConversationId, *, after: PayloadId | None, limit: int
+    ) -> Sequence[Payload]:
+        """What is known of a conversation's values and files, by id."""
+        rows = await self._database.fetch(
+            PAYLOADS_OF_CONVERSATION(conversation_id=conversation_id, after=after or FIRST_UUID, limit=limit)
+        )
+        return [to_payload(row) for row in rows]
+
+    async def memories(self, user_id: UserId, *, after: MemoryId | None, limit: int) -> Sequence[KeptMemory]:
+        """What agents remember of a user, by id."""
+        rows = await self._database.fetch(MEMORIES(user_id=user_id, after=after or FIRST_UUID, limit=limit))
+        return [
+            KeptMemory(agent_id, Memory(id_, content, tuple(to_value(tags) or ()), created_at))
+            for agent_id, id_, content, tags, created_at in rows
+        ]
+
+    async def add(self, whole: WholeConversation, content: Callable[[Payload], bytes]) -> bool:
+        """Keeps a whole conversation; tells whether it is a main one."""
+        return await self._database.write(lambda: self._add(whole, content))
+
+    async def reassign(self, giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Moved:
+        """Makes everything of one user another's, all or nothing."""
+        return await self._database.write(lambda: reassign(giver, receiver, now, alone=alone))
+
+    def _add(self, whole: WholeConversation, content: Callable[[Payload], bytes]) -> Plan[bool]:
+        conversation = whole.conversation
+        has_main = yield GET_MAIN(user_id=conversation.user_id, agent_id=conversation.agent_id)
+        is_main = conversation.is_main and not has_main
+        yield from add_conversation(conversation, is_main=is_main)
+        for payload in whole.payloads:
+            yield from self._contents.write_within(conversation.id, payload.sha256, content(payload))
+            yield ADD_PAYLOAD(**payload_values(payload))
+        for kept in whole.turns:
+            yield _ADD_TURN(**_turn_values(kept), user_id=conversation.user_id)
+        for message in whole.messages:
+            yield _ADD_MESSAGE(**_message_values(message))
+            for position, call in enumerate(message.tool_calls):
+                yield ADD_TOOL_CALL(**tool_call_values(call, conversation, position))
+        for compaction in whole.compactions:
+            yield ADD_COMPACTION(**{name: getattr(compaction, name) for name in compaction.__slots__})
+        return is_main
+
+
+def _turn_values(kept: KeptTurn) -> dict[str, Any]:
+    turn = kept.turn
+    values = {name: getattr(turn, name) for name in turn.__slots__}
+    usage = turn.usage or Usage(0, 0)
+    return values | {
+        "usage": to_json_or_null(turn.usage),
+        "input_tokens": usage.input_tokens if turn.usage else None,
+        "output_tokens": usage.output_tokens if turn.usage else None,
+        "usage_estimated": usage.estimated if turn.usage else None,
+        "error": to_json_or_null(turn.error),
+        "key": run_key(kept.run_id) if kept.run_id is not None else None,
+    }
+
+
+def _message_values(message: Message) -> dict[str, Any]:
+    values = {name: getattr(message, name) for name in message.__slots__ if name != "tool_calls"}
+    return values | {
+        "content_type": message.content_type,
+        "content": message.content if isinstance(message.content, str) else to_json(message.content),
+        "thought_process": to_json_or_null(message.thought_process),
+        "citations": to_json_or_null(message.citations),
+        "artifact_ids": to_json_or_null(message.artifact_ids),
+        "tool_call_count": len(message.tool_calls),
+        "usage": to_json_or_null(message.usage),
+        "error": to_json_or_null(message.error),
+    }

@@ -1,0 +1,94 @@
+"""Makes everything of one user another's, in one transaction."""
+
+from threadkeep.domain.errors import TurnInProgress, UserNotFound
+from threadkeep.domain.ids import UserId
+from threadkeep.ports.exchange import Moved
+from threadkeep.storage.database import Plan, Statement, with_clock
+from threadkeep.storage.users import ENSURE_USER
+
+_KNOWN = Statement(
+    "SELECT id FROM tk_users WHERE id = :giver",
+    postgres="SELECT id FROM tk_users WHERE id = :giver FOR UPDATE",
+)
+_RUNNING = with_clock(
+    """SELECT conversation_id FROM tk_turns
+    WHERE user_id = :giver AND status = 'RUNNING' AND origin = 'live' AND lease_until >= {now} LIMIT 1"""
+)
+
+# Nobody has two main conversations with an agent: the receiver's own stays the main one.
+_MAKE_FURTHER = Statement(
+    """UPDATE tk_conversations SET is_main = FALSE
+    WHERE user_id = :giver AND is_main AND deleted_at IS NULL AND EXISTS (
+        SELECT 1 FROM tk_conversations AS own
+        WHERE own.user_id = :receiver AND own.agent_id = tk_conversations.agent_id
+            AND own.is_main AND own.deleted_at IS NULL)
+    RETURNING id"""
+)
+_FORGET_SAME_BRIEFINGS = Statement(
+    """DELETE FROM tk_briefings WHERE user_id = :giver
+        AND id IN (SELECT id FROM tk_briefings WHERE user_id = :receiver)"""
+)
+_FORGET_SAME_MEMORIES = Statement(
+    """DELETE FROM tk_memories WHERE user_id = :giver AND EXISTS (
+        SELECT 1 FROM tk_memories AS own
+        WHERE own.user_id = :receiver AND own.agent_id = tk_memories.agent_id
+            AND own.content = tk_memories.content)"""
+)
+
+# A collection's number stands before each of its terms, so that two cannot become one: the giver's words
+# are taken out and indexed anew.
+_HAS_COLLECTION = Statement("SELECT 1 FROM tk_collections WHERE user_id = :receiver")
+_FORGET_WORDS = tuple(
+    Statement(
+        f"""DELETE FROM {table}
+        WHERE conversation_id IN (SELECT id FROM tk_conversations WHERE user_id = :giver)"""
+    )
+    for table in ("tk_entries", "tk_searchable")
+)
+_FORGET_COLLECTION = Statement("DELETE FROM tk_collections WHERE user_id = :giver")
+_MOVE_COLLECTION = Statement("UPDATE tk_collections SET user_id = :receiver WHERE user_id = :giver")
+
+
+def _move(table: str, column: str = "user_id", gives: str = "1") -> Statement:
+    return Statement(f"UPDATE {table} SET {column} = :receiver WHERE {column} = :giver RETURNING {gives}")
+
+
+_MOVE_CONVERSATIONS = _move("tk_conversations", gives="id")
+_MOVE_TURNS = _move("tk_turns")
+_MOVE_TOOL_CALLS = _move("tk_tool_calls")
+_MOVE_AGENTS = _move("tk_agents", "owner_id")
+_MOVE_BRIEFINGS = _move("tk_briefings")
+_MOVE_MEMORIES = _move("tk_memories")
+
+
+def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[Moved]:
+    """Moves all rows; while a turn of the giver runs in another process this is refused."""
+    whose = {"giver": giver, "receiver": receiver}
+    if not (yield _KNOWN(**whose)):
+        raise UserNotFound(f"Nothing is kept of a user {giver!r}.")
+    if not alone and (yield _RUNNING(**whose)):
+        raise TurnInProgress(f"An agent is answering {giver!r} at this moment; try again when it has ended.")
+    yield ENSURE_USER(id=receiver, now=now)
+    former_mains = yield _MAKE_FURTHER(**whose)
+    yield _FORGET_SAME_BRIEFINGS(**whose)
+    yield _FORGET_SAME_MEMORIES(**whose)
+    indexed_anew = bool((yield _HAS_COLLECTION(**whose)))
+    if indexed_anew:
+        for statement in (*_FORGET_WORDS, _FORGET_COLLECTION):
+            yield statement(**whose)
+    else:
+        yield _MOVE_COLLECTION(**whose)
+    conversations = yield _MOVE_CONVERSATIONS(**whose)
+    yield _MOVE_TURNS(**whose)
+    yield _MOVE_TOOL_CALLS(**whose)
+    agents = yield _MOVE_AGENTS(**whose)
+    briefings = yield _MOVE_BRIEFINGS(**whose)
+    memories = yield _MOVE_MEMORIES(**whose)
+    return Moved(
+        len(conversations),
+        len(agents),
+        len(briefings),
+        len(memories),
+        [id_ for (id_,) in former_mains],
+        [id_ for (id_,) in conversations] if indexed_anew else (),
+    )
