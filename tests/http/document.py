@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -191,24 +191,29 @@ def operation_of(method: str, path: str) -> Operation | None:
 
 
 async def check_answer(response: httpx.Response) -> None:
-    """Fails unless the document promises this answer: its status, its error code, every field of it."""
+    """Fails unless the document promises this answer; see `check`."""
     operation = operation_of(response.request.method, response.request.url.path)
-    if operation is None:
-        return
-    told = operation.spec["responses"].get(str(response.status_code))
-    assert told, f"{operation} answers {response.status_code}, which is not documented"
-    content = await response.aread()
+    if operation is not None:
+        check(operation, response.status_code, response.headers, await response.aread())
+
+
+def check(operation: Operation, status: int, headers: Mapping[str, str], content: bytes) -> None:
+    """Fails unless the document promises an answer: its status, its error code, every field and header."""
+    told = operation.spec["responses"].get(str(status))
+    assert told, f"{operation} answers {status}, which is not documented"
+    missing = [name for name, header in told["headers"].items() if header["required"] and name not in headers]
+    assert not missing, f"{operation} {status}: {missing} are missing"
     if "content" not in told:
         assert content == b"", f"{operation} documents no content"
         return
-    kind = response.headers["content-type"].partition(";")[0]
+    kind = headers["content-type"].partition(";")[0]
     documented = kind in told["content"] or "*/*" in told["content"]
-    assert documented, f"{operation} {response.status_code}: {kind} is not documented"
+    assert documented, f"{operation} {status}: {kind} is not documented"
     if kind != "application/json" or "application/json" not in told["content"]:
         return
     answer = json.loads(content)
     wrong = mismatch(answer, told["content"]["application/json"]["schema"])
-    assert wrong is None, f"{operation} {response.status_code}: {wrong}"
-    if response.status_code >= 400:
+    assert wrong is None, f"{operation} {status}: {wrong}"
+    if status >= 400:
         code = answer["error"]["code"]
-        assert code in operation.codes(response.status_code), f"{operation}: {code} is not documented"
+        assert code in operation.codes(status), f"{operation}: {code} is not documented"

@@ -138,6 +138,15 @@ def test_schemas_are_of_json_schema_2020():
             assert "items" in schema or "prefixItems" in schema, place
 
 
+def test_body_is_required_where_a_field_of_it_is():
+    for operation in OPERATIONS:
+        if operation.body:
+            needed = bool(resolved(operation.body).get("required"))
+            assert operation.spec["requestBody"]["required"] is needed, operation
+    needing = {str(it) for it in OPERATIONS if it.body and it.spec["requestBody"]["required"]}
+    assert {"POST /api/agents", "POST /api/briefings"} <= needing
+
+
 def test_bodies_are_closed_so_that_unknown_fields_are_refused():
     for operation in OPERATIONS:
         if operation.body:
@@ -281,9 +290,11 @@ def test_examples_made_from_the_document_are_valid():
 
 
 async def test_answer_that_is_not_documented_would_be_found():
-    def answer(status: int, content: Any) -> httpx.Response:
+    def answer(status: int, content: Any, **headers: str) -> httpx.Response:
         request = httpx.Request("GET", "http://localhost/api/me")
-        return httpx.Response(status, json=content, request=request)
+        given = {"X-Request-Id": "r", "Threadkeep-Version": "1", "WWW-Authenticate": "Bearer", **headers}
+        kept = {name: value for name, value in given.items() if value}
+        return httpx.Response(status, json=content, request=request, headers=kept)
 
     assert operation_of("GET", "/api/me")
     await check_answer(answer(200, {"id": "alice", "role": "user"}))
@@ -300,3 +311,5 @@ async def test_answer_that_is_not_documented_would_be_found():
     ):
         with pytest.raises(AssertionError):
             await check_answer(answer(status, content))
+    with pytest.raises(AssertionError, match="WWW-Authenticate"):
+        await check_answer(answer(401, {"error": error}, **{"WWW-Authenticate": ""}))

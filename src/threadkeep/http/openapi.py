@@ -1,6 +1,6 @@
 """OpenAPI 3.1, made from the table of routes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -67,7 +67,7 @@ def _operation(
         operation["description"] = f"The same as `{route.method} {route.alias_of}`."
     if shape.body:
         operation["requestBody"] = {
-            "required": bool(msgspec.json.schema(shape.body).get("required")),
+            "required": bool(components[shape.body.__name__].get("required")),
             "content": {"application/json": {"schema": schema_of[shape.body]}},
         }
     if shape.files:
@@ -85,6 +85,26 @@ _FILES = {
         }
     },
     "required": ["files"],
+}
+
+
+def _headers(documentation: Mapping[str, str]) -> dict[str, Any]:
+    """Headers that an answer always has."""
+    return {
+        name: {"description": description, "required": True, "schema": {"type": "string"}}
+        for name, description in documentation.items()
+    }
+
+
+_HEADERS = _headers(
+    {
+        "X-Request-Id": "The request's own id, or one that was made: it is in our log too.",
+        "Threadkeep-Version": "Who answers.",
+    }
+)
+_ERROR_HEADERS = {
+    401: {"WWW-Authenticate": "How to sign in."},
+    429: {"Retry-After": "After how many seconds to try again."},
 }
 
 
@@ -123,9 +143,10 @@ def _responses(route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]])
         content[media_type] = {"schema": {"type": "string"}}
     responses: dict[str, Any] = {}
     for status in (route.status, *route.also):
-        responses[str(status)] = {"description": route.summary}
+        responses[str(status)] = {"description": route.summary, "headers": _HEADERS}
         if status != 204:
             responses[str(status)]["content"] = content
+            responses[str(status)]["headers"] = {**_HEADERS, **_headers(route.gives)}
     by_status: dict[int, list[str]] = {}
     for error in _errors(route, shape):
         code = error.code
@@ -135,6 +156,7 @@ def _responses(route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]])
     for status, codes in sorted(by_status.items()):
         responses[str(status)] = {
             "description": ", ".join(f"`{code}`" for code in dict.fromkeys(codes)),
+            "headers": {**_HEADERS, **_headers(_ERROR_HEADERS.get(status, {}))},
             "content": {"application/json": {"schema": schema_of[ErrorAnswer]}},
         }
     return responses

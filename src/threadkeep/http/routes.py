@@ -68,15 +68,18 @@ _TURN = (
     GenerationTimeout,
 )
 _SENDING = (MessageContentRequired, MessageTooLong, AgentNotFound, *_TURN)
+_ETAG = {"ETag": "The agent's version, for `If-Match`."}
+_LOCATION = {"Location": "The turn: `…/events` below it follows it again."}
+_CONVERSATION_LOCATION = {"Location": "The conversation."}
 _IDEMPOTENCY = {"Idempotency-Key": "A name for this request: sent again, it never starts a second turn."}
 
 _TABLE = (
     Route("GET", "/api/me", operations.get_me, "Users"),
     Route("DELETE", "/api/users/{user_id}", operations.delete_user, "Users", 204, (UserNotFound,)),
     # Agents
-    Route("POST", "/api/agents", agents.create_agent, "Agents", 201, (*_SAVING, Forbidden)),
+    Route("POST", "/api/agents", agents.create_agent, "Agents", 201, (*_SAVING, Forbidden), gives=_ETAG),
     Route("GET", "/api/agents", agents.list_agents, "Agents"),
-    Route("GET", "/api/agents/{agent_id}", agents.get_agent, "Agents", errors=_AGENT),
+    Route("GET", "/api/agents/{agent_id}", agents.get_agent, "Agents", errors=_AGENT, gives=_ETAG),
     Route(
         "PATCH",
         "/api/agents/{agent_id}",
@@ -84,6 +87,7 @@ _TABLE = (
         "Agents",
         errors=(*_AGENT, *_SAVING, Forbidden, PreconditionFailed),
         headers={"If-Match": "The `ETag` of the agent: change it only if nobody else has since."},
+        gives=_ETAG,
     ),
     Route("DELETE", "/api/agents/{agent_id}", agents.delete_agent, "Agents", 204, (*_AGENT, Forbidden)),
     Route(
@@ -156,6 +160,7 @@ _TABLE = (
         201,
         _AGENT,
         also=(200,),
+        gives=_CONVERSATION_LOCATION,
     ),
     Route(
         "GET",
@@ -171,6 +176,7 @@ _TABLE = (
         "Conversations",
         errors=_AGENT,
         also=(201,),
+        gives=_CONVERSATION_LOCATION,
     ),
     Route("GET", "/api/conversations", conversations.list_conversations, "Conversations"),
     Route(
@@ -224,6 +230,7 @@ _TABLE = (
         "Turns",
         errors=(*_CONVERSATION, *_SENDING, IdempotencyMismatch),
         headers=_IDEMPOTENCY,
+        gives=_LOCATION,
         also=(202,),
     ),
     Route(
@@ -232,6 +239,7 @@ _TABLE = (
         turns.regenerate,
         "Turns",
         errors=(*_CONVERSATION, AgentNotFound, NothingToRegenerate, *_TURN),
+        gives=_LOCATION,
         also=(202,),
     ),
     Route(
@@ -323,7 +331,7 @@ _TABLE = (
         204,
         (BriefingNotFound,),
     ),
-    Route("POST", "/api/chat", turns.send_chat, "Turns", errors=_SENDING, also=(202,)),
+    Route("POST", "/api/chat", turns.send_chat, "Turns", errors=_SENDING, also=(202,), gives=_LOCATION),
     Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),
     # Tool results and reports
     Route("GET", "/api/tool-results", reports.list_tool_results, "Reports"),
@@ -348,7 +356,14 @@ _TABLE = (
         "Reports",
         errors=_CONVERSATION,
     ),
-    Route("GET", "/api/artifacts/{artifact_id}", reports.get_artifact, "Reports", errors=(ArtifactNotFound,)),
+    Route(
+        "GET",
+        "/api/artifacts/{artifact_id}",
+        reports.get_artifact,
+        "Reports",
+        errors=(ArtifactNotFound,),
+        gives={"Content-Disposition": "An attachment, with the file's name."},
+    ),
     Route("GET", "/api/search", search.search, "Messages"),
     # Operating it
     Route("GET", "/api/usage", usage.get_usage, "Operating"),

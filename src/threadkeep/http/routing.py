@@ -69,7 +69,7 @@ class Route:
     """One row of the table of routes.
 
     `errors` are those beyond what every route can answer, `also` are further statuses of a good answer,
-    `headers` are those that it reads, each with its documentation.
+    `headers` are those that it reads and `gives` those of a good answer, each with its documentation.
     """
 
     method: str
@@ -82,6 +82,7 @@ class Route:
     signed_in: bool = True
     alias_of: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    gives: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def summary(self) -> str:

@@ -1,0 +1,188 @@
+"""Every operation of the OpenAPI document, fuzzed against a running server.
+
+Requests that the document allows and requests that it forbids, about real things and made-up ones, by a user
+and by an admin: nothing fails on our side, and every answer is as documented. A stream is read to its end.
+(The web socket, of which OpenAPI knows nothing, has `test_ws_fuzz.py`.)
+
+A longer run: THREADKEEP_FUZZ_EXAMPLES=200 python -m pytest tests/http/test_fuzz.py --timeout 0
+"""
+
+import copy
+import logging
+import os
+from collections.abc import Generator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import Case, GenerationMode, checks
+
+from tests.conftest import SECRET
+from tests.http.document import DOCUMENT, Operation, check, operation_of, operations
+from tests.making import keep_artifact
+from tests.scripted_model import ScriptedModel
+from tests.talking import JSON, Talk, talking
+from threadkeep import Settings, User, UserRole
+from threadkeep.client.blocking import LoopThread
+from threadkeep.dialects.events import decode_event
+from threadkeep.domain.ids import UserId
+from threadkeep.http.tokens import issue_token
+
+EXAMPLES = int(os.environ.get("THREADKEEP_FUZZ_EXAMPLES", "8"))
+PATIENCE_S = 30
+# `positive_data_acceptance` is not among them: no schema tells that a cursor is signed.
+CHECKS = [
+    checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+    checks.negative_data_rejection,
+]
+ACCEPTS = st.sampled_from(["*/*", "application/json", "text/event-stream"])
+
+
+def _document() -> dict[str, Any]:
+    """Ours, but for what Schemathesis takes for the schema of an event and OpenAPI 3.1 for the stream's."""
+    document = copy.deepcopy(DOCUMENT)
+    for operation in operations(document):
+        for told in operation.spec["responses"].values():
+            told.get("content", {}).get("text/event-stream", {}).pop("schema", None)
+    return document
+
+
+SCHEMA = schemathesis.openapi.from_dict(_document())
+
+
+@dataclass(frozen=True)
+class Fuzzed:
+    """A running server, with a way into it that its users do not have."""
+
+    talk: Talk
+    loop: LoopThread
+
+    def headers(self, user: str) -> dict[str, str]:
+        """How a user signs in; `root` is an admin."""
+        role = UserRole.ADMIN if user == "root" else UserRole.USER
+        return {"Authorization": f"Bearer {issue_token(SECRET, User(UserId(user), role), 3600)}"}
+
+    def things(self) -> dict[str, str]:
+        """One of everything that a path can name, all new; their user is `alice`."""
+        with httpx.Client(base_url=self.talk.url, headers=self.headers("alice"), timeout=PATIENCE_S) as alice:
+
+            def post(path: str, body: Any = None, **more: Any) -> Any:
+                answer = alice.post(path, json=body, headers=JSON, **more)
+                assert answer.is_success, answer.text
+                return answer.json()
+
+            agent = post("/api/agents", {"name": "Fuzzed", "settings": {"compactionThreshold": 2}})["id"]
+            conversation = post(f"/api/agents/{agent}/conversations", {})["id"]
+            path = f"/api/conversations/{conversation}"
+            for _ in range(3):
+                reply = post(f"{path}/messages?wait=true", {"content": "Why?"})
+            tool = {"toolName": "add", "arguments": {"a": 1}, "result": 2}
+            run = {"runId": "r", "at": 1}
+            told = [
+                {**run, "id": "1", "type": "ExecutionStarted", "input": "?"},
+                {**run, "id": "2", "type": "NodeCompleted", "node": "n", "tools": [tool]},
+                {**run, "id": "3", "type": "ExecutionCompleted", "output": "!"},
+            ]
+            post(f"{path}/executions", {"events": told})
+            compaction = post(f"{path}/compact", {"keepLast": 2})["id"]
+            briefing = {"agentId": agent, "userId": "alice", "title": "t", "summary": "s", "priority": "P1"}
+            sent = alice.post(f"/api/agents/{agent}/documents", files={"files": ("a.txt", b"words")})
+            return {
+                "user_id": "alice",
+                "agent_id": agent,
+                "name": "promptx",
+                "component": "RULES.md",
+                "document_id": sent.json()["items"][0]["id"],
+                "conversation_id": conversation,
+                "turn_id": reply["turnId"],
+                "compaction_id": compaction,
+                "briefing_id": post("/api/briefings", briefing)["id"],
+                "artifact_id": self.loop.wait(keep_artifact(self.talk.store, conversation)),
+            }
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Fuzzed]:
+    loop, stack = LoopThread(), AsyncExitStack()
+    with ScriptedModel(records=False) as model:
+        ours = Settings.load(
+            {},
+            data=tmp_path_factory.mktemp("data"),
+            jwt_secret=SECRET,
+            gateway="openai",
+            gateway_url=model.url,
+            gateway_api_key="sk-scripted",
+            model="scripted",
+        )
+        try:
+            yield Fuzzed(loop.wait(stack.enter_async_context(talking(ours))), loop)
+        finally:
+            loop.wait(stack.aclose())
+            loop.close()
+
+
+def cases(operation: Operation) -> st.SearchStrategy[Case]:
+    """Requests for an operation: in the place of an id stands its name, or something made up."""
+    found = SCHEMA[operation.path][operation.method]
+    names: dict[str, Any] = {name: name for name in operation.path_names}
+    kinds = [found.as_strategy(path_parameters=names)]
+    if names:
+        kinds.append(found.as_strategy())
+    if "requestBody" in operation.spec or operation.query_names:
+        kinds.append(found.as_strategy(GenerationMode.NEGATIVE, path_parameters=names))
+    return st.one_of(kinds)
+
+
+def check_events(stream: str) -> None:
+    """A stream tells a turn's events in their order, to the end."""
+    events = [decode_event(line[6:]) for line in stream.split("\n") if line.startswith("data: ")]
+    assert [event.seq for event in events] == list(range(events[0].seq, events[-1].seq + 1))
+    assert events[-1].is_terminal
+
+
+@pytest.mark.parametrize("operation", operations(), ids=str)
+def test_fuzzed_operation_answers_as_documented(
+    fuzzed: Fuzzed, operation: Operation, caplog: pytest.LogCaptureFixture
+):
+    things = fuzzed.things()
+
+    @given(cases(operation), st.sampled_from(["alice", "alice", "root"]), ACCEPTS)
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    def ask(case: Case, user: str, accept: str) -> None:
+        nonlocal things
+        given_ids = case.path_parameters
+        case.path_parameters = {name: things.get(value, value) for name, value in given_ids.items()}
+        headers = {**fuzzed.headers(user), "Accept": accept}
+        answer = case.call(base_url=fuzzed.talk.url, headers=headers, timeout=PATIENCE_S)
+        case.validate_response(answer, checks=CHECKS)
+        told = {name: values[0] for name, values in answer.headers.items()}
+        # Something made up can lead elsewhere, such as an id with a slash in it.
+        if operation_of(operation.method, unquote(urlsplit(answer.request.url).path)) == operation:
+            check(operation, answer.status_code, httpx.Headers(told), answer.content)
+        if told.get("content-type", "").startswith("text/event-stream") and case.query.get("dialect") in {
+            None,
+            "events",
+        }:
+            check_events(answer.text)
+        if operation.method == "DELETE" and answer.status_code == 204:
+            things = fuzzed.things()
+
+    ask()
+    assert [it.getMessage() for it in caplog.records if it.levelno >= logging.ERROR] == []
