@@ -2,18 +2,19 @@
 
 Requests that the document allows and requests that it forbids, about real things and made-up ones, by a user
 and by an admin: nothing fails on our side, and every answer is as documented. A stream is read to its end.
-(The web socket, of which OpenAPI knows nothing, has `test_ws_fuzz.py`.)
+The web socket, of which OpenAPI knows nothing, is sent what its protocol knows and what it does not.
 
 A longer run: THREADKEEP_FUZZ_EXAMPLES=200 python -m pytest tests/http/test_fuzz.py --timeout 0
 """
 
 import copy
+import json
 import logging
 import os
 from collections.abc import Generator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 import httpx
@@ -21,7 +22,11 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from schemathesis import Case, GenerationMode, checks
+from schemathesis import GenerationMode
+from schemathesis import checks as untyped_checks
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import CloseCode
+from websockets.sync.client import connect
 
 from tests.conftest import SECRET
 from tests.http.document import DOCUMENT, Operation, check, operation_of, operations
@@ -36,7 +41,7 @@ from threadkeep.http.tokens import issue_token
 
 EXAMPLES = int(os.environ.get("THREADKEEP_FUZZ_EXAMPLES", "8"))
 PATIENCE_S = 30
-# `positive_data_acceptance` is not among them: no schema tells that a cursor is signed.
+checks = cast("Any", untyped_checks)
 CHECKS = [
     checks.not_a_server_error,
     checks.status_code_conformance,
@@ -44,7 +49,15 @@ CHECKS = [
     checks.response_headers_conformance,
     checks.response_schema_conformance,
     checks.negative_data_rejection,
+    # not `positive_data_acceptance`: no schema tells that a cursor is signed
 ]
+BOUNDED = settings(
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+)
 ACCEPTS = st.sampled_from(["*/*", "application/json", "text/event-stream"])
 
 
@@ -57,23 +70,25 @@ def _document() -> dict[str, Any]:
     return document
 
 
-SCHEMA = schemathesis.openapi.from_dict(_document())
+SCHEMA: Any = schemathesis.openapi.from_dict(_document())
 
 
-@dataclass(frozen=True)
+@dataclass
 class Fuzzed:
     """A running server, with a way into it that its users do not have."""
 
     talk: Talk
     loop: LoopThread
+    things: dict[str, str] = field(default_factory=dict[str, str])
+    """One of everything that a path can name."""
 
     def headers(self, user: str) -> dict[str, str]:
         """How a user signs in; `root` is an admin."""
         role = UserRole.ADMIN if user == "root" else UserRole.USER
         return {"Authorization": f"Bearer {issue_token(SECRET, User(UserId(user), role), 3600)}"}
 
-    def things(self) -> dict[str, str]:
-        """One of everything that a path can name, all new; their user is `alice`."""
+    def renew(self) -> None:
+        """Makes all things anew; their user is `alice`."""
         with httpx.Client(base_url=self.talk.url, headers=self.headers("alice"), timeout=PATIENCE_S) as alice:
 
             def post(path: str, body: Any = None, **more: Any) -> Any:
@@ -82,10 +97,10 @@ class Fuzzed:
                 return answer.json()
 
             agent = post("/api/agents", {"name": "Fuzzed", "settings": {"compactionThreshold": 2}})["id"]
-            conversation = post(f"/api/agents/{agent}/conversations", {})["id"]
+            made = post(f"/api/agents/{agent}/conversations", {})
+            conversation = made["id"]
             path = f"/api/conversations/{conversation}"
-            for _ in range(3):
-                reply = post(f"{path}/messages?wait=true", {"content": "Why?"})
+            replies = [post(f"{path}/messages?wait=true", {"content": "Why?"}) for _ in range(2)]
             tool = {"toolName": "add", "arguments": {"a": 1}, "result": 2}
             run = {"runId": "r", "at": 1}
             told = [
@@ -97,14 +112,15 @@ class Fuzzed:
             compaction = post(f"{path}/compact", {"keepLast": 2})["id"]
             briefing = {"agentId": agent, "userId": "alice", "title": "t", "summary": "s", "priority": "P1"}
             sent = alice.post(f"/api/agents/{agent}/documents", files={"files": ("a.txt", b"words")})
-            return {
+            self.things = {
                 "user_id": "alice",
                 "agent_id": agent,
                 "name": "promptx",
                 "component": "RULES.md",
                 "document_id": sent.json()["items"][0]["id"],
                 "conversation_id": conversation,
-                "turn_id": reply["turnId"],
+                "session_id": made["sessionId"],
+                "turn_id": replies[0]["turnId"],
                 "compaction_id": compaction,
                 "briefing_id": post("/api/briefings", briefing)["id"],
                 "artifact_id": self.loop.wait(keep_artifact(self.talk.store, conversation)),
@@ -125,13 +141,15 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Fuzzed]:
             model="scripted",
         )
         try:
-            yield Fuzzed(loop.wait(stack.enter_async_context(talking(ours))), loop)
+            fuzzed = Fuzzed(loop.wait(stack.enter_async_context(talking(ours))), loop)
+            fuzzed.renew()
+            yield fuzzed
         finally:
             loop.wait(stack.aclose())
             loop.close()
 
 
-def cases(operation: Operation) -> st.SearchStrategy[Case]:
+def cases(operation: Operation) -> st.SearchStrategy[Any]:
     """Requests for an operation: in the place of an id stands its name, or something made up."""
     found = SCHEMA[operation.path][operation.method]
     names: dict[str, Any] = {name: name for name in operation.path_names}
@@ -150,31 +168,27 @@ def check_events(stream: str) -> None:
     assert events[-1].is_terminal
 
 
+def check_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing failed behind an answer either."""
+    assert [it.getMessage() for it in caplog.records if it.levelno >= logging.ERROR] == []
+
+
 @pytest.mark.parametrize("operation", operations(), ids=str)
 def test_fuzzed_operation_answers_as_documented(
     fuzzed: Fuzzed, operation: Operation, caplog: pytest.LogCaptureFixture
 ):
-    things = fuzzed.things()
-
     @given(cases(operation), st.sampled_from(["alice", "alice", "root"]), ACCEPTS)
-    @settings(
-        max_examples=EXAMPLES,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    def ask(case: Case, user: str, accept: str) -> None:
-        nonlocal things
-        given_ids = case.path_parameters
-        case.path_parameters = {name: things.get(value, value) for name, value in given_ids.items()}
+    @settings(BOUNDED, max_examples=EXAMPLES // 2 if "/domains" in operation.path else EXAMPLES)
+    def ask(case: Any, user: str, accept: str) -> None:
+        case.path_parameters = {
+            name: fuzzed.things.get(value, value) for name, value in case.path_parameters.items()
+        }
         headers = {**fuzzed.headers(user), "Accept": accept}
         answer = case.call(base_url=fuzzed.talk.url, headers=headers, timeout=PATIENCE_S)
         case.validate_response(answer, checks=CHECKS)
         told = {name: values[0] for name, values in answer.headers.items()}
         # Something made up can lead elsewhere, such as an id with a slash in it.
-        if operation_of(operation.method, unquote(urlsplit(answer.request.url).path)) == operation:
+        if operation_of(operation.method, unquote(urlsplit(str(answer.request.url)).path)) == operation:
             check(operation, answer.status_code, httpx.Headers(told), answer.content)
         if told.get("content-type", "").startswith("text/event-stream") and case.query.get("dialect") in {
             None,
@@ -182,7 +196,73 @@ def test_fuzzed_operation_answers_as_documented(
         }:
             check_events(answer.text)
         if operation.method == "DELETE" and answer.status_code == 204:
-            things = fuzzed.things()
+            fuzzed.renew()
 
     ask()
-    assert [it.getMessage() for it in caplog.records if it.levelno >= logging.ERROR] == []
+    check_log(caplog)
+    if operation.method == "PATCH":
+        fuzzed.renew()  # an agent may talk to other servers now
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=5,
+)
+TYPES = [
+    "subscribe",
+    "unsubscribe",
+    "image_create_request",
+    "message_send_request",
+    "agent_interrupt_request",
+]
+IDS = st.sampled_from(["agent_id", "conversation_id", "session_id"])
+MESSAGES = st.fixed_dictionaries(
+    {"type": st.sampled_from(TYPES)},
+    optional={
+        "sessionId": IDS | ANY_JSON,
+        "afterCursor": st.text(max_size=80) | ANY_JSON,
+        "__ack": ANY_JSON,
+        "data": ANY_JSON
+        | st.fixed_dictionaries(
+            {},
+            optional={
+                "requestId": ANY_JSON,
+                "containerId": IDS | ANY_JSON,
+                "imageId": IDS | ANY_JSON,
+                "content": st.text(max_size=20) | ANY_JSON,
+                "config": ANY_JSON,
+            },
+        ),
+    },
+)
+FRAMES = st.lists(MESSAGES | ANY_JSON | st.binary(max_size=50), min_size=1, max_size=6)
+
+
+def test_fuzzed_web_socket_answers_or_closes_for_a_reason(fuzzed: Fuzzed, caplog: pytest.LogCaptureFixture):
+    address = f"ws{fuzzed.talk.url.removeprefix('http')}/ws"
+
+    def real(frame: object) -> str | bytes:
+        if isinstance(frame, bytes):
+            return frame
+        text = json.dumps(frame)
+        for name, value in fuzzed.things.items():
+            text = text.replace(f'"{name}"', f'"{value}"')
+        return text
+
+    @given(FRAMES, st.booleans())
+    @settings(BOUNDED, max_examples=3 * EXAMPLES)
+    def talk(frames: list[object], signed_in: bool) -> None:
+        headers = fuzzed.headers("alice") if signed_in else {}
+        with connect(address, additional_headers=headers, max_size=None) as socket:
+            try:
+                for frame in [*frames, {"type": TYPES[-1], "data": {"requestId": "the last"}}]:
+                    socket.send(real(frame))
+                while '"requestId":"the last"' not in str(socket.recv(PATIENCE_S)):
+                    pass
+            except ConnectionClosed as closed:
+                assert closed.rcvd
+                assert closed.rcvd.code in {CloseCode.POLICY_VIOLATION, CloseCode.MESSAGE_TOO_BIG}
+
+    talk()
+    check_log(caplog)

@@ -136,7 +136,7 @@ async def test_results_of_all_conversations_are_filtered_and_paged(
 
 
 @pytest.mark.parametrize(
-    "query", ["status=odd", "from=yesterday", "to=2026-01-01", "limit=0", "server=x", "turnId=odd"]
+    "query", ["status=odd", "from=yesterday", "to=2026-01-01", "to=0.5", "limit=0", "server=x", "turnId=odd"]
 )
 async def test_malformed_filter_is_refused(talk: Talk, query: str):
     answer = await talk.client.get(f"/api/tool-results?{query}")

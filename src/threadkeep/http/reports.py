@@ -5,8 +5,10 @@ from datetime import datetime
 from typing import Annotated, Literal
 from urllib.parse import quote
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, field
 
+from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.http.message_views import message_view, message_views
@@ -25,7 +27,8 @@ from threadkeep.services.reports import Report
 _ACTIVE = ("html", "xml", "svg", "javascript", "ecmascript", "pdf", "flash")
 
 ToolName = Annotated[str, Meta(max_length=200)]
-Moment = Annotated[datetime, Meta(tz=True)]
+# Read by `_milliseconds`: a query's values are read leniently, and a number would pass for a time.
+Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 
 class ToolResultQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -120,8 +123,8 @@ async def _page(
         query.tool_name,
         query.status,
         None if query.turn_id is None else TurnId(query.turn_id.lower()),
-        _milliseconds(query.since),
-        _milliseconds(query.until),
+        _milliseconds(query.since, "from"),
+        _milliseconds(query.until, "to"),
     )
     pager = Pager(call.services.cursors, call.user, f"tool results {which}", query)
     found = await call.services.reports.tool_results(
@@ -134,8 +137,14 @@ async def _page(
     return pager.page(found, lambda it: (it.call.created_at, it.call.turn_id, it.call.tool_call_id), _views)
 
 
-def _milliseconds(moment: datetime | None) -> int | None:
-    return None if moment is None else int(moment.timestamp() * 1000)
+def _milliseconds(moment: str | None, param: str) -> int | None:
+    if moment is None:
+        return None
+    try:
+        read = msgspec.convert(moment, Annotated[datetime, Meta(tz=True)])
+    except msgspec.ValidationError as exc:
+        raise InvalidRequest("This is not a time as RFC 3339 has it.", param=param) from exc
+    return int(read.timestamp() * 1000)
 
 
 def _views(records: Sequence[ToolRecord]) -> list[ToolResultView]:
