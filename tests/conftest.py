@@ -1,7 +1,7 @@
 """What every test can ask for: a real database of each kind, empty and its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
@@ -15,10 +15,15 @@ from tests.postgres import Postgres, open_postgres
 from tests.scripted_model import ScriptedModel
 from tests.talking import Talk, talking
 from threadkeep import Settings, User, UserRole, bootstrap, create_app
+from threadkeep.domain.events import EventBody
 from threadkeep.domain.ids import UserId
+from threadkeep.gateways.http import Answer
+from threadkeep.gateways.sse import ServerSentEvent
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.tokens import issue_token
+from threadkeep.ports.gateway import ModelEvent
 from threadkeep.ports.store import Store
+from threadkeep.services.log_writer import TurnLog
 from threadkeep.services.turns import Turns
 from threadkeep.storage.database import Database
 from threadkeep.storage.store import open_database, store_on
@@ -145,6 +150,23 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> InMemoryTools:
 
     monkeypatch.setattr(bootstrap, "Turns", build)
     return tools
+
+
+@pytest.fixture
+def piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every piece that a model says is an event of its own; else those that come together are one."""
+    add = TurnLog.add
+
+    async def add_at_once(turn_log: TurnLog, body: EventBody, *, at_once: bool = False) -> None:
+        await add(turn_log, body, at_once=True)
+
+    def read_apart(events: Sequence[ServerSentEvent], answer: Answer) -> Iterator[ModelEvent]:
+        for event in events:
+            if not answer.is_complete:
+                yield from answer.read(event)
+
+    monkeypatch.setattr(TurnLog, "add", add_at_once)
+    monkeypatch.setattr("threadkeep.gateways.http._read_piece", read_apart)
 
 
 @pytest.fixture

@@ -53,6 +53,7 @@ from tests.gateways.script import (
     Wait,
 )
 from tests.gateways.wires import Wire, WireName, error_body, open_wire
+from tests.waiting import PATIENCE_S, until
 
 __all__ = [
     "BrokenJson",
@@ -117,9 +118,9 @@ class Recorded:
         """How it ended, if it has."""
         return self._over.result() if self._over.done() else None
 
-    async def until_over(self, timeout_s: float = 10) -> Outcome:
+    async def until_over(self) -> Outcome:
         """Until it has ended, in whatever way."""
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(PATIENCE_S):
             return await asyncio.shield(asyncio.wrap_future(self._over))
 
     def end(self, outcome: Outcome) -> None:
@@ -165,11 +166,9 @@ class ScriptedModel:
         """Adds replies for the next requests."""
         self._replies.extend(replies)
 
-    async def until_requests(self, count: int, timeout_s: float = 10) -> list[Recorded]:
+    async def until_requests(self, count: int) -> list[Recorded]:
         """Until so many requests have come in."""
-        async with asyncio.timeout(timeout_s):
-            while len(self.requests) < count:  # noqa: ASYNC110  (they come in another thread)
-                await asyncio.sleep(0.005)
+        await until(lambda: len(self.requests) >= count)
         return self.requests
 
     @contextlib.contextmanager
@@ -214,7 +213,7 @@ class ScriptedModel:
 
     def _call(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         assert self._loop
-        asyncio.run_coroutine_threadsafe(work(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(work(), self._loop).result(PATIENCE_S)
 
     # For the connections.
 

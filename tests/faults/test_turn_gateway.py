@@ -199,8 +199,9 @@ async def test_five_megabytes_and_characters_that_no_database_keeps(talk: Talk, 
     await check_goes_on(talk, model, conversation)
 
 
+@pytest.mark.usefixtures("piece_by_piece")
 async def test_client_that_leaves_after_any_event_loses_nothing(talk: Talk, model: ScriptedModel):
-    model.otherwise = [Think("Hm."), Say("a "), Pause(0.03), Say("b "), Pause(0.03), Say("c")]
+    model.otherwise = [Think("Hm."), Say("a "), Say("b "), Say("c")]
     kinds: list[str] = []
     left = 0
     while not kinds or left < len(kinds):
@@ -256,7 +257,7 @@ async def crawl(reader: socket.socket) -> None:
 
 async def test_last_event_id_of_the_past_the_future_and_of_others(talk: Talk, model: ScriptedModel):
     gate = Gate()
-    model.script([Say("one "), Pause(0.05), Say("two "), Wait(gate), Say("three")], [Say("other")])
+    model.script([Say("one two "), Wait(gate), Say("three")], [Say("other")])
     conversation = await untitled(talk)
     turn_id = await talk.begin(conversation)
     await gate.reached()

@@ -1,14 +1,15 @@
-"""The providers' own clients, as reference readers of the same bytes."""
+"""The providers' own clients, as reference readers of the same bytes.
+
+They take seconds to load, so that only who asks them does it.
+"""
 
 import json
 import warnings
+from typing import TYPE_CHECKING
 
 from tests.gateways.asking import KEY, MODEL, Heard
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # what they warn of at import is not ours
-    from anthropic import AsyncAnthropic
-    from openai import AsyncOpenAI
+if TYPE_CHECKING:
     from openai.types.chat import ChatCompletionChunk
 
 _OPENAI_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
@@ -16,6 +17,10 @@ _OPENAI_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_
 
 async def ask_anthropic(url: str) -> Heard:
     """An answer as Anthropic's client reads it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what it warns of at import is not ours
+        from anthropic import AsyncAnthropic  # noqa: PLC0415
+
     answer = Heard()
     async with (
         AsyncAnthropic(api_key=KEY, base_url=url, max_retries=0) as client,
@@ -41,6 +46,10 @@ async def ask_anthropic(url: str) -> Heard:
 
 async def ask_openai(url: str) -> Heard:
     """An answer as OpenAI's client reads it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from openai import AsyncOpenAI  # noqa: PLC0415
+
     answer = Heard()
     calls: dict[int, list[str]] = {}
     async with AsyncOpenAI(api_key=KEY, base_url=f"{url}/v1", max_retries=0) as client:
@@ -56,7 +65,7 @@ async def ask_openai(url: str) -> Heard:
     return answer
 
 
-def _add(answer: Heard, calls: dict[int, list[str]], chunk: ChatCompletionChunk) -> None:
+def _add(answer: Heard, calls: dict[int, list[str]], chunk: "ChatCompletionChunk") -> None:
     if chunk.usage:
         answer.usage = chunk.usage.prompt_tokens, chunk.usage.completion_tokens
     for choice in chunk.choices:

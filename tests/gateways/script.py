@@ -6,6 +6,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tests.waiting import PATIENCE_S
+
 StopReason = Literal["end_turn", "tool_use", "max_tokens", "refusal"]
 
 
@@ -21,9 +23,9 @@ class Gate:
         if not self._opened.done():
             self._opened.set_result(None)
 
-    async def reached(self, timeout_s: float = 10) -> None:
+    async def reached(self) -> None:
         """Until the model stands at the gate; everything before it has been sent."""
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(PATIENCE_S):
             await asyncio.shield(asyncio.wrap_future(self._reached))
 
     async def pass_through(self) -> None:

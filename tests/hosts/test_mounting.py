@@ -29,8 +29,8 @@ from tests.hosts.applications import (
     visiting,
 )
 from tests.http.calls import refusal
-from tests.mcp.running import until
 from tests.scripted_model import Say, ScriptedModel, Wait
+from tests.waiting import until
 from threadkeep import User, UserRole
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import UserId

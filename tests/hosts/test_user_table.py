@@ -15,9 +15,9 @@ from tests.conftest import secret_key_for
 from tests.gateways.script import Gate
 from tests.http.calls import refusal
 from tests.making import NOW
-from tests.mcp.running import until
 from tests.postgres import Postgres
 from tests.scripted_model import Say, ScriptedModel, Wait
+from tests.waiting import until
 from threadkeep import Settings, User, create_app
 from threadkeep.domain.errors import SettingsError, StorageRefused
 from threadkeep.domain.ids import UserId

@@ -1,6 +1,7 @@
 """How a stream treats the one who reads it: signs of life, and patience with an end."""
 
 import asyncio
+import logging
 import re
 import socket
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.scripted_model import Gate, Say, ScriptedModel, Wait
 from tests.talking import Talk, parse
+from tests.waiting import until
 from threadkeep.http import stream
 
 
@@ -32,13 +34,13 @@ async def test_turn_that_says_nothing_gives_signs_of_life(
 
 
 async def test_reader_that_takes_nothing_is_dropped_and_comes_back(
-    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(stream, "HEARTBEAT_EVERY_S", 0.1)
-    monkeypatch.setattr(stream, "SLOWEST_READ_S", 0.3)
+    caplog.set_level(logging.INFO, "threadkeep")
     gate = Gate()
-    model.script([Say("begun"), Wait(gate), *[Say("x" * 100_000)] * 100])
+    model.script([Say("begun"), *[Say("x" * 100_000)] * 100, Wait(gate), Say("end")])
     turn_id = await talk.begin(await talk.conversation())
+    await gate.reached()
     with socket.socket() as stuck:
         stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         stuck.setblocking(False)
@@ -46,11 +48,14 @@ async def test_reader_that_takes_nothing_is_dropped_and_comes_back(
         host, _, port = talk.url.removeprefix("http://").partition(":")
         await loop.sock_connect(stuck, (host, int(port)))
         asked = f"GET /api/turns/{turn_id}/events HTTP/1.1\r\nHost: {host}\r\n\r\n"
-        await loop.sock_sendall(stuck, asked.encode())
-        assert (await loop.sock_recv(stuck, 100)).startswith(b"HTTP/1.1 200")
+        with monkeypatch.context() as patch:
+            patch.setattr(stream, "HEARTBEAT_EVERY_S", 0.1)
+            patch.setattr(stream, "SLOWEST_READ_S", 0.3)
+            await loop.sock_sendall(stuck, asked.encode())
+            assert (await loop.sock_recv(stuck, 100)).startswith(b"HTTP/1.1 200")
+            await until(lambda: f"GET /api/turns/{turn_id}/events" in caplog.text)  # its request is over
         gate.open()
-        whole = await talk.events(turn_id)
-        await asyncio.sleep(1)
+        whole = await talk.events(turn_id)  # the turn did not wait
         left = bytearray()
         while data := await loop.sock_recv(stuck, 1 << 20):
             left += data

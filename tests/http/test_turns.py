@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.scripted_model import Gate, Pause, Reply, Say, ScriptedModel, Status, Think, Usage, Wait
+from tests.scripted_model import Gate, Reply, Say, ScriptedModel, Status, Think, Usage, Wait
 from tests.talking import JSON, Talk, parse
 
 
@@ -38,8 +38,9 @@ async def test_reply_is_streamed_and_kept(talk: Talk, model: ScriptedModel):
     assert messages == [{"role": "user", "content": "Why?"}]
 
 
+@pytest.mark.usefixtures("piece_by_piece")
 async def test_text_dialect_is_pieces_and_done(talk: Talk, model: ScriptedModel):
-    model.script([Say("one\ntwo"), Pause(0.1), Say(" three")])
+    model.script([Say("one\ntwo"), Say(" three")])
     conversation = await talk.conversation()
     answer = await talk.client.post(
         f"/api/conversations/{conversation}/messages?dialect=text", json={"content": "?"}
@@ -62,9 +63,10 @@ async def test_closed_page_does_not_stop_the_turn(talk: Talk, model: ScriptedMod
     assert (await talk.messages(conversation))[1]["status"] == "COMPLETED"
 
 
+@pytest.mark.usefixtures("piece_by_piece")
 async def test_reconnecting_anywhere_gives_exactly_the_rest(talk: Talk, model: ScriptedModel):
     gate = Gate()
-    model.script([*(step for n in range(5) for step in (Say(f"{n}"), Pause(0.06))), Wait(gate), Say("end")])
+    model.script([*(Say(f"{n}") for n in range(5)), Wait(gate), Say("end")])
     turn_id = await talk.begin(await talk.conversation())
     live = asyncio.create_task(talk.events(turn_id))
     await gate.reached()

@@ -19,7 +19,7 @@ MODE = sys.argv[1] if len(sys.argv) > 1 else "good"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 tools = ["echo", "hang", "freeze", "crash", "big", "progress", "picture", "chart", "fail", "environment"]
-tools += ["cancelled", "change", "children", "deaf", "nonsense", "count", "files"]
+tools += ["cancelled", "change", "children", "deaf", "nonsense", "count", "files", "stall"]
 cancelled: list[Any] = []
 calls = 0
 
@@ -35,6 +35,11 @@ def answer(number: Any, result: Any) -> None:
 
 def text(number: Any, value: str) -> None:
     answer(number, {"content": [{"type": "text", "text": value}]})
+
+
+def progress(token: Any, done: int, total: int, message: str) -> None:
+    params = {"progressToken": token, "progress": done, "total": total, "message": message}
+    say({"method": "notifications/progress", "params": params})
 
 
 def note_pid(pid: int) -> None:
@@ -53,7 +58,10 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
             text(number, str(calls))
         case "hang":
             pass
+        case "stall":
+            progress(token, 1, 2, "begun")
         case "freeze":
+            progress(token, 1, 2, "begun")
             time.sleep(3600)
         case "crash":
             sys.stderr.write("chaos: this is the end\n")
@@ -63,13 +71,7 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
             text(number, "x" * arguments["bytes"])
         case "progress":
             for step in range(3):
-                params = {
-                    "progressToken": token,
-                    "progress": step + 1,
-                    "total": 3,
-                    "message": f"step {step + 1}",
-                }
-                say({"method": "notifications/progress", "params": params})
+                progress(token, step + 1, 3, f"step {step + 1}")
                 time.sleep(0.15)
             text(number, "done")
         case "picture":

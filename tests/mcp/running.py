@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.making import ALICE, BOB
+from tests.waiting import until
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.secret import Secret
@@ -21,7 +22,6 @@ from threadkeep.ports.tools import Outcome, Progress
 __all__ = ["ALICE", "BOB", "Limits"]
 
 CHAOS = Path(__file__).parent / "chaos.py"
-PATIENCE_S = 20
 ENVIRONMENT = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
@@ -82,13 +82,6 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Waits until something is so."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110 - of processes nobody tells us
-            await asyncio.sleep(0.01)
 
 
 async def until_none(left: Callable[[], Collection[Any]]) -> None:

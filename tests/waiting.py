@@ -1,0 +1,17 @@
+"""Waiting for a condition, never for a duration."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+
+PATIENCE_S = 60  # a busy machine is no reason to fail
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]]) -> None:
+    """Waits until something is so of which nobody tells us."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            found = condition()
+            if await found if isawaitable(found) else found:
+                return
+            await asyncio.sleep(0.01)
