@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import threadkeep
+from tests.waiting import PATIENCE_S
 
 SOURCE = str(Path(threadkeep.__file__).parents[1])  # the package under test, wherever it is installed from
 
@@ -34,7 +35,7 @@ class ServerProcess:
     def stop(self) -> int:
         """Ends it in good order."""
         self.process.terminate()
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode
 
 

@@ -6,7 +6,6 @@ import secrets
 import signal
 import socket
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal
 from tests.http.process import Server, run
 from tests.postgres import PostgresServer
+from tests.waiting import PATIENCE_S, until
 
 CLIENTS = 8
 
@@ -44,17 +44,15 @@ def conversed(client: httpx.Client, title: str = "t") -> str:
     return answer.json()["id"]
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Waits for something that comes soon."""
-    async with asyncio.timeout(30):
-        for _ in range(10_000):
-            if condition():
-                return
-            await asyncio.sleep(0.01)
-
-
 def connect(server: Server) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    return socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
+
+
+def begin_request(connection: socket.socket, length: int) -> None:
+    """Sends the head of a request, and returns when the server works on it: it asks for the body."""
+    head = f"POST /api/agents HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n"
+    connection.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
+    assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 def said(connection: socket.socket) -> bytes:
@@ -92,9 +90,8 @@ def test_request_under_way_is_finished_before_the_end(serve: Callable[..., Serve
     server = serve()
     with connect(server) as idle, connect(server) as busy:
         body = b'{"name": "half sent"}'
-        head = f"POST /api/agents HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
-        busy.sendall(head.encode() + body[:7])
-        time.sleep(0.2)  # until the request is being worked on
+        begin_request(busy, len(body))
+        busy.sendall(body[:7])
         server.process.send_signal(signal.SIGTERM)
         assert said(idle) == b""
         assert server.process.poll() is None
@@ -108,8 +105,8 @@ def test_request_under_way_is_finished_before_the_end(serve: Callable[..., Serve
 def test_request_that_never_ends_does_not_keep_the_server_from_ending(serve: Callable[..., Server]):
     server = serve()
     with connect(server) as hanging:
-        hanging.sendall(b"POST /api/agents HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
-        time.sleep(0.2)
+        begin_request(hanging, 99)
+        hanging.sendall(b"{")
         assert server.stop() == 0
     assert "Traceback" not in server.output
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.scripted_model import Gate, Say, ScriptedModel, Wait
 from tests.serving import ServerProcess
+from tests.waiting import PATIENCE_S
 from threadkeep.client import Client, ClientError
 from threadkeep.domain.events import Done, Failed, Text, TurnEvent
 
@@ -39,12 +40,20 @@ async def until_text(client: Client, conversation_id: str, seen: list[TurnEvent]
     return task
 
 
+async def until_refused(client: Client, conversation_id: str) -> None:
+    """Until the signal has arrived, so that nothing new is begun."""
+    with pytest.raises(ClientError) as refused:
+        while True:
+            await client.ask(conversation_id, "And?")
+    assert (refused.value.code, refused.value.status) == ("SHUTTING_DOWN", 503)
+
+
 def said(events: list[TurnEvent]) -> str:
     return "".join(event.body.text for event in events if isinstance(event.body, Text))
 
 
 async def ended(server: ServerProcess) -> int:
-    await asyncio.to_thread(server.process.communicate, timeout=20)
+    await asyncio.to_thread(server.process.communicate, timeout=PATIENCE_S)
     return server.process.returncode
 
 
@@ -56,10 +65,7 @@ async def test_running_turn_ends_by_itself_and_nothing_new_begins(tmp_path: Path
         first, second = await new_conversation(client), await new_conversation(client)
         turn = await until_text(client, first, seen)
         server.process.send_signal(signal.SIGTERM)
-        with pytest.raises(ClientError) as refused:
-            while True:  # until the signal has arrived
-                await client.ask(second, "And?")
-        assert (refused.value.code, refused.value.status) == ("SHUTTING_DOWN", 503)
+        await until_refused(client, second)
         gate.open()
         await turn
     assert (said(seen), type(seen[-1].body)) == ("One two.", Done)
@@ -93,10 +99,11 @@ async def test_second_signal_ends_it_at_once(tmp_path: Path, model: ScriptedMode
     model.script([Say("One "), Wait(gate)])
     server = serve(tmp_path, model, grace_s=3600)
     async with Client(server.url) as client:
-        turn = await until_text(client, await new_conversation(client), seen)
-        for _ in range(2):
-            server.process.send_signal(signal.SIGTERM)
-            await asyncio.sleep(0.2)  # two of one kind at the same moment are one
+        first, second = await new_conversation(client), await new_conversation(client)
+        turn = await until_text(client, first, seen)
+        server.process.send_signal(signal.SIGTERM)
+        await until_refused(client, second)  # two of one kind at the same moment are one
+        server.process.send_signal(signal.SIGTERM)
         assert await ended(server) == 0
         turn.cancel()
     gate.open()

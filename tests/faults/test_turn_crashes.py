@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,15 @@ import httpx
 import pytest
 
 from tests.http.process import Server
-from tests.scripted_model import Pause, Reply, Say, ScriptedModel
+from tests.scripted_model import Gate, Pause, Recorded, Reply, Say, ScriptedModel, Wait
 from tests.talking import parse
+from tests.waiting import until
 
-ROUNDS = 50
+KILLS, AT_ONCE = 10, 5
 SEED = 20260107
 WORDS = [f"word{number} " for number in range(60)]
 REPLY: Reply = [step for word in WORDS for step in (Say(word), Pause(0.006))]
 WHOLE = "".join(WORDS)
-RECOVERED_S = 15
 
 
 def texts(events: list[dict[str, Any]]) -> str:
@@ -53,9 +54,8 @@ class Round:
         assert len(asked) == 1, "the user's message is lost"
         turn_id = asked[0]["turnId"]
         assert self.turn_id in {None, turn_id}
-        async with asyncio.timeout(RECOVERED_S):
-            async with client.stream("GET", f"/api/turns/{turn_id}/events") as answer:
-                events = [event async for event in parse(answer)]
+        async with client.stream("GET", f"/api/turns/{turn_id}/events") as answer:
+            events = [event async for event in parse(answer)]
         assert [event["seq"] for event in events] == [*range(1, len(events) + 1)]
         assert [event["type"] in {"done", "error"} for event in events] == [False] * (len(events) - 1) + [
             True
@@ -71,38 +71,57 @@ class Round:
         return reply["status"]
 
 
-@pytest.mark.timeout(900)
+def reply_to(request: Recorded) -> Reply:
+    """Most turns are in the middle when they are killed; some may end before."""
+    return REPLY if request.number % AT_ONCE == 0 else [*REPLY, Wait(Gate())]
+
+
 @pytest.mark.requirement("004-R2.3", "004-NFR-reliability-1")
-async def test_killed_fifty_times(tmp_path: Path):
+async def test_fifty_turns_are_killed(tmp_path: Path):
     print(f"seed {SEED}")
     chance = random.Random(SEED)
     ends: list[str] = []
-    before: Round | None = None
-    conversation = ""
-    with ScriptedModel(otherwise=REPLY) as model:
+    rounds: list[Round] = []
+    conversations: list[str] = []
+    with ScriptedModel(otherwise=reply_to) as model:
         settings = {
             "gateway": "openai",
             "gateway_url": model.url,
             "gateway_api_key": "sk-scripted",
             "model": "scripted",
         }
-        for number in range(ROUNDS + 1):
+        for number in range(KILLS):
             with Server(tmp_path, **settings) as server:
                 async with server.async_client() as client:
-                    if before is not None:
-                        ends.append(await before.check(client))
-                    if number % 10 == 0:  # short histories keep the rounds quick
-                        made = await client.post("/api/agents", json={"name": "Advisor"})
-                        started = await client.post(f"/api/agents/{made.json()['id']}/conversations")
-                        conversation = started.json()["id"]
-                        await client.patch(f"/api/conversations/{conversation}", json={"title": "Crash"})
-                    before = Round(number, conversation)
-                    asking = asyncio.create_task(before.ask(client))
-                    await asyncio.sleep(chance.uniform(0, 0.3) if number < ROUNDS else 0)
-                    if number < ROUNDS:
-                        server.kill()
-                    await asking
-        assert texts(before.shown if before else []) == WHOLE
+                    ends += [await it.check(client) for it in rounds]
+                    conversations = conversations or [await started(client) for _ in range(AT_ONCE)]
+                    rounds = [Round(number, conversation) for conversation in conversations]
+                    asking = [asyncio.create_task(it.ask(client)) for it in rounds]
+                    if number:  # the first time at once, before anything is begun
+                        words = chance.randrange(len(WORDS) * (AT_ONCE - 1))
+                        await until(partial(have_shown, rounds, words))
+                    server.kill()
+                    await asyncio.gather(*asking)
+        with Server(tmp_path, **settings) as server:
+            async with server.async_client() as client:
+                ends += [await it.check(client) for it in rounds]
+                model.otherwise = REPLY
+                last = Round(KILLS, conversations[0])
+                await last.ask(client)
+        assert texts(last.shown) == WHOLE
         assert not model.refused
-    assert len(ends) == ROUNDS
-    assert ends.count("FAILED") > ROUNDS // 2, ends
+    assert len(ends) == KILLS * AT_ONCE
+    assert ends.count("FAILED") > len(ends) // 2, ends
+
+
+async def started(client: httpx.AsyncClient) -> str:
+    """A new conversation for which no title is asked."""
+    made = await client.post("/api/agents", json={"name": "Advisor"})
+    conversation = (await client.post(f"/api/agents/{made.json()['id']}/conversations")).json()["id"]
+    await client.patch(f"/api/conversations/{conversation}", json={"title": "Crash"})
+    return conversation
+
+
+def have_shown(rounds: list[Round], words: int) -> bool:
+    """Whether all turns have been begun, and so many words have been shown in all."""
+    return all(it.turn_id for it in rounds) and sum(texts(it.shown).count(" ") for it in rounds) >= words

@@ -30,6 +30,7 @@ from tests.scripted_model import (
     Wait,
 )
 from tests.talking import JSON, Talk, parse
+from tests.waiting import until
 from threadkeep.domain.ids import new_uuid
 from threadkeep.gateways import http as gateway_http
 from threadkeep.services import log_writer
@@ -319,7 +320,12 @@ def full_disk(database_url: str) -> Generator[None]:
 
 @pytest.mark.parametrize("patience_s", [30, 0.2], ids=["for a moment", "for long"])
 async def test_disk_that_is_full_in_mid_turn(
-    talk: Talk, model: ScriptedModel, database_url: str, patience_s: float, monkeypatch: pytest.MonkeyPatch
+    talk: Talk,
+    model: ScriptedModel,
+    database_url: str,
+    patience_s: float,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ):
     monkeypatch.setattr(log_writer, "GIVE_UP_AFTER_S", patience_s)
     monkeypatch.setattr(node_module, "LEASE_MS", 1000)
@@ -335,12 +341,12 @@ async def test_disk_that_is_full_in_mid_turn(
 
     watching = asyncio.create_task(watch())
     await gate.reached()
-    while texts(shown) != "shown ":  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    await until(lambda: texts(shown) == "shown ")
+    noticed = "trying again" if patience_s > 1 else "could not be stored"
     with full_disk(database_url):
         gate.open()
         await model.requests[0].until_over()
-        await asyncio.sleep(0.6)
+        await until(lambda: noticed in caplog.text)
         assert texts(shown) == "shown "  # nothing that is not stored
         assert not watching.done()
     await watching

@@ -15,7 +15,6 @@ from tests.postgres import Postgres, PostgresServer
 from tests.scripted_model import Gate, Pause, Say, ScriptedModel, Wait
 from tests.talking import JSON, parse
 
-TAKEN_OVER_S = 15
 WORDS = [step for number in range(20) for step in (Say(f"{number} "), Pause(0.02))]
 
 
@@ -137,10 +136,8 @@ async def test_killed_nodes_turn_is_ended_by_the_other(nodes: list[Client], mode
     seen_here = [asyncio.create_task(collect(here, turn_id)) for turn_id in turns]
     for turn_id in turns:
         await there.until_text(turn_id)
-    await asyncio.sleep(0.1)
     here.server.kill()
-    async with asyncio.timeout(TAKEN_OVER_S):
-        ended = await asyncio.gather(*followers)
+    ended = await asyncio.gather(*followers)
     for conversation, turn_id, events, mine in zip(
         conversations, turns, ended, await asyncio.gather(*seen_here), strict=True
     ):
@@ -183,9 +180,8 @@ async def test_database_that_restarts_in_mid_turn(
         await there.until_text(turn_id)
         await asyncio.to_thread(own_postgres.restart, "immediate")
         gate.open()
-        async with asyncio.timeout(60):
-            shown = await asyncio.gather(*followers)
-            stored = await there.events(turn_id)
+        shown = await asyncio.gather(*followers)
+        stored = await there.events(turn_id)
         check_whole(stored)
         assert all(events == stored for events in shown)
         reply = await there.reply(conversation)

@@ -12,9 +12,9 @@ from typing import IO, Self
 import httpx
 
 import threadkeep
+from tests.waiting import PATIENCE_S
 
-START_S = 30
-END_S = 15
+START_S = END_S = PATIENCE_S
 
 
 def run(*arguments: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
