@@ -1,8 +1,11 @@
 """Documents that are hostile or broken, and a worker or an endpoint that fails."""
 
+import asyncio
 import os
 import signal
+import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -17,6 +20,10 @@ from tests.retrieval.files import (
     make_pdf,
     make_zip_bomb,
 )
+from tests.retrieval.sending import send_and_read
+from tests.scripted_model import Say, ScriptedModel, closed_port
+from tests.talking import talking
+from threadkeep import Settings
 from threadkeep.domain.document import DOCX, HEAD_BYTES, PDF, TEXT, DocumentStatus, media_type_of
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
 from threadkeep.domain.workspace import Workspaces
@@ -28,6 +35,8 @@ from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services import system_clock
 from threadkeep.services.reading import Reading, document_path
+
+MEGABYTE = 1024 * 1024
 
 
 async def pages_of(path: Path, media_type: str) -> list[int | None]:
@@ -174,6 +183,46 @@ async def test_upload_that_grows_too_large_is_refused_on_the_way():
     assert sent <= 11_000
 
 
+@pytest.mark.parametrize("says_so", [True, False], ids=["declared", "undeclared"])
+async def test_gigabyte_is_refused_early_and_leaves_nothing_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says_so: bool
+):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    settings = Settings.load({}, data=tmp_path / "data", gateway="openai", max_upload_bytes=4 * MEGABYTE)
+    async with talking(settings) as talk:
+        agent_id = (await talk.client.post("/api/agents", json={"name": "Advisor"})).json()["id"]
+        reader, writer = await asyncio.open_connection("127.0.0.1", httpx.URL(talk.url).port)
+        length = f"Content-Length: {2**30}" if says_so else "Transfer-Encoding: chunked"
+        writer.write(
+            f"POST /api/agents/{agent_id}/documents HTTP/1.1\r\nHost: localhost\r\n{length}\r\n"
+            "Content-Type: multipart/form-data; boundary=x\r\n\r\n".encode()
+        )
+        if not says_so:
+            head = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\n'
+            for part in (head, *(b"a" * MEGABYTE for _ in range(5))):
+                writer.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+                await writer.drain()
+        # It is answered while nearly all of the gigabyte is still to come.
+        answer = await reader.readuntil(b"\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        writer.close()
+        await writer.wait_closed()
+        assert (await talk.client.get(f"/api/agents/{agent_id}/documents")).json()["items"] == []
+        assert [*temporary.iterdir(), *(tmp_path / "data").glob("agents/*/documents/*")] == []
+        assert not any(str(temporary) in target for target in _open_files())
+
+
+def _open_files() -> list[str]:
+    """What this process holds open, files without a name included."""
+    found: list[str] = []
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # it was the list itself
+            found.append(str(link.readlink()))
+    return found
+
+
 async def test_upload_that_breaks_off_is_refused():
     async def parts() -> AsyncGenerator[bytes]:
         yield b'--x\r\nContent-Disposition: form-data; name="files"'
@@ -194,6 +243,33 @@ async def test_search_goes_on_by_words_while_the_embedding_endpoint_is_away(stor
     assert found.notice
     assert "words only" in found.notice
     assert "sk-secret" not in found.notice
+
+
+async def test_turn_tells_that_the_embedding_endpoint_is_away_and_goes_on(
+    tmp_path: Path, model: ScriptedModel
+):
+    model.script([Say("Closed. [1]")])
+    with closed_port() as url:
+        settings = Settings.load(
+            {},
+            data=tmp_path / "data",
+            gateway="openai",
+            gateway_url=model.url,
+            model="scripted",
+            embedding_url=f"{url}/v1",
+        )
+        async with talking(settings) as talk:
+            conversation = await talk.conversation(settings={"retrievalMode": "auto"})
+            agent_id = (await talk.client.get(f"/api/conversations/{conversation}")).json()["agentId"]
+            await send_and_read(talk.client, agent_id, news__txt="The harbour is closed.")
+            turn_id = await talk.begin(conversation, "Is the harbour open?")
+            events = await talk.events(turn_id)
+    notices = [event["message"] for event in events if event.get("code") == "RETRIEVAL_DEGRADED"]
+    assert notices == [
+        "Documents were searched by their words only: The embedding endpoint cannot be reached."
+    ]
+    assert [hit["text"] for event in events for hit in event.get("hits", ())] == ["The harbour is closed."]
+    assert events[-1]["type"] == "done"
 
 
 async def test_endpoint_that_answers_nonsense_is_no_hit(store: Store, monkeypatch: pytest.MonkeyPatch):

@@ -130,7 +130,9 @@ async def test_agents_do_not_find_each_others_documents(alice: httpx.AsyncClient
     (document,) = await send_and_read(alice, agent_id, a__txt="elephants in the room")
     await send_and_read(alice, other_id, b__txt="giraffes in the garden")
     assert len(await search(alice, agent_id, "elephants")) == 1
-    assert await search(alice, other_id, "elephants", threshold=0.01) == []
+    # Giraffes are near in meaning, so they may be found, once they have been read for it; nothing else is.
+    found = await search(alice, other_id, "elephants", threshold=0)
+    assert {hit["source"] for hit in found} <= {"b.txt"}
     refusal(await alice.get(f"/api/agents/{other_id}/documents/{document['id']}"), 404, "DOCUMENT_NOT_FOUND")
 
 

@@ -30,25 +30,40 @@ CANDIDATES = Statement(
     JOIN tk_chunks AS found
         ON array_to_tsvector(string_to_array(found.terms, ' ')) @@ CAST(asked.key AS tsquery)
     GROUP BY found.id ORDER BY weight DESC, found.id LIMIT :limit""",
+    page_columns="rowid, weight",
+)
+# In the order of the index, which ends as soon as there are enough.
+COMMON = Statement(
+    """SELECT rowid FROM tk_chunk_terms WHERE tk_chunk_terms MATCH :query ORDER BY rowid LIMIT :limit""",
+    postgres="""SELECT id FROM tk_chunks
+    WHERE array_to_tsvector(string_to_array(terms, ' ')) @@ CAST(:query AS tsquery)
+    ORDER BY id LIMIT :limit""",
+    page_columns="rowid",
 )
 _AMONG = "chunk.id IN (SELECT value FROM json_each(:ids))"
 _AMONG_POSTGRES = "chunk.id = ANY(CAST(CAST(:ids AS text) AS bigint[]))"
 
 
-def _of_chunks(sql: str) -> Statement:
-    return Statement(sql.replace("{among}", _AMONG), postgres=sql.replace("{among}", _AMONG_POSTGRES))
+def _of_chunks(sql: str, columns: str) -> Statement:
+    return Statement(
+        sql.replace("{among}", _AMONG),
+        postgres=sql.replace("{among}", _AMONG_POSTGRES),
+        page_columns=columns,
+    )
 
 
 TERMS = _of_chunks(
     """SELECT chunk.id, chunk.term_count, chunk.terms FROM tk_chunks AS chunk
     JOIN tk_documents AS document ON document.id = chunk.document_id
-    WHERE {among} AND document.status = 'ready'"""
+    WHERE {among} AND document.status = 'ready'""",
+    "id, term_count, terms",
 )
 CHUNKS = _of_chunks(
     """SELECT chunk.id, chunk.document_id, chunk.position, document.file_name, chunk.page, chunk.heading,
         chunk.text
     FROM tk_chunks AS chunk JOIN tk_documents AS document ON document.id = chunk.document_id
-    WHERE {among} AND document.status = 'ready'"""
+    WHERE {among} AND document.status = 'ready'""",
+    "id, document_id, position, file_name, page, heading, text",
 )
 VECTORS = Statement(
     """SELECT vector.seq, chunk.id, vector.vector FROM tk_documents AS document
@@ -134,16 +149,20 @@ class SqlChunkIndex:
         if not rows or not rows[0][1]:
             return None
         collection = Collection(*rows[0])
-        found = yield FREQUENCIES(number=collection.number, terms=json_text(terms))
-        frequencies: dict[str, int] = dict(found)  # pyright: ignore[reportArgumentType]
+        rows = yield FREQUENCIES(number=collection.number, terms=json_text(terms))
+        found: dict[str, int] = dict(rows)  # pyright: ignore[reportArgumentType]
+        # In the order of the query: what is summed up in another order is not quite the same sum.
+        frequencies = {term: found[term] for term in terms if term in found}
         if not frequencies:
             return Candidates(collection, {}, ())
-        weights = self._weights(collection, frequencies)
-        rows = yield CANDIDATES(weights=json_text(weights), limit=limit)
-        return Candidates(collection, frequencies, [id_ for id_, _ in rows])
+        if weights := self._weights(collection, frequencies):
+            rows = yield CANDIDATES(weights=json_text(weights), limit=limit)
+        else:  # even the rarest is common: whoever has all of them
+            rows = yield COMMON(query=self._match(collection, sorted(frequencies)), limit=limit)
+        return Candidates(collection, frequencies, [row[0] for row in rows])
 
     def _weights(self, collection: Collection, frequencies: dict[str, int]) -> dict[str, int]:
-        """What to look up, and its worth: the rarest terms; all at once where even these are common."""
+        """What to look up, and its worth: the rarest terms, as far as they are not too many to read."""
         rare: list[str] = []
         room = MOST_POSTINGS
         for term in sorted(frequencies, key=lambda term: (frequencies[term], term)):
@@ -151,16 +170,16 @@ class SqlChunkIndex:
             if room < 0:
                 break
             rare.append(term)
-        dialect = self._database.dialect
-        if not rare:
-            return {match_all(dialect, numbered(collection.number, sorted(frequencies))): 1}
         # Whole numbers, so that the sums are the same on both databases.
         return {
-            match_all(dialect, numbered(collection.number, [term])): round(
+            self._match(collection, [term]): round(
                 1_000 * log(1 + collection.chunk_count / frequencies[term])
             )
             for term in rare
         }
+
+    def _match(self, collection: Collection, terms: Sequence[str]) -> str:
+        return match_all(self._database.dialect, numbered(collection.number, terms))
 
     def _ids(self, chunk_ids: Sequence[int]) -> str:
         inner = ",".join(map(str, chunk_ids))
