@@ -23,9 +23,10 @@ page: ## build the web page after a change in web/
 	@sh scripts/env dev
 	@$(PYTHON) scripts/page.py
 
-types: ## write the page's types from the OpenAPI document
+types: ## write the page's types and docs/api.md from the OpenAPI document
 	@sh scripts/env dev
 	@$(PYTHON) scripts/page_types.py
+	@$(PYTHON) scripts/api_reference.py
 
 bench: ## print the benchmark tables
 	@sh scripts/env dev

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from scripts import api_reference
 
 from tests.conftest import Api
 from tests.http.calls import Json, items, new_agent, new_conversation, stored
@@ -53,6 +54,11 @@ async def test_document_is_served_to_everyone_and_is_made_from_the_routes(api: A
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "application/json"
     assert answer.json() == DOCUMENT
+
+
+def test_written_reference_is_up_to_date():
+    written = api_reference.FILE.read_text(encoding="utf-8")
+    assert written == api_reference.reference(), "run: python scripts/api_reference.py"
 
 
 async def test_reference_page_needs_no_other_host(api: Api):

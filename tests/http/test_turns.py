@@ -198,6 +198,22 @@ async def test_failing_model_is_told_and_the_conversation_goes_on(
     assert (await talk.ask(conversation))["status"] == "COMPLETED"
 
 
+@pytest.mark.parametrize(
+    ("query", "accept", "status", "kind"),
+    [
+        ("", "*/*", 200, "text/event-stream"),
+        ("", "application/json", 202, "application/json"),
+        ("?wait=true", "*/*", 200, "application/json"),
+        ("?wait=true", "text/event-stream", 200, "text/event-stream"),
+    ],
+)
+async def test_client_chooses_how_it_is_answered(talk: Talk, query: str, accept: str, status: int, kind: str):
+    path = f"/api/conversations/{await talk.conversation()}/messages{query}"
+    answer = await talk.client.post(path, json={"content": "?"}, headers={"Accept": accept})
+    assert answer.status_code == status
+    assert answer.headers["content-type"].startswith(kind)
+
+
 async def test_turn_that_takes_too_long_ends(talk: Talk, model: ScriptedModel):
     model.script([Say("begun"), Wait(Gate())])
     conversation = await talk.conversation(settings={"generationTimeoutS": 0.3})

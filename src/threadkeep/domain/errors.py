@@ -69,22 +69,32 @@ class ThreadkeepError(Exception):
 
 
 class InvalidRequest(ThreadkeepError):
+    """Something is malformed; `param` names it."""
+
     code = "INVALID_REQUEST"
 
 
 class IdempotencyMismatch(InvalidRequest):
+    """This `Idempotency-Key` was used for another body."""
+
     code = "IDEMPOTENCY_MISMATCH"
 
 
 class Unauthenticated(ThreadkeepError):
+    """Nobody is signed in, or the token is not valid."""
+
     code = "UNAUTHENTICATED"
 
 
 class SignInUnavailable(ThreadkeepError):
+    """The sign-in provider's keys cannot be fetched; try again later."""
+
     code = "SIGN_IN_UNAVAILABLE"
 
 
 class Forbidden(ThreadkeepError):
+    """The user may not do this, or the page or host name that asks is not allowed."""
+
     code = "FORBIDDEN"
 
 
@@ -134,6 +144,8 @@ class UserNotFound(NotFound):
 
 
 class RoleNotFound(NotFound):
+    """The agent has no role of this name; the message says which ones there are."""
+
     code, noun = "ROLE_NOT_FOUND", "role"
 
 
@@ -142,70 +154,104 @@ class McpServerNotFound(NotFound):
 
 
 class RouteNotFound(NotFound):
+    """There is no such path."""
+
     code, noun = "NOT_FOUND", "path"
 
 
 class MethodNotAllowed(ThreadkeepError):
+    """The path does not take this method; the header `Allow` says which."""
+
     code = "METHOD_NOT_ALLOWED"
 
 
 class MessageContentRequired(ThreadkeepError):
+    """A message without content, or a blank one."""
+
     code = "MESSAGE_CONTENT_REQUIRED"
 
 
 class MessageTooLong(ThreadkeepError):
+    """The message is longer than the agent's `maxMessageChars`."""
+
     code = "MESSAGE_TOO_LONG"
 
 
 class McpConfigInvalid(ThreadkeepError):
+    """An MCP server's configuration is wrong; `param` names the field."""
+
     code = "MCP_CONFIG_INVALID"
 
 
 class McpNameReserved(ThreadkeepError):
+    """An MCP server of the system has this name."""
+
     code = "MCP_NAME_RESERVED"
 
 
 class McpCommandNotAllowed(ThreadkeepError):
+    """The operator does not allow this program as an MCP server."""
+
     code = "MCP_COMMAND_NOT_ALLOWED"
 
 
 class PayloadTooLarge(ThreadkeepError):
+    """The body or a file is too large."""
+
     code = "PAYLOAD_TOO_LARGE"
 
 
 class UnsupportedDocument(ThreadkeepError):
+    """A file of a kind that cannot be read, or an empty one."""
+
     code = "UNSUPPORTED_DOCUMENT"
 
 
 class Conflict(ThreadkeepError):
+    """Something has changed meanwhile; read it again."""
+
     code = "CONFLICT"
 
 
 class TurnInProgress(Conflict):
+    """A turn runs in the conversation; `details.turnId` names it."""
+
     code = "TURN_IN_PROGRESS"
 
 
 class NothingToRegenerate(Conflict):
+    """There is no reply yet that could be given anew."""
+
     code = "NOTHING_TO_REGENERATE"
 
 
 class TooFewMessages(Conflict):
+    """There is too little to compact."""
+
     code = "TOO_FEW_MESSAGES"
 
 
 class IllegalTransition(Conflict):
+    """This step is not possible in the present state."""
+
     code = "ILLEGAL_TRANSITION"
 
 
 class EventsExpired(ThreadkeepError):
+    """The turn's events are no longer kept; read the message instead."""
+
     code = "EVENTS_EXPIRED"
 
 
 class PreconditionFailed(ThreadkeepError):
+    """It is not the version that `If-Match` names."""
+
     code = "PRECONDITION_FAILED"
 
 
 class RateLimited(ThreadkeepError):
+    """The user asks for too much at once; try again after `Retry-After` seconds."""
+
     code = "RATE_LIMITED"
 
     def __init__(self, message: str, *, details: object = None, retry_after_s: int = 1) -> None:
@@ -214,10 +260,14 @@ class RateLimited(ThreadkeepError):
 
 
 class ShuttingDown(ThreadkeepError):
+    """This process is ending and begins nothing new; try again."""
+
     code = "SHUTTING_DOWN"
 
 
 class GatewayNotConfigured(ThreadkeepError):
+    """The operator has not set up a model."""
+
     code = "GATEWAY_NOT_CONFIGURED"
 
     def __init__(self) -> None:
@@ -227,10 +277,14 @@ class GatewayNotConfigured(ThreadkeepError):
 
 
 class SecretKeyRequired(ThreadkeepError):
+    """A secret cannot be kept, for there is no key to encrypt it with."""
+
     code = "SECRET_KEY_REQUIRED"
 
 
 class SecretUnreadable(ThreadkeepError):
+    """A kept secret was encrypted with a key that we do not have."""
+
     code = "SECRET_UNREADABLE"
 
 
@@ -239,27 +293,37 @@ class TurnFailed(ThreadkeepError):
 
 
 class GenerationAborted(TurnFailed):
+    """The turn that was waited for was stopped; `details.message` has what it said."""
+
     code = "GENERATION_ABORTED"
 
 
 class GenerationTimeout(TurnFailed):
+    """The turn took longer than the agent's `generationTimeoutS`; `details.message` has what it said."""
+
     code = "GENERATION_TIMEOUT"
 
 
 class GenerationFailed(TurnFailed):
+    """The model gateway failed; `details.message` has what was said before."""
+
     code = "AGENTX_ERROR"
 
 
 class GenerationInterrupted(TurnFailed):
+    """The process that ran the turn ended; `details.message` has what was said before."""
+
     code = "INTERRUPTED"
 
 
 class StorageError(ThreadkeepError):
+    """The database is away, full or read-only; nothing was written, and trying later may help."""
+
     code = "STORAGE_UNAVAILABLE"
 
 
 class StorageUnavailable(StorageError):
-    """The database is away, full or read-only; nothing was written."""
+    """Trying later may help."""
 
 
 class StorageConflict(StorageError):

@@ -331,7 +331,16 @@ _TABLE = (
         204,
         (BriefingNotFound,),
     ),
-    Route("POST", "/api/chat", turns.send_chat, "Turns", errors=_SENDING, also=(202,), gives=_LOCATION),
+    Route(
+        "POST",
+        "/api/chat",
+        turns.send_chat,
+        "Turns",
+        errors=(*_SENDING, IdempotencyMismatch),
+        headers=_IDEMPOTENCY,
+        also=(202,),
+        gives=_LOCATION,
+    ),
     Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),
     # Tool results and reports
     Route("GET", "/api/tool-results", reports.list_tool_results, "Reports"),

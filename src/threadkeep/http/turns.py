@@ -45,9 +45,9 @@ class SendQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to answer."""
 
     dialect: DialectName = "events"
-    wait: Annotated[bool, Meta(description="With `Accept: application/json`: answer when it is done.")] = (
-        False
-    )
+    wait: Annotated[
+        bool, Meta(description="Answer when the turn is done, with the finished message as JSON.")
+    ] = False
 
 
 class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,7 +63,7 @@ Sent = EventStream | Reply[StartedTurnView | MessageView]
 async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery, body: MessageBody) -> Sent:
     """Say something to the agent: starts a turn and streams it.
 
-    With `Accept: application/json` the answer is 202 with the turn's ids, or with `wait=true` the finished
+    With `Accept: application/json` the answer is 202 with the turn's ids; with `wait=true` it is the finished
     message. The same `Idempotency-Key` never starts a second turn.
     """
     turn = await call.services.turns.send(
@@ -158,7 +158,8 @@ async def get_turn_events(call: ApiCall, *, turn_id: str, query: EventsQuery) ->
 async def _answer(call: ApiCall, turn: Turn, query: SendQuery) -> Sent:
     accept = call.request.headers.get("accept", "")
     location = {"Location": call.link(f"/api/turns/{turn.id}")}
-    if "application/json" not in accept or "text/event-stream" in accept:
+    as_json = query.wait or "application/json" in accept
+    if not as_json or "text/event-stream" in accept:
         stream = await _stream(call, turn, query.dialect, None)
         assert stream is not None
         stream.headers.update(location)

@@ -1,0 +1,181 @@
+"""Writes docs/api.md: the OpenAPI document and the error codes, for people without a running server.
+
+    python scripts/api_reference.py
+
+A test compares the file with the live document.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from threadkeep.domain import errors
+from threadkeep.http.errors import STATUSES
+from threadkeep.http.openapi import openapi
+from threadkeep.http.routes import ROUTES
+
+FILE = Path(__file__).resolve().parents[1] / "docs" / "api.md"
+HEAD = """# API reference
+
+Made from the OpenAPI document by `scripts/api_reference.py`; do not edit. A running server shows the same
+at `/docs`, with an example of every call, and gives the document itself at `/openapi.json`.
+
+JSON over HTTP in `camelCase`, times as RFC 3339 in UTC, ids as UUIDs. [Concepts](concepts.md) tells what the
+words mean, how [errors](concepts.md#errors) look and how [lists](concepts.md#lists) are read page by page;
+[A front end](front-end.md#what-to-draw) has the events of a stream. Every call but those marked needs
+`Authorization: Bearer …` where users sign in, and may also answer 401 `UNAUTHENTICATED`, 403 `FORBIDDEN`,
+413 `PAYLOAD_TOO_LARGE`, 422 `INVALID_REQUEST` or 503 `STORAGE_UNAVAILABLE`. A field
+marked with ? may be missing.
+"""
+ANYWHERE = {"UNAUTHENTICATED", "FORBIDDEN", "PAYLOAD_TOO_LARGE", "INVALID_REQUEST", "STORAGE_UNAVAILABLE"}
+_PAGE = re.compile(r"PageView_(\w+)_")
+_CODE = re.compile(r"`([^`]+)`")
+
+Schema = dict[str, Any]
+
+
+def reference() -> str:
+    """The file's text."""
+    document = openapi(ROUTES)
+    aliases = {route.path for route in ROUTES if route.alias_of}
+    by_tag: dict[str, list[str]] = {}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            if path not in aliases:
+                text = _operation(method.upper(), path, operation)
+                by_tag.setdefault(operation["tags"][0], []).append(text)
+    groups = "".join(f"\n## {tag}\n{''.join(texts)}" for tag, texts in by_tag.items())
+    schemas = document["components"]["schemas"]
+    objects = "".join(_object(name, schemas[name]) for name in sorted(schemas) if not _PAGE.fullmatch(name))
+    return f"{HEAD}\n## Errors\n\n{_errors()}{groups}\n## Objects\n{objects}"
+
+
+def _errors() -> str:
+    meanings = {
+        "DOMAIN_NOT_FOUND": "`AGENT_NOT_FOUND` on the paths of `/api/domains`.",
+        "INTERNAL_ERROR": "Something went wrong on our side; it has been logged.",
+    }
+    for kind in vars(errors).values():
+        if isinstance(kind, type) and issubclass(kind, errors.ThreadkeepError):
+            meanings.setdefault(kind.code, _meaning(kind))
+    rows = [
+        (str(status), f"`{code}`", meanings[code]) for code, status in sorted(STATUSES.items(), key=_status)
+    ]
+    return _table(("status", "code", "meaning"), rows)
+
+
+def _status(entry: tuple[str, int]) -> int:
+    return entry[1]
+
+
+def _meaning(kind: type[errors.ThreadkeepError]) -> str:
+    if issubclass(kind, errors.NotFound) and not kind.__doc__:
+        return f"There is no such {kind.noun}, or it is not yours."
+    return " ".join((kind.__doc__ or "").split())
+
+
+def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
+    also = ""
+    if path.startswith("/api/agents"):
+        also = f"Also `{path.replace('/api/agents', '/api/domains', 1)}`. "
+    free = "" if operation["security"] else "Needs no sign-in. "
+    summary = operation["summary"].rstrip(".") + "."
+    parts = [f"\n### `{method} {path}`\n\n{summary} {also}{free}".rstrip() + "\n"]
+    described = [it for it in operation["parameters"] if it["in"] != "path"]
+    if described:
+        rows = [
+            (f"`{it['name']}`", it["in"], _type(it["schema"]), _default(it["schema"]), it["description"])
+            for it in described
+        ]
+        parts.append("\n" + _table(("parameter", "in", "type", "default", ""), rows))
+    for media, content in operation.get("requestBody", {}).get("content", {}).items():
+        kind = "" if media == "application/json" else f" ({media})"
+        parts.append(f"\nBody{kind}: {_type(content['schema'])}\n")
+    parts.append(f"\n{_answers(operation['responses'])}\n")
+    return "".join(parts)
+
+
+def _answers(responses: dict[str, Any]) -> str:
+    told: list[str] = []
+    for status, answer in responses.items():
+        if status < "4":
+            kinds = [_type(it["schema"], media) for media, it in answer.get("content", {}).items()]
+            told.append(f"{status} {' or '.join(kinds)}".strip())
+        else:
+            codes = [code for code in _CODE.findall(answer["description"]) if code not in ANYWHERE]
+            told += [f"{status} {', '.join(f'`{code}`' for code in codes)}"] if codes else []
+    return "Answers " + " · ".join(told)
+
+
+def _object(name: str, schema: Schema) -> str:
+    parts = [f"\n### {schema.get('title', name)}\n"]
+    if schema.get("description"):
+        parts.append(f"\n{' '.join(schema['description'].split())}\n")
+    if "enum" in schema:
+        parts.append(f"\n{_type(schema)}\n")
+    required = set(schema.get("required", ()))
+    rows = [
+        (
+            f"`{field}`" + ("" if field in required else " ?"),
+            _type(it),
+            _default(it),
+            " ".join(it.get("description", "").split()),
+        )
+        for field, it in schema.get("properties", {}).items()
+    ]
+    if rows:
+        parts.append("\n" + _table(("field", "type", "default", ""), rows))
+    return "".join(parts)
+
+
+def _type(schema: Schema, media: str = "application/json") -> str:
+    match schema:
+        case _ if media != "application/json":
+            return f"`{media}`"
+        case {"$ref": ref}:
+            name = ref.rpartition("/")[2]
+            if page := _PAGE.fullmatch(name):
+                return f"page of [{page[1]}](#{page[1].lower()})"
+            return f"[{name}](#{name.lower()})"
+        case {"enum": values}:
+            return " or ".join(f"`{value}`" for value in values)
+        case {"anyOf": options} | {"oneOf": options}:
+            return " or ".join(dict.fromkeys(map(_type, options)))
+        case {"type": "array", **rest}:
+            return f"list of {_type(rest.get('items', {}))}"
+        case {"type": "object", "additionalProperties": dict(inner)}:
+            return f"object of {_type(inner)}"  # pyright: ignore[reportUnknownArgumentType]
+        case {"type": "string", "format": form}:
+            return str(form)
+        case {"type": kind}:
+            return f"{kind}{_limits(schema)}"
+        case _:
+            return "anything"
+
+
+def _limits(schema: Schema) -> str:
+    least = schema.get("minimum", schema.get("minLength", schema.get("exclusiveMinimum")))
+    most = schema.get("maximum", schema.get("maxLength"))
+    if most is not None and most > 2**40:
+        most = None
+    if least is None and most is None:
+        return ""
+    return f" ({'' if least is None else least}…{'' if most is None else most})"
+
+
+def _default(schema: Schema) -> str:
+    default = schema.get("default")
+    return f"`{json.dumps(default, ensure_ascii=False)}`" if default not in (None, "", [], {}) else ""
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A table of the columns that have something to say."""
+    used = [number for number in range(len(head)) if any(row[number] for row in rows)]
+    lines = [[head[number] for number in used], ["---"] * len(used)]
+    lines += [[row[number].replace("|", "\\|") for number in used] for row in rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    FILE.write_text(reference(), encoding="utf-8")

@@ -1,0 +1,80 @@
+"""What the documentation tells people to type and to write works, and prints what is shown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import DOCS, ROOT, anchors, blocks, links, pages
+from tests.docs.scripts import GRAVITY, STORY
+from tests.docs.walk import Script, Walk
+from tests.scripted_model import Reply, Say, UseTool
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a page needs besides itself: what the model says, and how the page's own server is set up."""
+
+    script: Script = field(default_factory=dict[str, Reply])
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+SCENES = {
+    "README.md": Scene(GRAVITY),
+    "docs/quickstart.md": Scene(STORY | GRAVITY),
+    "docs/concepts.md": Scene(),
+    "docs/roles.md": Scene(),
+    "docs/python.md": Scene(STORY | GRAVITY),
+    "docs/websocket.md": Scene(GRAVITY),
+    "docs/mcp.md": Scene(
+        {
+            "How late": [UseTool("time__get_current_time", {"timezone": "Asia/Tokyo"})],
+            "Asia/Tokyo": [Say("It is late in Tokyo.")],
+        }
+    ),
+    "docs/documents.md": Scene(
+        {
+            "When can": [UseTool("search_documents", {"query": "notice of the tenant"})],
+            "thirty days": [Say("With a notice of thirty days [1].")],
+        },
+    ),
+    "docs/briefings.md": Scene({"Why is that": [Say("Because few people review.")]}),
+    "docs/compaction.md": Scene({"Messages:": [Say("They spoke about gravity.")]} | GRAVITY),
+}
+
+
+# Pages that need more than a script.
+ELSEWHERE = {
+    "docs/front-end.md": "tests/browser/test_front_end_page.py",
+    "docs/hosting.md": "tests/docs/test_hosting.py",
+    "docs/postgresql.md": "tests/docs/test_postgresql.py",
+    "docs/performance.md": "bench",  # takes minutes, and says how it was measured
+}
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_page_works_as_written(name: str, tmp_path: Path):
+    scene = SCENES[name]
+    with Walk(ROOT / name, tmp_path, scene.script, scene.settings) as walk:
+        walk.all()
+
+
+def test_no_page_goes_untried():
+    told = [*DOCS.glob("*.md"), ROOT / "README.md"]
+    names = {str(page.relative_to(ROOT)) for page in told if any(blocks(page))}
+    assert names - {"docs/operating.md", "docs/data.md"} == {*SCENES, *ELSEWHERE}
+    assert all((ROOT / test).exists() for test in ELSEWHERE.values())
+
+
+# Being written; taken out when they are there.
+EXPECTED = {DOCS / "operating.md", DOCS / "data.md"}
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path):
+    for link in links(page):
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists() or target in EXPECTED, link
+        assert not anchor or anchor in anchors(target), link
