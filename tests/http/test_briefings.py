@@ -45,6 +45,28 @@ async def test_briefing_is_sent_listed_and_read(alice: httpx.AsyncClient, bob: h
     assert await items(bob, "/api/briefings") == [second]
 
 
+async def test_private_agent_sends_briefings_to_its_owner_only(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient
+):
+    agent = await new_agent(alice)
+    body = {**BODY, "agentId": agent["id"], "userId": "bob"}
+    refusal(await alice.post("/api/briefings", json=body), 422, "INVALID_REQUEST", "userId")
+    assert await items(bob, "/api/briefings") == []
+    assert await start(alice, await send(alice, agent["id"]))
+
+
+async def test_agent_made_private_takes_no_card_but_keeps_those_it_has(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient
+):
+    agent = await new_agent(alice, visibility="public")
+    first, second = [await send(alice, agent["id"], "bob") for _ in range(2)]
+    started = await start(bob, first)
+    await alice.patch(f"/api/agents/{agent['id']}", json={"visibility": "private"})
+    assert await start(bob, first) == started
+    late = await bob.post(f"/api/briefings/{second['id']}/actions/start_conversation")
+    refusal(late, 404, "AGENT_NOT_FOUND")
+
+
 @pytest.mark.parametrize(
     ("change", "param"),
     [

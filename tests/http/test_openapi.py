@@ -262,8 +262,9 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
         }
         for whole in (False, True) if operation.body else (False,):
             body = example(operation.body, whole=whole) if operation.body else None
-            if body and "agentId" in body:
-                body["agentId"] = agent["id"]
+            for name, value in {"agentId": agent["id"], "userId": "alice"}.items():
+                if body and name in body:
+                    body[name] = value
             files = {"files": ("a.txt", b"words")} if operation.takes_files else None
             answer = await client.request(
                 operation.method, operation.url(**ids), json=body, files=files, params=operation.needed_query

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from threadkeep.domain.briefing import Briefing, Priority
-from threadkeep.domain.errors import BriefingNotFound, Conflict, StorageConflict
+from threadkeep.domain.errors import BriefingNotFound, Conflict, InvalidRequest, StorageConflict
 from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, is_uuid, new_uuid
+from threadkeep.domain.message import Message
 from threadkeep.domain.user import User, user_id
 from threadkeep.ports.store import Store
 from threadkeep.services import Clock
@@ -43,12 +44,16 @@ class Briefings:
 
     async def create(self, user: User, draft: BriefingDraft) -> Briefing:
         """Sends a briefing in an agent's name; for its owner and admins."""
-        agent = await self._agents.get(user, draft.agent_id)
-        agent.check_open_to(user)
+        agent = await self._agents.get_open(user, draft.agent_id)
+        receiver = User(user_id(draft.user_id, "userId"))
+        if not agent.is_visible_to(receiver):  # a briefing that cannot be talked about is none
+            raise InvalidRequest(
+                "This user cannot talk to the agent, which is private: make it public first.", param="userId"
+            )
         briefing = Briefing(
             id=BriefingId(new_uuid()),
             agent_id=agent.id,
-            user_id=user_id(draft.user_id, "userId"),
+            user_id=receiver.id,
             title=draft.title,
             summary=draft.summary,
             priority=draft.priority,
@@ -85,10 +90,9 @@ class Briefings:
             briefing = await self._store.briefings.get(user.id, _checked(briefing_id))
             if briefing is None:
                 raise BriefingNotFound
+            if found := await self._card(user, briefing):
+                return found.conversation_id, found.id
             conversation, _ = await self._conversations.main(user, briefing.agent_id)
-            card = await self._store.messages.get(briefing.message_id) if briefing.message_id else None
-            if card is not None and card.conversation_id == conversation.id:
-                return conversation.id, card.id
             grown, message = conversation.add_card(briefing, self._clock())
             try:
                 await self._store.briefings.add_card(briefing, grown, message)
@@ -97,6 +101,14 @@ class Briefings:
             self._history.note(conversation.id)
             return conversation.id, message.id
         raise Conflict("The conversation changes too quickly; try again.")
+
+    async def _card(self, user: User, briefing: Briefing) -> Message | None:
+        """The card, if it is in the main conversation: that stays readable, whatever becomes of the agent."""
+        card = await self._store.messages.get(briefing.message_id) if briefing.message_id else None
+        if card is None:
+            return None
+        conversation = await self._store.conversations.get(user.id, card.conversation_id)
+        return card if conversation and conversation.is_main else None
 
 
 def _checked(briefing_id: str) -> BriefingId:
