@@ -14,6 +14,7 @@ from tests.engine.in_memory import InMemoryTools
 from tests.postgres import Postgres, open_postgres
 from tests.scripted_model import ScriptedModel
 from tests.talking import Talk, talking
+from tests.waiting import PATIENCE_S
 from threadkeep import Settings, User, UserRole, bootstrap, create_app
 from threadkeep.domain.events import EventBody
 from threadkeep.domain.ids import UserId
@@ -50,12 +51,21 @@ async def _migrate(url: str) -> None:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The address of an empty database, once of each kind."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/data/threadkeep.db"
+        yield f"sqlite:///{tmp_path}/data/threadkeep.db"
+        return
     server: Postgres = request.getfixturevalue("postgres")
-    return server.create_database(template=TEMPLATE)
+    url = server.borrow_database(TEMPLATE)
+    yield url
+    server.give_back(url)
+
+
+@pytest.fixture
+def crowded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests with many more callers than connections: on a busy machine these wait longer than people."""
+    monkeypatch.setattr("threadkeep.storage.postgres.WAIT_FOR_CONNECTION_S", PATIENCE_S)
 
 
 @pytest.fixture
@@ -110,6 +120,7 @@ async def api(database_url: str, tmp_path: Path) -> AsyncIterator[Api]:
         secret_key=secret_key_for(database_url),
         jwt_secret=SECRET,
         gateway="openai",
+        embedding_url="off",
     )
     app = create_app(settings)
     async with app.lifespan():
@@ -182,6 +193,7 @@ async def talk(database_url: str, model: ScriptedModel, tmp_path: Path) -> Async
         gateway_url=model.url,
         gateway_api_key="sk-scripted",
         model="scripted",
+        embedding_url="off",
     )
     async with talking(settings) as talk:
         yield talk

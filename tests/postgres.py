@@ -20,6 +20,23 @@ FOLDERS = {16: "pginstall", 18: "pginstall18"}
 NOT_DURABLE = "-c autovacuum=off -c fsync=off -c full_page_writes=off -c synchronous_commit=off"
 Mode = Literal["fast", "immediate"]
 
+HANG_UP = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+# All that a test may have made, changed or removed besides rows.
+STRUCTURE = """
+    WITH ours AS (SELECT oid FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema$)'), part (it) AS (
+        SELECT nspname::text FROM pg_namespace WHERE oid IN (SELECT oid FROM ours)
+        UNION ALL SELECT concat(relname, relkind, relnamespace) FROM pg_class
+            WHERE relnamespace IN (TABLE ours)
+        UNION ALL SELECT concat(relname, attname, atttypid, attnotnull) FROM pg_attribute
+            JOIN pg_class ON pg_class.oid = attrelid WHERE relnamespace IN (TABLE ours) AND relkind = 'r'
+        UNION ALL SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace IN (TABLE ours)
+        UNION ALL SELECT concat(proname, prosrc) FROM pg_proc WHERE pronamespace IN (TABLE ours)
+        UNION ALL SELECT tgname::text FROM pg_trigger WHERE NOT tgisinternal
+        UNION ALL SELECT polname::text FROM pg_policy
+    ) SELECT md5(string_agg(it, ' ' ORDER BY it)) FROM part"""
+TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'tk_migrations'"
+
 # Waits for the end of the process that started it, however it ends, then clears away what that left.
 CARETAKER = """
 read -r _
@@ -35,6 +52,8 @@ class Postgres:
     def __init__(self, admin_url: str) -> None:
         self._admin_url = admin_url
         self._databases: set[str] = set()
+        self._structure: object = None
+        self._free: list[str] = []
 
     def url(self, database: str) -> str:
         """The address of a database, with the right to do everything."""
@@ -47,6 +66,27 @@ class Postgres:
         self._execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*names))
         self._databases.add(name)
         return self.url(name)
+
+    def borrow_database(self, template: str) -> str:
+        """The address of a database like `template`, of which somebody else may have had the use before."""
+        if self._structure is None:
+            with psycopg.connect(self.url(template)) as connection:
+                self._structure = connection.execute(STRUCTURE).fetchone()
+        return self._free.pop() if self._free else self.create_database(template=template)
+
+    def give_back(self, url: str) -> None:
+        """Empties a borrowed database for the next one; if more than its rows was changed, it is dropped."""
+        with psycopg.connect(url, autocommit=True) as connection:
+            name = connection.info.dbname
+            connection.execute(HANG_UP)
+            if connection.execute(STRUCTURE).fetchone() == self._structure:
+                # As on a replica: no row asks for another.
+                connection.execute("SET session_replication_role = replica")
+                for (table,) in connection.execute(TABLES).fetchall():
+                    connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+                self._free.append(url)
+                return
+        self.drop_database(name)
 
     def drop_database(self, name: str) -> None:
         """Removes a database, also from under those connected to it."""

@@ -32,12 +32,13 @@ from tests.scripted_model import (
     closed_port,
 )
 from tests.serving import ServerProcess, serving
+from tests.waiting import PATIENCE_S
 from threadkeep.client.terminal import DEMONSTRATION, Screen
 from threadkeep.domain.events import Done, Failed, IterationStart, Notice, Text, TurnStart
 from threadkeep.domain.message import Usage
 from threadkeep.gateways.local import DEMONSTRATION_MODEL
 
-WAIT_S = 20
+WAIT_S = PATIENCE_S
 
 
 def settings_for(model: ScriptedModel, **more: str) -> dict[str, str]:
@@ -189,7 +190,7 @@ def test_impatient_person_leaves_while_the_answer_is_being_stopped(
         somebody.sees("half")
         while somebody.process.poll() is None:
             somebody.presses_ctrl_c()
-            time.sleep(0.02)
+            time.sleep(0.3)
         assert somebody.leaves() == 0
     with httpx.Client(base_url=server.url, trust_env=False) as client:
         conversation = client.get("/api/conversations").json()["items"][0]

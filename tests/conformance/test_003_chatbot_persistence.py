@@ -166,6 +166,7 @@ async def test_ten_messages_come_back_oldest_first(api: Api, alice: httpx.AsyncC
 
 
 @pytest.mark.requirement("003-US3.1", "FR-012", "SC-002")
+@pytest.mark.usefixtures("crowded")
 async def test_conversation_of_a_user_is_found_by_reading_one_row(database: Database):
     # Given many users with a conversation each
     listening = Listening(database)
@@ -630,8 +631,8 @@ async def test_conversations_live_beside_existing_users_and_tasks(host_url: str)
             assert [message["content"] for message in await chat_messages(client)] == talk_texts(2)
         assert (await client.delete("/api/users/bob")).status_code == 204
         # Then the application goes on using its tables
-        ask(host_url, "UPDATE tasks SET title = 'buy oat milk' WHERE id = 2")
-        ask(host_url, "UPDATE tasks SET title = 'buy milk' WHERE id = 2")
+        for title in ("buy oat milk", "buy milk"):
+            await asyncio.to_thread(ask, host_url, f"UPDATE tasks SET title = '{title}' WHERE id = 2")
     # And nothing of them has changed, neither structure nor rows
     assert ask(host_url, *looking) == before
     # And all that we added carries our prefix

@@ -26,10 +26,15 @@ def outcomes(**environ: str) -> list[str]:
     return sorted(re.findall(r"^PASSED (\S+)", done.stdout, re.MULTILINE))
 
 
-@pytest.mark.timeout(300)
+@pytest.fixture(scope="module")
+def before() -> list[str]:
+    return outcomes()
+
+
 @pytest.mark.requirement("SC-006")
-def test_applications_own_tests_pass_alike_before_and_after_the_chat_is_mounted(database_url: str):
-    before = outcomes()
+def test_applications_own_tests_pass_alike_before_and_after_the_chat_is_mounted(
+    before: list[str], database_url: str
+):
     assert "examples/todo/tests/test_todo.py::test_task_is_added_completed_renamed_and_deleted" in before
     database = {} if database_url.startswith("sqlite") else {"TODO_CHAT_DATABASE": database_url}
     assert outcomes(TODO_CHAT="on", **database) == before

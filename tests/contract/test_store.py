@@ -98,6 +98,7 @@ async def test_conversation_comes_back_as_it_was_kept(store: Store):
     assert await store.conversations.get(BOB, conversation.id) is None
 
 
+@pytest.mark.usefixtures("crowded")
 async def test_main_conversation_is_made_once_by_two_hundred_callers(store: Store):
     agent = await keep_agent(store)
     answers = await asyncio.gather(

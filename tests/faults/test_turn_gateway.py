@@ -151,10 +151,12 @@ async def test_model_that_refuses_connections(talk: Talk, model: ScriptedModel):
 @pytest.mark.parametrize("reply", [[Hang()], [Say("half"), Hang()]], ids=["at once", "in mid-stream"])
 async def test_model_that_hangs(talk: Talk, model: ScriptedModel, reply: Reply):
     model.otherwise = reply
-    conversation = await untitled(talk, generationTimeoutS=0.3)
+    conversation = await untitled(talk, generationTimeoutS=3)
     error = await fail(talk, conversation)
     assert error["code"] == "GENERATION_TIMEOUT"
     assert await model.requests[0].until_over() == "disconnected"
+    agent = (await talk.client.get(f"/api/conversations/{conversation}")).json()["agentId"]
+    await talk.client.patch(f"/api/agents/{agent}", json={"settings": {"generationTimeoutS": 300}})
     await check_goes_on(talk, model, conversation)
 
 

@@ -345,7 +345,7 @@ import asyncio, sys
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, TextDelta
 
-gateway = LocalGateway(threads=2, context_tokens=512)
+gateway = LocalGateway(threads=1, context_tokens=512)
 request = ModelRequest(None, "", (ModelMessage("user", (TextBlock("Tell me a story."),)),), max_tokens=2000)
 
 async def main():

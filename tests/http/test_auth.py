@@ -378,11 +378,9 @@ async def test_deeply_nested_token_is_refused() -> None:
     await refusal(SharedSecretSignIn(SECRET), with_token(f"{deep}.e30.AAAA"))
 
 
-_json = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=5,
-)
+_leaf = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+_branch = _leaf | st.lists(_leaf, max_size=3) | st.dictionaries(st.text(), _leaf, max_size=3)
+_json = _branch | st.lists(_branch, max_size=3) | st.dictionaries(st.text(), _branch, max_size=3)
 
 
 @given(st.dictionaries(st.sampled_from(["alg", "kid", "typ", "crit", "b64"]), _json), _json, st.booleans())

@@ -105,6 +105,7 @@ async def test_main_conversation_is_made_once_and_found_ever_after(
     assert others.json()["id"] != made.json()["id"]
 
 
+@pytest.mark.usefixtures("crowded")
 async def test_two_hundred_parallel_gets_or_creates_make_one_conversation(alice: httpx.AsyncClient):
     path = f"/api/agents/{(await new_agent(alice))['id']}/conversation"
     answers = await asyncio.gather(*(alice.put(path) for _ in range(200)))

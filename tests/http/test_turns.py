@@ -216,7 +216,7 @@ async def test_client_chooses_how_it_is_answered(talk: Talk, query: str, accept:
 
 async def test_turn_that_takes_too_long_ends(talk: Talk, model: ScriptedModel):
     model.script([Say("begun"), Wait(Gate())])
-    conversation = await talk.conversation(settings={"generationTimeoutS": 0.3})
+    conversation = await talk.conversation(settings={"generationTimeoutS": 4})
     path = f"/api/conversations/{conversation}/messages?wait=true"
     late = await talk.client.post(path, json={"content": "?"}, headers=JSON)
     assert (late.status_code, late.json()["error"]["code"]) == (504, "GENERATION_TIMEOUT")

@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.mcp.running import Limits, Pooled, chaos
 
 async def main():
-    here = Pooled(Path(sys.argv[1]), Limits())
+    here = Pooled(Path(sys.argv[1]), Limits(budget_s=60))
     await asyncio.gather(here.call(chaos(), "children"), here.tools(chaos("stubborn"), name="stubborn"))
     print("ready", flush=True)
     await asyncio.Event().wait()
