@@ -1,8 +1,9 @@
 import { ArrowDown } from "lucide-react";
 import { Fragment, useMemo } from "react";
 
+import { useStore } from "../state/store";
 import { entriesOf, isArchived } from "../thread/entries";
-import { isRunning, type ThreadState } from "../thread/reduce";
+import { isRunning } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
 import { useWords } from "../words";
 import { EntryView } from "./entry-view";
@@ -12,12 +13,12 @@ import { useScrolling } from "./use-scrolling";
 
 interface Props {
   thread: Thread;
-  state: ThreadState;
   onDetails: (turnId: string) => void;
 }
 
-export function MessageList({ thread, state, onDetails }: Props) {
+export function MessageList({ thread, onDetails }: Props) {
   const words = useWords();
+  const state = useStore(thread.state);
   const entries = useMemo(() => entriesOf(state.messages), [state.messages]);
   const { scroller, shown, isAtEnd, onScroll, earlier, toEnd } = useScrolling(entries, state.hasOlder, () => thread.readOlder());
   const running = isRunning(state);

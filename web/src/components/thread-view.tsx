@@ -4,7 +4,7 @@ import { useState } from "react";
 import { agents } from "../state/agents";
 import { deleteConversation, restoreConversation } from "../state/conversations";
 import { go } from "../state/route";
-import { useStore } from "../state/store";
+import { useSelected, useStore } from "../state/store";
 import { toast } from "../state/toasts";
 import { isRunning } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
@@ -21,15 +21,18 @@ import { isDemonstration } from "./welcome";
 
 export function ThreadView({ thread, onMenu }: { thread: Thread; onMenu: () => void }) {
   const words = useWords();
-  const state = useStore(thread.state);
+  // Only what changes seldom: the text that streams in is the list's alone.
+  const conversation = useSelected(thread.state, (it) => it.conversation);
+  const problem = useSelected(thread.state, (it) => it.problem);
+  const stopping = useSelected(thread.state, (it) => it.stopping);
+  const isLost = useSelected(thread.state, (it) => it.connection === "lost");
+  const running = useSelected(thread.state, isRunning);
   const all = useStore(agents);
   const [renaming, setRenaming] = useState(false);
   const [turnId, setTurnId] = useState<string | null>(null);
-  const { conversation, problem } = state;
   const agent = all.find((it) => it.id === conversation?.agentId);
   const title = conversation?.title || (conversation ? words.untitled : "");
   const isArchived = conversation?.status === "archived";
-  const running = isRunning(state);
 
   const remove = async () => {
     await deleteConversation(thread.id);
@@ -72,19 +75,19 @@ export function ThreadView({ thread, onMenu }: { thread: Thread; onMenu: () => v
           />
         )}
       </TopBar>
-      {state.connection === "lost" && (
+      {isLost && (
         <p className="banner" role="status">
           {words.connectionLost}
         </p>
       )}
-      <MessageList thread={thread} state={state} onDetails={setTurnId} />
+      <MessageList thread={thread} onDetails={setTurnId} />
       {problem && <ProblemBar problem={problem} onDismiss={() => thread.dismiss()} />}
       <Composer
         draftKey={thread.id}
         placeholder={words.placeholder(agent?.name ?? "")}
         limit={agent?.settings?.maxMessageChars ?? 0}
         running={running}
-        stopping={state.stopping}
+        stopping={stopping}
         disabled={!conversation}
         note={isDemonstration ? words.demonstrationShort : ""}
         onSend={(text) => thread.send(text)}

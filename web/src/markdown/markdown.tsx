@@ -8,7 +8,6 @@ import { CodeBlock } from "./code-block";
 import { Formula } from "./formula";
 import { PlainWhenBroken } from "./plain-when-broken";
 import { hasMath, withMathMarks } from "./math-marks";
-import { usePaced } from "./use-paced";
 
 /** A longer or deeper piece is shown as plain text: no text may freeze the page. */
 const MOST_IN_BLOCK = 30_000;
@@ -26,8 +25,7 @@ interface Props {
 
 /** Text of a model. HTML in it is not read, and nothing in it is loaded from anywhere. */
 export const Markdown = memo(function Markdown({ text, live = false, sources = 0, onSource }: Props) {
-  const shown = usePaced(text, live);
-  const blocks = useMemo(() => blocksOf(shown), [shown]);
+  const blocks = useMemo(() => blocksOf(text), [text]);
   return (
     <div className="markdown" dir="auto">
       {blocks.map((block, index) => (

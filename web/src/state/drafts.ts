@@ -1,16 +1,38 @@
 /** What was typed and not yet sent, for each conversation. */
 
 const PREFIX = "threadkeep.draft.";
+/** Writing it down takes longer than a key: it is done when one pauses, and when one leaves. */
+const WRITE_AFTER_MS = 400;
+
+const unwritten = new Map<string, string>();
+let timer: ReturnType<typeof setTimeout> | null = null;
 
 export function readDraft(key: string): string {
-  return localStorage.getItem(PREFIX + key) ?? "";
+  return unwritten.get(key) ?? localStorage.getItem(PREFIX + key) ?? "";
 }
 
 export function keepDraft(key: string, text: string): void {
-  if (text) localStorage.setItem(PREFIX + key, text);
-  else localStorage.removeItem(PREFIX + key);
+  unwritten.set(key, text);
+  if (timer !== null) clearTimeout(timer);
+  timer = setTimeout(writeDrafts, WRITE_AFTER_MS);
 }
 
+function writeDrafts(): void {
+  for (const [key, text] of unwritten) {
+    try {
+      if (text) localStorage.setItem(PREFIX + key, text);
+      else localStorage.removeItem(PREFIX + key);
+      unwritten.delete(key);
+    } catch {
+      // Too long for the browser: it is kept for as long as the page is open.
+    }
+  }
+}
+
+window.addEventListener("pagehide", writeDrafts);
+document.addEventListener("visibilitychange", writeDrafts);
+
 export function forgetDrafts(): void {
+  unwritten.clear();
   for (const key of Object.keys(localStorage)) if (key.startsWith(PREFIX)) localStorage.removeItem(key);
 }

@@ -24,6 +24,11 @@ export class Store<S> {
   };
 }
 
+/** A part of it: whoever shows that part is drawn again only when it changes. `select` gives what is kept, nothing new. */
+export function useSelected<S, T>(store: Store<S>, select: (value: S) => T): T {
+  return useSyncExternalStore(store.subscribe, () => select(store.get()));
+}
+
 export function useStore<S>(store: Store<S>): S {
   return useSyncExternalStore(store.subscribe, store.get);
 }

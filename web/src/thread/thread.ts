@@ -12,12 +12,13 @@ import { socket } from "../api/socket";
 import { Store } from "../state/store";
 import { follow, pause } from "../turn/follow";
 import { type TurnEvent } from "../turn/events";
+import { textOf } from "../turn/fold";
+import { Paced } from "./paced";
 import { EMPTY, isRunning, reduce, type Problem, type ThreadAction, type ThreadState } from "./reduce";
 
 const PAGE = 50;
-/** Text is shown as often as this; a browser paints no more, and Markdown is read each time. */
-const SHOW_EVERY_MS = 40;
 const TRIES = 4;
+const CHARACTERS_A_MS = 40;
 
 export class Thread {
   readonly state = new Store<ThreadState>(EMPTY);
@@ -157,19 +158,12 @@ export class Thread {
 
   async #follow(turnId: string): Promise<void> {
     const { signal } = this.#closing;
-    let waiting: TurnEvent[] = [];
-    let timer: ReturnType<typeof setTimeout> | null = null;
-    const show = () => {
-      timer = null;
-      const events = waiting;
-      waiting = [];
-      if (events.length) this.#tell({ type: "events", turnId, events });
-    };
+    const paced = new Paced<TurnEvent>(
+      (events) => this.#tell({ type: "events", turnId, events }),
+      () => this.#drawingMs(),
+    );
     const follower = {
-      onEvents: (events: TurnEvent[]) => {
-        waiting.push(...events);
-        timer ??= setTimeout(show, SHOW_EVERY_MS);
-      },
+      onEvents: (events: TurnEvent[]) => paced.add(events),
       onLost: () => this.#tell({ type: "connection", connection: "lost" }),
       onBack: () => this.#tell({ type: "connection", connection: "good" }),
     };
@@ -178,14 +172,20 @@ export class Thread {
     } catch (error) {
       await this.#fail(error);
     }
-    if (timer) clearTimeout(timer);
-    show();
+    paced.flush();
     if (signal.aborted) return;
     this.#following = null;
     this.#tell({ type: "ended", turnId });
     this.onTurn();
     // The stored message is the last word: it has what no event carries.
     await this.refresh();
+  }
+
+  /** Markdown's last block is read anew with each piece: a long one is drawn less often, to leave time for typing. */
+  #drawingMs(): number {
+    const { live } = this.state.get();
+    const text = live ? textOf(live.message) : "";
+    return (text.length - Math.max(0, text.lastIndexOf("\n\n"))) / CHARACTERS_A_MS;
   }
 
   /** Another tab or program may begin a turn here: its start is told over the socket. */
