@@ -3,7 +3,6 @@
 import re
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import (
@@ -45,9 +44,9 @@ def chromium() -> str:
     pytest.skip("no Chromium here, and it could not be installed: the page is not tested")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """A browser. Closed with its module, for its loop would be in the way of asynchronous tests."""
+    """A browser. Closed with this package, for its loop would be in the way of asynchronous tests."""
     path = chromium()
     page_build.build()
     with sync_playwright() as playwright:
@@ -67,19 +66,47 @@ class Answering(ScriptedModel):
             return [Say(asked)]
         return super().reply_to(request)
 
+    def start_over(self) -> None:
+        """Forgets the test before."""
+        self._replies.clear()
+        self.requests.clear()
 
-@pytest.fixture
-def model() -> Iterator[ScriptedModel]:
-    """A model that does what the test writes down."""
+
+@pytest.fixture(scope="package")
+def shared_model() -> Iterator[Answering]:
+    """The model of all tests."""
     with Answering() as model:
         yield model
 
 
 @pytest.fixture
-def server(tmp_path: Path, model: ScriptedModel) -> Iterator[Server]:
-    """Threadkeep on SQLite, talking to the scripted model; everyone is `local`."""
-    with Server(tmp_path, gateway="openai", gateway_url=model.url, model="scripted") as server:
+def model(shared_model: Answering) -> ScriptedModel:
+    """A model that does what the test writes down."""
+    shared_model.start_over()
+    return shared_model
+
+
+def settings_for(model: ScriptedModel) -> dict[str, str]:
+    """Settings of a Threadkeep that talks to the scripted model."""
+    return {"gateway": "openai", "gateway_url": model.url, "model": "scripted"}
+
+
+@pytest.fixture(scope="package")
+def shared_server(
+    browser: Browser, shared_model: Answering, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """Starting one takes longer than most tests."""
+    folder = tmp_path_factory.mktemp("server")
+    with Server(folder, **settings_for(shared_model), mcp_allowed_commands="python") as server:
         yield server
+
+
+@pytest.fixture
+def server(shared_server: Server, model: ScriptedModel) -> Iterator[Server]:
+    """Threadkeep on SQLite, talking to the scripted model; everyone is `local`, who begins with nothing."""
+    yield shared_server
+    with shared_server.client() as client:
+        client.delete("/api/users/local").raise_for_status()
 
 
 class Watched:

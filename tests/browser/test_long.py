@@ -4,7 +4,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import WIDE
+from tests.browser.conftest import WIDE, settings_for
 from tests.browser.long import seed
 from tests.browser.test_talking import answer, done, log, say
 from tests.http.process import Server
@@ -25,8 +25,7 @@ def test_conversation_of_5000_messages_is_drawn_in_part(
     tmp_path: Path, browser: Browser, model: ScriptedModel
 ):
     (conversation_id,) = seed(tmp_path / "data", 5000)
-    settings = {"gateway": "openai", "gateway_url": model.url, "model": "scripted"}
-    with Server(tmp_path, **settings) as server:
+    with Server(tmp_path, **settings_for(model)) as server:
         page = browser.new_page(viewport=WIDE, base_url=server.url, locale="en-GB")  # pyright: ignore[reportArgumentType]
         page.goto(f"/#/c/{conversation_id}")
         done(page)

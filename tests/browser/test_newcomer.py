@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.test_talking import answer, done, say
 from tests.http.process import Server
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+def server(browser: Browser, tmp_path: Path) -> Iterator[Server]:
     """Threadkeep as it comes."""
     with Server(tmp_path) as server:
         yield server

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from playwright.sync_api import BrowserContext, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
+from tests.browser.conftest import settings_for
 from tests.browser.test_talking import answer, done, log, say
 from tests.gateways.script import Gate
 from tests.http.process import Server
@@ -88,18 +89,17 @@ def test_two_tabs_stay_in_step(page: Page, context: BrowserContext, model: Scrip
 
 
 def test_killed_server_keeps_the_text_and_one_click_continues(
-    tmp_path: Path, model: ScriptedModel, context: BrowserContext, server: Server
+    tmp_path: Path, model: ScriptedModel, browser: Browser
 ):
     model.script([Say("Once upon a time"), Wait(Gate())], [Say("there was a fox.")])
-    page = context.new_page()
-    page.goto("/")
-    say(page, "A story")
-    expect(log(page)).to_contain_text("Once upon a time")
-    port = server.port
-    server.kill()
+    with Server(tmp_path, **settings_for(model)) as server:
+        page = browser.new_page(locale="en-GB")
+        page.goto(server.url)
+        say(page, "A story")
+        expect(log(page)).to_contain_text("Once upon a time")
+        server.kill()
     expect(page.get_by_text("The connection is gone")).to_be_visible()
-    settings = {"gateway": "openai", "gateway_url": model.url, "model": "scripted"}
-    with Server(tmp_path, "--port", str(port), **settings):
+    with Server(tmp_path, "--port", str(server.port), **settings_for(model)):
         expect(log(page).get_by_role("alert")).to_contain_text("interrupted")
         expect(log(page)).to_contain_text("Once upon a time")
         page.get_by_role("button", name="Continue").click()

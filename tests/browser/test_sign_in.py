@@ -1,11 +1,11 @@
 """Signing in with a token: kept in this tab only, never in an address."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.browser.conftest import settings_for
 from tests.browser.test_talking import done, log, say
 from tests.http.process import Server
 from tests.scripted_model import Say, ScriptedModel
@@ -16,11 +16,13 @@ from threadkeep.http.tokens import issue_token
 SECRET = "a-secret-for-tests-that-is-long-enough"
 
 
-@pytest.fixture
-def server(tmp_path: Path, model: ScriptedModel) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def server(
+    browser: Browser, shared_model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
     """Threadkeep with sign-in."""
-    settings = {"gateway": "openai", "gateway_url": model.url, "model": "scripted"}
-    with Server(tmp_path, **settings, jwt_secret=SECRET) as server:
+    folder = tmp_path_factory.mktemp("signing-in")
+    with Server(folder, **settings_for(shared_model), jwt_secret=SECRET) as server:
         yield server
 
 

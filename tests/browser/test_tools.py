@@ -1,26 +1,15 @@
 """Tools: their cards, progress, charts and what goes wrong with them, with a real MCP server."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_talking import answer, done, log, say
-from tests.http.process import Server
 from tests.mcp.running import CHAOS
 from tests.scripted_model import Say, ScriptedModel, UseTool
 
 SERVER = {"command": "python", "args": ["-I", "-S", str(CHAOS), "good"]}
-
-
-@pytest.fixture
-def server(tmp_path: Path, model: ScriptedModel) -> Iterator[Server]:
-    """Threadkeep whose agents may run a program."""
-    settings = {"gateway": "openai", "gateway_url": model.url, "model": "scripted"}
-    with Server(tmp_path, **settings, mcp_allowed_commands="python") as server:
-        yield server
 
 
 @pytest.fixture

@@ -15,6 +15,22 @@ export function fileName(disposition: string | null): string | null {
   return /filename="([^"]*)"/i.exec(disposition ?? "")?.[1] ?? null;
 }
 
+export interface FileInfo {
+  name: string;
+  type: string;
+  size: number;
+}
+
+/** What a file is, without fetching it. */
+export async function fileInfo(path: string, signal: AbortSignal): Promise<FileInfo> {
+  const { headers } = await ask(path, { method: "HEAD", headers: { Accept: "*/*" }, signal });
+  return {
+    name: fileName(headers.get("content-disposition")) ?? "",
+    type: (headers.get("content-type") ?? "").split(";")[0]!.trim(),
+    size: Number(headers.get("content-length") ?? 0),
+  };
+}
+
 export async function download(path: string, query: Record<string, string>, otherwise: string): Promise<void> {
   const answer = await ask(path, { query, headers: { Accept: "*/*" } });
   const url = URL.createObjectURL(await answer.blob());

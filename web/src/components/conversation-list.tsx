@@ -1,7 +1,6 @@
 import { Search } from "lucide-react";
 import { useState } from "react";
 
-import { ROUTES } from "../api/schema";
 import { agentName, agents } from "../state/agents";
 import { conversations, readMoreConversations, refreshConversations, showConversations } from "../state/conversations";
 import { useStore } from "../state/store";
@@ -20,7 +19,7 @@ export function ConversationList({ openId }: { openId: string | null }) {
   const [filter, setFilter] = useState("");
   const wanted = filter.trim().toLowerCase();
   const shown = wanted ? list.items.filter((it) => (it.title ?? "").toLowerCase().includes(wanted)) : list.items;
-  const empty = wanted ? words.noMatch : list.status === "active" ? words.noConversations : words.noArchived;
+  const empty = list.status === "active" ? words.noConversations : words.noArchived;
   return (
     <nav aria-label={words.conversations} className="conversations">
       <div className="find">
@@ -54,8 +53,8 @@ export function ConversationList({ openId }: { openId: string | null }) {
             </section>
           );
         })}
-        {wanted && ROUTES.has("GET /api/search") && <SearchResults query={filter.trim()} />}
-        {list.state === "ready" && !shown.length && <p className="hint">{empty}</p>}
+        {wanted && <SearchResults query={filter.trim()} shown={shown} />}
+        {!wanted && list.state === "ready" && !shown.length && <p className="hint">{empty}</p>}
         {list.state === "failed" && (
           <p className="hint">
             {words.listFailed}{" "}

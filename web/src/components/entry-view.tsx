@@ -13,6 +13,8 @@ interface Props {
   entry: Entry;
   live: LiveReply | null;
   isLast: boolean;
+  /** Whether one came for it. */
+  isWanted: boolean;
   running: boolean;
   thread: Thread;
   onDetails: (turnId: string) => void;
@@ -20,14 +22,14 @@ interface Props {
 
 /** One entry of a conversation. */
 export const EntryView = memo(
-  function EntryView({ entry, live, isLast, running, thread, onDetails }: Props) {
+  function EntryView({ entry, live, isLast, isWanted, running, thread, onDetails }: Props) {
     const { versions } = entry;
     const [chosen, choose] = useState<number | null>(null);
     const at = chosen ?? versions.length - 1;
     const message = versions[at] ?? versions.at(-1)!;
     const isNewest = at === versions.length - 1;
     return (
-      <div className="entry" data-key={entry.key}>
+      <div className={isWanted ? "entry wanted" : "entry"} data-key={entry.key} tabIndex={isWanted ? -1 : undefined}>
         {message.contentType === "briefing_card" ? (
           <BriefingCard card={message.content as BriefingCardView} />
         ) : message.role === "user" ? (
@@ -54,6 +56,7 @@ export const EntryView = memo(
   (before, after) =>
     before.live === after.live &&
     before.isLast === after.isLast &&
+    before.isWanted === after.isWanted &&
     before.running === after.running &&
     before.thread === after.thread &&
     before.entry.versions.length === after.entry.versions.length &&

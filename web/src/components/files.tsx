@@ -1,28 +1,47 @@
 import { Download } from "lucide-react";
+import { useCallback } from "react";
 
-import { download } from "../api/download";
+import { download, fileInfo } from "../api/download";
 import { toast } from "../state/toasts";
+import { useLoaded } from "../state/use-loaded";
 import { problemOf } from "../thread/thread";
 import { useWords } from "../words";
+import { bytes } from "../words/format";
 import { toldProblem } from "./problem-bar";
 
 /** Files that tools gave in a turn. */
 export function Files({ ids }: { ids: readonly string[] }) {
   const words = useWords();
-  const get = async (id: string) => {
+  return (
+    <div className="files" role="group" aria-label={words.files}>
+      {ids.map((id, index) => (
+        <FileButton key={id} id={id} otherwise={words.file(index + 1)} />
+      ))}
+    </div>
+  );
+}
+
+function FileButton({ id, otherwise }: { id: string; otherwise: string }) {
+  const words = useWords();
+  const path = `/api/artifacts/${id}`;
+  const { loaded } = useLoaded(useCallback((signal: AbortSignal) => fileInfo(path, signal), [path]));
+  const info = loaded.state === "ready" ? loaded.value : null;
+  const get = async () => {
     try {
-      await download(`/api/artifacts/${id}`, {}, id);
+      await download(path, {}, id);
     } catch (error) {
       toast(toldProblem(words, problemOf(error)));
     }
   };
   return (
-    <div className="files" role="group" aria-label={words.files}>
-      {ids.map((id, index) => (
-        <button key={id} type="button" onClick={() => void get(id)}>
-          <Download aria-hidden /> {words.file(index + 1)}
-        </button>
-      ))}
-    </div>
+    <button type="button" onClick={() => void get()}>
+      <Download aria-hidden />
+      <span className="name">{info?.name || otherwise}</span>
+      {info && (
+        <small>
+          {info.type} · {bytes(info.size)}
+        </small>
+      )}
+    </button>
   );
 }

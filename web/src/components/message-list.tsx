@@ -13,14 +13,17 @@ import { useScrolling } from "./use-scrolling";
 
 interface Props {
   thread: Thread;
+  /** The message that one came for. */
+  seq: number | undefined;
   onDetails: (turnId: string) => void;
 }
 
-export function MessageList({ thread, onDetails }: Props) {
+export function MessageList({ thread, seq, onDetails }: Props) {
   const words = useWords();
   const state = useStore(thread.state);
   const entries = useMemo(() => entriesOf(state.messages), [state.messages]);
-  const { scroller, shown, isAtEnd, onScroll, earlier, toEnd } = useScrolling(entries, state.hasOlder, () => thread.readOlder());
+  const wanted = seq === undefined ? undefined : entries.find((it) => it.versions.some((version) => version.seq === seq))?.key;
+  const { scroller, shown, isAtEnd, onScroll, earlier, toEnd } = useScrolling(thread, entries, state, wanted);
   const running = isRunning(state);
   return (
     <div className="scroller" ref={scroller} onScroll={onScroll} tabIndex={-1}>
@@ -32,7 +35,7 @@ export function MessageList({ thread, onDetails }: Props) {
         )}
         {state.loading === "all" && !entries.length && <p className="hint">{words.loading}</p>}
         {shown.map((entry, index) => {
-          const isLast = entry === entries.at(-1);
+          const isLast = entry === entries.at(-1) && !state.hasNewer;
           const isFirstKept = !isArchived(entry) && index > 0 && isArchived(shown[index - 1]!);
           return (
             <Fragment key={entry.key}>
@@ -41,6 +44,7 @@ export function MessageList({ thread, onDetails }: Props) {
                 entry={entry}
                 live={isLast ? state.live : null}
                 isLast={isLast}
+                isWanted={entry.key === wanted}
                 running={isLast && running}
                 thread={thread}
                 onDetails={onDetails}
@@ -51,7 +55,7 @@ export function MessageList({ thread, onDetails }: Props) {
       </div>
       {!isAtEnd && (
         <div className="to-latest">
-          <IconButton icon={ArrowDown} label={words.toLatest} onClick={toEnd} />
+          <IconButton icon={ArrowDown} label={words.toLatest} onClick={() => void toEnd()} />
         </div>
       )}
     </div>

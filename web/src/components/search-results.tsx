@@ -1,32 +1,31 @@
 import { useEffect, useState } from "react";
 
 import { get } from "../api/client";
+import { type PageView_SearchHitView, type SearchHitView } from "../api/schema";
 import { hrefOf } from "../state/route";
 import { useWords } from "../words";
 
 const WAIT_MS = 250;
 const MOST = 30;
 
-interface Hit {
-  conversationId: string;
-  title: string | null;
-  messageId: string | null;
-  snippet: string;
-  highlights: { begin: number; end: number }[];
+interface Props {
+  query: string;
+  /** Conversations whose titles are shown already. */
+  shown: readonly { id: string }[];
 }
 
-/** Messages in which something was said, newest first. */
-export function SearchResults({ query }: { query: string }) {
+/** Messages in which something was said, newest first, and titles that the list has not read. */
+export function SearchResults({ query, shown }: Props) {
   const words = useWords();
-  const [hits, setHits] = useState<readonly Hit[]>([]);
+  const [found, setFound] = useState<{ query: string; hits: readonly SearchHitView[] } | null>(null);
   useEffect(() => {
     const leaving = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        const page = await get<{ items: Hit[] }>("/api/search", { q: query, limit: MOST }, leaving.signal);
-        setHits(page.items.filter((it) => it.messageId !== null));
+        const page = await get<PageView_SearchHitView>("/api/search", { q: query, limit: MOST }, leaving.signal);
+        setFound({ query, hits: page.items });
       } catch {
-        setHits([]); // titles are still filtered
+        if (!leaving.signal.aborted) setFound({ query, hits: [] }); // titles are still filtered
       }
     }, WAIT_MS);
     return () => {
@@ -34,18 +33,19 @@ export function SearchResults({ query }: { query: string }) {
       leaving.abort();
     };
   }, [query]);
-  if (!hits.length) return null;
+  const hits = (found?.hits ?? []).filter((it) => it.messageId !== null || !shown.some(({ id }) => id === it.conversationId));
+  if (!hits.length) return !shown.length && <p className="hint">{found?.query === query ? words.noMatch : words.loading}</p>;
   return (
     <section aria-label={words.foundInMessages}>
       <h2>{words.foundInMessages}</h2>
       <ul>
         {hits.map((it) => (
-          <li key={it.messageId}>
-            <a href={hrefOf({ name: "conversation", id: it.conversationId })}>
+          <li key={it.messageId ?? it.conversationId}>
+            <a href={hrefOf({ name: "conversation", id: it.conversationId, seq: it.seq ?? undefined })}>
               <span className="title" dir="auto">
                 {it.title || words.untitled}
               </span>
-              <small dir="auto">{marked(it)}</small>
+              {it.messageId !== null && <small dir="auto">{marked(it)}</small>}
             </a>
           </li>
         ))}
@@ -55,7 +55,7 @@ export function SearchResults({ query }: { query: string }) {
 }
 
 /** The snippet with the words that were looked for; places are counted in characters. */
-function marked({ snippet, highlights }: Hit) {
+function marked({ snippet, highlights }: SearchHitView) {
   const characters = [...snippet];
   const pieces = [];
   let at = 0;

@@ -30,17 +30,27 @@ export function Talk({ at, onMenu }: { at: At; onMenu: () => void }) {
   // The thread that has just been begun is the one that is opened next.
   const [begun, setBegun] = useState<Thread | null>(null);
   if (at.name === "conversation")
-    return <OpenThread key={at.id} id={at.id} begun={begun?.id === at.id ? begun : null} onMenu={onMenu} />;
+    return <OpenThread key={at.id} at={at} begun={begun?.id === at.id ? begun : null} onMenu={onMenu} />;
   return <NewThread agentId={at.agentId} onBegun={setBegun} onMenu={onMenu} />;
 }
 
-function OpenThread({ id, begun, onMenu }: { id: string; begun: Thread | null; onMenu: () => void }) {
+interface OpenProps {
+  at: Extract<Route, { name: "conversation" }>;
+  begun: Thread | null;
+  onMenu: () => void;
+}
+
+function OpenThread({ at: { id, seq }, begun, onMenu }: OpenProps) {
   const thread = useMemo(() => begun ?? new Thread(id, onTurn), [id, begun]);
+  const [joined, setJoined] = useState(false);
   useEffect(() => {
-    thread.join();
+    void thread.join().then(() => setJoined(true));
     return () => thread.leave();
   }, [thread]);
-  return <ThreadView thread={thread} onMenu={onMenu} />;
+  useEffect(() => {
+    if (joined && seq !== undefined) void thread.showAt(seq);
+  }, [thread, joined, seq]);
+  return <ThreadView thread={thread} seq={seq} onMenu={onMenu} />;
 }
 
 function chosenAgent(all: readonly AgentView[], id: string | null): AgentView | undefined {

@@ -19,7 +19,14 @@ import { TopBar } from "./top-bar";
 import { TurnDrawer } from "./turn-drawer";
 import { isDemonstration } from "./welcome";
 
-export function ThreadView({ thread, onMenu }: { thread: Thread; onMenu: () => void }) {
+interface Props {
+  thread: Thread;
+  /** The message that one came for. */
+  seq: number | undefined;
+  onMenu: () => void;
+}
+
+export function ThreadView({ thread, seq, onMenu }: Props) {
   const words = useWords();
   // Only what changes seldom: the text that streams in is the list's alone.
   const conversation = useSelected(thread.state, (it) => it.conversation);
@@ -80,7 +87,7 @@ export function ThreadView({ thread, onMenu }: { thread: Thread; onMenu: () => v
           {words.connectionLost}
         </p>
       )}
-      <MessageList thread={thread} onDetails={setTurnId} />
+      <MessageList thread={thread} seq={seq} onDetails={setTurnId} />
       {problem && <ProblemBar problem={problem} onDismiss={() => thread.dismiss()} />}
       <Composer
         draftKey={thread.id}

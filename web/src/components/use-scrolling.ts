@@ -1,15 +1,25 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 
 import { type Entry } from "../thread/entries";
+import { type ThreadState } from "../thread/reduce";
+import { type Thread } from "../thread/thread";
 
 /** So many entries are drawn at most; the others come back when one scrolls to them. */
 const MOST_SHOWN = 100;
 const STEP = 50;
 const NEAR_PX = 400;
 const AT_END_PX = 60;
+/** Where an entry is put that one came for. */
+const WANTED_PX = 60;
 
 /** Keeps the newest in view while one reads at the end, and the place where one reads elsewhere. */
-export function useScrolling(entries: readonly Entry[], hasOlder: boolean, readOlder: () => Promise<void>) {
+export function useScrolling(
+  thread: Thread,
+  entries: readonly Entry[],
+  { hasOlder, hasNewer }: ThreadState,
+  /** The key of the entry that one came for. */
+  wanted: string | undefined,
+) {
   const scroller = useRef<HTMLDivElement>(null);
   const [isAtEnd, setAtEnd] = useState(true);
   const pinned = useRef(true);
@@ -30,14 +40,26 @@ export function useScrolling(entries: readonly Entry[], hasOlder: boolean, readO
     );
     anchor.current = first ? { key: first.dataset["key"]!, top: first.offsetTop - box.scrollTop } : null;
   }, []);
-  const firstKey = shown[0]?.key;
-  useLayoutEffect(() => {
+  const restore = () => {
     const box = scroller.current;
-    if (!box || pinned.current || !anchor.current) return;
+    if (!box || pinned.current || !anchor.current) return null;
     const { key, top } = anchor.current;
     const kept = box.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`);
     if (kept) box.scrollTop = kept.offsetTop - top;
-  }, [firstKey, lastKey]);
+    return kept;
+  };
+  const firstKey = shown[0]?.key;
+  useLayoutEffect(() => void restore(), [firstKey, lastKey]);
+
+  useLayoutEffect(() => {
+    const at = entries.findIndex((it) => it.key === wanted);
+    if (at < 0) return;
+    pinned.current = false;
+    setAtEnd(false);
+    anchor.current = { key: entries[at]!.key, top: WANTED_PX };
+    setLastKey(at + STEP < entries.length ? entries[at + STEP]!.key : null);
+    restore()?.focus({ preventScroll: true });
+  }, [wanted]);
 
   useEffect(() => {
     const box = scroller.current;
@@ -55,7 +77,7 @@ export function useScrolling(entries: readonly Entry[], hasOlder: boolean, readO
     const box = scroller.current;
     if (!box) return;
     const rest = box.scrollHeight - box.scrollTop - box.clientHeight;
-    const atEnd = rest < AT_END_PX && end === entries.length;
+    const atEnd = rest < AT_END_PX && end === entries.length && !hasNewer;
     pinned.current = atEnd;
     setAtEnd(atEnd);
     remember();
@@ -64,6 +86,8 @@ export function useScrolling(entries: readonly Entry[], hasOlder: boolean, readO
     } else if (rest < NEAR_PX && end < entries.length) {
       const next = Math.min(end + STEP, entries.length);
       setLastKey(next === entries.length ? null : (entries[next - 1]?.key ?? null));
+    } else if (rest < NEAR_PX && hasNewer) {
+      void thread.readNewer();
     }
   };
   const earlier = () => {
@@ -73,10 +97,11 @@ export function useScrolling(entries: readonly Entry[], hasOlder: boolean, readO
     } else if (hasOlder) {
       // What comes above needs room: what is far below is no longer drawn.
       setLastKey(entries[Math.min(end, MOST_SHOWN - STEP) - 1]?.key ?? null);
-      void readOlder();
+      void thread.readOlder();
     }
   };
-  const toEnd = () => {
+  const toEnd = async () => {
+    await thread.showLatest();
     pinned.current = true;
     setLastKey(null);
     setAtEnd(true);
@@ -85,7 +110,7 @@ export function useScrolling(entries: readonly Entry[], hasOlder: boolean, readO
   // Whoever sends something wants to see it.
   const newest = entries.at(-1)?.versions[0]?.status === "PENDING" ? entries.length : 0;
   useEffect(() => {
-    if (newest) toEnd();
+    if (newest) void toEnd();
   }, [newest]);
   return { scroller, shown, isAtEnd, onScroll, earlier, toEnd };
 }

@@ -4,14 +4,15 @@ import { Store } from "./store";
 
 export type Route =
   | { name: "new"; agentId: string | null }
-  | { name: "conversation"; id: string }
+  /** `seq`: the message that one came for. */
+  | { name: "conversation"; id: string; seq?: number }
   | { name: "agent"; id: string }
   | { name: "briefings" }
   | { name: "usage" };
 
 export function parseRoute(hash: string): Route {
-  const [, name, id] = hash.replace(/^#/, "").split("/");
-  if (name === "c" && id) return { name: "conversation", id };
+  const [, name, id, seq = ""] = hash.replace(/^#/, "").split("/");
+  if (name === "c" && id) return /^\d{1,15}$/.test(seq) ? { name: "conversation", id, seq: Number(seq) } : { name: "conversation", id };
   if (name === "agents" && id) return { name: "agent", id };
   if (name === "usage" || name === "briefings") return { name };
   return { name: "new", agentId: name === "new" && id ? id : null };
@@ -20,7 +21,7 @@ export function parseRoute(hash: string): Route {
 export function hrefOf(route: Route): string {
   switch (route.name) {
     case "conversation":
-      return `#/c/${route.id}`;
+      return route.seq === undefined ? `#/c/${route.id}` : `#/c/${route.id}/${route.seq}`;
     case "agent":
       return `#/agents/${route.id}`;
     case "usage":

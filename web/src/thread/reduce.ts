@@ -9,9 +9,11 @@ export interface ThreadState {
   /** Oldest first, replies that were overwritten included. */
   messages: readonly MessageView[];
   hasOlder: boolean;
+  /** Whether one reads an older part, and what follows has not been read. */
+  hasNewer: boolean;
   /** What stands in the model's context for the archived messages. */
   summary: string | null;
-  loading: "all" | "older" | null;
+  loading: "all" | "older" | "newer" | null;
   /** The reply that is being given. */
   live: LiveReply | null;
   /** From the click on Send until the server has taken the message. */
@@ -30,6 +32,7 @@ export const EMPTY: ThreadState = {
   conversation: null,
   messages: [],
   hasOlder: false,
+  hasNewer: false,
   summary: null,
   loading: null,
   live: null,
@@ -43,8 +46,10 @@ export type ThreadAction =
   | { type: "opening" }
   | { type: "made"; conversation: ConversationView }
   | { type: "read"; conversation: ConversationDetailView; messages: readonly MessageView[]; hasOlder: boolean }
-  | { type: "readingOlder" }
+  | { type: "reading"; what: "older" | "newer" }
   | { type: "readOlder"; messages: readonly MessageView[]; hasOlder: boolean }
+  | { type: "readNewer"; messages: readonly MessageView[]; hasNewer: boolean }
+  | { type: "jumped"; messages: readonly MessageView[]; hasOlder: boolean; hasNewer: boolean }
   | { type: "changed"; conversation: ConversationView }
   | { type: "sending"; content: string }
   | { type: "regenerating" }
@@ -71,14 +76,16 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
       return { ...state, conversation: action.conversation, loading: null };
     case "read": {
       const { messages: _, nextCursor: __, summary, ...conversation } = action.conversation;
+      // What is newest does not follow on the older part that one reads.
+      if (state.hasNewer) return withLive({ ...state, conversation, summary, loading: null });
       const known = state.messages.filter((it) => !it.id.startsWith(LOCAL) || state.sending);
       const messages = merged(known, action.messages);
       // A page that does not reach the older ones tells nothing of what lies before them.
       const hasOlder = state.loading === "all" || !state.messages.length ? action.hasOlder : state.hasOlder;
       return withLive({ ...state, conversation, messages, hasOlder, summary, loading: null });
     }
-    case "readingOlder":
-      return { ...state, loading: "older" };
+    case "reading":
+      return { ...state, loading: action.what };
     case "readOlder":
       return {
         ...state,
@@ -86,6 +93,14 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
         hasOlder: action.hasOlder,
         loading: null,
       };
+    case "readNewer": {
+      const messages = merged(state.messages, action.messages);
+      return withLive({ ...state, messages, hasNewer: action.hasNewer, loading: null });
+    }
+    case "jumped": {
+      const { hasOlder, hasNewer } = action;
+      return withLive({ ...state, messages: merged([], action.messages), hasOlder, hasNewer, loading: null });
+    }
     case "changed":
       return { ...state, conversation: { ...state.conversation, ...action.conversation } };
     case "sending": {
@@ -117,7 +132,7 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
     case "events": {
       if (state.live?.message.turnId !== action.turnId) return state;
       const live = foldAll(state.live, action.events);
-      return { ...state, live, messages: replaced(state.messages, live.message), connection: "good" };
+      return { ...state, live, messages: withReply(state, live), connection: "good" };
     }
     case "stopping":
       return { ...state, stopping: true };
@@ -141,7 +156,7 @@ function withLive(state: ThreadState): ThreadState {
   if (!turnId) return { ...state, live: null, stopping: false };
   if (state.live?.message.turnId === turnId) {
     // What we have folded is as new as what was read, or newer.
-    return { ...state, messages: replaced(state.messages, state.live.message) };
+    return { ...state, messages: withReply(state, state.live) };
   }
   const reply = state.messages.findLast((it) => it.turnId === turnId && it.role === "assistant");
   return { ...state, live: reply ? startReply(reply) : null };
@@ -153,9 +168,11 @@ function merged(known: readonly MessageView[], read: readonly MessageView[]): Me
   return [...byId.values()].sort((a, b) => a.seq - b.seq);
 }
 
-function replaced(messages: readonly MessageView[], message: MessageView): readonly MessageView[] {
+/** The messages with what the running turn has said so far; one who reads an older part does not see it. */
+function withReply({ messages, hasNewer }: ThreadState, { message }: LiveReply): readonly MessageView[] {
   const at = messages.findLastIndex((it) => it.id === message.id);
-  return at < 0 ? [...messages, message] : messages.with(at, { ...message, seq: messages[at]!.seq });
+  if (at >= 0) return messages.with(at, { ...message, seq: messages[at]!.seq });
+  return hasNewer ? messages : [...messages, message];
 }
 
 function blank(

@@ -17,6 +17,8 @@ import { Paced } from "./paced";
 import { EMPTY, isRunning, reduce, type Problem, type ThreadAction, type ThreadState } from "./reduce";
 
 const PAGE = 50;
+/** So many of a page come after the message that one came for. */
+const AFTER = 20;
 const TRIES = 4;
 const CHARACTERS_A_MS = 40;
 
@@ -37,10 +39,10 @@ export class Thread {
   }
 
   /** Is shown: reads the latest messages and follows the turn that runs, if one does. */
-  join(): void {
+  async join(): Promise<void> {
     if (this.#closing.signal.aborted) this.#closing = new AbortController();
     if (this.state.get().conversation === null) this.#tell({ type: "opening" });
-    if (!this.state.get().sending) void this.refresh();
+    if (!this.state.get().sending) await this.refresh();
   }
 
   /** Is no longer shown. The turn goes on without us. */
@@ -76,7 +78,7 @@ export class Thread {
   async readOlder(): Promise<void> {
     const { loading, hasOlder, messages } = this.state.get();
     if (loading || !hasOlder) return;
-    this.#tell({ type: "readingOlder" });
+    this.#tell({ type: "reading", what: "older" });
     try {
       const page = await this.#page({ beforeSeq: messages[0]?.seq });
       this.#tell({ type: "readOlder", messages: page.items, hasOlder: page.nextCursor !== null });
@@ -85,9 +87,45 @@ export class Thread {
     }
   }
 
+  async readNewer(): Promise<void> {
+    const { loading, hasNewer, messages } = this.state.get();
+    if (loading || !hasNewer) return;
+    this.#tell({ type: "reading", what: "newer" });
+    try {
+      const page = await this.#page({ order: "asc", afterSeq: messages.at(-1)?.seq });
+      this.#tell({ type: "readNewer", messages: page.items, hasNewer: page.nextCursor !== null });
+    } catch (error) {
+      await this.#fail(error);
+    }
+  }
+
+  /** Reads the part around a message, unless it is there. */
+  async showAt(seq: number): Promise<void> {
+    const { conversation, messages } = this.state.get();
+    if (!conversation || messages.some((it) => it.seq === seq)) return;
+    const beforeSeq = seq + AFTER;
+    await this.#jump({ beforeSeq }, (newest) => newest === beforeSeq - 1);
+  }
+
+  /** Reads the end again, after an older part. */
+  async showLatest(): Promise<void> {
+    if (this.state.get().hasNewer) await this.#jump({}, () => false);
+  }
+
+  async #jump(window: { beforeSeq?: number }, hasNewer: (newestSeq: number | undefined) => boolean): Promise<void> {
+    try {
+      const { items, nextCursor } = await this.#page(window);
+      this.#tell({ type: "jumped", messages: items, hasOlder: nextCursor !== null, hasNewer: hasNewer(items[0]?.seq) });
+      this.#followActive();
+    } catch (error) {
+      await this.#fail(error);
+    }
+  }
+
   /** Says something; false when the server did not take it. */
   async send(content: string): Promise<boolean> {
     if (isRunning(this.state.get())) return false;
+    await this.showLatest();
     this.#tell({ type: "sending", content });
     return this.#start(`/api/conversations/${this.id}/messages`, { content });
   }
@@ -119,7 +157,7 @@ export class Thread {
     this.#tell({ type: "dismissed" });
   }
 
-  async #page(window: { beforeSeq?: number }): Promise<PageView_MessageView> {
+  async #page(window: { order?: "asc"; beforeSeq?: number; afterSeq?: number }): Promise<PageView_MessageView> {
     const query = { order: "desc", include: "overwritten", limit: PAGE, ...window };
     const path = `/api/conversations/${this.id}/messages`;
     return get<PageView_MessageView>(path, query, this.#closing.signal);
