@@ -1,31 +1,17 @@
 """Everyone can use it: no rule of accessibility is broken on any screen, in both themes."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser import tour
 from tests.browser.conftest import NARROW
 from tests.browser.test_talking import done, log, say
-from tests.scripted_model import Fail, Say, ScriptedModel, Think
+from tests.scripted_model import Say, ScriptedModel
 
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
-RICH = """# Title
-
-A [link](https://example.org), `code` and $x^2$.
-
-| a | b |
-|---|---|
-| 1 | 2 |
-
-```python
-def f(): ...
-```
-
-- [x] done
-"""
 
 
 def violations(page: Page) -> list[str]:
@@ -40,69 +26,20 @@ def violations(page: Page) -> list[str]:
     ]
 
 
-def conversation(page: Page) -> None:
-    say(page, "Everything, please")
-    done(page)
-    page.get_by_role("group", name="Thought process").locator("summary").click()
-
-
-def failure(page: Page) -> None:
-    say(page, "Everything, please")
-    done(page)
-    say(page, "And now fail")
-    expect(log(page).get_by_role("alert")).to_be_visible()
-
-
-def details(page: Page) -> None:
-    conversation(page)
-    page.get_by_role("button", name="Details").click()
-    expect(page.get_by_text("Model call 1")).to_be_visible()
-
-
-def settings(tab: str) -> Callable[[Page], None]:
-    def show(page: Page) -> None:
-        page.get_by_role("button", name="Settings").click()
-        page.get_by_role("tab", name=tab).click()
-        page.wait_for_load_state("networkidle")
-
-    return show
-
-
-def usage(page: Page) -> None:
-    conversation(page)
-    page.get_by_role("link", name="Usage").click()
-    expect(page.get_by_role("table")).to_be_visible()
-
-
-SCREENS: dict[str, Callable[[Page], None]] = {
-    "welcome": lambda page: expect(page.get_by_role("textbox", name="Message")).to_be_visible(),
-    "conversation": conversation,
-    "failure": failure,
-    "details": details,
-    "usage": usage,
-    "general": settings("General"),
-    "prompt": settings("Prompt"),
-    "tools": settings("Tools"),
-    "limits": settings("Limits"),
-}
-
-
-@pytest.mark.parametrize("name", SCREENS)
+@pytest.mark.parametrize("name", tour.SCREENS)
 def test_screen_breaks_no_rule_of_accessibility(name: str, page: Page, model: ScriptedModel):
-    model.script([Think("Well."), Say(RICH)], [Say("Half"), Fail("overloaded")])
-    SCREENS[name](page)
+    tour.SCREENS[name](page, model)
     problems = violations(page)
     page.keyboard.press("Escape")  # closes the drawer, where there is one
     page.get_by_role("switch", name="Dark mode").click()
     if name == "details":
-        page.get_by_role("button", name="Details").click()
-        expect(page.get_by_text("Model call 1")).to_be_visible()
+        tour.open_details(page)
     assert problems + violations(page) == []
 
 
 def test_narrow_screen_breaks_no_rule_and_does_not_scroll_sideways(page: Page, model: ScriptedModel):
     page.set_viewport_size(NARROW)  # pyright: ignore[reportArgumentType]
-    model.script([Say(RICH)])
+    model.script([Say(tour.RICH)])
     conversation_width = "document.documentElement.scrollWidth"
     say(page, "w" * 500)
     done(page)

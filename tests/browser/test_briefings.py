@@ -13,12 +13,12 @@ def test_briefing_is_read_and_talked_about(page: Page, model: ScriptedModel):
         page.request.post("/api/briefings", data={**body, "priority": priority})
     page.reload()
     link = page.get_by_role("link", name="Briefings", exact=True)
-    expect(link).to_contain_text("2")
+    expect(link).to_have_accessible_description("2 unread")
     link.click()
     cards = page.get_by_role("listitem").filter(has_text="Review耗时超标")
     expect(cards).to_have_count(2)
     cards.filter(has_text="P3").get_by_role("button", name="Mark as read").click()
-    expect(link).to_contain_text("1")
+    expect(link).to_have_accessible_description("1 unread")
     cards.filter(has_text="P1").get_by_role("button", name="Continue").click()
     expect(log(page).get_by_role("article", name="Briefing: Review耗时超标")).to_contain_text(
         "中位耗时30小时"

@@ -1,16 +1,45 @@
-"""A long conversation opens at its end, and only a part of it is ever drawn."""
+"""A long conversation opens at its end or at a message that was found; only a part of it is ever drawn."""
 
-from pathlib import Path
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import WIDE, settings_for
+from tests.browser import tour
+from tests.browser.conftest import PATIENCE_MS, WIDE, settings_for
 from tests.browser.long import seed
 from tests.browser.test_talking import answer, done, log, say
 from tests.http.process import Server
 from tests.scripted_model import Say, ScriptedModel
 
 MOST_DRAWN = 200
+UNUSUAL = "A purple elephant crossed the street."
+
+
+@pytest.fixture(scope="module")
+def address(
+    browser: Browser, shared_model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Where a conversation of 5,000 messages is; in one of the first something unusual was said."""
+    folder = tmp_path_factory.mktemp("long")
+    (conversation_id,) = seed(folder / "data", 5000)
+    with closing(sqlite3.connect(folder / "data/threadkeep.db")) as database, database:
+        database.execute("UPDATE tk_messages SET content = ? WHERE seq = 101", (UNUSUAL,))
+    with Server(folder, **settings_for(shared_model)) as server:
+        yield f"{server.url}/#/c/{conversation_id}"
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """The conversation, opened at its end."""
+    page = browser.new_page(viewport=WIDE, base_url=address, locale="en-GB")  # pyright: ignore[reportArgumentType]
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(address)
+    done(page)
+    yield page
+    page.close()
 
 
 def drawn(page: Page) -> int:
@@ -21,27 +50,43 @@ def scroll(page: Page, top: str) -> None:
     page.locator(".scroller").evaluate(f"it => it.scrollTop = {top}")
 
 
-def test_conversation_of_5000_messages_is_drawn_in_part(
-    tmp_path: Path, browser: Browser, model: ScriptedModel
-):
-    (conversation_id,) = seed(tmp_path / "data", 5000)
-    with Server(tmp_path, **settings_for(model)) as server:
-        page = browser.new_page(viewport=WIDE, base_url=server.url, locale="en-GB")  # pyright: ignore[reportArgumentType]
-        page.goto(f"/#/c/{conversation_id}")
-        done(page)
-        assert drawn(page) == 50
-        oldest = page.locator("[data-key]").first
-        for _ in range(5):
-            before = oldest.get_attribute("data-key") or ""
-            scroll(page, "0")
-            expect(oldest).not_to_have_attribute("data-key", before)
-            assert drawn(page) <= MOST_DRAWN
-            # One reads on where one was: what came above has not moved it away.
-            expect(page.locator(f"[data-key='{before}']")).to_be_in_viewport()
-        page.get_by_role("button", name="Jump to the latest").click()
-        done(page)
-        model.script([Say("Still here.")])
-        say(page, "And now?")
-        expect(answer(page)).to_have_text("Still here.")
+def test_conversation_of_5000_messages_is_drawn_in_part(page: Page, model: ScriptedModel):
+    assert drawn(page) == 50
+    oldest = page.locator("[data-key]").first
+    for _ in range(5):
+        before = oldest.get_attribute("data-key") or ""
+        scroll(page, "0")
+        expect(oldest).not_to_have_attribute("data-key", before)
         assert drawn(page) <= MOST_DRAWN
-        page.close()
+        # One reads on where one was: what came above has not moved it away.
+        expect(page.locator(f"[data-key='{before}']")).to_be_in_viewport()
+    page.get_by_role("button", name="Jump to the latest").click()
+    done(page)
+    model.script([Say("Still here.")])
+    say(page, "And now?")
+    expect(answer(page)).to_have_text("Still here.")
+    assert drawn(page) <= MOST_DRAWN
+
+
+def test_message_that_was_found_is_opened_where_it_stands(page: Page, model: ScriptedModel):
+    tour.search(page, "purple elephant").click()
+    message = log(page).get_by_text(UNUSUAL)
+    expect(message).to_be_in_viewport()
+    page.reload()
+    expect(message).to_be_in_viewport()
+    assert drawn(page) <= MOST_DRAWN
+    # One reads on from there, in both directions
+    for end, top in (
+        (page.locator("[data-key]").last, "it.scrollHeight"),
+        (page.locator("[data-key]").first, "0"),
+    ):
+        before = end.get_attribute("data-key") or ""
+        scroll(page, top)
+        expect(end).not_to_have_attribute("data-key", before)
+        assert drawn(page) <= MOST_DRAWN
+    # What is said next stands at the end, not below the old message.
+    model.script([Say("No, it was grey.")])
+    say(page, "Was it really purple?")
+    expect(answer(page)).to_have_text("No, it was grey.")
+    expect(message).to_have_count(0)
+    done(page)

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import settings_for
+from tests.browser.test_access import violations
 from tests.browser.test_talking import done, log, say
 from tests.http.process import Server
 from tests.scripted_model import Say, ScriptedModel
@@ -70,6 +71,15 @@ def test_wrong_token_is_refused_and_another_can_be_tried(page: Page):
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_contain_text("not valid")
     sign_in(page, "alice")
+
+
+def test_sign_in_breaks_no_rule_of_accessibility(page: Page):
+    page.get_by_label("Access token").fill("nonsense")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("not valid")
+    problems = violations(page)
+    page.get_by_role("switch", name="Dark mode").click()
+    assert problems + violations(page) == []
 
 
 def test_another_tab_must_sign_in_itself(page: Page, context: BrowserContext):

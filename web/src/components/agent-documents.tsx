@@ -21,6 +21,7 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
   const read = useCallback((signal: AbortSignal) => readAll(path, signal), [path]);
   const { loaded, again } = useLoaded(read);
   const [problem, setProblem] = useState<Problem | null>(null);
+  const [uploading, setUploading] = useState(0);
   const documents = loaded.state === "ready" ? loaded.value : [];
   const isBusy = documents.some((it) => it.status === "processing");
   useEffect(() => {
@@ -42,12 +43,19 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
     if (!files.length) return;
     const body = new FormData();
     for (const file of files) body.append("files", file);
+    setUploading(files.length);
     await change(path, { method: "POST", body });
+    setUploading(0);
   };
   return (
     <div className="form">
       <p className="hint">{words.documentsHint}</p>
       <DropZone onFiles={(files) => void upload(files)} />
+      {uploading > 0 && (
+        <p className="hint" role="status">
+          {words.uploading(uploading)}
+        </p>
+      )}
       {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
       {loaded.state === "failed" && <p className="hint">{toldProblem(words, loaded.problem)}</p>}
       {documents.length > 0 && (

@@ -9,7 +9,7 @@ export function BriefingCard({ card }: { card: BriefingCardView }) {
       <p className="about">
         <span className="priority">{card.priority}</span> {words.briefing} · {dateTime(card.sentAt, words.locale)}
       </p>
-      <h3 dir="auto">{card.title}</h3>
+      <h2 dir="auto">{card.title}</h2>
       <p dir="auto">{card.summary}</p>
     </article>
   );

@@ -1,5 +1,5 @@
 import { Search } from "lucide-react";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 
 import { agentName, agents } from "../state/agents";
 import { conversations, readMoreConversations, refreshConversations, showConversations } from "../state/conversations";
@@ -12,6 +12,9 @@ import { WhenSeen } from "./when-seen";
 
 const GROUPS: DayGroup[] = ["today", "yesterday", "lastWeek", "lastMonth", "older"];
 
+/** A turn that runs elsewhere is not told to us: so often it is asked for. */
+const LOOK_EVERY_MS = 5000;
+
 export function ConversationList({ openId }: { openId: string | null }) {
   const words = useWords();
   const all = useStore(agents);
@@ -20,6 +23,12 @@ export function ConversationList({ openId }: { openId: string | null }) {
   const wanted = filter.trim().toLowerCase();
   const shown = wanted ? list.items.filter((it) => (it.title ?? "").toLowerCase().includes(wanted)) : list.items;
   const empty = list.status === "active" ? words.noConversations : words.noArchived;
+  const isBusy = list.items.some((it) => it.activeTurnId !== null);
+  useEffect(() => {
+    if (!isBusy) return;
+    const timer = setInterval(() => void refreshConversations(), LOOK_EVERY_MS);
+    return () => clearInterval(timer);
+  }, [isBusy]);
   return (
     <nav aria-label={words.conversations} className="conversations">
       <div className="find">

@@ -24,7 +24,7 @@ export function Home({ me }: { me: MeView }) {
       void refreshConversations();
       void refreshBriefings();
     };
-    void refreshAgents();
+    refreshAgents().catch(() => {}); // read again by whoever needs one
     refresh();
     window.addEventListener("focus", refresh);
     window.addEventListener("keydown", shortcut);

@@ -16,15 +16,15 @@ export function LongText({ text }: { text: string }) {
   return (
     <div className="long">
       <pre tabIndex={0}>{shown}</pre>
-      <div className="about">
-        <CopyButton text={text} />
-        {shown.length < text.length && <small>{words.truncated(bytes(shown.length), bytes(text.length))}</small>}
-        {text.length > FIRST && (
+      <CopyButton text={text} />
+      {text.length > FIRST && (
+        <div className="about">
+          {shown.length < text.length && <small>{words.truncated(bytes(shown.length), bytes(text.length))}</small>}
           <button type="button" className="link" aria-expanded={open} onClick={() => setOpen(!open)}>
             {open ? words.less : words.more}
           </button>
-        )}
-      </div>
+        </div>
+      )}
     </div>
   );
 }

@@ -71,20 +71,21 @@ export function Sidebar({ me, open, onClose }: Props) {
         </button>
         <ConversationList openId={at.name === "conversation" ? at.id : null} />
         <div className="foot">
-          <a
-            className="row"
-            href={hrefOf({ name: "briefings" })}
-            aria-label={words.briefings}
-            aria-describedby={unread ? "unread" : undefined}
-            aria-current={at.name === "briefings" ? "page" : undefined}
-          >
-            <Inbox aria-hidden /> {words.briefings}
+          <div className="counted">
+            <a
+              className="row"
+              href={hrefOf({ name: "briefings" })}
+              aria-describedby={unread ? "unread" : undefined}
+              aria-current={at.name === "briefings" ? "page" : undefined}
+            >
+              <Inbox aria-hidden /> {words.briefings}
+            </a>
             {unread > 0 && (
               <span id="unread" className="count" aria-label={words.unreadCount(unread)} role="img">
                 {unread}
               </span>
             )}
-          </a>
+          </div>
           <a className="row" href={hrefOf({ name: "usage" })} aria-current={at.name === "usage" ? "page" : undefined}>
             <BarChart3 aria-hidden /> {words.usage}
           </a>

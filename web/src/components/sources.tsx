@@ -6,7 +6,7 @@ export function Sources({ citations, place }: { citations: readonly CitationView
   const words = useWords();
   return (
     <div className="sources" role="group" aria-label={words.sources}>
-      <h4>{words.sources}</h4>
+      <p className="label">{words.sources}</p>
       <ol>
         {citations.map((it) => (
           <li key={it.index} id={`${place}-source-${it.index}`} tabIndex={-1} className="source">

@@ -26,7 +26,10 @@ export function Tabs({ tabs }: Props) {
             aria-selected={index === open}
             aria-controls={`${id}-panel`}
             tabIndex={index === open ? 0 : -1}
-            onClick={() => setOpen(index)}
+            onClick={(event) => {
+              setOpen(index);
+              event.currentTarget.scrollIntoView({ inline: "nearest", block: "nearest" });
+            }}
           >
             {name}
           </button>

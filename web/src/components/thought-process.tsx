@@ -23,7 +23,7 @@ export function ThoughtProcess({ steps, running, thinking }: Props) {
       <summary>
         <ChevronRight aria-hidden className="fold" />
         <span className={running ? "shimmer" : ""}>
-          {running ? (thinking || !last ? words.thinking : stepTitle(words, last)) : words.thoughtFor(duration(spent))}
+          {running ? (thinking || !last ? words.thinking : stepTitle(words, last)) : told(words, spent)}
         </span>
         <small>{words.steps(steps.length)}</small>
       </summary>
@@ -45,6 +45,10 @@ export function ThoughtProcess({ steps, running, thinking }: Props) {
       </ol>
     </details>
   );
+}
+
+function told(words: Words, spent: number): string {
+  return spent > 0 ? words.thoughtFor(duration(spent)) : words.thoughtProcess;
 }
 
 function stepTitle(words: Words, step: ThoughtStepView): string {

@@ -53,7 +53,7 @@ export function ThreadView({ thread, seq, onMenu }: Props) {
   if (!conversation && problem)
     return (
       <div className="thread">
-        <TopBar title="" onMenu={onMenu} />
+        <TopBar title={words.conversation} onMenu={onMenu} />
         <ProblemBar problem={problem} onDismiss={() => go({ name: "new", agentId: null })} />
       </div>
     );

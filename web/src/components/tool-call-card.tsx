@@ -41,11 +41,11 @@ function Call({ call, progress }: Props) {
           />
         )}
       </summary>
-      <h4>{words.arguments}</h4>
+      <p className="label">{words.arguments}</p>
       <LongText text={readable(call.arguments)} />
       {status !== "running" && (
         <>
-          <h4>{words.result}</h4>
+          <p className="label">{words.result}</p>
           <LongText text={error ?? readable(call.result)} />
         </>
       )}

@@ -7,6 +7,10 @@ import { Store } from "./store";
 export const briefings = new Store<readonly BriefingView[] | null>(null);
 
 export async function refreshBriefings(): Promise<void> {
-  const page = await get<PageView_BriefingView>("/api/briefings", { limit: 100 });
-  briefings.set(page.items);
+  try {
+    const page = await get<PageView_BriefingView>("/api/briefings", { limit: 100 });
+    briefings.set(page.items);
+  } catch {
+    // Those that are known stay; they are read again when one comes back to the page.
+  }
 }

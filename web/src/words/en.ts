@@ -224,6 +224,7 @@ export const en = {
   documentsHint: "The agent searches these when it answers. PDF, Word, HTML, Markdown, text and CSV.",
   dropFiles: "Drop files here",
   chooseFiles: "Choose files",
+  uploading: (count: number) => (count === 1 ? "Sending 1 file…" : `Sending ${count} files…`),
   passages: (count: number) => (count === 1 ? "1 passage" : `${count} passages`),
   documentStatus: { processing: "being read…", ready: "ready", failed: "failed" },
   retryDocument: (name: string) => `Read ${name} again`,

@@ -224,6 +224,7 @@ export const zh: Words = {
   documents: "文档",
   documentsHint: "智能体回答时会检索这些文档。支持 PDF、Word、HTML、Markdown、文本和 CSV。",
   dropFiles: "将文件拖到这里",
+  uploading: (count) => `正在上传 ${count} 个文件…`,
   chooseFiles: "选择文件",
   passages: (count: number) => `${count} 个段落`,
   documentStatus: { processing: "正在读取…", ready: "就绪", failed: "失败" },

@@ -1,0 +1,232 @@
+"""Every screen of the page, and how one gets there."""
+
+from collections.abc import Callable
+from typing import Any
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.test_talking import done, log, say
+from tests.mcp.running import CHAOS
+from tests.scripted_model import Fail, Say, ScriptedModel, Think, UseTool
+
+RICH = """# Title
+
+A [link](https://example.org), `code` and $x^2$.
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+```python
+def f(): ...
+```
+
+- [x] done
+"""
+CHAOS_SERVER = {"command": "python", "args": ["-I", "-S", str(CHAOS), "good"]}
+HANDBOOK = b"# Returns\n\nA customer may return goods within 30 days.\n\n# Shipping\n\nWe ship on weekdays.\n"
+
+Screen = Callable[[Page, ScriptedModel], None]
+
+
+def welcome(page: Page, _: ScriptedModel) -> None:
+    """Where one begins."""
+    expect(page.get_by_role("textbox", name="Message")).to_be_visible()
+
+
+def conversation(page: Page, model: ScriptedModel) -> None:
+    """An answer with everything that Markdown has, and the thoughts before it."""
+    model.script([Think("Well."), Say(RICH)])
+    say(page, "Everything, please")
+    done(page)
+    page.get_by_role("group", name="Thought process").locator("summary").click()
+
+
+def failure(page: Page, model: ScriptedModel) -> None:
+    """An answer that broke off."""
+    model.script([Say("Half"), Fail("overloaded")])
+    say(page, "And now fail")
+    expect(log(page).get_by_role("alert")).to_be_visible()
+
+
+def details(page: Page, model: ScriptedModel) -> None:
+    """What happened in a turn."""
+    conversation(page, model)
+    open_details(page)
+
+
+def open_details(page: Page) -> None:
+    """Opens the drawer of the latest turn."""
+    page.get_by_role("button", name="Details").click()
+    expect(page.get_by_text("Model call 1")).to_be_visible()
+
+
+def tools(page: Page, model: ScriptedModel) -> None:
+    """Cards of tools, one open, with a chart and a file."""
+    agent = made(page, "/api/agents", {"name": "Handy", "settings": {"mcpServers": {"chaos": CHAOS_SERVER}}})
+    page.goto(f"/#/new/{agent}")
+    page.reload()
+    calls = [UseTool(f"chaos__{name}", {}) for name in ("chart", "picture", "fail")]
+    model.script(calls, [Say("Here they are.")])
+    say(page, "Use your tools")
+    done(page)
+    page.get_by_role("group", name="Tool call: fail").locator("summary").click()
+    expect(page.get_by_role("group", name="Files")).to_contain_text("image/png")
+    expect(log(page).locator(".chart canvas")).to_be_visible()
+
+
+def sources(page: Page, model: ScriptedModel) -> None:
+    """An answer from a document."""
+    documents(page, model)
+    query = "When can goods be returned?"
+    model.script([UseTool("search_documents", {"query": query})], [Say("Within 30 days [1].")])
+    page.get_by_role("button", name="Talk to it").click()
+    say(page, query)
+    done(page)
+    expect(page.get_by_role("group", name="Sources")).to_contain_text("handbook.md")
+
+
+def summary(page: Page, _: ScriptedModel) -> None:
+    """A conversation whose earlier part is summarized."""
+    conversation_id = long_conversation(page)
+    made(page, f"/api/conversations/{conversation_id}/compact", {"keepLast": 4})
+    page.goto(f"/#/c/{conversation_id}")
+    page.get_by_role("group", name="Summary of earlier messages").locator("summary").click()
+
+
+def found(page: Page, _: ScriptedModel) -> None:
+    """Messages in which a word was said."""
+    long_conversation(page)
+    expect(search(page, "Question").first).to_be_visible()
+
+
+def search(page: Page, query: str) -> Locator:
+    """Looks for a word until it is found: messages are made searchable behind the turns."""
+    looked = page.request.get("/api/search", params={"q": query})
+    while not looked.json()["items"]:
+        page.wait_for_timeout(100)
+        looked = page.request.get("/api/search", params={"q": query})
+    page.get_by_role("searchbox", name="Search conversations").fill(query)
+    return page.get_by_role("region", name="In messages").get_by_role("link")
+
+
+def gone(page: Page, _: ScriptedModel) -> None:
+    """A conversation that is not there."""
+    page.goto("/#/c/0198c0de-0000-7000-8000-000000000000")
+    expect(page.get_by_role("alert")).to_contain_text("does not exist")
+
+
+def briefings(page: Page, _: ScriptedModel) -> None:
+    """The inbox."""
+    agent = made(page, "/api/agents", {"name": "Watch"})
+    body = {"agentId": agent, "userId": "local", "title": "Review耗时超标", "summary": "中位耗时30小时"}
+    for priority in ("P0", "P1", "P2", "P3"):
+        made(page, "/api/briefings", {**body, "priority": priority})
+    page.goto("/#/briefings")
+    page.reload()
+    expect(page.get_by_role("button", name="Continue")).to_have_count(4)
+
+
+def briefing_card(page: Page, model: ScriptedModel) -> None:
+    """A conversation about a briefing."""
+    briefings(page, model)
+    page.get_by_role("button", name="Continue").first.click()
+    expect(log(page).get_by_role("article", name="Briefing: Review耗时超标")).to_be_visible()
+
+
+def usage(page: Page, model: ScriptedModel) -> None:
+    """What was spent."""
+    conversation(page, model)
+    page.get_by_role("link", name="Usage").click()
+    expect(page.get_by_role("table")).to_be_visible()
+
+
+def nothing_used(page: Page, _: ScriptedModel) -> None:
+    """The same before anything was."""
+    page.get_by_role("link", name="Usage").click()
+    expect(page.get_by_text("Nothing has been used yet.")).to_be_visible()
+
+
+def settings(tab: str) -> Screen:
+    """A tab of an agent's settings."""
+
+    def show(page: Page, _: ScriptedModel) -> None:
+        page.get_by_role("button", name="Settings").click()
+        page.get_by_role("tab", name=tab).click()
+        page.wait_for_load_state("networkidle")
+
+    return show
+
+
+def server_form(page: Page, model: ScriptedModel) -> None:
+    """Adding an MCP server."""
+    settings("Tools")(page, model)
+    page.get_by_role("button", name="Add a server").click()
+    page.get_by_role("textbox", name="Or paste the usual JSON").fill("no JSON")
+    expect(page.get_by_text("This is not the JSON of MCP servers.")).to_be_visible()
+
+
+def documents(page: Page, _: ScriptedModel) -> None:
+    """Documents of an agent, one of them broken, and a search."""
+    agent = made(page, "/api/agents", {"name": "Librarian"})
+    page.goto(f"/#/agents/{agent}")
+    page.get_by_role("tab", name="Documents").click()
+    files = [
+        {"name": "handbook.md", "mimeType": "text/markdown", "buffer": HANDBOOK},
+        {"name": "broken.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7 nonsense"},
+    ]
+    page.locator("input[type=file]").set_input_files(files)  # pyright: ignore[reportArgumentType]
+    expect(page.get_by_role("listitem").filter(has_text="handbook.md")).to_contain_text("ready")
+    expect(page.get_by_role("listitem").filter(has_text="broken.pdf")).to_contain_text("failed")
+    page.get_by_role("searchbox", name="Try a search").fill("When can I return it?")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("group", name="Found")).to_contain_text("30 days")
+
+
+def new_agent(page: Page, _: ScriptedModel) -> None:
+    """Making an agent."""
+    page.goto("/#/agents/new")
+    expect(page.get_by_role("button", name="Create agent")).to_be_visible()
+
+
+SCREENS: dict[str, Screen] = {
+    "welcome": welcome,
+    "conversation": conversation,
+    "failure": failure,
+    "details": details,
+    "tools": tools,
+    "sources": sources,
+    "summary": summary,
+    "found": found,
+    "gone": gone,
+    "briefings": briefings,
+    "briefing card": briefing_card,
+    "usage": usage,
+    "nothing used": nothing_used,
+    "general": settings("General"),
+    "prompt": settings("Prompt"),
+    "servers": settings("Tools"),
+    "server form": server_form,
+    "no documents": settings("Documents"),
+    "limits": settings("Limits"),
+    "new agent": new_agent,
+}
+
+
+def made(page: Page, path: str, body: dict[str, Any]) -> str:
+    """Makes something over HTTP; its id."""
+    answer = page.request.post(path, data=body)
+    assert answer.ok, answer.text()
+    return answer.json()["id"]
+
+
+def long_conversation(page: Page) -> str:
+    """A conversation of twelve messages; its id."""
+    agent = made(page, "/api/agents", {"name": "Brief", "settings": {"compactionThreshold": 4}})
+    conversation_id = made(page, f"/api/agents/{agent}/conversations", {})
+    path = f"/api/conversations/{conversation_id}/messages?wait=true"
+    for number in range(6):
+        page.request.post(
+            path, data={"content": f"Question {number}"}, headers={"Accept": "application/json"}
+        )
+    return conversation_id
