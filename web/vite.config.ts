@@ -43,5 +43,5 @@ export default defineConfig({
     },
   },
   // Making a document anew for each file takes longer than all tests.
-  test: { environment: "happy-dom", isolate: false, include: ["tests/**/*.test.{ts,tsx}"] },
+  test: { environment: "happy-dom", isolate: false, testTimeout: 60_000, include: ["tests/**/*.test.{ts,tsx}"] },
 } as Parameters<typeof defineConfig>[0]);

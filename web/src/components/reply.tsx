@@ -34,6 +34,7 @@ export function Reply({ message, live, isLast, running, onRegenerate, onContinue
     [place],
   );
   const { artifactIds, thoughtProcess, toolCalls, citations, turnId, error, status } = message;
+  const notices = thoughtProcess.filter((it) => it.kind === "notice");
   const isEmpty = !text && !thoughtProcess.length;
   return (
     <article className="reply" aria-label={words.replied}>
@@ -42,6 +43,11 @@ export function Reply({ message, live, isLast, running, onRegenerate, onContinue
       )}
       {toolCalls.map((call) => (
         <ToolCallCard key={call.toolCallId} call={call} progress={live?.progress[call.toolCallId]} />
+      ))}
+      {notices.map((it, index) => (
+        <p key={index} className="notice" role="note">
+          {it.detail}
+        </p>
       ))}
       {running && isEmpty && (
         <p className="waiting" role="status">

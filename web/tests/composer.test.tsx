@@ -1,0 +1,98 @@
+import { beforeEach, expect, it, vi } from "vitest";
+
+import { Composer } from "../src/components/composer";
+import { forgetDrafts, keepDraft, readDraft } from "../src/state/drafts";
+import { click, draw, press, type } from "./draw";
+
+beforeEach(forgetDrafts);
+
+function composer(props: Partial<Parameters<typeof Composer>[0]> = {}) {
+  const onSend = vi.fn(async (_: string) => true);
+  const drawn = draw(<Composer draftKey="c1" placeholder="" limit={0} running={false} onSend={onSend} {...props} />);
+  return { drawn, onSend, box: drawn.named<HTMLTextAreaElement>("Message") };
+}
+
+it("sends with Enter, without what is blank around it", async () => {
+  const { box, onSend } = composer();
+  await type(box, "  hello\n");
+  await press(box, "Enter");
+  expect(onSend).toHaveBeenCalledExactlyOnceWith("hello");
+  expect(box.value).toBe("");
+});
+
+it("breaks the line with Shift+Enter", async () => {
+  const { box, onSend } = composer();
+  await type(box, "hello");
+  const event = await press(box, "Enter", { shiftKey: true });
+  expect(event.defaultPrevented).toBe(false);
+  expect(onSend).not.toHaveBeenCalled();
+});
+
+it("does not send while a character is being chosen", async () => {
+  const { box, onSend } = composer();
+  await type(box, "ni hao");
+  await press(box, "Enter", { isComposing: true });
+  expect(onSend).not.toHaveBeenCalled();
+});
+
+it("sends nothing that is blank", async () => {
+  const { box, drawn, onSend } = composer();
+  await type(box, " \n\u3000");
+  await press(box, "Enter");
+  expect(drawn.named<HTMLButtonElement>("Send").disabled).toBe(true);
+  expect(onSend).not.toHaveBeenCalled();
+});
+
+it("keeps the text that was not taken", async () => {
+  const { box } = composer({ onSend: async () => false });
+  await type(box, "hello");
+  await press(box, "Enter");
+  expect(box.value).toBe("hello");
+  expect(readDraft("c1")).toBe("hello");
+});
+
+it("tells the limit as it nears, counted in characters, and sends nothing above it", async () => {
+  const { box, drawn, onSend } = composer({ limit: 10 });
+  const told = () => drawn.find("#limit").textContent;
+  await type(box, "👩".repeat(8));
+  expect(told()).toBe("");
+  await type(box, "👩".repeat(9));
+  expect(told()).toBe("1 characters left");
+  await type(box, "👩".repeat(12));
+  expect(told()).toBe("2 characters too many");
+  await press(box, "Enter");
+  expect(onSend).not.toHaveBeenCalled();
+});
+
+it("stops what runs, and sends nothing meanwhile", async () => {
+  const onStop = vi.fn();
+  const { box, drawn, onSend } = composer({ running: true, onStop });
+  await type(box, "and then");
+  await press(box, "Enter");
+  expect(onSend).not.toHaveBeenCalled();
+  expect(box.value).toBe("and then");
+  await click(drawn.named("Stop"));
+  expect(onStop).toHaveBeenCalledOnce();
+});
+
+it("has a draft for each conversation, and writes it down when one leaves", async () => {
+  const { box, drawn, onSend } = composer();
+  await type(box, "half a thought");
+  drawn.again(<Composer draftKey="c2" placeholder="" limit={0} running={false} onSend={onSend} />);
+  expect(box.value).toBe("");
+  drawn.again(<Composer draftKey="c1" placeholder="" limit={0} running={false} onSend={onSend} />);
+  expect(box.value).toBe("half a thought");
+  expect(localStorage.getItem("threadkeep.draft.c1")).toBeNull();
+  window.dispatchEvent(new Event("pagehide"));
+  expect(localStorage.getItem("threadkeep.draft.c1")).toBe("half a thought");
+});
+
+it("keeps a draft that is too long for the browser for as long as the page is open", () => {
+  const full = vi.spyOn(Storage.prototype, "setItem").mockImplementation(() => {
+    throw new DOMException("full", "QuotaExceededError");
+  });
+  keepDraft("c1", "long");
+  window.dispatchEvent(new Event("pagehide"));
+  full.mockRestore();
+  expect(readDraft("c1")).toBe("long");
+});
