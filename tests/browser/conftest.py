@@ -30,7 +30,7 @@ QUIET = [
     "--no-first-run",
 ]
 # A busy machine is no reason to fail.
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
 expect.set_options(timeout=PATIENCE_MS)
 WIDE = {"width": 1280, "height": 800}
 NARROW = {"width": 390, "height": 844}
@@ -97,7 +97,9 @@ def shared_server(
 ) -> Iterator[Server]:
     """Starting one takes longer than most tests."""
     folder = tmp_path_factory.mktemp("server")
-    with Server(folder, **settings_for(shared_model), mcp_allowed_commands="python") as server:
+    # Tools that are slow to come, on a busy machine, are waited for.
+    tools = {"mcp_allowed_commands": "python", "mcp_connect_budget_s": "60"}
+    with Server(folder, **settings_for(shared_model), **tools) as server:
         yield server
 
 

@@ -1,31 +1,65 @@
-"""The first minute: no key, no account, the embedded model."""
+"""The first minutes: no key, no account, the embedded model."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.test_talking import answer, done, say
+from tests.browser.conftest import WIDE
+from tests.browser.test_talking import answer, done, log, say
+from tests.browser.tour import HANDBOOK
 from tests.http.process import Server
 
+# A model on a processor that others use, too.
+MODELS_PATIENCE_MS = 120_000
 
-@pytest.fixture
-def server(browser: Browser, tmp_path: Path) -> Iterator[Server]:
-    """Threadkeep as it comes."""
+
+def open_page(browser: Browser, server: Server) -> Page:
+    page = browser.new_page(viewport=WIDE, base_url=server.url, locale="en-GB")  # pyright: ignore[reportArgumentType]
+    page.set_default_timeout(MODELS_PATIENCE_MS)
+    page.goto("/")
+    return page
+
+
+def stop_when_it_speaks(page: Page, replies: int) -> None:
+    expect(page.get_by_role("article", name="Reply")).to_have_count(replies)
+    expect(answer(page)).not_to_be_empty(timeout=MODELS_PATIENCE_MS)
+    # It may have come to its end by itself.
+    if page.get_by_role("button", name="Stop").is_visible():
+        page.get_by_role("button", name="Stop").click()
+    done(page)
+
+
+@pytest.mark.timeout(600)
+def test_newcomer_talks_stops_asks_about_a_document_and_finds_it_all_after_a_restart(
+    browser: Browser, tmp_path: Path
+):
     with Server(tmp_path) as server:
-        yield server
-
-
-def test_newcomer_talks_to_the_embedded_model_and_stops_it(page: Page):
-    expect(page.get_by_text("demonstration model")).to_be_visible()
-    page.get_by_role("button", name="What is gravity?").click()
-    done(page)
-    expect(answer(page)).not_to_be_empty()
-    say(page, "Tell me a very long story about the sea.")
-    page.get_by_role("button", name="Stop").click()
-    done(page)
-    page.reload()
-    links = page.get_by_role("navigation", name="Conversations").get_by_role("link")
-    expect(links).to_have_text(["What is gravity?"])
-    expect(page.get_by_role("article", name="You said")).to_have_count(2)
+        page = open_page(browser, server)
+        expect(page.get_by_text("demonstration model")).to_be_visible()
+        page.get_by_role("button", name="What is gravity?").click()
+        page.get_by_role("button", name="Regenerate").wait_for()
+        expect(answer(page)).not_to_be_empty()
+        say(page, "Tell me a very long story about the sea.")
+        stop_when_it_speaks(page, 2)
+        page.get_by_role("button", name="Settings").click()
+        page.get_by_role("tab", name="Documents").click()
+        file = {"name": "handbook.md", "mimeType": "text/markdown", "buffer": HANDBOOK}
+        page.locator("input[type=file]").set_input_files(file)  # pyright: ignore[reportArgumentType]
+        document = page.get_by_role("listitem").filter(has_text="handbook.md")
+        expect(document).to_contain_text("ready", timeout=MODELS_PATIENCE_MS)
+        page.get_by_role("button", name="Talk to it").click()
+        say(page, "When can goods be returned?")
+        stop_when_it_speaks(page, 1)
+        expect(page.get_by_role("group", name="Sources")).to_contain_text("handbook.md")
+        page.close()
+    with Server(tmp_path) as server:
+        page = open_page(browser, server)
+        links = page.get_by_role("navigation", name="Conversations").get_by_role("link")
+        expect(links).to_have_text(["When can goods be returned?", "What is gravity?"])
+        links.last.click()
+        expect(page.get_by_role("article", name="You said")).to_have_count(2)
+        links.first.click()
+        expect(page.get_by_role("group", name="Sources")).to_contain_text("within 30 days")
+        expect(log(page)).to_contain_text("When can goods be returned?")
+        page.close()
