@@ -173,7 +173,7 @@ async def test_text_tool_text_are_told_in_order():
                 ToolUseBlock("1", "adds", {"a": 1, "b": 2}),
             ),
         ),
-        ModelMessage("user", (ToolResultBlock("1", '{"sum": 3}', is_error=False),)),
+        ModelMessage("user", (ToolResultBlock("1", '{"sum":3}', is_error=False),)),
     )
     for request in gateway.requests:
         assert not check_anthropic_request(anthropic_body(request, "m"))
@@ -302,8 +302,8 @@ async def test_result_is_cut_for_the_model_and_kept_whole():
     (block,) = gateway.requests[1].messages[-1].blocks
     assert isinstance(block, ToolResultBlock)
     shown, _, mark = block.content.partition("\n")
-    assert shown == json.dumps({"text": long})[:MOST_RESULT_CHARACTERS]
-    assert mark == "… [cut here: 40012 characters, of which the first 20000 are shown]"
+    assert shown == f'{{"text":"{long}"}}'[:MOST_RESULT_CHARACTERS]
+    assert mark == "… [cut here: 40011 characters, of which the first 20000 are shown]"
 
 
 async def test_call_that_does_not_fit_the_schema_is_told_and_the_tool_does_not_run():

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -43,41 +42,51 @@ async def test_tool_of_a_server_is_used_and_recorded(chaos: Chaos, model: Script
     assert not model.refused
 
 
-@pytest.mark.parametrize(
-    ("mode", "reason"),
-    [
-        ("silent", "chaos is away: It is still starting."),
-        ("slow30", "chaos is away: It is still starting."),
-        ("exit", "chaos is away: It ended with exit code 7: chaos: I will not serve ••••••••"),
-    ],
-)
-async def test_turn_goes_on_without_a_server_that_does_not_come_up(chaos: Chaos, mode: str, reason: str):
-    agent = await chaos.agent(chaos=chaos.server(mode), good=chaos.server("good"))
-    conversation = await chaos.conversation(agent)
-    reply = await chaos.talk.ask(conversation, 'use good__echo {"text": "hello"}')
+async def use_good(chaos: Chaos, agent: str) -> list[str]:
+    """A turn in which the agent's healthy server is used; gives what it had to do without."""
+    reply = await chaos.talk.ask(await chaos.conversation(agent), 'use good__echo {"text": "hello"}')
     assert reply["status"] == "COMPLETED"
     assert [call["result"] for call in reply["toolCalls"]] == ["hello"]
-    assert await chaos.notices(reply["turnId"]) == [reason]
+    return await chaos.notices(reply["turnId"])
+
+
+@pytest.mark.parametrize("mode", ["silent", "slow30"])
+async def test_turn_goes_on_without_a_server_that_takes_too_long_to_start(
+    database_url: str, model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+):
+    async with running_chaos(database_url, model, tmp_path, monkeypatch, budget_s=0.5) as chaos:
+        agent = await chaos.agent(chaos=chaos.server(mode), good=chaos.server("good"))
+        good = await chaos.talk.client.post(f"/api/agents/{agent}/mcp-servers/good/test")
+        assert good.json()["status"] == "ready"
+        assert await use_good(chaos, agent) == ["chaos is away: It is still starting."]
+        assert (await chaos.detail(agent))["status"] == "connecting"
+
+
+async def test_turn_goes_on_without_a_server_that_ends_at_once(chaos: Chaos):
+    agent = await chaos.agent(chaos=chaos.server("exit"), good=chaos.server("good"))
+    reason = "It ended with exit code 7: chaos: I will not serve ••••••••"
+    assert await use_good(chaos, agent) == [f"chaos is away: {reason}"]
     shown = await chaos.detail(agent)
-    assert shown["status"] == ("failed" if mode == "exit" else "connecting")
+    assert (shown["status"], shown["error"]) == ("failed", reason)
     assert "top-secret" not in json.dumps(shown)
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "status", "error"),
+    ("tool", "timeout_s", "status", "error"),
     [
-        ("hang", {}, "timeout", "The tool took longer than 2 seconds."),
-        ("freeze", {}, "timeout", "The tool took longer than 2 seconds."),
-        ("crash", {}, "error", "The server is gone. It ended with exit code 3: chaos: this is the end"),
-        ("fail", {}, "error", "no luck with ••••••••"),
-        ("nonsense", {}, "error", "The server's answer is not a valid MCP result."),
+        ("hang", 1, "timeout", "The tool took longer than 1 seconds."),
+        ("freeze", 1, "timeout", "The tool took longer than 1 seconds."),
+        ("crash", 60, "error", "The server is gone. It ended with exit code 3: chaos: this is the end"),
+        ("fail", 60, "error", "no luck with ••••••••"),
+        ("nonsense", 60, "error", "The server's answer is not a valid MCP result."),
     ],
 )
 async def test_call_that_goes_wrong_is_recorded_and_the_turn_ends(
-    chaos: Chaos, tool: str, arguments: dict[str, Any], status: str, error: str
+    chaos: Chaos, tool: str, timeout_s: float, status: str, error: str
 ):
-    conversation = await chaos.conversation(await chaos.agent(chaos=chaos.server("good", timeoutS=2)))
-    reply = await chaos.use(conversation, tool, **arguments)
+    agent = await chaos.agent(chaos=chaos.server("good", timeoutS=timeout_s))
+    conversation = await chaos.conversation(agent)
+    reply = await chaos.use(conversation, tool)
     assert reply["status"] == "COMPLETED"
     (call,) = reply["toolCalls"]
     assert (call["status"], call["error"]) == (status, error)

@@ -19,7 +19,7 @@ MODE = sys.argv[1] if len(sys.argv) > 1 else "good"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 tools = ["echo", "hang", "freeze", "crash", "big", "progress", "picture", "chart", "fail", "environment"]
-tools += ["cancelled", "change", "children", "deaf", "nonsense", "count", "files", "stall"]
+tools += ["cancelled", "change", "children", "deaf", "nonsense", "count", "files", "stall", "rows", "mute"]
 cancelled: list[Any] = []
 calls = 0
 
@@ -69,6 +69,9 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
             os._exit(3)
         case "big":
             text(number, "x" * arguments["bytes"])
+        case "rows":
+            rows = [{"id": row, "name": f"row {row}", "ok": True} for row in range(arguments["rows"])]
+            answer(number, {"content": [], "structuredContent": {"rows": rows}})
         case "progress":
             for step in range(3):
                 progress(token, step + 1, 3, f"step {step + 1}")
@@ -109,6 +112,9 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
             text(number, "born")
         case "deaf":
             text(number, "I no longer listen")
+            time.sleep(3600)
+        case "mute":
+            os.close(1)
             time.sleep(3600)
         case "nonsense":
             answer(number, {"content": "nonsense"})
@@ -160,6 +166,13 @@ match MODE:
         threading.Thread(target=flood, args=(sys.stdout, "this is not MCP\n"), daemon=True).start()
     case "endless":
         threading.Thread(target=flood, args=(sys.stdout, "x" * 65536), daemon=True).start()
+    case "chatty":
+        told = {
+            "jsonrpc": "2.0",
+            "method": "notifications/message",
+            "params": {"level": "info", "data": "hi"},
+        }
+        threading.Thread(target=flood, args=(sys.stdout, json.dumps(told) + "\n"), daemon=True).start()
     case "stderr":
         threading.Thread(target=flood, args=(sys.stderr, "e" * 200 + "\n"), daemon=True).start()
     case "stubborn":

@@ -20,7 +20,7 @@ from threadkeep.mcp.link import LinkBroken
 from threadkeep.ports.mcp import ServerState
 from threadkeep.ports.tools import Outcome, Progress
 
-LIMITS = Limits(most_servers=8, budget_s=10, connect_s=20, ping_s=1, idle_s=600)
+LIMITS = Limits(most_servers=8, budget_s=60, connect_s=60, ping_s=60, idle_s=600)
 
 
 @pytest.fixture
@@ -103,15 +103,16 @@ async def test_closing_a_call_cancels_it_at_the_server_and_nothing_else(here: Po
     assert len(here.pids()) == 1
 
 
-async def test_server_that_stops_answering_after_a_call_was_given_up_is_replaced(here: Pooled):
-    server = chaos()
-    call = here.pool.call(here.seat(server), server, "freeze", {})
-    assert await anext(call) == Progress(1, 2, "begun")
-    await call.aclose()
-    await until(lambda: not is_alive(here.pids()[0]))
-    await until(lambda: here.pool.statuses(here.agent_id)["chaos"].error == "It no longer answers.")
-    assert (await here.call(server, "echo", text="again")).result == "again"
-    assert len(here.pids()) == 2
+async def test_server_that_stops_answering_after_a_call_was_given_up_is_replaced(tmp_path: Path):
+    async with pooled(tmp_path, replace(LIMITS, ping_s=0.2)) as here:
+        server = chaos()
+        call = here.pool.call(here.seat(server), server, "freeze", {})
+        assert await anext(call) == Progress(1, 2, "begun")
+        await call.aclose()
+        await until(lambda: not is_alive(here.pids()[0]))
+        await until(lambda: here.pool.statuses(here.agent_id)["chaos"].error == "It no longer answers.")
+        assert (await here.call(server, "echo", text="again")).result == "again"
+        assert len(here.pids()) == 2
 
 
 async def test_crash_in_a_call_is_its_outcome_and_the_next_call_gets_a_new_process(here: Pooled):
@@ -299,6 +300,23 @@ async def test_changed_configuration_gets_a_new_process(here: Pooled):
     outcome = await here.call(chaos(env={"API_KEY": "two"}), "environment")
     assert json.loads(outcome.result)["API_KEY"] == "two"
     await until(lambda: not is_alive(here.pids()[0]))
+
+
+async def test_changed_configuration_finds_room_in_a_full_pool(tmp_path: Path):
+    async with pooled(tmp_path, replace(LIMITS, most_servers=1)) as here:
+        for key in ("one", "two", "three"):
+            assert (await here.call(chaos("stubborn", {"API_KEY": key}), "echo", text=key)).result == key
+
+
+async def test_turn_waits_no_longer_for_a_server_to_end_than_for_it_to_start(tmp_path: Path):
+    async with pooled(tmp_path, replace(LIMITS, budget_s=0.05)) as here:
+        server = chaos("stubborn")
+        assert (await here.pool.test(here.seat(server), server)).state is ServerState.READY
+        calling = asyncio.create_task(here.call(server, "mute"))
+        await until(lambda: here.pool.statuses(here.agent_id)["chaos"].state is not ServerState.READY)
+        with pytest.raises(LinkBroken, match=r"It is still (ending|starting)\."):
+            await here.tools(server)
+        assert (await calling).status == "error"
 
 
 async def test_server_that_an_agent_no_longer_has_is_ended(here: Pooled):

@@ -28,7 +28,7 @@ def node() -> Path:
 async def here(node: Path, tmp_path: Path) -> AsyncIterator[Pooled]:
     """A pool whose servers find node, and have nothing of the machine's own settings."""
     environment = ENVIRONMENT | {"PATH": f"{node / 'bin'}:{ENVIRONMENT['PATH']}", "HOME": str(tmp_path)}
-    async with pooled(tmp_path, Limits(budget_s=30), environment=environment) as here:
+    async with pooled(tmp_path, Limits(budget_s=60), environment=environment) as here:
         yield here
 
 

@@ -38,7 +38,7 @@ class Chaos:
         """A server that misbehaves like this, as an owner configures it."""
         env = {"CHAOS_PIDS": str(self.pids_file), "API_KEY": "top-secret"}
         args = ["-I", "-S", str(CHAOS), mode]
-        return {"command": "python", "args": args, "env": env, "timeoutS": 20, **settings}
+        return {"command": "python", "args": args, "env": env, "timeoutS": 60, **settings}
 
     async def agent(self, **servers: dict[str, Any]) -> str:
         """An agent with these servers."""
@@ -72,7 +72,12 @@ class Chaos:
 
 @asynccontextmanager
 async def running_chaos(
-    database_url: str, model: ScriptedModel, folder: Path, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    model: ScriptedModel,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    budget_s: float = 60,
 ) -> AsyncGenerator[Chaos]:
     """Threadkeep with a model that obeys; nothing of its servers may be left at the end."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
@@ -89,7 +94,7 @@ async def running_chaos(
         secret_key="a-key-for-tests-that-is-long-enough",
         mcp_allowed_commands=("python", "npx"),
         mcp_pass_environment=("PATH", "HOME", "npm_config_registry"),
-        mcp_connect_budget_s=5,
+        mcp_connect_budget_s=budget_s,
     )
     before = descriptors()
     async with talking(settings) as talk:

@@ -1,7 +1,6 @@
 """Runs the tools that a model asks for; each call ends in exactly one result."""
 
 import asyncio
-import json
 import logging
 import math
 import time
@@ -9,6 +8,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
+
+import msgspec
 
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.events import Notice, Retrieval, ToolCalled, ToolProgress, ToolResulted
@@ -111,7 +112,8 @@ class Toolbox:
 
     async def _run_one(self, use: ToolUse, tell: Callable[[ToolEvent], None]) -> None:
         begun = time.monotonic()
-        outcome = _clean(await self._outcome(use, tell))
+        # In a thread, for a large result is hundreds of thousands of small values.
+        outcome = await asyncio.to_thread(_clean, await self._outcome(use, tell))
         if outcome.hits:
             # Numbered and told in one go: other calls run beside this one.
             if outcome.result is None:
@@ -189,7 +191,7 @@ def _clean(outcome: Outcome) -> Outcome:
 
 def _result_block(use: ToolUse, outcome: Outcome) -> ToolResultBlock:
     content = outcome.result if outcome.error is None else outcome.error
-    text = storable(content) if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    text = storable(content) if isinstance(content, str) else msgspec.json.encode(content).decode()
     return ToolResultBlock(use.id, _cut(text, MOST_RESULT_CHARACTERS), is_error=outcome.status != "ok")
 
 

@@ -1,7 +1,7 @@
 """JSON values from models and tools, made such that every database and every wire takes them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 MOST_LEVELS = 200
@@ -14,23 +14,27 @@ class TooDeep(Exception):
 
 def clean(value: Any, levels: int = MOST_LEVELS) -> Any:
     """A JSON value with everything replaced that JSON does not have; all else stays as it is."""
-    match value:
-        case None | bool():
-            return value
-        case str():
-            return _text(value)
-        case float():
-            return value if math.isfinite(value) else None
-        case int():
-            return value if value.bit_length() <= MOST_INTEGER_BITS else hex(value)
-        case Mapping() | list() | tuple() if not levels:
+    # By exact type first: a tool may give hundreds of thousands of small values.
+    kind = type(value)
+    if kind is str:
+        return _text(value)
+    if value is None or kind is bool:
+        return value
+    if isinstance(value, int):
+        return value if value.bit_length() <= MOST_INTEGER_BITS else hex(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, (dict, list, tuple, Mapping)):
+        if not levels:
             raise TooDeep
-        case Mapping():
-            return {_text(str(key)): clean(item, levels - 1) for key, item in value.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        case list() | tuple():
-            return [clean(item, levels - 1) for item in value]  # pyright: ignore[reportUnknownVariableType]
-        case _:
-            return _text(str(value))
+        return _inside(value, levels - 1)  # pyright: ignore[reportUnknownArgumentType]
+    return _text(str(value))
+
+
+def _inside(value: Mapping[Any, Any] | Sequence[Any], levels: int) -> Any:
+    if isinstance(value, Mapping):
+        return {_text(str(key)): clean(item, levels) for key, item in value.items()}
+    return [clean(item, levels) for item in value]
 
 
 def _text(text: str) -> str:

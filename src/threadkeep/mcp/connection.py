@@ -224,12 +224,15 @@ class Connection:
         except (LinkBroken, ValidationError):
             return  # it is over already; or it did answer, if not well
         except TimeoutError:
-            self.failure = "It no longer answers."
+            self._fail("It no longer answers.")
         except MCPError as exc:
-            if exc.code == mcp.METHOD_NOT_FOUND:
-                return
-            self.failure = exc.message
-        if self.failure:
+            if exc.code != mcp.METHOD_NOT_FOUND:
+                self._fail(exc.message)
+
+    def _fail(self, reason: str) -> None:
+        """Ends a session that is of no more use; one that is being closed has not failed."""
+        if self.is_open:
+            self.failure = reason
             self._over.set()
 
     def _reason(self, exc: BaseException) -> str:

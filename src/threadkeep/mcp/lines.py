@@ -9,7 +9,8 @@ CHUNK_BYTES = 64 * 1024
 LOG_BYTES = 64 * 1024
 
 _BYTES_A_SECOND = 16 * 1024 * 1024
-MESSAGE_COSTS = 16 * 1024
+_BYTES_AT_ONCE = 64 * 1024
+MESSAGE_COSTS = 32 * 1024
 _LINE_COSTS = 1024
 _ENDS_BYTES = 256
 _OURS = "[threadkeep]"
@@ -27,7 +28,7 @@ class LongLine:
 
 
 class Pace:
-    """Slows a reader down, so that a server which floods us takes no time from other work.
+    """Slows a reader down, so that a server which floods us takes little time from other work.
 
     What is not read stays in the pipe, and the server waits.
     """
@@ -35,15 +36,18 @@ class Pace:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._at = self._loop.time()
-        self._left: float = _BYTES_A_SECOND
+        self._left: float = MOST_LINE_BYTES
+        self._at_once = 0
 
     async def spend(self, amount: int) -> None:
-        """Waits until this much may be read."""
+        """Waits until this much may be read; others get their turn every now and then in any case."""
         now = self._loop.time()
-        self._left = min(_BYTES_A_SECOND, self._left + (now - self._at) * _BYTES_A_SECOND) - amount
+        self._left = min(MOST_LINE_BYTES, self._left + (now - self._at) * _BYTES_A_SECOND) - amount
         self._at = now
-        if self._left < 0:
-            await asyncio.sleep(-self._left / _BYTES_A_SECOND)
+        self._at_once += amount
+        if self._left < 0 or self._at_once >= _BYTES_AT_ONCE:
+            self._at_once = 0
+            await asyncio.sleep(max(0.0, -self._left / _BYTES_A_SECOND))
 
 
 class _Line:

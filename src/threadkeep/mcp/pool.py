@@ -194,11 +194,13 @@ class Pool:
         return task
 
     async def _connected(self, seat: Seat, place: _Place, wait_s: float) -> "Connection":
+        deadline = time.monotonic() + wait_s
         while True:
             now = place.used_at = time.monotonic()
             attempt = place.attempt or self._begin(seat, place, now)
             # Counted from the beginning of the attempt: only the first turns wait for a server that is slow.
-            await asyncio.wait([attempt], timeout=max(0.0, place.began_at + wait_s - now))
+            until = min(deadline, place.began_at + wait_s)
+            await asyncio.wait([attempt], timeout=max(0.0, until - now))
             if not attempt.done():
                 raise LinkBroken("It is still starting.")
             if attempt.cancelled():
@@ -206,7 +208,10 @@ class Pool:
             connection = attempt.result()
             if connection.is_open:
                 return connection
-            await asyncio.wait([connection.task])  # then there is room for the next attempt
+            # Once it has ended there is room for the next attempt.
+            await asyncio.wait([connection.task], timeout=max(0.0, deadline - time.monotonic()))
+            if not connection.task.done():
+                raise LinkBroken("It is still ending.")
 
     def _begin(self, seat: Seat, place: _Place, now: float) -> "asyncio.Task[Connection]":
         if self._is_closed:
@@ -244,6 +249,9 @@ class Pool:
     async def _make_room(self) -> None:
         """Ends the server that has been idle for longest, where there are as many as there may be."""
         while len(self._live) >= self._limits.most_servers:
+            if ending := [connection.task for connection in self._live if not connection.is_open]:
+                await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
+                continue
             idle = [place.connection for place in self._places.values() if place.connection and place.is_idle]
             if not idle:
                 raise _NoRoom(f"All {self._limits.most_servers} places for servers are in use.")

@@ -80,7 +80,8 @@ class AgentTools:
         self, caller: Caller, tool: Tool, arguments: Mapping[str, Any]
     ) -> AsyncGenerator[Progress | Outcome]:
         """Runs a tool of one of the agent's own servers."""
-        server = self._servers(caller.agent)[tool.server]
+        # As it was when the turn began; turns that begin after a change have the new one.
+        server = caller.agent.settings.mcp_servers[tool.server]
         seat = Seat.of(caller.agent.id, tool.server, server, caller.user.id)
         return self._pool.call(seat, server, tool.name, arguments)
 
