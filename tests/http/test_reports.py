@@ -1,7 +1,7 @@
 """What tools gave can be filtered, reported, exported and downloaded."""
 
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from html.parser import HTMLParser
 from typing import Any
 
@@ -12,7 +12,10 @@ from tests.engine.in_memory import InMemoryTools, gives
 from tests.http.calls import refusal
 from tests.scripted_model import Say, ScriptedModel, UseTool
 from tests.talking import Talk
+from threadkeep.domain.ids import PayloadId, UserId
+from threadkeep.domain.user import User
 from threadkeep.http.reports import disposition
+from threadkeep.ports.payloads import Lost
 from threadkeep.ports.tools import Outcome, ProducedFile, Progress
 from threadkeep.services import reports
 
@@ -231,6 +234,31 @@ async def test_long_conversation_is_reported_whole(talk: Talk, model: ScriptedMo
         report = (await talk.client.get(f"/api/conversations/{conversation}/report?format=json")).json()
     assert [it["asked"]["content"] for it in report["exchanges"]] == [f"question {n}" for n in range(3)]
     assert all(it["answered"] for it in report["exchanges"])
+
+
+async def test_report_holds_one_exchange_at_a_time_however_long_the_conversation_is(
+    offered: InMemoryTools, talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    turns = [[UseTool("echo", {"n": n, "text": "x" * 20_000})] for n in range(3)]
+    conversation = await talk_about(talk, model, *turns)
+    loaded: list[PayloadId] = []
+    load = talk.store.payloads.load
+
+    async def note(ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
+        found = await load(ids)
+        loaded.extend(found)
+        return found
+
+    monkeypatch.setattr(talk.store.payloads, "load", note)
+    services = await talk.app.services()
+    report = await services.reports.report(User(UserId("local")), conversation)
+    seen = 0
+    async for exchange in report.exchanges:
+        assert exchange.answered
+        assert exchange.answered.tool_calls[0].result == turns[seen][0].arguments
+        seen += 1
+        assert len(loaded) == 2 * seen, "the arguments and the result"
+    assert seen == 3
 
 
 async def test_files_of_tools_are_listed_and_downloaded_as_attachments(

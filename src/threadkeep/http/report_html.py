@@ -1,15 +1,18 @@
 """A report as one HTML file: no script, nothing fetched, charts drawn, every text escaped."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
 from html import escape
 
 from threadkeep.domain.chart import read_chart
+from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
+from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.http.chart_svg import draw
 from threadkeep.http.report_text import heading_of, value_text, words_of
 from threadkeep.http.view import rfc3339
-from threadkeep.services.reports import Report
+from threadkeep.services.reports import Exchange, Report
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE = """
@@ -23,10 +26,10 @@ svg { width: 100%; max-width: 640px; }
 """
 
 
-def html_report(report: Report) -> str:
-    """The whole document."""
+async def html_report(report: Report) -> AsyncIterator[str]:
+    """The document, an exchange at a time."""
     title = escape(report.conversation.title or "Conversation")
-    return "".join(
+    yield "".join(
         [
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
             f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">',
@@ -34,23 +37,26 @@ def html_report(report: Report) -> str:
             f"{escape(report.agent_name)} · {rfc3339(report.conversation.created_at)}",
             f" · {escape(report.tool_name)}" if report.tool_name is not None else "",
             f" · report of {rfc3339(report.made_at)}</p>",
-            *_exchanges(report),
-            "</main></body></html>",
         ]
     )
+    number = 0
+    async for exchange in report.exchanges:
+        number += 1
+        # In a thread: what tools gave may be large, and others wait here.
+        yield await asyncio.to_thread(_section, number, exchange)
+    yield "</main></body></html>"
 
 
-def _exchanges(report: Report) -> Iterator[str]:
-    for number, exchange in enumerate(report.exchanges, 1):
-        yield f"<section><h2>{number}</h2>"
-        if exchange.asked is not None:
-            yield f'<div class="asked">{escape(words_of(exchange.asked))}</div>'
-        if exchange.answered is not None:
-            yield from _answer(report, exchange.answered)
-        yield "</section>"
+def _section(number: int, exchange: Exchange) -> str:
+    parts = [f"<section><h2>{number}</h2>"]
+    if exchange.asked is not None:
+        parts.append(f'<div class="asked">{escape(words_of(exchange.asked))}</div>')
+    if exchange.answered is not None:
+        parts += _answer(exchange.answered, exchange.files)
+    return "".join([*parts, "</section>"])
 
 
-def _answer(report: Report, message: Message) -> Iterator[str]:
+def _answer(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str]:
     for call in message.tool_calls:
         yield from _call(call)
     yield f'<div class="answered">{escape(words_of(message))}</div>'
@@ -65,7 +71,7 @@ def _answer(report: Report, message: Message) -> Iterator[str]:
     if message.artifact_ids:
         yield "<h3>Files</h3><ul>"
         for id_ in message.artifact_ids:
-            file = report.files.get(id_)
+            file = files.get(id_)
             name = file.file_name if file and file.file_name else id_
             yield f'<li><a href="/api/artifacts/{escape(id_)}">{escape(name)}</a></li>'
         yield "</ul>"

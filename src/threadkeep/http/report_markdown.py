@@ -1,21 +1,24 @@
 """A report as Markdown."""
 
+import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 
 from threadkeep.domain.chart import Chart, ChartKind, read_chart
+from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Citation, Message
+from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.http.report_text import heading_of, value_text, words_of
 from threadkeep.http.view import rfc3339
-from threadkeep.services.reports import Report
+from threadkeep.services.reports import Exchange, Report
 
 _BACKTICKS = re.compile(r"`+")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~-])")
 
 
-def markdown_report(report: Report) -> str:
-    """The whole document."""
+async def markdown_report(report: Report) -> AsyncIterator[str]:
+    """The document, an exchange at a time."""
     conversation = report.conversation
     lines = [
         f"# {_line(conversation.title or 'Conversation')}",
@@ -27,16 +30,28 @@ def markdown_report(report: Report) -> str:
     ]
     if report.tool_name is not None:
         lines.append(f"- Tool: {_line(report.tool_name)}")
-    for number, exchange in enumerate(report.exchanges, 1):
-        lines += ["", f"## {number}", ""]
-        if exchange.asked is not None:
-            lines += [f"> {line}" for line in words_of(exchange.asked).splitlines() or [""]]
-        if exchange.answered is not None:
-            lines += _answer(report, exchange.answered)
+    yield _text(lines)
+    number = 0
+    async for exchange in report.exchanges:
+        number += 1
+        # In a thread: what tools gave may be large, and others wait here.
+        yield await asyncio.to_thread(_section, number, exchange)
+
+
+def _section(number: int, exchange: Exchange) -> str:
+    lines = ["", f"## {number}", ""]
+    if exchange.asked is not None:
+        lines += [f"> {line}" for line in words_of(exchange.asked).splitlines() or [""]]
+    if exchange.answered is not None:
+        lines += _answer(exchange.answered, exchange.files)
+    return _text(lines)
+
+
+def _text(lines: list[str]) -> str:
     return "\n".join(lines).replace("\x00", "\ufffd") + "\n"
 
 
-def _answer(report: Report, message: Message) -> Iterator[str]:
+def _answer(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str]:
     for call in message.tool_calls:
         yield from _call(call)
     yield ""
@@ -49,7 +64,7 @@ def _answer(report: Report, message: Message) -> Iterator[str]:
     if message.artifact_ids:
         yield "\n**Files**\n"
         for id_ in message.artifact_ids:
-            file = report.files.get(id_)
+            file = files.get(id_)
             yield f"- [{_line(file.file_name or id_ if file else id_)}](/api/artifacts/{id_})"
 
 

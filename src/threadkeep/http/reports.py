@@ -11,15 +11,14 @@ from msgspec import UNSET, Meta, Struct, field
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.tool_call import ToolCallStatus
-from threadkeep.http.message_views import message_view, message_views
 from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.report_html import POLICY, html_report
+from threadkeep.http.report_json import json_export, json_report
 from threadkeep.http.report_markdown import markdown_report
-from threadkeep.http.report_views import ExchangeView, ExportView, FileView, ReportView, ToolResultView
+from threadkeep.http.report_views import ExportView, ReportView, ToolResultView
 from threadkeep.http.routing import Attachment, Document
 from threadkeep.http.services import ApiCall
 from threadkeep.http.view import PageView, rfc3339
-from threadkeep.http.views import conversation_view
 from threadkeep.ports.store import ToolCallFilter, ToolRecord
 from threadkeep.services.reports import Report
 
@@ -74,7 +73,9 @@ async def list_conversation_tool_results(
 async def get_report(call: ApiCall, *, conversation_id: str, query: ReportQuery) -> ReportView | Document:
     """Report what was asked, what was done, by which tool, with charts and sources."""
     report = await call.services.reports.report(call.user, conversation_id, tool_name=query.tool_name)
-    return _report_view(report) if query.format == "json" else _document(report, query.format)
+    if query.format == "json":
+        return Document(json_report(report), media_type="application/json")
+    return _document(report, query.format)
 
 
 async def export_conversation(
@@ -82,14 +83,9 @@ async def export_conversation(
 ) -> ExportView | Document:
     """Export a whole conversation."""
     report = await call.services.reports.report(call.user, conversation_id)
-    if query.format != "json":
-        return _document(report, query.format)
-    both = [message for it in report.exchanges for message in (it.asked, it.answered)]
-    return ExportView(
-        conversation=conversation_view(report.conversation),
-        messages=message_views(report.conversation, [message for message in both if message is not None]),
-        exported_at=rfc3339(report.made_at),
-    )
+    if query.format == "json":
+        return Document(json_export(report), media_type="application/json")
+    return _document(report, query.format)
 
 
 async def get_artifact(call: ApiCall, *, artifact_id: str) -> Attachment:
@@ -168,31 +164,6 @@ def _views(records: Sequence[ToolRecord]) -> list[ToolResultView]:
         for record in records
         for call in (record.call,)
     ]
-
-
-def _report_view(report: Report) -> ReportView:
-    archived_to = report.conversation.archived_to_seq
-    return ReportView(
-        conversation=conversation_view(report.conversation),
-        agent_name=report.agent_name,
-        tool_name=report.tool_name,
-        exchanges=[
-            ExchangeView(
-                asked=message_view(it.asked, archived=it.asked.seq <= archived_to) if it.asked else None,
-                answered=message_view(it.answered, archived=it.answered.seq <= archived_to)
-                if it.answered
-                else None,
-            )
-            for it in report.exchanges
-        ],
-        files=[
-            FileView(
-                artifact_id=it.id, file_name=it.file_name or it.id, media_type=it.media_type, size=it.size
-            )
-            for it in report.files.values()
-        ],
-        made_at=rfc3339(report.made_at),
-    )
 
 
 def _document(report: Report, form: Literal["md", "html"]) -> Document:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
 from threadkeep.domain.user import User
@@ -52,8 +52,8 @@ class Reply(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-class Document(Response):
-    """A text for people."""
+class Document(StreamingResponse):
+    """A text for people, made while it is sent."""
 
     media_types: ClassVar = ("text/markdown", "text/html")
 

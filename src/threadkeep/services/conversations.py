@@ -106,6 +106,15 @@ class Conversations:
         self, user: User, conversation_id: str, which: MessageWindow, *, offset: int, limit: int
     ) -> tuple[Conversation, Sequence[Message]]:
         """A run of a conversation's messages; a reply that is being written is shown as far as it goes."""
+        conversation, page = await self.bare_messages(
+            user, conversation_id, which, offset=offset, limit=limit
+        )
+        return conversation, await whole_messages(self._store.payloads, page)
+
+    async def bare_messages(
+        self, user: User, conversation_id: str, which: MessageWindow, *, offset: int, limit: int
+    ) -> tuple[Conversation, Sequence[Message]]:
+        """The same, without what was set aside for its size."""
         found = await self._store.messages.page_of(
             user.id, _checked(conversation_id), which, offset=offset, limit=limit
         )
@@ -114,7 +123,7 @@ class Conversations:
         conversation, page = found
         if conversation.active_turn_id is not None:
             page = [await self._turns.current(message) for message in page]
-        return conversation, await whole_messages(self._store.payloads, page)
+        return conversation, page
 
     async def context(
         self, user: User, conversation_id: str, *, limit: int | None

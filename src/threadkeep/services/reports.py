@@ -1,7 +1,7 @@
 """Reports: what tools gave, over one or all conversations, and a conversation as one document."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ArtifactNotFound, InvalidRequest
@@ -13,9 +13,9 @@ from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import MessageWindow, Store, ToolCallFilter, ToolRecord
 from threadkeep.services import Clock
 from threadkeep.services.conversations import Conversations
-from threadkeep.services.payloads import whole_calls
+from threadkeep.services.payloads import whole_calls, whole_messages
 
-MESSAGES_AT_ONCE = 200
+MESSAGES_AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +24,19 @@ class Exchange:
 
     asked: Message | None
     answered: Message | None = None
+    files: Mapping[PayloadId, Payload] = field(default_factory=dict[PayloadId, Payload])
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A conversation as one document; with a tool's name only what that tool did."""
+    """A conversation as one document; with a tool's name only what that tool did.
+
+    Exchanges are read from the store as they are taken: a conversation may be larger than memory.
+    """
 
     conversation: Conversation
     agent_name: str
-    exchanges: Sequence[Exchange]
-    files: Mapping[PayloadId, Payload]
+    exchanges: AsyncIterator[Exchange]
     tool_name: str | None
     made_at: int
 
@@ -67,22 +70,9 @@ class Reports:
     async def report(self, user: User, conversation_id: str, *, tool_name: str | None = None) -> Report:
         """What was asked and what was done, oldest first."""
         conversation = await self._conversations.get(user, conversation_id)
-        exchanges: list[Exchange] = []
-        window = MessageWindow()
-        while True:
-            _, page = await self._conversations.messages(
-                user, conversation_id, window, offset=0, limit=MESSAGES_AT_ONCE
-            )
-            _add_messages(exchanges, page)
-            if len(page) < MESSAGES_AT_ONCE:
-                break
-            window = replace(window, after_seq=page[-1].seq)
-        if tool_name is not None:
-            exchanges = [kept for it in exchanges if (kept := _of_tool(it, tool_name))]
         agent = await self._store.agents.get(conversation.agent_id)
-        ids = [id_ for it in exchanges if it.answered for id_ in it.answered.artifact_ids]
-        files = await self._store.payloads.artifacts(ids)
-        return Report(conversation, agent.name if agent else "", exchanges, files, tool_name, self._clock())
+        exchanges = self._exchanges(user, conversation, tool_name)
+        return Report(conversation, agent.name if agent else "", exchanges, tool_name, self._clock())
 
     async def artifact(self, user: User, artifact_id: str) -> tuple[Payload, bytes]:
         """A file that a tool gave in one of the user's conversations."""
@@ -96,16 +86,46 @@ class Reports:
             raise ArtifactNotFound(content.reason)
         return payload, content
 
+    async def _exchanges(
+        self, user: User, conversation: Conversation, tool_name: str | None
+    ) -> AsyncIterator[Exchange]:
+        async for bare in _paired(self._messages(user, conversation)):
+            exchange = bare if tool_name is None else _of_tool(bare, tool_name)
+            if exchange is None:
+                continue
+            if answered := exchange.answered:
+                (whole,) = await whole_messages(self._store.payloads, [answered])
+                exchange = replace(exchange, answered=whole)
+                if ids := answered.artifact_ids:
+                    exchange = replace(exchange, files=await self._store.payloads.artifacts(ids))
+            yield exchange
 
-def _add_messages(exchanges: list[Exchange], messages: Iterable[Message]) -> None:
-    for message in messages:
-        last = exchanges[-1] if exchanges else None
-        if message.role is not MessageRole.ASSISTANT:
-            exchanges.append(Exchange(message))
-        elif last is not None and last.answered is None:
-            exchanges[-1] = replace(last, answered=message)
+    async def _messages(self, user: User, conversation: Conversation) -> AsyncIterator[Message]:
+        window = MessageWindow()
+        while True:
+            _, page = await self._conversations.bare_messages(
+                user, conversation.id, window, offset=0, limit=MESSAGES_AT_ONCE
+            )
+            for message in page:
+                yield message
+            if len(page) < MESSAGES_AT_ONCE:
+                return
+            window = replace(window, after_seq=page[-1].seq)
+
+
+async def _paired(messages: AsyncIterator[Message]) -> AsyncIterator[Exchange]:
+    """Each answer with what stands before it."""
+    asked: Message | None = None
+    async for message in messages:
+        if message.role is MessageRole.ASSISTANT:
+            yield Exchange(asked, message)
+            asked = None
         else:
-            exchanges.append(Exchange(None, message))
+            if asked is not None:
+                yield Exchange(asked)
+            asked = message
+    if asked is not None:
+        yield Exchange(asked)
 
 
 def _of_tool(exchange: Exchange, tool_name: str) -> Exchange | None:
