@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Self
 
@@ -43,11 +44,17 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
 class Server:
     """`threadkeep serve` on a free port, with its data in `folder/data`."""
 
-    def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        program: Sequence[str] = ("-m", "threadkeep"),
+        **settings: str,
+    ) -> None:
         self.lines: list[str] = []
         self._announced = threading.Event()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "threadkeep", "serve", "--port", "0", "--data", "data", *arguments],
+            [sys.executable, *program, "serve", "--port", "0", "--data", "data", *arguments],
             cwd=folder,
             env=environment(settings),
             stdin=subprocess.DEVNULL,
