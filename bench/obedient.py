@@ -1,0 +1,11 @@
+"""A model that uses the tool which the last message names. It prints its address, and runs until ended."""
+
+import threading
+
+from tests.mcp.turning import obey
+from tests.scripted_model import ScriptedModel
+
+if __name__ == "__main__":
+    with ScriptedModel(otherwise=obey, records=False) as model:
+        print(model.url, flush=True)
+        threading.Event().wait()
