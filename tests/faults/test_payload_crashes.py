@@ -13,8 +13,8 @@ import pytest
 
 from tests.faults import stalling
 from tests.http.process import Server
-from tests.mcp.running import PATIENCE_S
 from tests.scripted_model import Say, ScriptedModel, UseTool
+from tests.waiting import PATIENCE_S
 from threadkeep.storage.payload_folder import HOUR_S
 
 CHART = UseTool(
