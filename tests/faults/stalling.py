@@ -18,7 +18,7 @@ from threadkeep.storage.payloads import SqlPayloads
 STOPPED = "stopped for good"
 
 
-def stopping_after(step: Callable[..., Awaitable[None]]) -> Callable[..., CoroutineType[Any, Any, None]]:
+def stopping_after(step: Callable[..., Awaitable[None]]) -> "Callable[..., CoroutineType[Any, Any, None]]":
     """A step after which nothing comes."""
 
     async def stop(*arguments: Any) -> None:
