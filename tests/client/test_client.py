@@ -14,7 +14,7 @@ from tests.conftest import SECRET
 from tests.scripted_model import Gate, Say, ScriptedModel, Status, Wait, closed_port
 from tests.serving import ServerProcess, serving
 from threadkeep import create_app
-from threadkeep.client import BlockingClient, Client, ClientError, NotReached
+from threadkeep.client import BlockingClient, Client, ClientError, NotReached, Sending
 from threadkeep.domain.events import Done, Text, TurnEvent
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.user import User, UserId
@@ -136,6 +136,43 @@ async def test_same_key_never_starts_a_second_turn(inside: Client, model: Script
     conversation_id, key = await default_conversation(inside), new_uuid()
     turns = [(await inside.start(conversation_id, "Hi", idempotency_key=key)).turn_id for _ in range(2)]
     assert turns[0] == turns[1]
+
+
+async def test_file_is_sent_piece_by_piece_and_waited_for(inside: Client, tmp_path: Path):
+    large, small = tmp_path / "large.txt", tmp_path / "small.md"
+    large.write_text("The lease ends in May. " * 10_000)
+    small.write_text("# Deposit")
+    agent = await inside.create_agent("Law")
+    seen: list[Sending] = []
+    sent = await inside.upload(agent.id, [large, str(small)], on_progress=seen.append)
+    assert [(it.file_name, it.size) for it in sent] == [("large.txt", 230_000), ("small.md", 9)]
+    of_large = [it.sent for it in seen if it.path == large]
+    assert len(of_large) > 1
+    assert of_large == sorted(set(of_large))
+    assert {it.size for it in seen if it.path == large} == {230_000} == {of_large[-1]}
+    read = [await inside.until_read(agent.id, it.id) for it in sent]
+    assert [it.status for it in read] == ["ready", "ready"]
+    assert {it.id async for it in inside.documents(agent.id)} == {it.id for it in sent}
+    (hit, *_) = (await inside.search_documents(agent.id, "deposit")).items
+    assert hit.source == "small.md"
+
+
+def test_upload_that_the_server_refuses_is_an_error_with_its_code(tmp_path: Path, model: ScriptedModel):
+    (tmp_path / "large.txt").write_bytes(b"x" * 1_000_000)
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG")
+    limit = {"THREADKEEP_MAX_UPLOAD_BYTES": "100000", "THREADKEEP_GATEWAY": "openai"}
+    with serving(tmp_path, limit) as server, BlockingClient(server.url) as client:
+        agent = client.create_agent("Law")
+        for name, code, status in (
+            ("large.txt", "PAYLOAD_TOO_LARGE", 413),
+            ("picture.png", "UNSUPPORTED_DOCUMENT", 415),
+        ):
+            with pytest.raises(ClientError) as refused:
+                client.upload(agent.id, [tmp_path / name])
+            assert (refused.value.code, refused.value.status) == (code, status)
+        with pytest.raises(FileNotFoundError):
+            client.upload(agent.id, [tmp_path / "nowhere.txt"])
+        assert list(client.documents(agent.id)) == []
 
 
 async def test_token_signs_in(tmp_path: Path, model: ScriptedModel):

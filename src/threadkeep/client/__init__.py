@@ -4,5 +4,6 @@ from threadkeep.client.blocking import BlockingClient
 from threadkeep.client.client import Client
 from threadkeep.client.errors import ClientError, NotReached
 from threadkeep.client.recorder import Recorder
+from threadkeep.client.sending import Sending
 
-__all__ = ["BlockingClient", "Client", "ClientError", "NotReached", "Recorder"]
+__all__ = ["BlockingClient", "Client", "ClientError", "NotReached", "Recorder", "Sending"]

@@ -118,6 +118,8 @@ class BlockingClient:
     delete_agent = _waited(Client.delete_agent)
     documents = _iterated(Client.documents)
     add_document = _waited(Client.add_document)
+    upload = _waited(Client.upload)
+    until_read = _waited(Client.until_read)
     document = _waited(Client.document)
     retry_document = _waited(Client.retry_document)
     delete_document = _waited(Client.delete_document)

@@ -1,12 +1,17 @@
 """Threadkeep's API for Python: `async with Client(url) as client: async for event in client.send(…)`."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self
 
 from msgspec import UnsetType
 
 from threadkeep.client.inside import InsideTransport
+from threadkeep.client.sending import Sending, SentFile
 from threadkeep.client.wire import Wire, given
+from threadkeep.domain.document import DocumentStatus
 from threadkeep.domain.events import TurnEvent
 from threadkeep.domain.ids import new_uuid
 from threadkeep.http.app import Threadkeep
@@ -18,6 +23,7 @@ from threadkeep.http.views import AgentView, ContextView, ConversationDetailView
 
 USUAL_URL = "http://127.0.0.1:8710"
 HEALTH_S = 1.0
+LOOK_EVERY_S = 0.2
 
 Json = Mapping[str, Any]
 Status = Literal["active", "archived"]
@@ -118,6 +124,34 @@ class Client:
         path = f"/api/agents/{agent_id}/documents"
         sent = {"files": (file_name, file)}
         return (await self._wire.ask(DocumentsView, "POST", path, files=sent)).items[0]
+
+    async def upload(
+        self,
+        agent_id: str,
+        paths: Iterable[str | PathLike[str]],
+        *,
+        on_progress: Callable[[Sending], None] | None = None,
+    ) -> list[DocumentView]:
+        """Sends files from the disk, one after another, in pieces; `on_progress` is told of every piece."""
+        sent: list[DocumentView] = []
+        for path in map(Path, paths):
+            with SentFile(path, on_progress) as file:
+                sent.append(await self.add_document(agent_id, path.name, file))
+        return sent
+
+    async def until_read(
+        self,
+        agent_id: str,
+        document_id: str,
+        *,
+        on_progress: Callable[[DocumentView], None] | None = None,
+    ) -> DocumentView:
+        """A document once it is ready or has failed; `on_progress` is told how it stands until then."""
+        while (found := await self.document(agent_id, document_id)).status is DocumentStatus.PROCESSING:
+            if on_progress is not None:
+                on_progress(found)
+            await asyncio.sleep(LOOK_EVERY_S)
+        return found
 
     async def document(self, agent_id: str, document_id: str) -> DocumentView:
         """How a document stands."""

@@ -27,7 +27,6 @@ from threadkeep.http.documents import DocumentView
 from threadkeep.settings import Settings
 
 AT_ONCE = 4  # a server reads as many at once
-LOOK_EVERY_S = 0.2
 INTERRUPTED = 130
 BAR_COLUMNS = 24
 
@@ -154,17 +153,10 @@ class Sender:
             return Result(path, "there already", f"as {document.file_name}")
         if is_known:
             document = await self.client.retry_document(self.agent_id, document.id)
-        document = await self._until_read(document)
+        document = await self.client.until_read(self.agent_id, document.id, on_progress=self.progress.move)
         if document.status is DocumentStatus.FAILED:
             return Result(path, "failed", document.error or "It cannot be read.")
         return Result(path, "ready", f"{document.chunk_count} chunk{'s' * (document.chunk_count != 1)}")
-
-    async def _until_read(self, document: DocumentView) -> DocumentView:
-        while document.status is DocumentStatus.PROCESSING:
-            self.progress.move(document)
-            await asyncio.sleep(LOOK_EVERY_S)
-            document = await self.client.document(self.agent_id, document.id)
-        return document
 
 
 class Lines:
