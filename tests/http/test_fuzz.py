@@ -14,16 +14,15 @@ import os
 from collections.abc import Generator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Any, cast
+from functools import cache
+from importlib import import_module
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import httpx
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from schemathesis import GenerationMode
-from schemathesis import checks as untyped_checks
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 from websockets.sync.client import connect
@@ -33,6 +32,7 @@ from tests.http.document import DOCUMENT, Operation, check, operation_of, operat
 from tests.making import keep_artifact
 from tests.scripted_model import ScriptedModel
 from tests.talking import JSON, Talk, talking
+from tests.waiting import PATIENCE_S
 from threadkeep import Settings, User, UserRole
 from threadkeep.client.blocking import LoopThread
 from threadkeep.dialects.events import decode_event
@@ -40,17 +40,15 @@ from threadkeep.domain.ids import UserId
 from threadkeep.http.tokens import issue_token
 
 EXAMPLES = int(os.environ.get("THREADKEEP_FUZZ_EXAMPLES", "8"))
-PATIENCE_S = 30
-checks = cast("Any", untyped_checks)
+# Whether a request is taken or refused is not the tool's to say: no schema tells that a cursor is signed, and
+# what is wrong as JSON may be right as the text of a query. `faults/test_http_bad_input.py` looks at that.
 CHECKS = [
-    checks.not_a_server_error,
-    checks.status_code_conformance,
-    checks.content_type_conformance,
-    checks.response_headers_conformance,
-    checks.response_schema_conformance,
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
 ]
-# Whether a request is taken or refused is not theirs to say: no schema tells that a cursor is signed, and
-# what is wrong as JSON may be right as the text of a query. `tests/faults/test_http_bad_input.py` does.
 BOUNDED = settings(
     derandomize=True,
     database=None,
@@ -61,16 +59,25 @@ BOUNDED = settings(
 ACCEPTS = st.sampled_from(["*/*", "application/json", "text/event-stream"])
 
 
-def _document() -> dict[str, Any]:
-    """Ours, but for what Schemathesis takes for the schema of an event and OpenAPI 3.1 for the stream's."""
-    document = copy.deepcopy(DOCUMENT)
-    for operation in operations(document):
-        for told in operation.spec["responses"].values():
-            told.get("content", {}).get("text/event-stream", {}).pop("schema", None)
-    return document
+@dataclass
+class Tool:
+    """Schemathesis, which takes seconds to load: only who uses it does."""
 
+    schema: Any
+    checks: list[Any]
+    forbidden: Any
 
-SCHEMA: Any = schemathesis.openapi.from_dict(_document())
+    @staticmethod
+    @cache
+    def load() -> "Tool":
+        """The tool with our document; what is said of streams it would take for the schema of an event."""
+        document = copy.deepcopy(DOCUMENT)
+        for operation in operations(document):
+            for told in operation.spec["responses"].values():
+                told.get("content", {}).get("text/event-stream", {}).pop("schema", None)
+        module, checks = import_module("schemathesis"), import_module("schemathesis.checks")
+        known = [getattr(checks, name) for name in CHECKS]
+        return Tool(module.openapi.from_dict(document), known, module.GenerationMode.NEGATIVE)
 
 
 @dataclass
@@ -151,13 +158,14 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Fuzzed]:
 
 def cases(operation: Operation) -> st.SearchStrategy[Any]:
     """Requests for an operation: in the place of an id stands its name, or something made up."""
-    found = SCHEMA[operation.path][operation.method]
+    tool = Tool.load()
+    found = tool.schema[operation.path][operation.method]
     names: dict[str, Any] = {name: name for name in operation.path_names}
     kinds = [found.as_strategy(path_parameters=names)]
     if names:
         kinds.append(found.as_strategy())
     if "requestBody" in operation.spec or operation.query_names:
-        kinds.append(found.as_strategy(GenerationMode.NEGATIVE, path_parameters=names))
+        kinds.append(found.as_strategy(tool.forbidden, path_parameters=names))
     return st.one_of(kinds)
 
 
@@ -185,7 +193,7 @@ def test_fuzzed_operation_answers_as_documented(
         }
         headers = {**fuzzed.headers(user), "Accept": accept}
         answer = case.call(base_url=fuzzed.talk.url, headers=headers, timeout=PATIENCE_S)
-        case.validate_response(answer, checks=CHECKS)
+        case.validate_response(answer, checks=Tool.load().checks)
         told = {name: values[0] for name, values in answer.headers.items()}
         # Something made up can lead elsewhere, such as an id with a slash in it.
         if operation_of(operation.method, unquote(urlsplit(str(answer.request.url)).path)) == operation:
