@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from threadkeep.domain.errors import StorageConflict, StorageRefused, StorageUnavailable
-from threadkeep.storage.database import Plan, Statement
+from threadkeep.storage.database import Plan, Query, Rows, Statement
 from threadkeep.storage.sqlite import MOST_UNITS_A_COMMIT, SqliteDatabase
 
 ADD = Statement("INSERT INTO tk_meta (name, value) VALUES (:name, :value)")
@@ -416,3 +416,54 @@ async def test_killed_process_frees_the_folder_and_loses_nothing_acknowledged(pa
         assert {f"{name[:-1]}{end}" for name in kept for end in (1, 2)} == kept
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+COUNTING = Statement(
+    """WITH RECURSIVE counting (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM counting LIMIT :most)
+    SELECT max(number) FROM counting"""
+)
+
+
+class ReadingThreads:
+    """A plan of one statement that notes in which thread it ran, each time that it began."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self.seen: list[bool] = []
+
+    def __call__(self) -> Plan[Rows]:
+        self.seen.append(threading.current_thread() is threading.main_thread())
+        return (yield self._query)
+
+
+async def test_quick_read_needs_no_thread(database: SqliteDatabase):
+    reading = ReadingThreads(COUNTING(most=10))
+    assert list(await database.read(reading)) == [(10,)]
+    assert reading.seen == [True]
+
+
+async def test_long_read_is_begun_again_in_a_thread(database: SqliteDatabase):
+    reading = ReadingThreads(COUNTING(most=100_000))
+    assert list(await database.read(reading)) == [(100_000,)]
+    assert reading.seen == [True, False]
+
+
+async def test_full_text_search_is_never_waited_for_by_the_event_loop(database: SqliteDatabase):
+    search = Statement("SELECT count(*) FROM tk_entry_terms WHERE tk_entry_terms MATCH 'word'")
+    reading = ReadingThreads(search())
+    assert list(await database.read(reading)) == [(0,)]
+    assert reading.seen == [True, False]
+
+
+async def test_reading_on_and_on_leaves_others_their_turn(database: SqliteDatabase):
+    reading = asyncio.create_task(read_for_ever(database))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+
+
+async def read_for_ever(database: SqliteDatabase) -> None:
+    while True:
+        await database.fetch(NOTHING())

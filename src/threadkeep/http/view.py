@@ -29,18 +29,11 @@ class PageView(View, Generic[T], frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+@lru_cache(maxsize=16_384)  # the latest pages are read again and again
 def rfc3339(milliseconds: int) -> str:
     """A time as RFC 3339 in UTC with milliseconds."""
     seconds, rest = divmod(milliseconds, 1000)
-    return _second(seconds) + _FRACTIONS[rest]
-
-
-_FRACTIONS = [f".{rest:03d}Z" for rest in range(1000)]
-
-
-@lru_cache(maxsize=4096)
-def _second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest:03d}Z"
 
 
 def time_or_none(milliseconds: int | None) -> str | None:

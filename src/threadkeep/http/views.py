@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
 
 from threadkeep.domain.agent import Agent, ConversationMode, RetrievalMode, Visibility
 from threadkeep.domain.conversation import Conversation, ConversationStatus
@@ -170,7 +171,24 @@ def _agent_fields(agent: Agent, user: User) -> dict[str, Any]:
 
 def conversation_view(conversation: Conversation, *, with_session: bool = False) -> ConversationView:
     """A conversation without its messages."""
-    return ConversationView(**_conversation_fields(conversation, with_session=with_session))
+    created_at = rfc3339(conversation.created_at)
+    return ConversationView(
+        id=conversation.id,
+        agent_id=conversation.agent_id,
+        domain_id=conversation.agent_id,
+        user_id=conversation.user_id,
+        title=conversation.title,
+        status=conversation.status,
+        is_main=conversation.is_main,
+        metadata=conversation.metadata,
+        active_turn_id=conversation.active_turn_id,
+        message_count=conversation.message_count,
+        started_at=created_at,
+        created_at=created_at,
+        updated_at=rfc3339(conversation.updated_at),
+        last_message_at=time_or_none(conversation.last_message_at),
+        session_id=conversation.session_id if with_session else UNSET,
+    )
 
 
 def conversation_detail_view(
@@ -178,32 +196,11 @@ def conversation_detail_view(
 ) -> ConversationDetailView:
     """A conversation with its latest messages."""
     return ConversationDetailView(
-        **_conversation_fields(conversation, with_session=True),
+        **asdict(conversation_view(conversation, with_session=True)),
         messages=message_views(conversation, messages),
         next_cursor=next_cursor,
         summary=summary,
     )
-
-
-def _conversation_fields(conversation: Conversation, *, with_session: bool) -> dict[str, Any]:
-    created_at = rfc3339(conversation.created_at)
-    return {
-        "id": conversation.id,
-        "agent_id": conversation.agent_id,
-        "domain_id": conversation.agent_id,
-        "user_id": conversation.user_id,
-        "title": conversation.title,
-        "status": conversation.status,
-        "is_main": conversation.is_main,
-        "metadata": conversation.metadata,
-        "active_turn_id": conversation.active_turn_id,
-        "message_count": conversation.message_count,
-        "started_at": created_at,
-        "created_at": created_at,
-        "updated_at": rfc3339(conversation.updated_at),
-        "last_message_at": time_or_none(conversation.last_message_at),
-        "session_id": conversation.session_id if with_session else UNSET,
-    }
 
 
 def audit_view(entry: AuditEntry) -> AuditEntryView:

@@ -60,7 +60,6 @@ def _page(*, by_agent: bool, by_status: bool, after: bool) -> Statement:
     return Statement(
         f"""SELECT {_COLUMNS} FROM tk_conversations WHERE {" AND ".join(filter(None, conditions))}
         ORDER BY updated_at DESC, id DESC LIMIT :limit OFFSET :offset""",
-        page_columns=_COLUMNS,
     )
 
 

@@ -27,8 +27,8 @@ class Query(NamedTuple):
 class Statement:
     """One SQL statement in both databases' spelling, translated once, when it is defined.
 
-    `page_columns` are those of a query of many rows: SQLite gives them in one step, as JSON. Each of its
-    steps lets go of Python's lock, and a thread that wants it back row by row waits row by row.
+    `page_columns` are those of a search that finds many rows: SQLite gives them in one step, as JSON. Each of
+    its steps lets go of Python's lock, and a thread that wants it back row by row waits row by row.
 
     One `of_lists` takes a list for each parameter and answers with how many rows it wrote. PostgreSQL has
     arrays for that; SQLite runs the statement for each position of the lists, without a step in between.
@@ -36,7 +36,16 @@ class Statement:
     `refusal` is what users are told when a key that points at a host application's table refuses the row.
     """
 
-    __slots__ = ("of_lists", "postgres", "postgres_names", "refusal", "sqlite", "sqlite_names", "sqlite_page")
+    __slots__ = (
+        "of_lists",
+        "postgres",
+        "postgres_names",
+        "refusal",
+        "sqlite",
+        "sqlite_names",
+        "sqlite_page",
+        "sqlite_searches",
+    )
 
     def __init__(
         self,
@@ -54,6 +63,7 @@ class Statement:
         self.sqlite_page = page_columns and (
             f"SELECT json_group_array(json_array({page_columns})) FROM ({self.sqlite})"
         )
+        self.sqlite_searches = " MATCH " in sql
         names = tuple(dict.fromkeys(_PARAMETER.findall(postgres or sql)))
         numbers = {name: f"${number}" for number, name in enumerate(names, 1)}
         self.postgres_names = names

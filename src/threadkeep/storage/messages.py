@@ -39,7 +39,6 @@ def _page(*, newest_first: bool, with_overwritten: bool) -> Statement:
         WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq
             {"" if with_overwritten else "AND status <> 'OVERWRITTEN'"}
         ORDER BY seq {"DESC" if newest_first else "ASC"} LIMIT :limit OFFSET :offset""",
-        page_columns=_COLUMNS,
     )
 
 

@@ -1,4 +1,9 @@
-"""SQLite: one writer thread with group commit, a few reader threads, one process a data folder."""
+"""SQLite: one writer thread with group commit, a few reader threads, one process a data folder.
+
+Quick reads, which are nearly all, are not worth a thread: Python runs one at a time, and to hand a read over
+and its rows back costs more than to read them. So a read begins where it is asked for, in the event loop;
+one that proves long is broken off there and begun again in a reader thread.
+"""
 
 import asyncio
 import queue
@@ -18,6 +23,8 @@ from threadkeep.storage.migrate import migrate, migrations
 T = TypeVar("T")
 
 MOST_UNITS_A_COMMIT = 512
+QUICK_STEPS = 20_000
+"""Steps of SQLite's machine, some milliseconds, that a read may take in the event loop."""
 
 _decode_rows = msgspec.json.Decoder(list[Row]).decode
 
@@ -28,9 +35,14 @@ class SqliteDatabase:
     dialect: Literal["sqlite"] = "sqlite"
 
     def __init__(
-        self, lock: FolderLock, writer: sqlite3.Connection, readers: list[sqlite3.Connection]
+        self,
+        lock: FolderLock,
+        quick: sqlite3.Connection,
+        writer: sqlite3.Connection,
+        readers: list[sqlite3.Connection],
     ) -> None:
         self._lock = lock
+        self._quick = _QuickReader(quick)
         self._writes: queue.SimpleQueue[_Unit | None] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[_Unit | None] = queue.SimpleQueue()
         # Daemons: a host that forgets to close us can still end, and what was answered is on the disk.
@@ -52,19 +64,26 @@ class SqliteDatabase:
         """Opens the file, alone in its folder, and brings its schema up to date."""
         lock = await asyncio.to_thread(FolderLock.take, path.parent)
         try:
-            writer, *readers = await asyncio.to_thread(_prepare, path, 1 + reader_count)
+            quick, writer, *readers = await asyncio.to_thread(_prepare, path, 2 + reader_count)
         except BaseException:
             lock.release()
             raise
-        return SqliteDatabase(lock, writer, readers)
+        return SqliteDatabase(lock, quick, writer, readers)
 
     async def fetch(self, query: Query) -> Rows:
-        """Runs one reading statement in a reader thread."""
-        return await self._ask(self._reads, lambda: _single(query))
+        """Runs one reading statement."""
+        return await self.read(lambda: _single(query))
 
     async def read(self, plan: Callable[[], Plan[T]]) -> T:
-        """Runs a plan of reading statements in a reader thread."""
-        return await self._ask(self._reads, plan)
+        """Runs a plan of reading statements; one that takes long, in a reader thread."""
+        if self._closed:
+            raise _closed()
+        try:
+            result = self._quick.run(plan)
+        except _NotQuick:
+            return await self._ask(self._reads, plan)
+        await asyncio.sleep(0)  # whoever reads on and on lets others have their turn
+        return result
 
     async def execute(self, query: Query) -> Rows:
         """Runs one writing statement."""
@@ -81,7 +100,7 @@ class SqliteDatabase:
 
     async def _ask(self, where: "queue.SimpleQueue[_Unit | None]", plan: Callable[[], Plan[T]]) -> T:
         if self._closed:
-            raise StorageUnavailable("The database is closed.")
+            raise _closed()
         unit = _Unit(plan)
         where.put(unit)
         # A caller that is cancelled here leaves its unit in the queue: it is done whole or not at all.
@@ -92,6 +111,7 @@ class SqliteDatabase:
         if self._closed:
             return
         self._closed = True
+        self._quick.close()
         writer, *readers = self._threads
         for _ in readers:
             self._reads.put(None)
@@ -119,12 +139,7 @@ class _Unit:
         """Drives the plan to its end and keeps its result or its error for the caller."""
         self.error = None
         try:
-            self.result = _drive(connection, self.plan())
-        except sqlite3.Error as exc:
-            self.error = _translate(exc)
-        except (UnicodeEncodeError, OverflowError) as exc:  # half a surrogate pair, more than 64 bits
-            self.error = StorageConflict(f"The database refused the row: {exc}.")
-            self.error.__cause__ = exc
+            self.result = _run(connection, self.plan)
         except Exception as exc:  # noqa: BLE001 - the unit ends here; its caller gets the error
             self.error = exc
 
@@ -138,15 +153,65 @@ class _Unit:
             self.answer.set_result(self.result)
 
 
+class _NotQuick(Exception):
+    """A read that the event loop must not wait for."""
+
+
+class _QuickReader:
+    """Reads in the event loop, within limits."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._free = threading.Lock()  # event loops of several threads may use one database
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.set_progress_handler(lambda: True, QUICK_STEPS)  # True breaks off
+
+    def run(self, plan: Callable[[], Plan[T]]) -> T:
+        """Drives a plan to its end, or refuses to."""
+        if not self._free.acquire(blocking=False):
+            raise _NotQuick
+        try:
+            return _run(self._connection, plan, _quick_rows)
+        except StorageUnavailable as exc:  # broken off, or somebody outside holds the file
+            raise _NotQuick from exc
+        finally:
+            self._free.release()
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        with self._free:
+            self._connection.close()
+
+
+def _closed() -> StorageUnavailable:
+    return StorageUnavailable("The database is closed.")
+
+
 def _single(query: Query) -> Plan[Rows]:
     return (yield query)
 
 
-def _drive(connection: sqlite3.Connection, plan: Plan[T]) -> T:
+_GetRows = Callable[[sqlite3.Connection, Query], Rows]
+
+
+def _run(
+    connection: sqlite3.Connection, plan: Callable[[], Plan[T]], get_rows: "_GetRows | None" = None
+) -> T:
+    """Drives a plan to its end; what the database refuses is told in our own words."""
+    try:
+        return _drive(connection, plan(), get_rows or _rows)
+    except sqlite3.Error as exc:
+        raise _translate(exc) from exc
+    except (UnicodeEncodeError, OverflowError) as exc:  # half a surrogate pair, more than 64 bits
+        raise StorageConflict(f"The database refused the row: {exc}.") from exc
+
+
+def _drive(connection: sqlite3.Connection, plan: Plan[T], get_rows: "_GetRows") -> T:
     try:
         query = next(plan)
         while True:
-            query = plan.send(_rows(connection, query))
+            query = plan.send(get_rows(connection, query))
     except StopIteration as stop:
         return cast("T", stop.value)
 
@@ -159,6 +224,13 @@ def _rows(connection: sqlite3.Connection, query: Query) -> Rows:
     if statement.sqlite_page is None:
         return connection.execute(statement.sqlite, given).fetchall()
     return _decode_rows(connection.execute(statement.sqlite_page, given).fetchone()[0])
+
+
+def _quick_rows(connection: sqlite3.Connection, query: Query) -> Rows:
+    # Full-text search does much within one step, where nobody counts.
+    if query.statement.sqlite_searches:
+        raise _NotQuick
+    return _rows(connection, query)
 
 
 def _read_all(connection: sqlite3.Connection, units: "queue.SimpleQueue[_Unit | None]") -> None:
@@ -251,7 +323,7 @@ def _prepare(path: Path, connection_count: int) -> list[sqlite3.Connection]:
             connections.append(_connect(path))
             _configure(connections[-1])
         connections[0].execute("BEGIN IMMEDIATE")
-        _drive(connections[0], migrate(migrations("sqlite")))
+        _drive(connections[0], migrate(migrations("sqlite")), _rows)
         # A file that can only be read lets all of the above pass; this it does not.
         connections[0].execute("DELETE FROM tk_migrations WHERE FALSE")
         connections[0].execute("COMMIT")
