@@ -1,10 +1,14 @@
 """The command line, as people call it."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import jwt
 import pytest
 
+from tests.http.process import environment
 from threadkeep.cli import main
 
 SECRET = "s3cret-" * 8
@@ -26,6 +30,15 @@ def test_token_signs_a_user_in(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 def test_token_without_a_secret_says_what_to_set(capsys: pytest.CaptureFixture[str]):
     assert main(["token", "--user", "alice"]) == 1
     assert "THREADKEEP_JWT_SECRET" in capsys.readouterr().err
+
+
+def test_reader_that_has_seen_enough_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "threadkeep", "settings"]
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, env=environment({}), check=False)
+    os.close(writing)
+    assert ended.stderr == b""
 
 
 @pytest.mark.parametrize("ttl", ["0", "-1h", "soon", "1y", ""])

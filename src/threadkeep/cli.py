@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import logging
+import os
 import re
 import socket
 import sqlite3
@@ -46,9 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = Settings.load(
             host=getattr(given, "host", None), port=getattr(given, "port", None), data=given.data
         )
-        return given.run(settings, given)
+        status = given.run(settings, given)
+        sys.stdout.flush()
+        return status
     except ThreadkeepError as exc:
         print(f"threadkeep: {exc.message}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # whoever read, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
