@@ -40,7 +40,7 @@ SCENES = {
         },
     ),
     "docs/briefings.md": Scene({"Why is that": [Say("Because few people review.")]}),
-    "docs/compaction.md": Scene({"Messages:": [Say("They spoke about gravity.")]} | GRAVITY),
+    "docs/compaction.md": Scene({"Assistant: Gravity": [Say("They spoke about gravity.")]} | GRAVITY),
 }
 
 

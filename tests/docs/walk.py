@@ -59,7 +59,9 @@ def scripted(script: Script) -> Callable[[Recorded], Reply]:
 
     def reply(request: Recorded) -> Reply:
         told = str(request.body["messages"][-1]["content"])
-        return next((answer for words, answer in script.items() if words in told), [Say("I see.")])
+        # What was said before may stand in the same message, where nothing was answered in between.
+        latest = max(script, key=told.rfind, default="")
+        return script[latest] if latest and latest in told else [Say("I see.")]
 
     return reply
 
