@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
@@ -43,6 +43,14 @@ class Batch:
         return ", ".join(self.columns.split())
 
 
+class Rows(Protocol):
+    """Whatever a database can be filled with."""
+
+    def batches(self) -> Iterator[Batch]:
+        """Everything, in an order that foreign keys allow."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """One agent and its conversations; `last_seq` says how many messages each has."""
@@ -56,7 +64,9 @@ class Dataset:
         agent = (self.agent_id, users[0], "Measured", "", "assistant", "", "public", "{}", False, 1, NOW, NOW)
         yield Batch("tk_users", "id created_at", [(user, NOW) for user in users])
         yield Batch("tk_agents", AGENT_COLUMNS, [agent])
-        yield Batch("tk_conversations", CONVERSATION_COLUMNS, [_values(it) for it in self.conversations])
+        yield Batch(
+            "tk_conversations", CONVERSATION_COLUMNS, [conversation_values(it) for it in self.conversations]
+        )
         turns = _turns(self.conversations)
         while batch := list(islice(turns, TURNS_A_BATCH)):
             yield Batch("tk_turns", TURN_COLUMNS, [turn for turn, _, _ in batch])
@@ -73,7 +83,8 @@ def make_conversation(
     )
 
 
-def _values(it: Conversation) -> Values:
+def conversation_values(it: Conversation) -> Values:
+    """A conversation as its row."""
     return (
         it.id, it.user_id, it.agent_id, it.session_id, it.title, it.title_source, it.status, it.is_main, "{}",
         it.last_seq, it.message_count, it.archived_to_seq, it.created_at, it.updated_at, it.last_message_at,

@@ -16,7 +16,7 @@ from tests.postgres import PostgresServer
 
 from bench import floor_postgres, floor_sqlite
 from bench.contender import Floor
-from bench.data import Dataset
+from bench.data import Dataset, Rows
 from bench.floor_postgres import PostgresFloor
 from bench.floor_sqlite import SqliteFloor
 from bench.slow_disk import SYNC_S, slow_disk
@@ -38,7 +38,7 @@ class Copies:
 
 
 @asynccontextmanager
-async def loaded_sqlite(dataset: Dataset) -> AsyncGenerator[str]:
+async def loaded_sqlite(dataset: Rows) -> AsyncGenerator[str]:
     """A file in the system's folder for temporary things (TMPDIR chooses the disk)."""
     with TemporaryDirectory(prefix="threadkeep-bench-") as folder:
         path = Path(folder, "loaded", "threadkeep.db")
@@ -71,7 +71,7 @@ async def slow_sqlite_copies(dataset: Dataset) -> AsyncGenerator[Copies]:
 
 
 @asynccontextmanager
-async def loaded_postgres(dataset: Dataset) -> AsyncGenerator[str]:
+async def loaded_postgres(dataset: Rows) -> AsyncGenerator[str]:
     """A database on a server that waits for the disk at every commit."""
     with PostgresServer(durable=True) as server:
         yield await _load(server, dataset)
@@ -98,7 +98,7 @@ async def open_floor(url: str, dataset: Dataset) -> Floor:
     return PostgresFloor(await floor_postgres.connect(url), dataset)
 
 
-async def _load(server: PostgresServer, dataset: Dataset) -> str:
+async def _load(server: PostgresServer, dataset: Rows) -> str:
     url = server.create_database(LOADED)
     await _migrate(url)
     await floor_postgres.load(url, dataset)

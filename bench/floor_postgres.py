@@ -9,7 +9,7 @@ import psycopg
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 
-from bench.data import ANSWER, MODEL, NOW, QUESTION, TOKENS, USAGE, Batch, Dataset
+from bench.data import ANSWER, MODEL, NOW, QUESTION, TOKENS, USAGE, Batch, Dataset, Rows
 from bench.floor_sql import LATEST, LIST, MAIN
 from threadkeep.domain.ids import AgentId, ConversationId, UserId, new_uuid
 
@@ -140,7 +140,7 @@ async def version(url: str) -> int:
         return connection.info.server_version // 10_000
 
 
-async def load(url: str, dataset: Dataset) -> None:
+async def load(url: str, dataset: Rows) -> None:
     """Fills an empty, migrated database quickly."""
     connection = await connect(url)
     await connection.execute("SET session_replication_role = replica")  # no look at foreign keys

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.data import ANSWER, MODEL, NOW, QUESTION, TOKENS, USAGE, Batch, Dataset
+from bench.data import ANSWER, MODEL, NOW, QUESTION, TOKENS, USAGE, Batch, Dataset, Rows
 from bench.floor_sql import LATEST, LIST, MAIN
 from threadkeep.domain.ids import AgentId, ConversationId, UserId, new_uuid
 
@@ -111,7 +111,7 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def load(path: Path, dataset: Dataset) -> None:
+def load(path: Path, dataset: Rows) -> None:
     """Fills an empty, migrated file quickly; it is durable when this returns."""
     connection = connect(path)
     connection.execute("PRAGMA foreign_keys = OFF")

@@ -32,6 +32,12 @@ class Effort:
     """How many pieces a reply of the model has."""
     calm_turns: int
     crowd_pieces: int
+    said: int
+    """How many messages there are to be searched."""
+    chunks: int
+    """How many chunks of documents there are to be searched."""
+    beside_s: int
+    """How long turns run while a document is read."""
 
 
 QUICK = Effort(
@@ -47,6 +53,9 @@ QUICK = Effort(
     pieces=100,
     calm_turns=30,
     crowd_pieces=200,
+    said=50_000,
+    chunks=10_000,
+    beside_s=15,
 )
 FULL = Effort(
     append_rounds=40,
@@ -61,6 +70,9 @@ FULL = Effort(
     pieces=200,
     calm_turns=100,
     crowd_pieces=300,
+    said=1_000_000,
+    chunks=100_000,
+    beside_s=60,
 )
 
 

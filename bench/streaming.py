@@ -49,7 +49,10 @@ def turn_costs(url: str, sample: Sample, effort: Effort) -> Iterator[Line]:
         floor: list[float] = []
         alone: list[float] = []
         each_more: list[float] = []
-        with serve("bench.bare_stream:create_app", given) as bare, _serve(url, pace, effort.pieces) as ours:
+        with (
+            serve("bench.bare_stream:create_app", given) as bare,
+            serve_with_model(url, pace, effort.pieces) as ours,
+        ):
             for _ in range(1 + effort.turn_rounds):
                 floor.append(_cost(bare, questions, effort))
                 alone.append(_cost(ours, questions, effort))
@@ -63,7 +66,7 @@ def turn_costs(url: str, sample: Sample, effort: Effort) -> Iterator[Line]:
 
 def turn_delays(url: str, sample: Sample, effort: Effort) -> Iterator[Delays]:
     """How long events take, of turns that begin one by one and of many at once."""
-    with _serve(url, Pace("anthropic", CROWD_RATE), effort.crowd_pieces) as ours:
+    with serve_with_model(url, Pace("anthropic", CROWD_RATE), effort.crowd_pieces) as ours:
         streams = Streams(ours.port)
         few: list[Stream] = []
         for question in _questions(sample, effort.calm_turns):
@@ -107,7 +110,7 @@ async def context_delays(url: str, sample: Sample) -> Delays:
 
 
 @contextmanager
-def _serve(url: str, pace: Pace, pieces: int) -> Generator[Server]:
+def serve_with_model(url: str, pace: Pace, pieces: int) -> Generator[Server]:
     """Threadkeep with a model that gives every reply in so many pieces."""
     options = ("--time", "--pieces", str(pieces), "--rate", str(pace.rate))
     command = [sys.executable, "-m", "tests.scripted_model", *options]

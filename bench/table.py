@@ -68,6 +68,31 @@ class Delays:
         return (self.operation, *(f"{it:.1f}" for it in figures), aim, verdict)
 
 
+TIME_HEADINGS = ("what", "P50", "P95", "P99", "unit", "aim for P95", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How long one kind of thing took, or how much of something it was, judged by what 95 of 100 kept to."""
+
+    what: str
+    values: Sequence[float]
+    unit: str = "ms"
+    aim: float | None = None
+
+    def percentile(self, percent: int) -> float:
+        """What so many of a hundred kept to."""
+        several = self.values if len(self.values) > 1 else [*self.values] * 2
+        return quantiles(several, n=100, method="inclusive")[percent - 1]
+
+    def cells(self) -> tuple[str, ...]:
+        """The line as texts."""
+        figures = self.percentile(50), self.percentile(95), self.percentile(99)
+        verdict = "" if self.aim is None else "ok" if figures[1] <= self.aim else "miss"
+        aim = "" if self.aim is None else f"≤ {self.aim:g}"
+        return (self.what, *(_amount(it, "") for it in figures), self.unit, aim, verdict)
+
+
 def render(lines: Sequence[tuple[str, ...]], headings: tuple[str, ...], *, markdown: bool) -> str:
     """Cells as an aligned table; the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(headings, *lines, strict=True)]

@@ -62,6 +62,7 @@ from threadkeep.settings import Settings
 from threadkeep.storage.bus import bus_on
 from threadkeep.storage.database import Database
 from threadkeep.storage.jobs import SqlJobs
+from threadkeep.storage.near import near_on
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
 from threadkeep.storage.store import open_database, store_on
@@ -221,8 +222,11 @@ class Runtime:
             embedder = build_embedder(settings)
             if embedder is not None:
                 started.push_async_callback(embedder.close)
-            retriever = DocumentIndex(store.chunks, embedder)
-            reading = Reading(store, settings.workspaces, ProcessExtractor(), embedder, system_clock)
+            near_index = await near_on(database, store.chunks)
+            retriever = DocumentIndex(store.chunks, embedder, near_index=near_index)
+            reading = Reading(
+                store, settings.workspaces, ProcessExtractor(), embedder, system_clock, near_index
+            )
             compactions = Compactions(store, gateway, system_clock, settings.zone)
             jobs = Jobs(
                 SqlJobs(database),
@@ -275,12 +279,12 @@ class Runtime:
                 gateway=gateway,
                 cursors=Cursors(store.key),
             )
-            cleaning = asyncio.create_task(self._clean_up(services, reading))
+            cleaning = asyncio.create_task(self._clean_up(services, reading, jobs))
             started.push_async_callback(end_tasks, cleaning)
             self._closing = started.pop_all()
         return services
 
-    async def _clean_up(self, services: Services, reading: Reading) -> None:
+    async def _clean_up(self, services: Services, reading: Reading, jobs: Jobs) -> None:
         """Removes what has been kept long enough: deleted conversations, and the logs of finished turns."""
         while True:
             try:
@@ -291,6 +295,8 @@ class Runtime:
                 await services.users.sweep()
                 await services.prompts.remove_orphans()
                 await reading.sweep()
+                for agent_id in await reading.unindexed():
+                    await jobs.add(EMBED_JOB, {"agent_id": agent_id})
                 await services.history.catch_up()
                 if lost := await services.store.payloads.collect():
                     log.info("removed %d contents that nothing refers to", lost)

@@ -70,6 +70,28 @@ class ChunkTerms:
     term_count: int
 
 
+LARGE_COLLECTION = 20_000
+"""With more chunks than this not all vectors are compared for every query."""
+
+
+class NearIndex(Protocol):
+    """An index of vectors in the database itself, for large collections; not every database has one."""
+
+    async def large(self, more_than: int) -> Sequence[AgentId]:
+        """The agents that have more chunks than this."""
+        ...
+
+    async def follow(self, agent_id: AgentId, embedder: str) -> bool:
+        """Takes some more vectors of an agent over; tells whether there may be more."""
+        ...
+
+    async def nearest(
+        self, collection: Collection, embedder: str, query: bytes, *, limit: int, others: Sequence[int]
+    ) -> Mapping[int, float] | None:
+        """The cosine of the nearest chunks, and of these others; None if not all of them are here yet."""
+        ...
+
+
 class ChunkIndex(Protocol):
     """The index of all chunks. Only chunks of ready documents are ever handed out."""
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 from threadkeep.domain.ids import AgentId
 from threadkeep.ports.embedder import Embedder, EmbedderError
-from threadkeep.ports.retriever import Candidates, ChunkIndex, ChunkTerms, Collection, Found
+from threadkeep.ports.retriever import (
+    LARGE_COLLECTION,
+    Candidates,
+    ChunkIndex,
+    ChunkTerms,
+    Collection,
+    Found,
+    NearIndex,
+)
 from threadkeep.retrieval.questions import asked_terms
 
 if TYPE_CHECKING:
@@ -42,10 +50,17 @@ class Weights:
 class DocumentIndex:
     """The retriever over the chunks of a database."""
 
-    def __init__(self, chunks: ChunkIndex, embedder: Embedder | None, weights: Weights | None = None) -> None:
+    def __init__(
+        self,
+        chunks: ChunkIndex,
+        embedder: Embedder | None,
+        weights: Weights | None = None,
+        near_index: NearIndex | None = None,
+    ) -> None:
         self._chunks = chunks
         self._embedder = embedder
         self._weights = weights or Weights()
+        self._near_index = near_index
         self._shelves: OrderedDict[AgentId, _Shelf] = OrderedDict()
 
     async def search(self, agent_id: AgentId, query: str, *, top_k: int, threshold: float) -> Found:
@@ -77,8 +92,13 @@ class DocumentIndex:
         except EmbedderError as exc:
             log_.warning("searching by words only: %s", exc.message)
             return {}, f"Documents were searched by their words only: {exc.message}"
-        shelf = await self._shelf(agent_id, candidates.collection, self._embedder.name)
-        return await asyncio.to_thread(shelf.vectors.nearest, vector, MOST_NEAR, candidates.chunk_ids), None
+        collection, name, others = candidates.collection, self._embedder.name, candidates.chunk_ids
+        if self._near_index is not None and collection.chunk_count > LARGE_COLLECTION:
+            near = await self._near_index.nearest(collection, name, vector, limit=MOST_NEAR, others=others)
+            if near is not None:
+                return near, None
+        shelf = await self._shelf(agent_id, collection, name)
+        return await asyncio.to_thread(shelf.vectors.nearest, vector, MOST_NEAR, others), None
 
     async def _shelf(self, agent_id: AgentId, collection: Collection, embedder: str) -> "_Shelf":
         """The vectors of an agent, brought up to date."""

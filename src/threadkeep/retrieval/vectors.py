@@ -14,7 +14,8 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_COMPARED_AS_A_WHOLE = 20_000
+from threadkeep.ports.retriever import LARGE_COLLECTION
+
 SIGNS_KEPT = 2_000
 
 Floats = NDArray[np.float32]
@@ -57,7 +58,7 @@ class Vectors:
         if not len(self._ids) or len(wanted) != self._matrix.shape[1]:
             return {}
         known = np.array([self._places[id_] for id_ in others if id_ in self._places], np.int64)
-        if len(self._ids) <= MOST_COMPARED_AS_A_WHOLE:
+        if len(self._ids) <= LARGE_COLLECTION:
             near = self._matrix @ wanted
             places = np.argsort(-near, kind="stable")[:limit]
         else:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from threadkeep.domain.ids import AgentId, DocumentId, is_uuid
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.ports.documents import DocumentStore, ExtractionBroke, ExtractionFailed, Extractor
 from threadkeep.ports.embedder import Embedder, EmbedderError
+from threadkeep.ports.retriever import LARGE_COLLECTION, NearIndex
 from threadkeep.ports.store import Store
 from threadkeep.services import Clock
 from threadkeep.services.jobs import Next, NotYet
@@ -40,12 +41,14 @@ class Reading:
         extractor: Extractor,
         embedder: Embedder | None,
         clock: Clock,
+        near_index: NearIndex | None = None,
     ) -> None:
         self._store = store
         self._workspaces = workspaces
         self._extractor = extractor
         self._embedder = embedder
         self._clock = clock
+        self._near_index = near_index
         self._embedding: set[AgentId] = set()
 
     async def read(self, arguments: Mapping[str, Any]) -> Next | None:
@@ -91,7 +94,7 @@ class Reading:
                     return
 
     async def embed(self, arguments: Mapping[str, Any]) -> Next | None:
-        """Gives vectors to the chunks of an agent that have none yet, a while at a time."""
+        """Gives vectors to the chunks of an agent that have none yet, and indexes them, a while at a time."""
         agent_id = AgentId(arguments["agent_id"])
         if self._embedder is None:
             return None
@@ -111,11 +114,26 @@ class Reading:
         while asyncio.get_running_loop().time() < until:
             waiting = await self._store.chunks.without_vector(agent_id, embedder.name, limit=EMBEDDED_AT_ONCE)
             if not waiting:
-                return True
+                return not await self._index(agent_id, embedder, until)
             vectors = await embedder.embed([text for _, text in waiting])
             found = [(id_, vector) for (id_, _), vector in zip(waiting, vectors, strict=True)]
             await self._store.chunks.add_vectors(embedder.name, found)
         return False
+
+    async def _index(self, agent_id: AgentId, embedder: Embedder, until: float) -> bool:
+        """Takes a large collection into the database's own index; tells whether more is left."""
+        if self._near_index is None or agent_id not in await self._near_index.large(LARGE_COLLECTION):
+            return False
+        while await self._near_index.follow(agent_id, embedder.name):
+            if asyncio.get_running_loop().time() > until:
+                return True
+        return False
+
+    async def unindexed(self) -> Sequence[AgentId]:
+        """Whose vectors may not all be in the database's own index: it may have come after them."""
+        if self._near_index is None or self._embedder is None:
+            return ()
+        return await self._near_index.large(LARGE_COLLECTION)
 
     async def sweep(self) -> None:
         """Ends what nobody works on any more, and removes files that belong to no document."""

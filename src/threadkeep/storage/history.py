@@ -130,14 +130,14 @@ def _follow(conversation_id: ConversationId, limit: int) -> Plan[bool]:
 def _entry(number: int, conversation_id: ConversationId, message_id: str | None, text: str) -> Query:
     found = dict.fromkeys(terms(text[:MOST_CHARACTERS]))
     return _ADD(
-        id=_entry_id(message_id or conversation_id),
+        id=entry_number(message_id or conversation_id),
         conversation_id=conversation_id,
         message_id=message_id,
         terms=" ".join(numbered(number, found)),
     )
 
 
-def _entry_id(uuid: str) -> int:
+def entry_number(uuid: str) -> int:
     """A number that ascends with the time in a UUIDv7: what is newest is found first, without sorting."""
     digits = uuid.replace("-", "")
     return int(digits[:12], 16) << 15 | int(digits[-8:], 16) & 0x7FFF

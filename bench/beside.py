@@ -1,0 +1,92 @@
+"""What running turns notice of a document of 300 pages that is read beside them."""
+
+import random
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import httpx
+from tests.retrieval.files import make_pdf
+
+from bench.client import Request, request
+from bench.measure import Effort
+from bench.servers import Server
+from bench.sse import Stream, Streams
+from bench.streaming import BODY, Pace, serve_with_model
+from bench.table import Times
+from bench.words import words
+
+PAGES, LINES_A_PAGE, WORDS_A_LINE = 300, 40, 12
+TURNS, RATE = 20, 20
+LOOK_EVERY_S = 0.1
+AIM_S = 20
+AIM_RATIO = 2
+
+
+async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
+    """The gaps between events of turns: alone, while the text is read, and while its meaning is."""
+    return _measure(effort.beside_s)
+
+
+def _measure(seconds: int) -> Sequence[Times]:
+    chance = random.Random(13)
+    pages = ["\n".join(words(chance, WORDS_A_LINE) for _ in range(LINES_A_PAGE)) for _ in range(PAGES)]
+    pdf = make_pdf(pages)
+    with (
+        TemporaryDirectory(prefix="threadkeep-bench-") as folder,
+        serve_with_model(
+            f"sqlite:///{Path(folder)}/bench.db", Pace("anthropic", RATE), seconds * RATE
+        ) as server,
+        httpx.Client(base_url=f"http://127.0.0.1:{server.port}", trust_env=False, timeout=60) as client,
+    ):
+        agent_id = client.post("/api/agents", json={"name": "Measured"}).json()["id"]
+        calm = _run(server, client, agent_id)
+        alone = _gaps(calm, 0, time.monotonic())
+        streams = Streams(server.port)
+        turns = streams.open(_questions(client, agent_id))
+        streams.read_heads(turns)
+        begun = time.monotonic()
+        path = f"/api/agents/{agent_id}/documents"
+        document = client.post(path, files={"files": ("long.pdf", pdf)}).json()["items"][0]
+        while document["status"] == "processing":
+            streams.read_for(LOOK_EVERY_S)
+            document = client.get(f"{path}/{document['id']}").json()
+        read = time.monotonic()
+        assert document["status"] == "ready", document
+        streams.read_all()
+    lines = [
+        Times(f"gap between events of {TURNS} turns at {RATE}/s, alone", alone),
+        Times("the same while the text is read", _gaps(turns, begun, read)),
+        Times("the same while its meaning is read", _gaps(turns, read, time.monotonic())),
+    ]
+    ratio = lines[1].percentile(99) / lines[0].percentile(99)
+    return [
+        Times(f"{PAGES} pages, until they can be searched by words", [read - begun], "s", AIM_S),
+        *(line for line in lines if line.values),  # on a slow machine the turns end before the document
+        Times("P99 of the gap while the text is read, against alone", [ratio], "times", AIM_RATIO),
+    ]
+
+
+def _run(server: Server, client: httpx.Client, agent_id: str) -> list[Stream]:
+    streams = Streams(server.port)
+    turns = streams.open(_questions(client, agent_id))
+    streams.read_all()
+    return turns
+
+
+def _questions(client: httpx.Client, agent_id: str) -> Iterator[Request]:
+    for _ in range(TURNS):
+        conversation = client.post(f"/api/agents/{agent_id}/conversations").json()
+        yield request("POST", f"/api/conversations/{conversation['id']}/messages", body=BODY)
+
+
+def _gaps(turns: Iterable[Stream], begun: float, ended: float) -> list[float]:
+    """Milliseconds between the events of each turn that came in a stretch of time."""
+    return [
+        (after - before) * 1000
+        for turn in turns
+        for before, after in pairwise(turn.came_at)
+        if begun <= before and after <= ended
+    ]
