@@ -48,6 +48,9 @@ _STOP_REASONS = {
 class AnthropicGateway:
     """A model behind the Messages API."""
 
+    name = "anthropic"
+    supports_tools = True
+
     def __init__(
         self,
         url: str,
@@ -62,33 +65,13 @@ class AnthropicGateway:
         headers = {"anthropic-version": VERSION}
         if self._key:
             headers["x-api-key"] = self._key
-        self._model = model
-        self._context_tokens = context_tokens
+        self.default_model = model
+        self.context_tokens = context_tokens
         self._provider = Provider(f"{base}/v1/messages", headers, self._key, patience or Patience(), client)
-
-    @property
-    def name(self) -> str:
-        """How the settings call it."""
-        return "anthropic"
-
-    @property
-    def default_model(self) -> str:
-        """The model for agents that name none."""
-        return self._model
-
-    @property
-    def supports_tools(self) -> bool:
-        """Whether the model can call tools."""
-        return True
-
-    @property
-    def context_tokens(self) -> int:
-        """How much fits into one request, with the reply."""
-        return self._context_tokens
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model; raises GatewayError, ends with ModelStopped."""
-        body = encode(anthropic_body(request, self._model))
+        body = encode(anthropic_body(request, self.default_model))
         return self._provider.ask(body, lambda: _Answer(ToolUses(request), self._key))
 
     async def close(self) -> None:

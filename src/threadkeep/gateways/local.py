@@ -40,37 +40,21 @@ _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 class LocalGateway:
     """A model in this process. Turns are answered one at a time, first come, first served."""
 
+    name = "local"
+    supports_tools = False
+
     def __init__(
         self, model_path: Path | None = None, *, threads: int = 1, context_tokens: int = 2048
     ) -> None:
         self._model_path = model_path
         self._threads = threads
-        self._context_tokens = context_tokens
+        self.default_model = model_path.stem if model_path else DEMONSTRATION_MODEL
+        self.context_tokens = context_tokens
         self._window = context_tokens * _WINDOW_PER_CONTEXT_TOKEN
         self._loading: asyncio.Future[Llama] | None = None
         self._free = asyncio.Lock()
         self._answer: _Answer | None = None
         self._is_closed = False
-
-    @property
-    def name(self) -> str:
-        """How the settings call it."""
-        return "local"
-
-    @property
-    def default_model(self) -> str:
-        """The model for agents that name none; there is no other."""
-        return self._model_path.stem if self._model_path else DEMONSTRATION_MODEL
-
-    @property
-    def supports_tools(self) -> bool:
-        """Whether the model can call tools."""
-        return False
-
-    @property
-    def context_tokens(self) -> int:
-        """How much fits into one request, with the reply."""
-        return self._context_tokens
 
     async def load(self) -> None:
         """Loads the model now, if nothing has yet; otherwise the first request does."""

@@ -56,6 +56,9 @@ class Habits:
 class OpenAIGateway:
     """A model behind chat completions."""
 
+    name = "openai"
+    supports_tools = True
+
     def __init__(
         self,
         url: str,
@@ -68,36 +71,16 @@ class OpenAIGateway:
     ) -> None:
         self._key = check_key(api_key)
         headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
-        self._model = model
-        self._context_tokens = context_tokens
+        self.default_model = model
+        self.context_tokens = context_tokens
         self._habits: dict[str, Habits] = {}
         self._provider = Provider(_completions_url(url), headers, self._key, patience or Patience(), client)
 
-    @property
-    def name(self) -> str:
-        """How the settings call it."""
-        return "openai"
-
-    @property
-    def default_model(self) -> str:
-        """The model for agents that name none."""
-        return self._model
-
-    @property
-    def supports_tools(self) -> bool:
-        """Whether the model can call tools."""
-        return True
-
-    @property
-    def context_tokens(self) -> int:
-        """How much fits into one request, with the reply."""
-        return self._context_tokens
-
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model; raises GatewayError, ends with ModelStopped."""
-        habits = self._habits.setdefault(request.model or self._model, Habits())
+        habits = self._habits.setdefault(request.model or self.default_model, Habits())
         while True:
-            body = encode(openai_body(request, self._model, habits))
+            body = encode(openai_body(request, self.default_model, habits))
             events = self._provider.ask(body, lambda: _Answer(ToolUses(request), self._key))
             try:
                 async for event in events:
