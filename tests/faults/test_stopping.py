@@ -8,7 +8,6 @@ import pytest
 
 from tests.scripted_model import Gate, Say, ScriptedModel, Wait
 from tests.serving import ServerProcess
-from tests.waiting import PATIENCE_S
 from threadkeep.client import Client, ClientError
 from threadkeep.domain.events import Done, Failed, Text, TurnEvent
 
@@ -53,8 +52,7 @@ def said(events: list[TurnEvent]) -> str:
 
 
 async def ended(server: ServerProcess) -> int:
-    await asyncio.to_thread(server.process.communicate, timeout=PATIENCE_S)
-    return server.process.returncode
+    return await asyncio.to_thread(server.wait)
 
 
 async def test_running_turn_ends_by_itself_and_nothing_new_begins(tmp_path: Path, model: ScriptedModel):

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -230,12 +229,7 @@ async def test_instructions_in_a_result_stay_data(chaos: Chaos, model: ScriptedM
 
 @pytest.mark.parametrize("crashes", [False, True])
 def test_no_server_outlives_the_process_that_started_it(tmp_path: Path, *, crashes: bool):
-    environment = {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "THREADKEEP_GATEWAY": "openai",
-        "THREADKEEP_MCP_ALLOWED_COMMANDS": "python",
-    }
+    environment = {"THREADKEEP_GATEWAY": "openai", "THREADKEEP_MCP_ALLOWED_COMMANDS": "python"}
     pids_file = tmp_path / "pids"
     chaos = Chaos(None, pids_file)  # pyright: ignore[reportArgumentType]
     servers = {"good": chaos.server("good"), "stubborn": chaos.server("stubborn")}

@@ -103,14 +103,15 @@ class Server:
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Asks it to end; the exit code."""
         self.process.send_signal(number)
-        return self._end()
+        return self.wait()
 
     def kill(self) -> int:
         """Ends it as a crash does."""
         self.process.kill()
-        return self._end()
+        return self.wait()
 
-    def _end(self) -> int:
+    def wait(self) -> int:
+        """Until it has ended; the exit code."""
         code = self.process.wait(END_S)
         for reader in self._readers:
             reader.join(END_S)

@@ -2,9 +2,6 @@
 
 import asyncio
 import logging
-import re
-import subprocess
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +14,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
 from tests.conftest import SECRET, TEMPLATE
+from tests.http.process import Server
 from tests.postgres import Postgres
 from tests.scripted_model import Gate, Reply, Say, ScriptedModel, Status, Usage, Wait
 from tests.talking import Talk, talking
@@ -356,33 +354,16 @@ async def test_session_id_is_in_no_log_line(
 
 
 async def test_served_at_debug_level_nothing_secret_is_logged(tmp_path: Path):
-    written = tmp_path / "log"
-    with written.open("w") as log:
-        server = subprocess.Popen(  # noqa: ASYNC220
-            [sys.executable, "-m", "threadkeep", "serve", "--port", "0", "--data", str(tmp_path / "data")],
-            env={"THREADKEEP_LOG_LEVEL": "debug", "THREADKEEP_GATEWAY": "openai"},
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-        try:
-            assert server.stdout
-            announced = re.search(r"http(://\S+:\d+)", server.stdout.readline())
-            assert announced
-            async with connect(
-                f"ws{announced[1]}/ws?token=in-the-address",
-                subprotocols=[Subprotocol("bearer.in-the-protocol")],
-            ) as socket:
-                client = Tab(socket)
-                await client.subscribe("in-a-message")
-                assert await client.error() == ("CONVERSATION_NOT_FOUND", "in-a-message")
-        finally:
-            server.terminate()
-            server.communicate(timeout=20)
-    lines = written.read_text()
-    assert "/ws" in lines
+    with Server(tmp_path, log_level="debug", gateway="openai") as server:
+        url = f"ws{server.url.removeprefix('http')}/ws?token=in-the-address"
+        async with connect(url, subprotocols=[Subprotocol("bearer.in-the-protocol")]) as socket:
+            client = Tab(socket)
+            await client.subscribe("in-a-message")
+            assert await client.error() == ("CONVERSATION_NOT_FOUND", "in-a-message")
+        server.stop()
+    assert "/ws" in server.output
     for secret in ("in-the-address", "in-the-protocol", "in-a-message"):
-        assert secret not in lines
+        assert secret not in server.output
 
 
 # Several sessions

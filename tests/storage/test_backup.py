@@ -1,27 +1,19 @@
 """A backup taken under load is whole, and what cannot be done leaves nothing behind."""
 
 import asyncio
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 
+from tests.http.process import run
 from tests.scripted_model import Say, ScriptedModel
-from tests.serving import SOURCE, serving
+from tests.serving import serving
 from threadkeep.client import Client
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.storage.backup import back_up, restore
 
 TALKS, TURNS = 4, 12
-
-
-def threadkeep(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "threadkeep", *arguments],
-        cwd=folder, env={"PYTHONPATH": SOURCE}, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
 
 
 async def told(client: Client) -> dict[str, list[tuple[int, str, object, str]]]:
@@ -47,13 +39,13 @@ async def test_backup_under_load_is_restored_message_by_message(tmp_path: Path, 
             await client.ask(conversations[0].id, "First of all?")
             talking = asyncio.gather(*(talk(it.id) for it in conversations))
             before = await told(client)
-            done = await asyncio.to_thread(threadkeep, tmp_path, "backup", "--data", "data", "backup.tar")
+            done = await asyncio.to_thread(run, "backup", "--data", "data", "backup.tar", folder=tmp_path)
             assert (done.returncode, done.stderr) == (0, "")
             await talking
             after = await told(client)
     assert (tmp_path / "backup.tar").stat().st_mode & 0o077 == 0
     (tmp_path / "again").mkdir()
-    assert threadkeep(tmp_path, "restore", "--data", "again/data", "backup.tar").returncode == 0
+    assert run("restore", "--data", "again/data", "backup.tar", folder=tmp_path).returncode == 0
     with serving(tmp_path / "again", settings) as server:
         async with Client(server.url) as client:
             kept = await told(client)
@@ -111,11 +103,7 @@ def test_restore_refuses_a_folder_with_something_in_it_and_what_is_no_backup(tmp
 
 
 def test_backup_of_postgresql_is_left_to_its_own_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    told = subprocess.run(
-        [sys.executable, "-m", "threadkeep", "backup", "x.tar"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={"PYTHONPATH": SOURCE, "THREADKEEP_DATABASE_URL": "postgresql://u:secret@db/x"},
-    )  # fmt: skip
+    told = run("backup", "x.tar", folder=tmp_path, database_url="postgresql://u:secret@db/x")
     assert told.returncode == 1
     assert "pg_dump" in told.stderr
     assert "secret" not in told.stderr
