@@ -17,7 +17,7 @@ UVICORN = (
     "-m", "uvicorn", "--factory", "--loop", "uvloop", "--http", "httptools", "--log-level", "warning",
     "--no-access-log", "--no-server-header",
 )  # fmt: skip
-START_S = 20
+START_S = 60
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from tests.engine.in_memory import InMemoryTools, gives
 from tests.http.calls import refusal
 from tests.scripted_model import Say, ScriptedModel, UseTool
 from tests.talking import Talk
+from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.ids import PayloadId, UserId
 from threadkeep.domain.user import User
 from threadkeep.http.reports import disposition
@@ -259,6 +260,20 @@ async def test_report_holds_one_exchange_at_a_time_however_long_the_conversation
         seen += 1
         assert len(loaded) == 2 * seen, "the arguments and the result"
     assert seen == 3
+
+
+@pytest.mark.parametrize("form", ["md", "html", "json"])
+async def test_report_that_cannot_be_read_to_its_end_does_not_pass_for_a_whole_one(
+    offered: InMemoryTools, talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, form: str
+):
+    conversation = await talk_about(talk, model, [UseTool("draw")])
+
+    async def fail(ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
+        raise StorageUnavailable("The disk is gone.")
+
+    monkeypatch.setattr(talk.store.payloads, "load", fail)
+    with pytest.raises(httpx.RemoteProtocolError):
+        await talk.client.get(f"/api/conversations/{conversation}/report?format={form}")
 
 
 async def test_files_of_tools_are_listed_and_downloaded_as_attachments(

@@ -53,10 +53,11 @@ class Pace:
 class _Line:
     """A line as it comes in."""
 
-    def __init__(self) -> None:
+    def __init__(self, begin: bytes = b"") -> None:
         self._kept = bytearray()
         self._tail = b""
         self._length = 0
+        self.add(begin)
 
     def add(self, piece: bytes) -> None:
         self._length += len(piece)
@@ -66,10 +67,9 @@ class _Line:
             del self._kept[_ENDS_BYTES:]
             self._tail = (self._tail + piece)[-_ENDS_BYTES:]
 
-    def take(self) -> bytes | LongLine:
-        kept, tail, length = bytes(self._kept), self._tail, self._length
-        self.__init__()
-        return kept if length <= MOST_LINE_BYTES else LongLine(kept, tail, length)
+    def whole(self) -> bytes | LongLine:
+        kept = bytes(self._kept)
+        return kept if self._length <= MOST_LINE_BYTES else LongLine(kept, self._tail, self._length)
 
 
 async def read_lines(reader: asyncio.StreamReader) -> AsyncGenerator[bytes | LongLine]:
@@ -80,12 +80,11 @@ async def read_lines(reader: asyncio.StreamReader) -> AsyncGenerator[bytes | Lon
         first, *further = chunk.split(b"\n")
         line.add(first)
         for piece in further:
-            taken = line.take()
-            yield taken
-            is_message = isinstance(taken, bytes) and taken.startswith(b"{")
+            whole, line = line.whole(), _Line(piece)
+            yield whole
+            is_message = isinstance(whole, bytes) and whole.startswith(b"{")
             await pace.spend(MESSAGE_COSTS if is_message else _LINE_COSTS)
-            line.add(piece)
-    yield line.take()
+    yield line.whole()
 
 
 class ServerLog:
