@@ -108,7 +108,6 @@ def main() -> None:
         ("a key to its paint while 100 events/s stream, median", f"{at(walls, 0.5):.0f} ms", "50 ms"),
         ("the same, 95 of 100 at most", f"{at(walls, 0.95):.0f} ms", "50 ms"),
         ("the page's CPU in it, median", f"{at(cpus, 0.5):.0f} ms", "50 ms"),
-        ("the same, 99 of 100 at most", f"{at(cpus, 0.99):.0f} ms", "50 ms"),
         ("CPU of the longest task meanwhile", f"{max(it.cpu for it in both.tasks):.0f} ms", "50 ms"),
     ]
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n")

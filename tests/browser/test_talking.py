@@ -144,6 +144,19 @@ def test_conversation_is_renamed_archived_and_deleted_with_undo(page: Page):
     expect(log(page)).to_contain_text("Something")
 
 
+def test_list_of_conversations_is_read_on_as_one_scrolls(page: Page):
+    agent = page.request.post("/api/agents", data={"name": "Busy"}).json()["id"]
+    for number in range(90):
+        page.request.post(f"/api/agents/{agent}/conversations", data={"title": f"Talk {number}"})
+    page.reload()
+    links = page.get_by_role("navigation", name="Conversations").get_by_role("link")
+    for count in (40, 80, 90):
+        expect(links).to_have_count(count)
+        links.last.scroll_into_view_if_needed()
+    expect(links.first).to_contain_text("Talk 89")
+    expect(links.last).to_contain_text("Talk 0")
+
+
 def test_language_and_theme_are_chosen_and_kept(page: Page):
     page.get_by_role("combobox", name="Language").select_option(label="中文")
     page.get_by_role("switch", name="深色模式").click()
