@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from tests.scripted_model import (
 )
 from tests.serving import ServerProcess, serving
 from tests.waiting import PATIENCE_S
+from threadkeep.client.blocking import LoopThread
 from threadkeep.client.terminal import DEMONSTRATION, Screen
 from threadkeep.domain.events import Done, Failed, IterationStart, Notice, Text, TurnStart
 from threadkeep.domain.message import Usage
@@ -196,6 +197,63 @@ def test_impatient_person_leaves_while_the_answer_is_being_stopped(
         conversation = client.get("/api/conversations").json()["items"][0]
         client.post(f"/api/conversations/{conversation['id']}/abort")
     assert main_messages(server.url)[1]["content"] == "half"
+
+
+class Line:
+    """The way to a server, which can be cut."""
+
+    def __init__(self, url: str) -> None:
+        self._port = int(url.rpartition(":")[2])
+        self._ends: set[asyncio.StreamWriter] = set()
+        self._loop = LoopThread()
+        self._server = self._loop.wait(asyncio.start_server(self._carry, "127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    def cut(self) -> None:
+        """Breaks every connection; new ones can be made."""
+        self._loop.wait(self._cut())
+
+    def close(self) -> None:
+        """Takes no more connections."""
+        self._server.close()
+        self.cut()
+        self._loop.close()
+
+    async def _cut(self) -> None:
+        for end in self._ends:
+            end.transport.abort()
+        self._ends.clear()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_connection("127.0.0.1", self._port)
+        self._ends |= {writer, to_server}
+        await asyncio.gather(_copy(reader, to_server), _copy(from_server, writer))
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(ConnectionError):
+        while piece := await reader.read(65536):
+            writer.write(piece)
+            await writer.drain()
+    writer.close()
+
+
+def test_cut_connection_is_taken_up_where_it_broke(
+    server: ServerProcess, model: ScriptedModel, tmp_path: Path
+):
+    gate = Gate()
+    model.script([Say("One, "), Wait(gate), Say("two.")])
+    with closing(Line(server.url)) as line, person(tmp_path, "--url", line.url) as somebody:
+        somebody.sees("> ")
+        somebody.types("Count\n")
+        somebody.sees("One, ")
+        line.cut()
+        gate.open()
+        assert somebody.sees("two.") == "two."  # nothing twice, and no word of the cut
+        somebody.sees("> ")
+        somebody.types("/quit\n")
+        assert somebody.leaves() == 0
+    assert [it["content"] for it in main_messages(server.url)] == ["Count", "One, two."]
 
 
 def test_pipe_gets_plain_text_and_no_prompt(server: ServerProcess, model: ScriptedModel, tmp_path: Path):
