@@ -99,6 +99,14 @@ async def test_contents_come_back_and_equal_ones_of_a_conversation_are_kept_once
     assert await kept.count() == 3
 
 
+async def test_payload_that_is_kept_again_after_a_lost_answer_is_there_once(kept: Kept):
+    payload = Payload.of(CONTENT, (await talk(kept)).id, PayloadKind.ARTIFACT, "text/plain", NOW)
+    for _ in range(2):
+        await kept.store.payloads.add(payload, CONTENT)
+    assert await load(kept, payload.id) == CONTENT
+    assert await kept.count() == 1
+
+
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "truncated": lambda content: content[:-1],
     "longer": lambda content: content + b"!",

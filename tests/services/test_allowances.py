@@ -33,6 +33,18 @@ def test_user_may_begin_as_many_as_allowed_and_again_after_a_while():
         limits.take(ALICE, 0)
 
 
+def test_what_is_given_back_can_be_taken_again():
+    limits = Allowances(at_once=0, per_minute=1, clock=Clock())
+    limits.take(ALICE, 0)
+    limits.give_back(ALICE)
+    limits.give_back(BOB)  # who has taken nothing gets no more than everybody
+    limits.take(ALICE, 0)
+    limits.take(BOB, 0)
+    for user in (ALICE, BOB):
+        with pytest.raises(RateLimited):
+            limits.take(user, 0)
+
+
 def test_rest_saves_up_no_more_than_a_minute():
     clock = Clock()
     limits = Allowances(at_once=0, per_minute=2, clock=clock)

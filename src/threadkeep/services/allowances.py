@@ -46,6 +46,11 @@ class Allowances:
             )
         budget.left -= 1
 
+    def give_back(self, user_id: UserId) -> None:
+        """Gives back what was taken for a turn that could not be begun."""
+        if self._per_minute:
+            self._budget(user_id).left += 1
+
     def _budget(self, user_id: UserId) -> _Budget:
         now = self._clock()
         if len(self._budgets) >= MOST_USERS:  # those who have been quiet for a minute have it all again

@@ -20,13 +20,14 @@ from threadkeep.domain.errors import (
     TooFewMessages,
     TurnInProgress,
 )
-from threadkeep.domain.ids import CompactionId, ConversationId, UserId, is_uuid, new_uuid
+from threadkeep.domain.ids import CompactionId, UserId, is_uuid, new_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.user import User
 from threadkeep.engine.compaction import context_tokens, extract, summarise
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.store import MessageWindow, Store
 from threadkeep.services import Clock
+from threadkeep.services.access import agent_to_ask, own_conversation
 
 COMPACTION_JOB = "compaction"
 TRIES = 3
@@ -57,13 +58,11 @@ class Compactions:
     async def compact(self, user: User, conversation_id: str, *, keep_last: int | None = None) -> Compaction:
         """Puts a summary in the place of all but the last messages. Where that fails, nothing has changed."""
         for _ in range(TRIES):
-            conversation = await self._conversation(user, conversation_id)
+            conversation = await own_conversation(self._store, user, conversation_id)
             if self._gateway is None:
                 raise GatewayNotConfigured
             conversation.check_idle()
-            agent = await self._store.agents.get(conversation.agent_id)
-            if agent is None or not agent.is_visible_to(user):
-                raise AgentNotFound("The agent of this conversation has been deleted or made private.")
+            agent = await agent_to_ask(self._store, user, conversation)
             compaction = await self._compaction(self._gateway, agent, conversation, keep_last)
             try:
                 await self._store.compactions.add(compaction)
@@ -83,12 +82,12 @@ class Compactions:
         self, user: User, conversation_id: str, *, before: int | None, offset: int, limit: int
     ) -> Sequence[Compaction]:
         """The compactions of a conversation, newest first."""
-        conversation = await self._conversation(user, conversation_id)
+        conversation = await own_conversation(self._store, user, conversation_id)
         return await self._store.compactions.page(conversation.id, before=before, offset=offset, limit=limit)
 
     async def undo(self, user: User, conversation_id: str, compaction_id: str) -> None:
         """Brings the messages of the newest compaction back into the context."""
-        conversation = await self._conversation(user, conversation_id)
+        conversation = await own_conversation(self._store, user, conversation_id)
         compaction = None
         if is_uuid(compaction_id):
             wanted = CompactionId(compaction_id.lower())
@@ -136,12 +135,4 @@ class Compactions:
         ):
             found += page
             window = MessageWindow(page[-1].seq)
-        return found
-
-    async def _conversation(self, user: User, conversation_id: str) -> Conversation:
-        found = None
-        if is_uuid(conversation_id):
-            found = await self._store.conversations.get(user.id, ConversationId(conversation_id.lower()))
-        if found is None:
-            raise ConversationNotFound
         return found

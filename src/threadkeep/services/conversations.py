@@ -16,6 +16,7 @@ from threadkeep.domain.user import User
 from threadkeep.engine.context import ContextMessage, is_in_context, to_context
 from threadkeep.ports.store import ConversationFilter, MessageWindow, Store
 from threadkeep.services import Clock
+from threadkeep.services.access import checked, own_conversation
 from threadkeep.services.agents import Agents
 from threadkeep.services.history import History
 from threadkeep.services.payloads import whole_messages
@@ -76,10 +77,7 @@ class Conversations:
 
     async def get(self, user: User, conversation_id: str) -> Conversation:
         """One of the user's conversations."""
-        conversation = await self._store.conversations.get(user.id, _checked(conversation_id))
-        if conversation is None:
-            raise ConversationNotFound
-        return conversation
+        return await own_conversation(self._store, user, conversation_id)
 
     async def page(
         self,
@@ -116,7 +114,7 @@ class Conversations:
     ) -> tuple[Conversation, Sequence[Message]]:
         """The same, without what was set aside for its size."""
         found = await self._store.messages.page_of(
-            user.id, _checked(conversation_id), which, offset=offset, limit=limit
+            user.id, checked(conversation_id), which, offset=offset, limit=limit
         )
         if found is None:
             raise ConversationNotFound
@@ -149,7 +147,7 @@ class Conversations:
         self, user: User, conversation_id: str, change: Callable[[Conversation], Conversation]
     ) -> Conversation:
         """Changes title, status or metadata."""
-        changed = await self._store.conversations.update(user.id, _checked(conversation_id), change)
+        changed = await self._store.conversations.update(user.id, checked(conversation_id), change)
         if changed is None:
             raise ConversationNotFound
         self._history.note(changed.id)  # it may have another title
@@ -164,7 +162,7 @@ class Conversations:
 
     async def delete(self, user: User, conversation_id: str, *, purge: bool) -> None:
         """Hides a conversation until it is purged; or removes it at once, hidden before or not."""
-        id_ = _checked(conversation_id)
+        id_ = checked(conversation_id)
         conversations = self._store.conversations
         if await conversations.get(user.id, id_) is not None:
             with suppress(TurnInProgress):  # a node that does not answer cannot keep it either
@@ -182,7 +180,7 @@ class Conversations:
 
     async def restore(self, user: User, conversation_id: str) -> Conversation:
         """Brings a deleted conversation back."""
-        restored = await self._store.conversations.restore(user.id, _checked(conversation_id))
+        restored = await self._store.conversations.restore(user.id, checked(conversation_id))
         if restored is None:
             raise ConversationNotFound
         return restored
@@ -227,10 +225,3 @@ class Conversations:
         if not conversation.archived_to_seq:
             return None
         return await self._store.compactions.current(conversation.id)
-
-
-def _checked(conversation_id: str) -> ConversationId:
-    """What is no id at all is answered like an id that does not exist."""
-    if not is_uuid(conversation_id):
-        raise ConversationNotFound
-    return ConversationId(conversation_id.lower())

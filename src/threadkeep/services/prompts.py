@@ -68,14 +68,12 @@ class Prompts:
 
     async def show(self, user: User, agent_id: str) -> Prompt:
         """An agent's prompt, for its owner and admins."""
-        agent = await self._agents.get(user, agent_id)
-        agent.check_open_to(user)
+        agent = await self._agents.get_open(user, agent_id)
         return await self.assemble(agent)
 
     async def write(self, user: User, agent_id: str, component: str, text: str) -> Prompt:
         """Replaces one of the agent's own components; a blank text removes it. Later turns see it."""
-        agent = await self._agents.get(user, agent_id)
-        agent.check_open_to(user)
+        agent = await self._agents.get_open(user, agent_id)
         which = _component(component)
         if len(text) > MOST_COMPONENT_CHARACTERS:
             raise InvalidRequest(

@@ -11,14 +11,13 @@ from threadkeep.dialects.events import decode_chunk, encode_replayed
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import BegunTurn, Conversation, TitleSource
 from threadkeep.domain.errors import (
-    AgentNotFound,
-    ConversationNotFound,
     EventsExpired,
     GatewayNotConfigured,
     IdempotencyMismatch,
     NothingToRegenerate,
     ShuttingDown,
     StorageConflict,
+    StorageError,
     ThreadkeepError,
     TurnInProgress,
     TurnNotFound,
@@ -53,6 +52,7 @@ from threadkeep.ports.store import IdempotencyKey, MessageWindow, Store
 from threadkeep.ports.tools import Caller, ToolProvider
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services import Clock
+from threadkeep.services.access import agent_to_ask, own_conversation
 from threadkeep.services.allowances import Allowances
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
 from threadkeep.services.history import History
@@ -216,7 +216,7 @@ class Turns:
 
     async def abort(self, user: User, conversation_id: str) -> Aborted | None:
         """Stops the turn that runs in a conversation, on whichever node; None when none does."""
-        conversation = await self._conversation(user, conversation_id)
+        conversation = await own_conversation(self._store, user, conversation_id)
         if conversation.active_turn_id is None:
             return None
         turn = await self.get(user, conversation.active_turn_id)
@@ -246,7 +246,11 @@ class Turns:
         if self._node.is_draining:
             raise ShuttingDown("This process is ending; try again in a moment.")
         self._allowances.take(user.id, self._node.running_of(user.id))
-        await self._store.turns.begin(begun, self._node.lease, key)
+        try:
+            await self._store.turns.begin(begun, self._node.lease, key)
+        except StorageError:
+            self._allowances.give_back(user.id)  # what is not begun is not counted, however often it is tried
+            raise
         self._node.run(begun, lambda stop: self._events(user, agent, begun, stop))
         return begun.turn
 
@@ -341,19 +345,8 @@ class Turns:
 
     async def _open(self, user: User, conversation_id: str) -> tuple[Conversation, Agent]:
         """A conversation in which the user may begin a turn, and its agent."""
-        conversation = await self._conversation(user, conversation_id)
-        agent = await self._store.agents.get(conversation.agent_id)
-        if agent is None or not agent.is_visible_to(user):
-            raise AgentNotFound("The agent of this conversation has been deleted or made private.")
-        return conversation, agent
-
-    async def _conversation(self, user: User, conversation_id: str) -> Conversation:
-        found = None
-        if is_uuid(conversation_id):
-            found = await self._store.conversations.get(user.id, ConversationId(conversation_id.lower()))
-        if found is None:
-            raise ConversationNotFound
-        return found
+        conversation = await own_conversation(self._store, user, conversation_id)
+        return conversation, await agent_to_ask(self._store, user, conversation)
 
     async def _latest_reply(self, conversation: Conversation) -> Message | None:
         window = MessageWindow(newest_first=True)

@@ -22,10 +22,11 @@ MISSING = Lost("The content is missing.")
 DAMAGED = Lost("The content is damaged.")
 
 _COLUMNS = "id, conversation_id, kind, media_type, file_name, size, sha256, created_at"
-ADD = Statement(
-    f"""INSERT INTO tk_payloads ({_COLUMNS})
+_INSERT = f"""INSERT INTO tk_payloads ({_COLUMNS})
     VALUES (:id, :conversation_id, :kind, :media_type, :file_name, :size, :sha256, :created_at)"""
-)
+ADD = Statement(_INSERT)
+# Tried again when the answer was lost on the way, it is there already.
+_KEEP = Statement(f"{_INSERT} ON CONFLICT (id) DO NOTHING")
 
 
 def _with_ids(sql: str) -> Statement:
@@ -86,7 +87,7 @@ class SqlPayloads:
     async def add(self, payload: Payload, content: bytes) -> None:
         """Keeps a payload: first the content, then the row."""
         await self._contents.write(payload.conversation_id, payload.sha256, content)
-        await self._database.execute(ADD(**payload_values(payload)))
+        await self._database.execute(_KEEP(**payload_values(payload)))
 
     async def load(self, ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
         """The contents of payloads, each checked against its hash."""
