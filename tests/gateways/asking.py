@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 
+from tests.waiting import PATIENCE_S
 from threadkeep.gateways.anthropic import AnthropicGateway
 from threadkeep.gateways.http import Patience
 from threadkeep.gateways.openai import OpenAIGateway
@@ -64,7 +65,7 @@ def make_gateway(
     key: str = KEY,
     client: httpx.AsyncClient | None = None,
     naps: Callable[[float], Awaitable[None]] | None = None,
-    silence_s: float = 10,
+    silence_s: float = PATIENCE_S,
     now: float = 0,
 ) -> Gateway:
     """A gateway that does not wait."""

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.gateways.asking import QUESTION, WIRES, Naps, ask, make_gateway, text_of
 from tests.scripted_model import Say, ScriptedModel
+from tests.waiting import PATIENCE_S
 from threadkeep.gateways.connection import StreamTransport
 from threadkeep.gateways.http import Patience
 from threadkeep.gateways.openai import OpenAIGateway
@@ -73,7 +74,7 @@ async def serving(*pieces: bytes, closes: bool = True) -> AsyncGenerator[Server]
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(transport=StreamTransport(), trust_env=False, timeout=5) as client:
+    async with httpx.AsyncClient(transport=StreamTransport(), trust_env=False, timeout=PATIENCE_S) as client:
         yield client
 
 
@@ -121,7 +122,10 @@ async def test_connection_is_used_again_only_where_it_can_be(
     async with serving(data, closes=closes) as server:
         for _ in range(3):
             assert (await client.post(server.url)).text == "hello world"
-            await asyncio.sleep(0.02)
+            for _ in range(
+                20
+            ):  # what the server does next, and that we notice it, takes a few turns of the loop
+                await asyncio.sleep(0.001)
         assert server.connections == connections
 
 

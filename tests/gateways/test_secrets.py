@@ -34,7 +34,7 @@ FAULTS: dict[str, Reply] = {
 async def test_key_is_in_no_error_and_no_log(wire: str, name: str, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.DEBUG)
     with ScriptedModel(otherwise=FAULTS[name]) as model:
-        events, error = await ask(make_gateway(wire, model.url, silence_s=0.2))
+        events, error = await ask(make_gateway(wire, model.url, silence_s=2))
     assert error
     assert KEY in str(model.requests[0].headers)
     told = [error.message, repr(error), *traceback.format_exception(error), caplog.text]

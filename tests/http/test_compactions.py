@@ -9,6 +9,7 @@ import pytest
 from tests.http.calls import items, refusal
 from tests.scripted_model import Gate, Recorded, Reply, Say, ScriptedModel, Status, UseTool, Wait
 from tests.talking import Talk
+from tests.waiting import PATIENCE_S
 from threadkeep.domain.ids import new_uuid
 from threadkeep.gateways.openai import OpenAIGateway
 
@@ -229,7 +230,7 @@ async def test_turn_that_starts_meanwhile_and_the_compaction_both_end_well(talk:
 
 
 async def until_compacted(talk: Talk, conversation: str) -> list[dict[str, Any]]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         path = f"/api/conversations/{conversation}/compactions"
         while not (found := await items(talk.client, path)):  # noqa: ASYNC110
             await asyncio.sleep(0.02)

@@ -11,6 +11,7 @@ from tests.http.calls import Json, new_agent, new_conversation, refusal, stored
 from tests.making import keep_turn
 from tests.scripted_model import Say, ScriptedModel
 from tests.talking import Talk
+from tests.waiting import PATIENCE_S, until
 from threadkeep.domain.conversation import Conversation
 
 
@@ -121,15 +122,14 @@ async def test_turn_can_be_found_soon_after_it_has_ended(talk: Talk, model: Scri
     async def hits(q: str) -> list[Json]:
         return (await talk.client.get("/api/search", params={"q": q})).json()["items"]
 
-    async with asyncio.timeout(20):
-        while not await hits("harbour"):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    async def is_found(q: str) -> bool:
+        return bool(await hits(q))
+
+    await until(lambda: is_found("harbour"))
     # A reply that is regenerated is found in its new form only.
     path = f"/api/conversations/{conversation_id}/regenerate?wait=true"
     await talk.client.post(path, headers={"Accept": "application/json"})
-    async with asyncio.timeout(20):
-        while not await hits("pilot"):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: is_found("pilot"))
     assert await hits("harbour") == []
 
 
@@ -145,7 +145,7 @@ async def test_what_came_without_a_turn_of_ours_can_be_found_soon_as_well(api: A
     card = await alice.post(f"/api/briefings/{told.json()['id']}/actions/start_conversation")
 
     async def soon(q: str) -> Json:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while not (hits := await found(alice, q)):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         return hits[0]
