@@ -19,6 +19,7 @@ FREQUENCIES = Statement(
         AND term IN (SELECT value FROM json_each(:terms))""",
     postgres="""SELECT term, chunks FROM tk_terms WHERE collection = :number AND chunks > 0
         AND term IN (SELECT json_array_elements_text(CAST(:terms AS json)))""",
+    page_columns="term, chunks",
 )
 # `ts_rank` knows no rarity, so whoever has most of what is rare comes first, on both databases alike.
 CANDIDATES = Statement(
