@@ -18,6 +18,7 @@ UVICORN = (
     "--no-access-log", "--no-server-header",
 )  # fmt: skip
 START_S = 60
+IDLE_FOR_S, IDLE_CPU = 1.0, 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,9 @@ def serve(factory: str, environment: Mapping[str, str]) -> Generator[Server]:
         )
         try:
             _wait_until_open(port, process)
-            yield Server(port, process.pid)
+            server = Server(port, process.pid)
+            _wait_until_idle(server)
+            yield server
         finally:
             process.terminate()
             process.wait()
@@ -67,3 +70,13 @@ def _wait_until_open(port: int, process: "subprocess.Popen[bytes]") -> None:
                 return
         time.sleep(0.05)
     raise RuntimeError("a server did not start")
+
+
+def _wait_until_idle(server: Server) -> None:
+    """Lets a server catch up after its start: it makes the messages that it finds searchable."""
+    used = server.cpu_s()
+    while True:
+        time.sleep(IDLE_FOR_S)
+        before, used = used, server.cpu_s()
+        if used - before < IDLE_CPU * IDLE_FOR_S:
+            return

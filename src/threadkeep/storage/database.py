@@ -30,14 +30,10 @@ class Statement:
     `page_columns` are those of a search that finds many rows: SQLite gives them in one step, as JSON. Each of
     its steps lets go of Python's lock, and a thread that wants it back row by row waits row by row.
 
-    One `of_lists` takes a list for each parameter and answers with how many rows it wrote. PostgreSQL has
-    arrays for that; SQLite runs the statement for each position of the lists, without a step in between.
-
     `refusal` is what users are told when a key that points at a host application's table refuses the row.
     """
 
     __slots__ = (
-        "of_lists",
         "postgres",
         "postgres_names",
         "refusal",
@@ -53,10 +49,8 @@ class Statement:
         *,
         postgres: str | None = None,
         page_columns: str | None = None,
-        of_lists: bool = False,
         refusal: str | None = None,
     ) -> None:
-        self.of_lists = of_lists
         self.refusal = refusal
         self.sqlite_names = tuple(_PARAMETER.findall(sql))
         self.sqlite = _PARAMETER.sub("?", sql)

@@ -219,8 +219,6 @@ def _drive(connection: sqlite3.Connection, plan: Plan[T], get_rows: "_GetRows") 
 def _rows(connection: sqlite3.Connection, query: Query) -> Rows:
     statement, values = query
     given = [values[name] for name in statement.sqlite_names]
-    if statement.of_lists:
-        return [(connection.executemany(statement.sqlite, zip(*given, strict=True)).rowcount,)]
     if statement.sqlite_page is None:
         return connection.execute(statement.sqlite, given).fetchall()
     return _decode_rows(connection.execute(statement.sqlite_page, given).fetchone()[0])

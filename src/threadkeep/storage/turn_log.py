@@ -16,24 +16,33 @@ from threadkeep.storage.turns import TURN_COLUMNS, to_turn
 # unless it is the very same: then the first try was stored, but its answer was lost on the way.
 _UNLESS_WRITTEN = """ON CONFLICT (turn_id, first_seq) DO UPDATE SET last_seq = excluded.last_seq
     WHERE tk_turn_chunks.last_seq = excluded.last_seq AND tk_turn_chunks.events = excluded.events"""
-_APPEND_SQL = f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
+_APPEND = Statement(
+    f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
     SELECT id, :first_seq, :last_seq, :events FROM tk_turns
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'
-    {_UNLESS_WRITTEN}"""
-_APPEND = Statement(f"{_APPEND_SQL} RETURNING turn_id")
+    {_UNLESS_WRITTEN} RETURNING turn_id"""
+)
+# The chunks of all turns in one step. Each step of SQLite lets go of Python's lock, and the writer thread
+# waits until the event loop gives it back.
+_APPEND_ALL_SQL = f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
+    SELECT turn.id, chunk.first_seq, chunk.last_seq, chunk.events
+    FROM CHUNKS AS chunk
+    JOIN tk_turns AS turn ON turn.id = chunk.turn_id AND turn.fence = chunk.fence
+    WHERE turn.status = 'RUNNING'
+    {_UNLESS_WRITTEN} RETURNING turn_id"""
 _APPEND_ALL = Statement(
-    _APPEND_SQL,
-    postgres=f"""WITH written AS (
-        INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
-        SELECT chunk.turn_id, chunk.first_seq, chunk.last_seq, chunk.events
-        FROM unnest(
-            :turn_id::uuid[], :fence::bigint[], :first_seq::bigint[], :last_seq::bigint[], :events::text[]
-        ) AS chunk (turn_id, fence, first_seq, last_seq, events)
-        JOIN tk_turns AS turn
-            ON turn.id = chunk.turn_id AND turn.fence = chunk.fence AND turn.status = 'RUNNING'
-        {_UNLESS_WRITTEN} RETURNING 1)
-    SELECT count(*) FROM written""",
-    of_lists=True,
+    _APPEND_ALL_SQL.replace(
+        "CHUNKS",
+        """(SELECT json_extract(value, '$.turn_id') AS turn_id, json_extract(value, '$.fence') AS fence,
+            json_extract(value, '$.first_seq') AS first_seq, json_extract(value, '$.last_seq') AS last_seq,
+            json_extract(value, '$.events') AS events
+        FROM json_each(:chunks))""",
+    ),
+    postgres=_APPEND_ALL_SQL.replace(
+        "CHUNKS AS chunk",
+        "json_to_recordset(CAST(:chunks AS json)) AS chunk"
+        " (turn_id uuid, fence bigint, first_seq bigint, last_seq bigint, events text)",
+    ),
 )
 READ = Statement(
     """SELECT turn_id, first_seq, last_seq, events FROM tk_turn_chunks
@@ -82,18 +91,10 @@ class SqlTurnLog:
     async def append(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
         """Keeps chunks in one transaction; when one is refused, each is tried alone."""
         try:
-            ((count,),) = await self._database.execute(
-                _APPEND_ALL(
-                    turn_id=[chunk.turn_id for chunk, _ in chunks],
-                    fence=[fence for _, fence in chunks],
-                    first_seq=[chunk.first_seq for chunk, _ in chunks],
-                    last_seq=[chunk.last_seq for chunk, _ in chunks],
-                    events=[chunk.events for chunk, _ in chunks],
-                )
-            )
+            written = await self._database.execute(_APPEND_ALL(chunks=_to_json(chunks)))
         except StorageConflict:
-            count = 0
-        if count == len(chunks):
+            written = ()
+        if len(written) == len(chunks):
             return {chunk.turn_id for chunk, _ in chunks}
         return {chunk.turn_id for chunk, fence in chunks if await self._append_alone(chunk, fence)}
 
@@ -132,6 +133,21 @@ class SqlTurnLog:
     async def trim(self, ended_before: int) -> int:
         """Removes the logs of turns that ended before a time."""
         return len(await self._database.execute(_TRIM(ended_before=ended_before)))
+
+
+def _to_json(chunks: Sequence[tuple[LogChunk, int]]) -> str:
+    return to_json(
+        [
+            {
+                "turn_id": chunk.turn_id,
+                "fence": fence,
+                "first_seq": chunk.first_seq,
+                "last_seq": chunk.last_seq,
+                "events": chunk.events,
+            }
+            for chunk, fence in chunks
+        ]
+    )
 
 
 def _adopt(turn_id: TurnId, lease: Lease, alone: bool) -> Plan[HeldTurn | None]:
