@@ -148,3 +148,34 @@ it("older messages come before those that are known", () => {
   expect(state.messages.map((it) => it.seq)).toEqual([0, 1, 2]);
   expect(state.hasOlder).toBe(false);
 });
+
+describe("an older part", () => {
+  const far = (seq: number) => message(seq, "user");
+  const jumped: ThreadAction = { type: "jumped", messages: [far(-51), far(-50)], hasOlder: true, hasNewer: true };
+  const seqs = (state: ThreadState) => state.messages.map((it) => it.seq);
+
+  it("stands alone: neither what is read at the end nor the turn that runs is put below it", () => {
+    const state = after(
+      { type: "sending", content: "Hi" },
+      { type: "started", turn },
+      jumped,
+      { type: "events", turnId: "t2", events: [started, happened(2, { type: "text", text: "Hello" })] },
+      { type: "read", conversation: detail("t2"), messages: [message(4, "assistant")], hasOlder: true },
+    );
+    expect(seqs(state)).toEqual([-51, -50]);
+    expect(isRunning(state)).toBe(true);
+  });
+
+  it("is read on to the end, where the turn that runs goes on", () => {
+    const state = after(
+      { type: "sending", content: "Hi" },
+      { type: "started", turn },
+      jumped,
+      { type: "events", turnId: "t2", events: [started, happened(2, { type: "text", text: "Hello" })] },
+      { type: "readNewer", messages: [far(-49)], hasNewer: true },
+      { type: "readNewer", messages: [message(3, "user"), message(4, "assistant", { content: "" })], hasNewer: false },
+    );
+    expect(seqs(state)).toEqual([-51, -50, -49, 3, 4]);
+    expect(state.messages.at(-1)!.content).toBe("Hello");
+  });
+});

@@ -81,6 +81,8 @@ export class Thread {
     this.#tell({ type: "reading", what: "older" });
     try {
       const page = await this.#page({ beforeSeq: messages[0]?.seq });
+      // Whoever has gone to another part meanwhile does not get it.
+      if (this.state.get().messages[0]?.seq !== messages[0]?.seq) return;
       this.#tell({ type: "readOlder", messages: page.items, hasOlder: page.nextCursor !== null });
     } catch (error) {
       await this.#fail(error);
@@ -93,6 +95,7 @@ export class Thread {
     this.#tell({ type: "reading", what: "newer" });
     try {
       const page = await this.#page({ order: "asc", afterSeq: messages.at(-1)?.seq });
+      if (this.state.get().messages.at(-1)?.seq !== messages.at(-1)?.seq) return;
       this.#tell({ type: "readNewer", messages: page.items, hasNewer: page.nextCursor !== null });
     } catch (error) {
       await this.#fail(error);
