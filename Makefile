@@ -14,7 +14,7 @@ check: ## format, lint, type-check and test: run it before every commit
 	@sh scripts/test
 
 test: ## all tests, without formatting
-	@sh scripts/test tests -n auto
+	@sh scripts/test tests -n auto --dist worksteal
 
 run: ## start the server
 	@sh scripts/run

@@ -1,12 +1,10 @@
 """Builds the adapters and hands them to the services; the only file that knows them all."""
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from threadkeep.domain.errors import StorageError
 from threadkeep.gateways.anthropic import AnthropicGateway
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.gateways.openai import OpenAIGateway
@@ -39,6 +37,7 @@ from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import Allowances
 from threadkeep.services.briefings import Briefings
+from threadkeep.services.cleaning import Cleaning
 from threadkeep.services.compactions import COMPACTION_JOB, Compactions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
@@ -67,11 +66,7 @@ from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
 from threadkeep.storage.store import open_database, store_on
 from threadkeep.storage.timed import TimedDatabase
-from threadkeep.tasks import end_tasks
 
-log = logging.getLogger("threadkeep")
-
-CLEAN_UP_EVERY_S = 3600
 HOUR_MS = 60 * 60 * 1000
 DEFAULT_MODELS = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5-mini"}
 DEFAULT_URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
@@ -279,27 +274,29 @@ class Runtime:
                 gateway=gateway,
                 cursors=Cursors(store.key),
             )
-            cleaning = asyncio.create_task(self._clean_up(services, reading, jobs))
-            started.push_async_callback(end_tasks, cleaning)
+            started.push_async_callback(self._cleaning(services, reading, jobs).close)
             self._closing = started.pop_all()
         return services
 
-    async def _clean_up(self, services: Services, reading: Reading, jobs: Jobs) -> None:
-        """Removes what has been kept long enough: deleted conversations, and the logs of finished turns."""
-        while True:
-            try:
-                if purged := await services.conversations.purge_expired(self._settings.retention_days):
-                    log.info("purged %d conversations that were deleted", purged)
-                await services.store.log.trim(system_clock() - self._settings.turn_log_ttl_hours * HOUR_MS)
-                await services.store.receipts.forget_texts()
-                await services.users.sweep()
-                await services.prompts.remove_orphans()
-                await reading.sweep()
-                for agent_id in await reading.unindexed():
-                    await jobs.add(EMBED_JOB, {"agent_id": agent_id})
-                await services.history.catch_up()
-                if lost := await services.store.payloads.collect():
-                    log.info("removed %d contents that nothing refers to", lost)
-            except StorageError as exc:
-                log.warning("cleaning up failed: %s", exc.message)
-            await asyncio.sleep(CLEAN_UP_EVERY_S)
+    def _cleaning(self, services: Services, reading: Reading, jobs: Jobs) -> Cleaning:
+        """What is done every hour."""
+        settings, store, conversations = self._settings, services.store, services.conversations
+        kept_ms = settings.turn_log_ttl_hours * HOUR_MS
+
+        async def embed() -> None:
+            for agent_id in await reading.unindexed():
+                await jobs.add(EMBED_JOB, {"agent_id": agent_id})
+
+        return Cleaning(
+            {
+                "deleted conversations": lambda: conversations.purge_expired(settings.retention_days),
+                "logs of turns": lambda: store.log.trim(system_clock() - kept_ms),
+                "prompts of receipts": store.receipts.forget_texts,
+                "what users left": services.users.sweep,
+                "folders of agents": services.prompts.remove_orphans,
+                "files of documents": reading.sweep,
+                "documents without vectors": embed,
+                "what search has missed": services.history.catch_up,
+                "contents that nothing refers to": store.payloads.collect,
+            }
+        )

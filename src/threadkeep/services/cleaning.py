@@ -1,0 +1,42 @@
+"""Clearing away, every hour, what has been kept long enough and what nothing refers to any more."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from threadkeep.domain.errors import StorageError
+from threadkeep.tasks import end_tasks
+
+log = logging.getLogger("threadkeep")
+
+CLEAN_UP_EVERY_S = 3600
+
+Step = Callable[[], Awaitable[int | None]]
+
+
+class Cleaning:
+    """Does its steps in order, each whatever became of the others; a step may tell how many it removed."""
+
+    def __init__(self, steps: Mapping[str, Step]) -> None:
+        self._steps = steps
+        self._running = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Stops; what is left over is cleared away the next time."""
+        await end_tasks(self._running)
+
+    async def _run(self) -> None:
+        while True:
+            for name, step in self._steps.items():
+                await _do(name, step)
+            await asyncio.sleep(CLEAN_UP_EVERY_S)
+
+
+async def _do(name: str, step: Step) -> None:
+    try:
+        if removed := await step():
+            log.info("removed %d %s", removed, name)
+    except StorageError as exc:
+        log.warning("cleaning up failed at %s: %s", name, exc.message)
+    except Exception:
+        log.exception("cleaning up failed at %s", name)
