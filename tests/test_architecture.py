@@ -17,6 +17,7 @@ ROOMS = {
     "ports": {"domain"},
     "engine": {"ports", "domain"},
     # The log is stored as the `events` dialect writes it.
+    "exchange": {"ports", "domain"},
     "services": {"engine", "dialects", "ports", "domain", "tasks"},
     "dialects": {"domain"},
     "http": {"services", "engine", "dialects", "ports", "domain", "settings", "tasks", "version"},
@@ -28,6 +29,7 @@ ROOMS = {
     "settings": {"domain"},
     "version": set[str](),
     "tasks": set[str](),
+    "progress": set[str](),
 }
 # These put the house together, so they may know everything.
 BUILDERS = {"bootstrap", "cli", "__init__", "__main__", "client", "data"}

@@ -26,6 +26,7 @@ from threadkeep.mcp.retriever import RetrieverServer
 from threadkeep.mcp.roles import WorkspaceRoles
 from threadkeep.ports.embedder import Embedder
 from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.jobs import JobStore
 from threadkeep.ports.roles import Roles
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import ToolServer
@@ -64,7 +65,7 @@ from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.near import near_on
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
-from threadkeep.storage.store import open_database, store_on
+from threadkeep.storage.store import open_database, open_snapshot, store_on, store_reading
 from threadkeep.storage.timed import TimedDatabase
 
 HOUR_MS = 60 * 60 * 1000
@@ -138,16 +139,26 @@ def _promptx(settings: Settings, roles: Roles, store: Store, pool: Pool) -> Tool
     return PromptXServer(roles, store.memories, tokens, system_clock)
 
 
-async def open_store(settings: Settings) -> Store:
-    """The store by itself, for commands that need nothing else; the default agent is there."""
+@asynccontextmanager
+async def opened_jobs_and_store(settings: Settings) -> AsyncGenerator[tuple[JobStore, Store]]:
+    """The store by itself, for commands that write; a data folder that a server uses is refused."""
     database = await _open_database(settings)
     try:
         store = await store_on(database, _secret_box(settings), settings.payload_folder)
         await Agents(store, _catalog(settings), system_clock).ensure_default()
-    except BaseException:
+        yield SqlJobs(database), store
+    finally:
         await database.close()
-        raise
-    return store
+
+
+@asynccontextmanager
+async def reading_store(settings: Settings) -> AsyncGenerator[Store]:
+    """The store as it is at this moment, for commands that only read; a server may run."""
+    database = await open_snapshot(settings.database, schema=settings.database_schema)
+    try:
+        yield await store_reading(database, _secret_box(settings), settings.payload_folder)
+    finally:
+        await database.close()
 
 
 async def _open_database(settings: Settings) -> Database:

@@ -1,4 +1,4 @@
-"""The command line: `threadkeep serve`, `chat`, `ingest`, `mcp`, `token`, `settings`, `doctor`."""
+"""The command line: `threadkeep serve`, `chat`, `export`, `import` and the others."""
 
 import argparse
 import asyncio
@@ -15,9 +15,10 @@ from pathlib import Path
 from threadkeep.bootstrap import create_app
 from threadkeep.client.ingest import ingest
 from threadkeep.client.terminal import chat
-from threadkeep.data import reassign_user
+from threadkeep.data import export_user, import_file, reassign_user
 from threadkeep.domain.errors import SettingsError, ThreadkeepError
-from threadkeep.domain.user import User, UserRole, user_id
+from threadkeep.domain.ids import UserId
+from threadkeep.domain.user import LOCAL, User, UserRole, user_id
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.server import listen, serve
@@ -109,6 +110,24 @@ def _parser() -> argparse.ArgumentParser:
     restore.add_argument("file", type=Path, help="the backup")
     restore.set_defaults(run=_restore)
 
+    export = commands.add_parser(
+        "export", parents=[shared], help="write all data of a user into one file, also while the server runs"
+    )
+    export.add_argument("file", type=Path, help="the file to make, such as alice.zip")
+    export.add_argument("--user", help="whose data (local, where nobody signs in)")
+    export.set_defaults(run=_export)
+
+    importing = commands.add_parser(
+        "import", parents=[shared], help="bring in an export of Threadkeep, ChatGPT or Claude"
+    )
+    importing.add_argument("file", type=Path, help="a ZIP file, a folder or conversations.json")
+    importing.add_argument("--user", help="whose it becomes (local, where nobody signs in)")
+    importing.add_argument(
+        "--agent",
+        help="whom conversations of ChatGPT and Claude are with; made if missing (the default agent)",
+    )
+    importing.set_defaults(run=_import)
+
     reassign = commands.add_parser("reassign", parents=[shared], help="make everything of one user another's")
     reassign.add_argument("giver", help="whose everything is, such as local")
     reassign.add_argument("receiver", help="whose it becomes")
@@ -190,6 +209,20 @@ def _restore(settings: Settings, given: argparse.Namespace) -> int:
     restore(given.file, settings.data)
     print(f"{given.file} was restored into {settings.data}.")
     return 0
+
+
+def _export(settings: Settings, given: argparse.Namespace) -> int:
+    return asyncio.run(export_user(settings, _whose(settings, given), given.file))
+
+
+def _import(settings: Settings, given: argparse.Namespace) -> int:
+    return asyncio.run(import_file(settings, given.file, _whose(settings, given), given.agent))
+
+
+def _whose(settings: Settings, given: argparse.Namespace) -> UserId:
+    if given.user is None and settings.signs_in:
+        raise SettingsError("Users sign in here: name one with --user.")
+    return user_id(given.user or LOCAL)
 
 
 def _reassign(settings: Settings, given: argparse.Namespace) -> int:

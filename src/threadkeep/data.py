@@ -1,22 +1,71 @@
 """Taking data along: what the commands `export`, `import` and `reassign` do."""
 
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from pathlib import Path
 
-from threadkeep.bootstrap import open_store
+from threadkeep.bootstrap import opened_jobs_and_store, reading_store
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import UserId
+from threadkeep.domain.message import Message
+from threadkeep.domain.user import User
+from threadkeep.exchange.reading import reading
+from threadkeep.exchange.writing import writing
 from threadkeep.mcp.personal import hand_over
-from threadkeep.ports.store import Store
+from threadkeep.progress import Progress
 from threadkeep.services import system_clock
+from threadkeep.services.exports import Export
+from threadkeep.services.imports import Import, ImportReport
 from threadkeep.services.reassigning import reassign
 from threadkeep.settings import Settings
+from threadkeep.storage.prompt_files import FolderPromptFiles
+
+MOST_TOLD = 20
+
+
+async def export_user(settings: Settings, user_id: UserId, file: Path) -> int:
+    """Writes all that is kept of a user into a file, also while a server runs; 0 if nothing was lost."""
+    conversations = messages = 0
+    lost: list[str] = []
+    workspaces = settings.workspaces
+    async with reading_store(settings) as store:
+        export = Export(store, FolderPromptFiles(workspaces), workspaces, user_id, system_clock())
+        with writing(file) as archive:
+            with archive.lines() as put:
+                async for record in export.records():
+                    put(record)
+                    conversations += isinstance(record, Conversation)
+                    messages += isinstance(record, Message)
+            async for name, content in export.contents():
+                if content is None:
+                    lost.append(name)
+                else:
+                    archive.add(name, content)
+    print(f"{file}: {_count(conversations, 'conversation')}, {_count(messages, 'message')}.")
+    _tell(lost, "is lost here and not in the export")
+    return 1 if lost else 0
+
+
+async def import_file(settings: Settings, file: Path, user_id: UserId, agent: str | None) -> int:
+    """Brings a file in for a user; 0 if nothing had to be left out."""
+    progress = Progress(f"Importing {file.name}")
+    workspaces = settings.workspaces
+    async with opened_jobs_and_store(settings) as (jobs, store):
+        taking = Import(store, jobs, FolderPromptFiles(workspaces), workspaces, system_clock, User(user_id))
+        try:
+            with reading(file, progress.tell) as source:
+                await taking.take(source, agent)
+        finally:
+            progress.end()
+            _summarise(taking.report)
+    return 1 if taking.report.left_out else 0
 
 
 async def reassign_user(settings: Settings, giver: UserId, receiver: UserId) -> int:
     """Makes everything of one user another's and says what that was."""
-    async with _store(settings) as store:
-        moved = await reassign(store, giver, receiver, system_clock(), alone=_is_alone(settings))
+    # With SQLite the lock on the data folder tells that no server runs.
+    alone = settings.database.startswith("sqlite")
+    async with opened_jobs_and_store(settings) as (_, store):
+        moved = await reassign(store, giver, receiver, system_clock(), alone=alone)
     left = hand_over(settings.workspaces, giver, receiver)
     print(
         f"{giver} → {receiver}: {_count(moved.conversations, 'conversation')}, "
@@ -28,24 +77,26 @@ async def reassign_user(settings: Settings, giver: UserId, receiver: UserId) -> 
             f"Conversation {conversation_id} was a main one; {receiver} has a main one with this agent, "
             "so it is a further one now."
         )
-    for folder in left:
-        print(f"{folder} stays: {receiver} has a PromptX folder of that agent already.", file=sys.stderr)
+    _tell([str(folder) for folder in left], f"stays: {receiver} has a PromptX folder of that agent already")
     return 0
 
 
-@asynccontextmanager
-async def _store(settings: Settings) -> AsyncGenerator[Store]:
-    """The store for writing; a data folder that a server uses is refused."""
-    store = await open_store(settings)
-    try:
-        yield store
-    finally:
-        await store.close()
+def _summarise(report: ImportReport) -> None:
+    added = ", ".join(f"{number:,} {noun}" for noun, number in report.added.items()) or "nothing"
+    there = f"; {report.there:,} were there already" if report.there else ""
+    empty = f"; {_count(report.empty, 'conversation')} without messages passed over" if report.empty else ""
+    print(f"Added: {added}{there}{empty}.")
+    for note in report.notes[:MOST_TOLD]:
+        print(note)
+    _tell([f"{it.what}: {it.why}" for it in report.left_out], "", before="Left out: ")
 
 
-def _is_alone(settings: Settings) -> bool:
-    """With SQLite the lock on the data folder tells that no server runs."""
-    return settings.database.startswith("sqlite")
+def _tell(things: list[str], what: str, before: str = "") -> None:
+    """What somebody should look at, but no endless list of it."""
+    for thing in things[:MOST_TOLD]:
+        print(f"{before}{thing} {what}".rstrip(), file=sys.stderr)
+    if len(things) > MOST_TOLD:
+        print(f"… and {len(things) - MOST_TOLD:,} more.", file=sys.stderr)
 
 
 def _count(number: int, noun: str, plural: str | None = None) -> str:

@@ -9,6 +9,9 @@ from threadkeep.domain.text import check_storable, is_blank
 
 MOST_USER_ID_CHARACTERS = 255
 
+LOCAL = UserId("local")
+"""Who everybody is where nobody signs in."""
+
 
 class UserRole(Choice):
     """`admin` manages agents and users; it does not open other people's conversations."""

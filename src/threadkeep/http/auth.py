@@ -11,8 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
 from threadkeep.domain.errors import Forbidden, Unauthenticated
-from threadkeep.domain.ids import UserId
-from threadkeep.domain.user import User, UserRole
+from threadkeep.domain.user import LOCAL, User, UserRole
 from threadkeep.http.key_set import KeySet
 from threadkeep.http.tokens import (
     KEY_SET_ALGORITHMS,
@@ -58,7 +57,7 @@ class LocalSignIn(SignIn):
     """Without configuration everyone on this machine is the user `local`, whatever the request says."""
 
     async def user(self, request: HTTPConnection) -> User:
-        return User(UserId("local"), UserRole.ADMIN)
+        return User(LOCAL, UserRole.ADMIN)
 
 
 class HostSignIn(SignIn):
@@ -96,7 +95,7 @@ class SharedSecretSignIn(SignIn):
 
     def __init__(self, secret: str, issuer: str | None = None, audience: str | None = None) -> None:
         # A secret that cannot sign is found here rather than by every request.
-        issue_token(secret, User(UserId("local")), 0)
+        issue_token(secret, User(LOCAL), 0)
         self._secret, self._issuer, self._audience = secret, issuer, audience
 
     async def user(self, request: HTTPConnection) -> User:

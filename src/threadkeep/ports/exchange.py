@@ -1,18 +1,51 @@
 """Taking data along: out of a database, into another, from one user to another."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import BinaryIO, Literal, Protocol
 
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.document import Document
 from threadkeep.domain.ids import AgentId, ConversationId, MemoryId, PayloadId, TurnId, UserId
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Message
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.turn import Turn
 
-Owned = Literal["agent", "conversation", "memory", "document"]
+EXPORT_VERSION = 1
+"""Goes up when a change would keep older files from being read; then both are read."""
+
+Owned = Literal["user", "agent", "conversation", "memory", "document"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportHeader:
+    """The first thing in an export: whose it is, and how to read it."""
+
+    version: int
+    user_id: UserId
+    exported_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAgent:
+    """An agent of the user, with the components of its prompt that lie in files."""
+
+    agent: Agent
+    prompt_files: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAgent:
+    """An agent that the user talks to without owning it: no more than everybody may see of it."""
+
+    id: AgentId
+    name: str
+    description: str
+    is_default: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +65,27 @@ class KeptMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationEnd:
+    """Nothing more follows of a conversation; one without it was cut off."""
+
+    id: ConversationId
+
+
+@dataclass(frozen=True, slots=True)
+class ExportEnd:
+    """The last thing in an export."""
+
+    conversations: int
+
+
+Record = (
+    ExportHeader | OwnAgent | KnownAgent | Document | KeptMemory | Conversation | Payload | KeptTurn | Message
+    | Compaction | ConversationEnd | Briefing | ExportEnd
+)  # fmt: skip
+"""One line of an export."""
+
+
+@dataclass(frozen=True, slots=True)
 class WholeConversation:
     """A conversation with all that belongs to it; its messages in their order, overwritten ones too."""
 
@@ -40,6 +94,82 @@ class WholeConversation:
     messages: Sequence[Message]
     compactions: Sequence[Compaction] = ()
     payloads: Sequence[Payload] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignCall:
+    """A tool that another product's assistant has used."""
+
+    name: str
+    arguments: Mapping[str, object]
+    result: object
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignMessage:
+    """Something that was said in another product; of the user only the text counts."""
+
+    id: str
+    text: str
+    at: int | None
+    model: str | None = None
+    thoughts: Sequence[str] = ()
+    calls: Sequence[ForeignCall] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignExchange:
+    """A question and its answers: the last one counts, those before it were regenerated.
+
+    Either may be missing: a greeting has no question, a question that was left alone no answer.
+    """
+
+    asked: ForeignMessage | None
+    replies: Sequence[ForeignMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignConversation:
+    """A conversation that was had in another product; `branch_of` names the one that it branched off."""
+
+    product: str
+    id: str
+    title: str | None
+    created_at: int | None
+    updated_at: int | None
+    exchanges: Sequence[ForeignExchange]
+    is_archived: bool = False
+    branch_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flawed:
+    """Something in a file that cannot be taken over, and why; nothing of it is."""
+
+    what: str
+    why: str
+
+
+Found = OwnAgent | KnownAgent | Document | KeptMemory | Briefing | WholeConversation | ForeignConversation
+"""What a file brings."""
+
+
+class ImportSource(Protocol):
+    """A file that is brought in, read piece by piece."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is an export of Threadkeep."""
+        ...
+
+    def found(self) -> Iterator[Found | Flawed]:
+        """All that is in it, in order; conversations one at a time."""
+        ...
+
+    def open(self, name: str) -> BinaryIO | None:
+        """A file beside it, such as a payload's content; None where it is missing."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,11 @@ def with_clock(sql: str, *, postgres: str | None = None) -> Statement:
 Plan = Generator[Query, Rows, T]
 
 
+def single(query: Query) -> Plan[Rows]:
+    """The plan of one statement."""
+    return (yield query)
+
+
 class Database(Protocol):
     """A database that runs queries and plans. Foreign errors come out as StorageError."""
 

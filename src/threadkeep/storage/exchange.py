@@ -21,6 +21,7 @@ from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 from threadkeep.storage.turns import TURN_COLUMNS, run_key, run_of, to_turn
 
 _OWNERS: Mapping[Owned, Statement] = {
+    "user": Statement("SELECT id FROM tk_users WHERE id = :id"),
     "agent": Statement("SELECT COALESCE(owner_id, '') FROM tk_agents WHERE id = :id"),
     "conversation": Statement("SELECT user_id FROM tk_conversations WHERE id = :id"),
     "memory": Statement("SELECT user_id FROM tk_memories WHERE id = :id"),

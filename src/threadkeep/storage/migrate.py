@@ -59,6 +59,13 @@ def migrate(known: list[Migration]) -> Plan[int]:
     return len(missing)
 
 
+def check_migrated(known: list[Migration]) -> Plan[None]:
+    """Refuses a database that this version cannot read as it is."""
+    applied = {version for (version,) in (yield _APPLIED())}
+    if applied != {migration.version for migration in known}:
+        raise StorageRefused("The database is of another version: start the server of this version once.")
+
+
 def _statements(text: str) -> tuple[Statement, ...]:
     """Splits a file into statements; `;` inside a literal or a comment does not end one."""
     statements: list[Statement] = []

@@ -22,7 +22,8 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.storage.database import Plan, Query, Row, Rows
 from threadkeep.storage.host_users import find_host_column, tie_users
-from threadkeep.storage.migrate import migrate, migrations
+from threadkeep.storage.migrate import check_migrated, migrate, migrations
+from threadkeep.storage.snapshot import Snapshot
 
 log = logging.getLogger("threadkeep.storage")
 
@@ -59,14 +60,7 @@ class PostgresDatabase:
         _check_url(url)
 
         async def configure(connection: Connection) -> None:
-            # Ids are text inside Threadkeep; numbers always have one type, so that each statement
-            # is prepared once and not once for every size of number.
-            connection.adapters.register_loader("uuid", TextLoader)
-            connection.adapters.register_dumper(int, Int8Dumper)
-            if schema:
-                await connection.execute(
-                    sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)).as_bytes(connection)
-                )
+            await _configure(connection, schema)
 
         pool = AsyncConnectionPool[Connection](
             url,
@@ -90,6 +84,32 @@ class PostgresDatabase:
             await pool.close()
             raise StorageRefused(f"The PostgreSQL database cannot be used: {_for_operators(exc)}") from exc
         return PostgresDatabase(url, pool)
+
+    @staticmethod
+    async def snapshot(url: str, *, schema: str | None) -> Snapshot:
+        """The database as it is at this moment, on a connection of its own."""
+        _check_url(url)
+        try:
+            connection = await psycopg.AsyncConnection[tuple[Any, ...]].connect(
+                url, autocommit=True, cursor_factory=psycopg.AsyncRawCursor, application_name="threadkeep"
+            )
+        except psycopg.Error as exc:
+            raise StorageRefused(f"The PostgreSQL database cannot be used: {_for_operators(exc)}") from exc
+
+        async def drive(plan: Plan[T]) -> T:
+            try:
+                return await _drive(connection, plan)
+            except psycopg.Error as exc:
+                raise StorageRefused(f"The database cannot be read: {_for_operators(exc)}") from exc
+
+        try:
+            await _configure(connection, schema)
+            await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            await drive(check_migrated(migrations("postgres")))
+        except BaseException:
+            await connection.close()
+            raise
+        return Snapshot("postgres", drive, connection.close)
 
     async def fetch(self, query: Query) -> Rows:
         """Runs one reading statement; once more when the connection had died."""
@@ -160,6 +180,17 @@ class PostgresDatabase:
             await self._pool.check()
         finally:
             self._checking = False
+
+
+async def _configure(connection: Connection, schema: str | None) -> None:
+    # Ids are text inside Threadkeep; numbers always have one type, so that each statement
+    # is prepared once and not once for every size of number.
+    connection.adapters.register_loader("uuid", TextLoader)
+    connection.adapters.register_dumper(int, Int8Dumper)
+    if schema:
+        await connection.execute(
+            sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)).as_bytes(connection)
+        )
 
 
 async def _run(connection: Connection, query: Query) -> Rows:

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, cast
 import msgspec
 
 from threadkeep.domain.errors import StorageConflict, StorageRefused, StorageUnavailable, ThreadkeepError
-from threadkeep.storage.database import Plan, Query, Row, Rows
+from threadkeep.storage.database import Plan, Query, Row, Rows, single
 from threadkeep.storage.folder import FolderLock
 from threadkeep.storage.migrate import migrate, migrations
 
@@ -72,7 +72,7 @@ class SqliteDatabase:
 
     async def fetch(self, query: Query) -> Rows:
         """Runs one reading statement."""
-        return await self.read(lambda: _single(query))
+        return await self.read(lambda: single(query))
 
     async def read(self, plan: Callable[[], Plan[T]]) -> T:
         """Runs a plan of reading statements; one that takes long, in a reader thread."""
@@ -87,7 +87,7 @@ class SqliteDatabase:
 
     async def execute(self, query: Query) -> Rows:
         """Runs one writing statement."""
-        return await self._ask(self._writes, lambda: _single(query))
+        return await self._ask(self._writes, lambda: single(query))
 
     async def write(self, plan: Callable[[], Plan[T]]) -> T:
         """Runs a plan in the writer thread, committed together with whatever else is waiting there."""
@@ -139,7 +139,7 @@ class _Unit:
         """Drives the plan to its end and keeps its result or its error for the caller."""
         self.error = None
         try:
-            self.result = _run(connection, self.plan)
+            self.result = run(connection, self.plan)
         except Exception as exc:  # noqa: BLE001 - the unit ends here; its caller gets the error
             self.error = exc
 
@@ -172,7 +172,7 @@ class _QuickReader:
         if not self._free.acquire(blocking=False):
             raise _NotQuick
         try:
-            return _run(self._connection, plan, _quick_rows)
+            return run(self._connection, plan, _quick_rows)
         except StorageUnavailable as exc:  # broken off, or somebody outside holds the file
             raise _NotQuick from exc
         finally:
@@ -188,14 +188,10 @@ def _closed() -> StorageUnavailable:
     return StorageUnavailable("The database is closed.")
 
 
-def _single(query: Query) -> Plan[Rows]:
-    return (yield query)
-
-
 _GetRows = Callable[[sqlite3.Connection, Query], Rows]
 
 
-def _run(
+def run(
     connection: sqlite3.Connection, plan: Callable[[], Plan[T]], get_rows: "_GetRows | None" = None
 ) -> T:
     """Drives a plan to its end; what the database refuses is told in our own words."""

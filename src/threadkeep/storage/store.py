@@ -2,6 +2,7 @@
 
 import secrets
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from threadkeep.domain.errors import SettingsError
@@ -24,10 +25,14 @@ from threadkeep.storage.payloads import SqlPayloads, TableContents
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
+from threadkeep.storage.snapshot import sqlite_snapshot
 from threadkeep.storage.sqlite import SqliteDatabase
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.storage.users import SqlUsers
+
+if TYPE_CHECKING:
+    from threadkeep.storage.postgres import PostgresDatabase
 
 # `sqlite3` gives up Python's lock at every step, so that more readers than this only fight for it.
 MOST_SQLITE_READERS = 2
@@ -48,11 +53,22 @@ async def open_database(
     """Opens the database that a URL names and migrates it."""
     if url.startswith("sqlite:"):
         return await SqliteDatabase.open(sqlite_path(url), reader_count=min(pool_size, MOST_SQLITE_READERS))
+    return await _postgres().open(url, schema=schema, pool_size=pool_size, user_table=user_table)
+
+
+async def open_snapshot(url: str, *, schema: str | None = None) -> Database:
+    """The database that a URL names as it is at this moment, for reading only, also while a server runs."""
+    if url.startswith("sqlite:"):
+        return await sqlite_snapshot(sqlite_path(url))
+    return await _postgres().snapshot(url, schema=schema)
+
+
+def _postgres() -> "type[PostgresDatabase]":
     try:
         from threadkeep.storage.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
     except ImportError as exc:
         raise SettingsError("PostgreSQL needs the extra: pip install 'threadkeep[postgres]'.") from exc
-    return await PostgresDatabase.open(url, schema=schema, pool_size=pool_size, user_table=user_table)
+    return PostgresDatabase
 
 
 async def store_on(
@@ -63,13 +79,21 @@ async def store_on(
     Without a box it can keep no secrets; without a folder large values lie in the database.
     """
     box = box or SecretBox()
+    await database.execute(_ADD_KEY(value=secrets.token_hex(32)))
+    await use_keys(database, box)
+    return await store_reading(database, box, payload_folder)
+
+
+async def store_reading(
+    database: Database, box: SecretBox | None = None, payload_folder: Path | None = None
+) -> Store:
+    """The store on a database that is in use already: nothing is written by opening it."""
+    box = box or SecretBox()
 
     async def ping() -> None:
         await database.fetch(_PING())
 
-    await database.execute(_ADD_KEY(value=secrets.token_hex(32)))
     ((key,),) = await database.fetch(_GET_KEY())
-    await use_keys(database, box)
     contents = FolderContents(payload_folder) if payload_folder else TableContents(database)
     return Store(
         agents=SqlAgents(database, box),

@@ -1,0 +1,146 @@
+"""Whole conversations from outside: whether all of one fits together, and other ids for it; pure."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.ids import CompactionId, ConversationId, MessageId, PayloadId, TurnId, is_uuid
+from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.domain.payload import PayloadKind
+from threadkeep.domain.text import check_line, check_storable
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.domain.turn import TurnStatus
+from threadkeep.ports.exchange import KeptTurn, WholeConversation
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_UNFINISHED = {MessageStatus.PENDING, MessageStatus.STREAMING}
+
+Rename = Callable[[str], str]
+
+
+def checked(whole: WholeConversation) -> WholeConversation:
+    """A conversation in which everything refers to what is there, counted anew; InvalidRequest otherwise."""
+    conversation = whole.conversation
+    turn_ids = _unique("turn", (kept.turn.id for kept in whole.turns))
+    message_ids = _unique("message", (message.id for message in whole.messages))
+    payload_ids = _unique("payload", (payload.id for payload in whole.payloads))
+    _unique("compaction", (compaction.id for compaction in whole.compactions))
+    _unique("conversation", [conversation.id])
+    parts = (*whole.messages, *whole.payloads, *whole.compactions, *(kept.turn for kept in whole.turns))
+    for part in parts:
+        _require(part.conversation_id == conversation.id, f"{part.id} is of another conversation")
+    for kept in whole.turns:
+        turn = kept.turn
+        _require(turn.status is not TurnStatus.RUNNING, f"turn {turn.id} has not ended")
+        for id_ in (turn.user_message_id, turn.assistant_message_id):
+            _require(id_ in message_ids, f"turn {turn.id} refers to a message {id_!r} that is missing")
+    for payload in whole.payloads:
+        _require(_SHA256.fullmatch(payload.sha256) is not None, f"payload {payload.id} has no SHA-256")
+    artifact_ids = {it.id for it in whole.payloads if it.kind is PayloadKind.ARTIFACT}
+    last_seq = 0
+    for message in whole.messages:
+        _require(message.seq > last_seq, f"message {message.id} is out of order")
+        last_seq = message.seq
+        _check_message(message, turn_ids, artifact_ids, payload_ids)
+    ends = {0, *(compaction.to_seq for compaction in whole.compactions)}
+    _require(conversation.archived_to_seq in ends, "it has archived messages without a summary")
+    _require(max(ends) <= last_seq, "a summary is of messages that are missing")
+    if conversation.title is not None:
+        check_line(conversation.title, "title", most=10_000)
+    count = sum(message.status is not MessageStatus.OVERWRITTEN for message in whole.messages)
+    return replace(whole, conversation=replace(conversation, last_seq=last_seq, message_count=count))
+
+
+def _check_message(
+    message: Message, turn_ids: set[str], artifact_ids: set[PayloadId], payload_ids: set[str]
+) -> None:
+    _require(message.status not in _UNFINISHED, f"message {message.id} is not finished")
+    _require(message.turn_id is None or message.turn_id in turn_ids, f"message {message.id} has no turn")
+    _require(artifact_ids.issuperset(message.artifact_ids), f"a file of message {message.id} is missing")
+    if isinstance(message.content, str):
+        check_storable(message.content, "content")
+    _unique_call_ids(message)
+    for call in message.tool_calls:
+        fits = call.message_id == message.id and call.turn_id in turn_ids
+        _require(fits, f"a tool call of {message.id} is another message's")
+        _require(call.status is not ToolCallStatus.RUNNING, f"a tool call of {message.id} has not ended")
+        _require(payload_ids.issuperset(call.refs.values()), f"a value of {call.tool_call_id} is missing")
+        for text in (call.tool_call_id, call.tool_name, call.server, call.error or ""):
+            check_storable(text, "toolCalls")
+
+
+def rekey(whole: WholeConversation, rename: Rename, documents: Mapping[str, str]) -> WholeConversation:
+    """The same conversation under other ids; `documents` are the ids of those that it cites."""
+    conversation_id = ConversationId(rename(whole.conversation.id))
+
+    def turn(kept: KeptTurn) -> KeptTurn:
+        before = kept.turn
+        return replace(
+            kept,
+            turn=replace(
+                before,
+                id=TurnId(rename(before.id)),
+                conversation_id=conversation_id,
+                user_message_id=MessageId(rename(before.user_message_id)),
+                assistant_message_id=MessageId(rename(before.assistant_message_id)),
+            ),
+        )
+
+    def call(before: ToolCall) -> ToolCall:
+        return replace(
+            before,
+            turn_id=TurnId(rename(before.turn_id)),
+            message_id=MessageId(rename(before.message_id)),
+            refs={name: PayloadId(rename(ref)) for name, ref in before.refs.items()},
+        )
+
+    def message(before: Message) -> Message:
+        return replace(
+            before,
+            id=MessageId(rename(before.id)),
+            conversation_id=conversation_id,
+            turn_id=TurnId(rename(before.turn_id)) if before.turn_id else None,
+            artifact_ids=tuple(PayloadId(rename(it)) for it in before.artifact_ids),
+            tool_calls=tuple(map(call, before.tool_calls)),
+            citations=tuple(
+                replace(it, document_id=documents.get(it.document_id or "", it.document_id))
+                for it in before.citations
+            ),
+        )
+
+    return WholeConversation(
+        replace(whole.conversation, id=conversation_id),
+        [turn(it) for it in whole.turns],
+        [message(it) for it in whole.messages],
+        [
+            replace(it, id=CompactionId(rename(it.id)), conversation_id=conversation_id)
+            for it in whole.compactions
+        ],
+        [replace(it, id=PayloadId(rename(it.id)), conversation_id=conversation_id) for it in whole.payloads],
+    )
+
+
+def check_id(id_: str) -> str:
+    """Refuses what does not look as our ids do."""
+    _require(is_uuid(id_) and id_ == id_.lower(), f"{id_!r} is no id")
+    return id_
+
+
+def _unique(noun: str, ids: Iterable[str]) -> set[str]:
+    known: set[str] = set()
+    for id_ in ids:
+        check_id(id_)
+        _require(id_ not in known, f"two of its {noun}s have the id {id_!r}")
+        known.add(id_)
+    return known
+
+
+def _unique_call_ids(message: Message) -> None:
+    names = [(call.turn_id, call.tool_call_id) for call in message.tool_calls]
+    _require(len(set(names)) == len(names), f"two tool calls of message {message.id} have the same id")
+
+
+def _require(fits: bool, why: str) -> None:
+    if not fits:
+        raise InvalidRequest(why)

@@ -1,0 +1,191 @@
+"""Conversations of ChatGPT, as `conversations.json` of its export has them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from threadkeep.exchange.tree import Branch, branches, exchanges
+from threadkeep.ports.exchange import (
+    Flawed,
+    ForeignCall,
+    ForeignConversation,
+    ForeignExchange,
+    ForeignMessage,
+)
+
+PRODUCT = "chatgpt"
+_LATEST_MS = 2**47
+# What ChatGPT tells its model of the user, and how long it thought: not said by anybody.
+_UNSAID = {"user_editable_context", "model_editable_context", "reasoning_recap"}
+
+
+class _Author(msgspec.Struct):
+    role: str
+    name: str | None = None
+
+
+class _Thought(msgspec.Struct):
+    summary: str | None = None
+    content: str | None = None
+
+
+class _Content(msgspec.Struct):
+    content_type: str
+    parts: list[Any] | None = None
+    text: str | None = None
+    result: str | None = None
+    thoughts: list[_Thought] | None = None
+
+
+class _Message(msgspec.Struct):
+    author: _Author
+    content: _Content
+    id: str | None = None
+    create_time: float | None = None
+    recipient: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class _Node(msgspec.Struct):
+    message: _Message | None = None
+    parent: str | None = None
+
+
+class _Conversation(msgspec.Struct):
+    mapping: dict[str, _Node]
+    conversation_id: str | None = None
+    id: str | None = None
+    title: str | None = None
+    create_time: float | None = None
+    update_time: float | None = None
+    current_node: str | None = None
+    is_archived: bool | None = None
+
+
+def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
+    """One conversation and its branches. ValueError where it is none of ChatGPT's."""
+    told = msgspec.convert(value, _Conversation)
+    id_ = told.conversation_id or told.id
+    if not id_:
+        raise msgspec.ValidationError("Object missing required field `conversation_id`")
+    nodes = dict(sorted(told.mapping.items(), key=lambda item: _time(item[1])))
+    found, left_over = branches(
+        {node_id: node.parent for node_id, node in nodes.items()},
+        told.current_node,
+        lambda node_id: _is_question(nodes[node_id]),
+    )
+    for number, branch in enumerate(found):
+        yield ForeignConversation(
+            PRODUCT,
+            f"{id_}/{branch.path[-1]}" if number else id_,
+            told.title,
+            milliseconds(told.create_time),
+            milliseconds(told.update_time),
+            list(_exchanges(nodes, branch)),
+            bool(told.is_archived),
+            branch_of=id_ if number else None,
+        )
+    if left_over:
+        yield Flawed(f"{told.title or id_!r}", f"{left_over} of its branches are too many")
+
+
+def milliseconds(seconds: float | None) -> int | None:
+    """A time in seconds as ours; one that cannot be is none."""
+    return int(seconds * 1000) if seconds is not None and 0 < seconds * 1000 < _LATEST_MS else None
+
+
+def _time(node: _Node) -> float:
+    return (node.message and milliseconds(node.message.create_time)) or 0
+
+
+def _is_question(node: _Node) -> bool:
+    return node.message is not None and node.message.author.role == "user" and not _is_hidden(node.message)
+
+
+def _is_hidden(message: _Message) -> bool:
+    hidden = (message.metadata or {}).get("is_visually_hidden_from_conversation")
+    return bool(hidden) or message.author.role == "system" or message.content.content_type in _UNSAID
+
+
+def _exchanges(nodes: Mapping[str, _Node], branch: Branch) -> Iterator[ForeignExchange]:
+    for asked, answers in exchanges(branch, lambda node_id: _is_question(nodes[node_id])):
+        replies = [reply for it in answers if (reply := _reply(nodes, it)) is not None]
+        yield ForeignExchange(_question(asked, nodes) if asked else None, replies)
+
+
+def _question(node_id: str, nodes: Mapping[str, _Node]) -> ForeignMessage:
+    message = nodes[node_id].message
+    assert message is not None
+    return ForeignMessage(node_id, _text(message.content), milliseconds(message.create_time))
+
+
+def _reply(nodes: Mapping[str, _Node], path: Iterable[str]) -> ForeignMessage | None:
+    """All that the assistant did for a question, as one answer."""
+    texts: list[str] = []
+    thoughts: list[str] = []
+    calls: list[ForeignCall] = []
+    asked: tuple[str, str] | None = None
+    id_, at, model = "", None, None
+    for node_id in path:
+        message = nodes[node_id].message
+        if message is None or _is_hidden(message):
+            continue
+        id_, at = node_id, milliseconds(message.create_time) or at
+        model = _model(message) or model
+        if message.author.role == "tool":
+            name, given = asked or (message.author.name or "tool", "")
+            calls.append(ForeignCall(name, _arguments(given), _text(message.content)))
+            asked = None
+        elif message.content.content_type == "thoughts":
+            thoughts += _thoughts(message.content)
+        elif message.recipient not in {None, "all"}:
+            calls += _unanswered(asked)
+            asked = (message.recipient or "tool", _text(message.content))
+        else:
+            texts.append(_text(message.content))
+    calls += _unanswered(asked)
+    text = "\n\n".join(filter(None, texts))
+    return ForeignMessage(id_, text, at, model, thoughts, calls) if text or thoughts or calls else None
+
+
+def _unanswered(asked: tuple[str, str] | None) -> Sequence[ForeignCall]:
+    return [ForeignCall(asked[0], _arguments(asked[1]), None)] if asked else []
+
+
+def _arguments(text: str) -> Mapping[str, object]:
+    """What a tool was given: an object where it is one, else the text itself."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeError):
+        return {"input": text} if text else {}
+
+
+def _model(message: _Message) -> str | None:
+    name = (message.metadata or {}).get("model_slug")
+    return name if isinstance(name, str) else None
+
+
+def _thoughts(content: _Content) -> Iterator[str]:
+    for thought in content.thoughts or ():
+        if text := "\n\n".join(filter(None, (thought.summary, thought.content))):
+            yield text
+
+
+def _text(content: _Content) -> str:
+    """What a person reads of a content; what is no text is named in its place."""
+    if content.parts is None:
+        return content.text or content.result or ""
+    return "\n\n".join(filter(None, map(_part, content.parts)))
+
+
+def _part(part: object) -> str:
+    match part:
+        case str():
+            return part
+        case {"text": str() as text}:
+            return text
+        case {"content_type": str() as kind}:
+            return f"[{kind.removesuffix('_asset_pointer').replace('_', ' ')}]"
+        case _:
+            return ""

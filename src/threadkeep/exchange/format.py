@@ -1,0 +1,126 @@
+"""Our own format: one JSON object a line, described in docs/data.md.
+
+A value of the domain has the same names there as here. Files of version 1 in the tests must be readable for
+good, so that whoever renames something here keeps the old name readable.
+"""
+
+from typing import Any, TypeVar, assert_never, cast
+
+import msgspec
+
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.briefing import Briefing
+from threadkeep.domain.compaction import Compaction
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.document import Document
+from threadkeep.domain.ids import AgentId
+from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
+from threadkeep.domain.memory import Memory
+from threadkeep.domain.message import Message
+from threadkeep.domain.payload import Payload
+from threadkeep.domain.secret import Secret
+from threadkeep.domain.turn import Turn
+from threadkeep.ports.exchange import (
+    ConversationEnd,
+    ExportEnd,
+    ExportHeader,
+    KeptMemory,
+    KeptTurn,
+    KnownAgent,
+    OwnAgent,
+    Record,
+)
+
+HEADER = "threadkeep-export"
+
+# What belongs to one database or one user only, and what nobody else should learn.
+_LEFT_OUT = {
+    "agent": {"owner_id": None, "is_default": False, "deleted_at": None},
+    "conversation": {"user_id": "", "session_id": "", "active_turn_id": None, "deleted_at": None},
+    "briefing": {"user_id": ""},
+}
+_PLAIN: dict[str, type[Record]] = {
+    HEADER: ExportHeader,
+    "known_agent": KnownAgent,
+    "document": Document,
+    "conversation": Conversation,
+    "payload": Payload,
+    "message": Message,
+    "compaction": Compaction,
+    "conversation_end": ConversationEnd,
+    "briefing": Briefing,
+    "end": ExportEnd,
+}
+_KINDS = {type_: kind for kind, type_ in _PLAIN.items()}
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def encode(record: Record) -> bytes:
+    """A record as a line, without its end."""
+    match record:
+        case OwnAgent():
+            kind, values = "agent", _builtins(record.agent) | {"prompt_files": record.prompt_files}
+        case KeptMemory():
+            kind, values = "memory", _builtins(record.memory) | {"agent_id": record.agent_id}
+        case KeptTurn():
+            kind, values = "turn", _builtins(record.turn) | {"run_id": record.run_id}
+        case (
+            ExportHeader() | KnownAgent() | Document() | Conversation() | Payload() | Message() | Compaction()
+            | ConversationEnd() | Briefing() | ExportEnd()
+        ):  # fmt: skip
+            kind, values = _KINDS[type(record)], _builtins(record)
+        case _ as never:
+            assert_never(never)
+    left_out = _LEFT_OUT.get(kind, {})
+    return _encode({"type": kind, **{name: it for name, it in values.items() if name not in left_out}})
+
+
+def decode(line: bytes) -> Record | None:
+    """A line as a record; None for one of a kind that a later version has added. MsgspecError otherwise."""
+    values = _decode(line)
+    kind = values.pop("type", None)
+    values |= _LEFT_OUT.get(kind, {})
+    match kind:
+        case "agent":
+            files = values.pop("prompt_files", {})
+            return OwnAgent(_convert(values, Agent), msgspec.convert(files, dict[str, str]))
+        case "memory":
+            agent_id = AgentId(msgspec.convert(values.pop("agent_id", None), str))
+            return KeptMemory(agent_id, _convert(values, Memory))
+        case "turn":
+            run_id = msgspec.convert(values.pop("run_id", None), str | None)
+            return KeptTurn(_convert(values, Turn), run_id)
+        case str():
+            return _convert(values, _PLAIN[kind]) if kind in _PLAIN else None
+        case _:
+            raise msgspec.ValidationError("Object missing required field `type`")
+
+
+def _builtins(value: object) -> dict[str, Any]:
+    return msgspec.to_builtins(value, enc_hook=_without_secrets)
+
+
+def _without_secrets(value: object) -> None:
+    """Of a server's secrets an export has the names only."""
+    if not isinstance(value, Secret):
+        raise NotImplementedError(f"{type(value).__name__} is not exported")
+
+
+T = TypeVar("T")
+
+
+def _convert(values: dict[str, Any], wanted: type[T]) -> T:
+    return msgspec.convert(values, wanted, dec_hook=_built)
+
+
+def _built(wanted: type, value: Any) -> object:
+    """A server as it may come from a stranger's file: switched off, until somebody has looked at it."""
+    if wanted is object:  # any JSON, such as what a tool gave
+        return value
+    if wanted is not McpServer or not isinstance(value, dict):
+        raise TypeError(f"Expected `{wanted.__name__}`")
+    kept = cast("dict[str, Any]", value)
+    kept = {name: it for name, it in kept.items() if name not in {"env", "headers"}} | {"disabled": True}
+    return msgspec.convert(kept, StdioServer if "command" in kept else RemoteServer)

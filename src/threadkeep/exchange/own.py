@@ -1,0 +1,138 @@
+"""Reads our own exports: lines become what they tell of, conversations whole."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+import msgspec
+
+from threadkeep.domain.compaction import Compaction
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import InvalidRequest, ThreadkeepError
+from threadkeep.domain.message import Message
+from threadkeep.domain.payload import Payload
+from threadkeep.exchange.format import decode
+from threadkeep.ports.exchange import (
+    EXPORT_VERSION,
+    ConversationEnd,
+    ExportEnd,
+    ExportHeader,
+    Flawed,
+    Found,
+    KeptTurn,
+    Record,
+    WholeConversation,
+)
+
+MOST_LINE_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A conversation of which the end has not been read yet."""
+
+    conversation: Conversation
+    line: int
+    flaw: Flawed | None = None
+    turns: list[KeptTurn] = field(default_factory=list[KeptTurn])
+    messages: list[Message] = field(default_factory=list[Message])
+    compactions: list[Compaction] = field(default_factory=list[Compaction])
+    payloads: list[Payload] = field(default_factory=list[Payload])
+
+    @property
+    def name(self) -> str:
+        return f"conversation {self.conversation.title or self.conversation.id!r} (line {self.line})"
+
+    def whole(self) -> WholeConversation | Flawed:
+        return self.flaw or WholeConversation(
+            self.conversation, self.turns, self.messages, self.compactions, self.payloads
+        )
+
+
+def read(file: BinaryIO, *, most: int) -> Iterator[Found | Flawed]:
+    """All that an export brings; a conversation of more than `most` bytes is flawed."""
+    pending: _Pending | None = None
+    size, ended = 0, False
+    for number, line, problem in _lines(file):
+        size = len(line) if pending is None else size + len(line)
+        record = _record(line, number) if problem is None else Flawed(f"line {number}", problem)
+        if number == 1:
+            _check_header(record)
+        match record:
+            case None | ExportHeader():
+                continue
+            case Flawed():
+                if pending is None:
+                    yield record
+                else:
+                    pending.flaw = pending.flaw or Flawed(pending.name, f"{record.what}: {record.why}")
+            case ExportEnd():
+                ended = True
+            case Conversation():
+                if pending is not None:
+                    yield Flawed(pending.name, "it has no end")
+                pending, size = _Pending(record, number), len(line)
+            case Payload() | KeptTurn() | Message() | Compaction() | ConversationEnd():
+                if pending is None:
+                    yield Flawed(f"line {number}", "it belongs to no conversation")
+                elif isinstance(record, ConversationEnd):
+                    yield pending.whole()
+                    pending = None
+                else:
+                    _add(pending, record)
+                    if size > most and pending.flaw is None:
+                        pending = _Pending(pending.conversation, pending.line)
+                        pending.flaw = Flawed(pending.name, f"it has more than {most:,} bytes")
+            case _:
+                yield record
+    if pending is not None:
+        yield Flawed(pending.name, "the file ends in the middle of it")
+    elif not ended:
+        yield Flawed("the file", "it was cut off: its end is missing")
+
+
+def _add(pending: _Pending, record: Payload | KeptTurn | Message | Compaction) -> None:
+    if pending.flaw is not None:
+        return
+    match record:
+        case Payload():
+            pending.payloads.append(record)
+        case KeptTurn():
+            pending.turns.append(record)
+        case Message():
+            pending.messages.append(record)
+        case Compaction():
+            pending.compactions.append(record)
+
+
+def _record(line: bytes, number: int) -> Record | Flawed | None:
+    try:
+        return decode(line)
+    except ThreadkeepError as exc:
+        return Flawed(f"line {number}", exc.message)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+        return Flawed(f"line {number}", str(exc))
+
+
+def _check_header(record: Record | Flawed | None) -> None:
+    if not isinstance(record, ExportHeader):
+        raise InvalidRequest("The file is no export of Threadkeep: its first line is not an export's.")
+    if record.version > EXPORT_VERSION:
+        raise InvalidRequest(
+            f"The export is of version {record.version}, and this Threadkeep reads up to {EXPORT_VERSION}. "
+            "Upgrade it first."
+        )
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes, str | None]]:
+    """Lines with their numbers; one that is too long is passed over, and said to be."""
+    number = 0
+    while line := file.readline(MOST_LINE_BYTES):
+        number += 1
+        if line.endswith(b"\n") or len(line) < MOST_LINE_BYTES:
+            if line.strip():
+                yield number, line, None
+            continue
+        while (rest := file.readline(MOST_LINE_BYTES)) and not rest.endswith(b"\n"):
+            pass
+        yield number, b"", f"it has more than {MOST_LINE_BYTES:,} bytes"

@@ -1,0 +1,184 @@
+"""Opens what is brought in: an export of ours, of ChatGPT or of Claude; a ZIP file, a folder or a file."""
+
+import json
+import re
+import zipfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, cast
+
+import msgspec
+
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.exchange import chatgpt, claude, own
+from threadkeep.exchange.format import HEADER
+from threadkeep.exchange.items import Item, items
+from threadkeep.exchange.writing import LINES
+from threadkeep.ports.exchange import Flawed, ForeignConversation, Found
+
+MOST_CONVERSATION_BYTES = 256 * 1024 * 1024
+# Newer exports of ChatGPT have several.
+_CONVERSATIONS = re.compile(r"(.*/)?conversations(-\d+)?\.json")
+
+Tell = Callable[[int, int], None]
+"""Is told how many bytes have been read, and of how many."""
+
+
+class ImportFile:
+    """A file that is brought in."""
+
+    def __init__(self, files: "_Files", tell: Tell) -> None:
+        self._files = files
+        self._tell = tell
+        names = sorted(files.names)
+        self._conversations = [name for name in names if _CONVERSATIONS.fullmatch(name)]
+        self._lines = next((name for name in names if PurePosixPath(name).name == LINES), None)
+        if self._lines is None and not self._conversations:
+            raise InvalidRequest(
+                f"{files.path} has neither {LINES} (an export of Threadkeep) nor conversations.json "
+                "(of ChatGPT or Claude)."
+            )
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is an export of Threadkeep."""
+        return self._lines is not None
+
+    def found(self) -> Iterator[Found | Flawed]:
+        """All that is in it, in order."""
+        names = [self._lines] if self._lines is not None else self._conversations
+        total = sum(self._files.size(name) for name in names)
+        before = 0
+        for name in names:
+            with self._files.open(name) as file:
+                counted = _Counted(file, lambda count, before=before: self._tell(before + count, total))
+                reader = cast("BinaryIO", counted)
+                if name == self._lines:
+                    yield from own.read(reader, most=MOST_CONVERSATION_BYTES)
+                else:
+                    yield from _foreign(reader)
+            before += self._files.size(name)
+
+    def open(self, name: str) -> BinaryIO | None:
+        """A file beside the lines; None where it is missing."""
+        folder = PurePosixPath(self._lines or "").parent
+        whole = str(folder / name)
+        return self._files.open(whole) if whole in self._files.names else None
+
+
+@contextmanager
+def reading(path: Path, tell: Tell = lambda count, total: None) -> Generator[ImportFile]:
+    """An export to be read; what is none is refused."""
+    try:
+        with _files(path) as files:
+            yield ImportFile(files, tell)
+    except zipfile.BadZipFile as exc:
+        raise InvalidRequest(f"{path} is a ZIP file that is damaged or was cut off: {exc}.") from exc
+    except (OSError, EOFError, NotImplementedError) as exc:
+        raise InvalidRequest(f"{path} cannot be read: {exc}.") from exc
+
+
+class _Files:
+    """Files by their names in an archive or in a folder."""
+
+    def __init__(self, path: Path, names: dict[str, int], open_: Callable[[str], BinaryIO]) -> None:
+        self.path = path
+        self.names = names
+        self.open = open_
+
+    def size(self, name: str) -> int:
+        """How many bytes a file has."""
+        return self.names[name]
+
+
+@contextmanager
+def _files(path: Path) -> Generator[_Files]:
+    if path.is_dir():
+        files = (it for it in path.rglob("*") if it.is_file() and not it.is_symlink())
+        names = {it.relative_to(path).as_posix(): it.stat().st_size for it in files}
+        yield _Files(path, names, lambda name: (path / name).open("rb"))
+        return
+    with path.open("rb") as file:
+        head = file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head.startswith(b"PK"):
+        with zipfile.ZipFile(path) as archive:
+            if any(it.flag_bits & 1 for it in archive.infolist()):
+                raise InvalidRequest(f"{path} is locked with a password; unpack it first.")
+            names = {it.filename: it.file_size for it in archive.infolist() if not it.is_dir()}
+            yield _Files(path, names, lambda name: cast("BinaryIO", archive.open(name)))
+    elif head.startswith((b"[", b"{")):
+        # By itself, under the name that tells what it is; what an export of ours names lies beside it.
+        name = LINES if HEADER.encode() in head.partition(b"\n")[0] else "conversations.json"
+        beside = path.parent if name == LINES else None
+        yield _plain(path, name, beside)
+    else:
+        raise InvalidRequest(f"{path} is no export of Threadkeep, ChatGPT or Claude: neither ZIP nor JSON.")
+
+
+def _plain(path: Path, name: str, beside: Path | None) -> _Files:
+    names = {name: path.stat().st_size}
+    for folder in ("payloads", "documents") if beside else ():
+        found = (it for it in (beside or path).joinpath(folder).rglob("*") if it.is_file())
+        names |= {it.relative_to(beside or path).as_posix(): it.stat().st_size for it in found}
+    return _Files(path, names, lambda it: (path if it == name else path.parent / it).open("rb"))
+
+
+class _Counted:
+    """A file that tells how far it has been read."""
+
+    def __init__(self, file: BinaryIO, tell: Callable[[int], None]) -> None:
+        self._file = file
+        self._tell = tell
+        self._count = 0
+
+    def read(self, size: int) -> bytes:
+        return self._told(self._file.read(size))
+
+    def readline(self, size: int) -> bytes:
+        return self._told(self._file.readline(size))
+
+    def _told(self, part: bytes) -> bytes:
+        self._count += len(part)
+        self._tell(self._count)
+        return part
+
+
+def _foreign(file: BinaryIO) -> Iterator[ForeignConversation | Flawed]:
+    known: set[str] = set()
+    for item in items(file, most=MOST_CONVERSATION_BYTES):
+        for found in _conversations(item):
+            if isinstance(found, ForeignConversation):
+                if found.id in known:
+                    yield Flawed(
+                        _name(item, found.title), f"another one in this file has the same id {found.id!r}"
+                    )
+                    continue
+                known.add(found.id)
+            yield found
+
+
+def _conversations(item: Item) -> Iterator[ForeignConversation | Flawed]:
+    """One element as conversations: itself and its branches, or why it is none."""
+    if item.problem is not None:
+        yield Flawed(_name(item), item.problem)
+        return
+    title: object = None
+    try:
+        value: Any = json.loads(item.content)
+        title = value.get("title") or value.get("name")
+        if "mapping" in value:
+            yield from list(chatgpt.read(value))
+        elif "chat_messages" in value:
+            yield from list(claude.read(value))
+        else:
+            yield Flawed(
+                _name(item, title), "it has neither `mapping` (ChatGPT) nor `chat_messages` (Claude)"
+            )
+    except (ValueError, AttributeError, RecursionError, msgspec.MsgspecError) as exc:
+        yield Flawed(_name(item, title), str(exc))
+
+
+def _name(item: Item, title: object = None) -> str:
+    shown = f"{title!r} " if isinstance(title, str) and title else ""
+    return f"conversation {item.number} {shown}(at byte {item.offset:,})"

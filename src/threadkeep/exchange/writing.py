@@ -1,0 +1,69 @@
+"""Writes an export: one ZIP file, first all lines, then the files that they name."""
+
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from threadkeep.domain.errors import StorageRefused
+from threadkeep.exchange.format import encode
+from threadkeep.ports.exchange import Record
+
+LINES = "data.jsonl"
+README = """This is an export of Threadkeep.
+
+data.jsonl   one JSON object a line: agents, documents, memories, conversations with their messages, briefings
+payloads/    files and large values of tools, by the SHA-256 of their content
+documents/   the documents of agents, by their ids
+
+`threadkeep import FILE --user NAME` brings it into another Threadkeep.
+The format is described in docs/data.md.
+"""
+
+
+class ExportFile:
+    """An export that is being written."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+
+    @contextmanager
+    def lines(self) -> Generator[Callable[[Record], None]]:
+        """Takes records while the block runs."""
+        with self._archive.open(LINES, "w", force_zip64=True) as file:
+
+            def put(record: Record) -> None:
+                file.write(encode(record) + b"\n")
+
+            yield put
+
+    def add(self, name: str, content: bytes | Path) -> None:
+        """Adds a file."""
+        if isinstance(content, bytes):
+            self._archive.writestr(name, content)
+            return
+        with content.open("rb") as source, self._archive.open(name, "w", force_zip64=True) as file:
+            shutil.copyfileobj(source, file, 1024 * 1024)
+
+
+@contextmanager
+def writing(path: Path) -> Generator[ExportFile]:
+    """A new file, readable by its owner only; where it cannot be written to its end, nothing is left."""
+    if path.exists():
+        raise StorageRefused(f"{path} exists already and is not overwritten.")
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        with os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as raw:
+            with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr("README.txt", README)
+                yield ExportFile(archive)
+            raw.flush()
+            os.fsync(raw.fileno())
+        partial.replace(path)
+    except OSError as exc:
+        raise StorageRefused(f"The export could not be written, and nothing is left of it: {exc}.") from exc
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)

@@ -1,0 +1,36 @@
+"""How far a command has got: a bar in a terminal, plain lines elsewhere."""
+
+import sys
+from typing import TextIO
+
+COLUMNS = 24
+LINE_EVERY = 10  # percent
+
+
+class Progress:
+    """Tells on a stream, without a word more than people can read."""
+
+    def __init__(self, verb: str, stream: TextIO | None = None) -> None:
+        self._verb = verb
+        self._stream = stream or sys.stderr
+        self._is_terminal = self._stream.isatty()
+        self._told = -1
+
+    def tell(self, done: int, total: int) -> None:
+        """So much of it all is done."""
+        percent = min(done * 100 // total, 100) if total else 100
+        if percent == self._told:
+            return
+        if self._is_terminal:
+            full = percent * COLUMNS // 100
+            self._stream.write(f"\r{self._verb} [{'█' * full}{' ' * (COLUMNS - full)}] {percent:3} %")
+        elif percent // LINE_EVERY > self._told // LINE_EVERY:
+            self._stream.write(f"{self._verb}: {percent} %\n")
+        self._told = percent
+        self._stream.flush()
+
+    def end(self) -> None:
+        """Leaves the line of the bar."""
+        if self._is_terminal and self._told >= 0:
+            self._stream.write("\n")
+            self._stream.flush()

@@ -1,0 +1,220 @@
+"""Exports: all that is kept of one user, record by record."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from threadkeep.dialects.events import decode_chunk
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.briefing import Briefing
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.document import Document
+from threadkeep.domain.errors import UserNotFound
+from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.domain.message import Failure, Message, MessageStatus
+from threadkeep.domain.payload import Payload
+from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.domain.turn import TurnStatus
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.engine.fold import Folding
+from threadkeep.ports.exchange import (
+    EXPORT_VERSION,
+    ConversationEnd,
+    ExportEnd,
+    ExportHeader,
+    KeptMemory,
+    KeptTurn,
+    KnownAgent,
+    OwnAgent,
+    Record,
+)
+from threadkeep.ports.payloads import Lost
+from threadkeep.ports.prompt_files import PromptFiles
+from threadkeep.ports.store import ConversationFilter, MessageWindow, Store
+from threadkeep.services.reading import document_path
+
+T = TypeVar("T")
+
+AT_ONCE = 200
+_EVERYTHING = ConversationFilter()
+_CUT_OFF = Failure("INTERRUPTED", "The export was made while this was being written.", retryable=True)
+
+
+def payload_name(payload: Payload) -> str:
+    """Where a payload's content is in an export."""
+    return f"payloads/{payload.sha256}"
+
+
+def document_name(document: Document) -> str:
+    """Where a document's file is in an export."""
+    return f"documents/{document.id}"
+
+
+class Export:
+    """One user's data. The store that it is given is a snapshot, so that all of it is of one moment."""
+
+    def __init__(
+        self, store: Store, prompt_files: PromptFiles, workspaces: Workspaces, user_id: UserId, now: int
+    ) -> None:
+        self._store = store
+        self._prompt_files = prompt_files
+        self._workspaces = workspaces
+        self._user_id = user_id
+        self._now = now
+        self._introduced: set[AgentId] = set()
+
+    async def records(self) -> AsyncGenerator[Record]:
+        """Everything but the contents of files, in the order in which it can be brought in again."""
+        if await self._store.exchange.owner_of("user", self._user_id) is None:
+            raise UserNotFound(f"Nothing is kept of a user {self._user_id!r}.")
+        yield ExportHeader(EXPORT_VERSION, self._user_id, self._now)
+        async for agent in self._own_agents():
+            self._introduced.add(agent.id)
+            yield OwnAgent(agent, await self._components(agent.id))
+            async for document in self._documents(agent.id):
+                yield document
+        async for memory in _all(self._memories):
+            async for known in self._introduce(memory.agent_id):
+                yield known
+            yield memory
+        count = 0
+        async for conversation in _all(self._conversations):
+            async for known in self._introduce(conversation.agent_id):
+                yield known
+            async for record in self._conversation(conversation):
+                yield record
+            count += 1
+        async for briefing in _all(self._briefings):
+            async for known in self._introduce(briefing.agent_id):
+                yield known
+            yield briefing
+        yield ExportEnd(count)
+
+    async def contents(self) -> AsyncGenerator[tuple[str, bytes | Path | None]]:
+        """The files that records name; None in place of one that is lost."""
+        async for agent in self._own_agents():
+            async for document in self._documents(agent.id):
+                path = document_path(self._workspaces, agent.id, document.id)
+                yield document_name(document), path if path.is_file() else None
+        written: set[str] = set()
+        async for conversation in _all(self._conversations):
+            async for payload in self._payloads(conversation):
+                if payload.sha256 not in written:
+                    written.add(payload.sha256)
+                    content = (await self._store.payloads.load([payload.id]))[payload.id]
+                    yield payload_name(payload), None if isinstance(content, Lost) else content
+
+    async def _conversation(self, conversation: Conversation) -> AsyncGenerator[Record]:
+        yield conversation
+        async for payload in self._payloads(conversation):
+            yield payload
+
+        async def turns(last: KeptTurn | None) -> Sequence[KeptTurn]:
+            after = last.turn.id if last else None
+            return await self._store.exchange.turns(conversation.id, after=after, limit=AT_ONCE)
+
+        async for kept in _all(turns):
+            yield self._ended(kept)
+
+        async def messages(last: Message | None) -> Sequence[Message]:
+            window = MessageWindow(after_seq=last.seq if last else 0, with_overwritten=True)
+            return await self._store.messages.page(conversation.id, window, offset=0, limit=AT_ONCE)
+
+        async for message in _all(messages):
+            yield await self._finished(message)
+        for compaction in await self._store.compactions.page(
+            conversation.id, before=None, offset=0, limit=conversation.last_seq
+        ):
+            yield compaction
+        yield ConversationEnd(conversation.id)
+
+    def _ended(self, kept: KeptTurn) -> KeptTurn:
+        turn = kept.turn
+        if turn.status is not TurnStatus.RUNNING:
+            return kept
+        return replace(kept, turn=turn.end(TurnStatus.FAILED, self._now, error=_CUT_OFF))
+
+    async def _finished(self, message: Message) -> Message:
+        """A reply that is being written, as a crash at this moment would leave it."""
+        if message.completed_at is not None or message.turn_id is None:
+            return message
+        folding = Folding()
+        for chunk in await self._store.log.read(message.turn_id, 0):
+            for event in decode_chunk(chunk.events):
+                folding.add(event)
+        current = folding.message(message)
+        calls = [
+            call.end(ToolCallStatus.INTERRUPTED, error=_CUT_OFF.message)
+            if call.status is ToolCallStatus.RUNNING
+            else call
+            for call in current.tool_calls
+        ]
+        return replace(
+            current,
+            status=MessageStatus.FAILED,
+            completed_at=self._now,
+            error=_CUT_OFF,
+            tool_calls=tuple(calls),
+        )
+
+    async def _introduce(self, agent_id: AgentId) -> AsyncGenerator[KnownAgent]:
+        """Names an agent of somebody else before something refers to it, once."""
+        if agent_id not in self._introduced:
+            self._introduced.add(agent_id)
+            agent = await self._store.agents.get(agent_id)
+            assert agent is not None
+            yield KnownAgent(agent.id, agent.name, agent.description, agent.is_default)
+
+    async def _own_agents(self) -> AsyncGenerator[Agent]:
+        async def page(last: Agent | None) -> Sequence[Agent]:
+            after = last.id if last else None
+            return await self._store.agents.page(self._user_id, after=after, offset=0, limit=AT_ONCE)
+
+        async for agent in _all(page):
+            if agent.owner_id == self._user_id:
+                yield agent
+
+    async def _components(self, agent_id: AgentId) -> dict[str, str]:
+        """The components of a prompt that are the agent's own, not those that all agents share."""
+        files = await self._prompt_files.read(agent_id)
+        return {file.name: file.text for file in files if "/" not in file.name and not file.unread}
+
+    async def _documents(self, agent_id: AgentId) -> AsyncGenerator[Document]:
+        async def page(last: Document | None) -> Sequence[Document]:
+            before = last.id if last else None
+            return await self._store.documents.page(agent_id, before=before, offset=0, limit=AT_ONCE)
+
+        async for document in _all(page):
+            yield document
+
+    async def _payloads(self, conversation: Conversation) -> AsyncGenerator[Payload]:
+        async def page(last: Payload | None) -> Sequence[Payload]:
+            after = last.id if last else None
+            return await self._store.exchange.payloads(conversation.id, after=after, limit=AT_ONCE)
+
+        async for payload in _all(page):
+            yield payload
+
+    async def _memories(self, last: KeptMemory | None) -> Sequence[KeptMemory]:
+        after = last.memory.id if last else None
+        return await self._store.exchange.memories(self._user_id, after=after, limit=AT_ONCE)
+
+    async def _conversations(self, last: Conversation | None) -> Sequence[Conversation]:
+        after = (last.updated_at, last.id) if last else None
+        return await self._store.conversations.page(
+            self._user_id, _EVERYTHING, after=after, offset=0, limit=AT_ONCE
+        )
+
+    async def _briefings(self, last: Briefing | None) -> Sequence[Briefing]:
+        before = last.id if last else None
+        return await self._store.briefings.page(self._user_id, unread=False, before=before, limit=AT_ONCE)
+
+
+async def _all(page: Callable[[T | None], Awaitable[Sequence[T]]]) -> AsyncGenerator[T]:
+    """All things of which a page after the last one can be had."""
+    last: T | None = None
+    while found := await page(last):
+        for thing in found:
+            yield thing
+        last = found[-1]

@@ -1,0 +1,174 @@
+"""A user with something of everything, and all that is kept of a user, for comparing."""
+
+from dataclasses import replace
+from typing import Any
+
+from tests.making import (
+    ALICE,
+    BOB,
+    NOW,
+    all_messages,
+    keep_agent,
+    keep_begun,
+    keep_briefing,
+    keep_conversation,
+    keep_ended,
+    keep_turn,
+    make_compaction,
+)
+from threadkeep.dialects.events import encode_chunk
+from threadkeep.domain.agent import AgentSettings, Visibility
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.document import Document, DocumentStatus
+from threadkeep.domain.events import Text, TurnEvent, TurnStart
+from threadkeep.domain.ids import DocumentId, MemoryId, PayloadId, UserId, new_uuid
+from threadkeep.domain.mcp import RemoteServer, StdioServer
+from threadkeep.domain.memory import Memory
+from threadkeep.domain.message import Citation, Failure, MessageStatus, ThoughtStep, Usage
+from threadkeep.domain.payload import Payload, PayloadKind, content_hash
+from threadkeep.domain.prompt import PromptComponent
+from threadkeep.domain.secret import Secret
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.ports.payloads import Lost
+from threadkeep.ports.store import ConversationFilter, Store
+from threadkeep.ports.turn_log import LogChunk
+from threadkeep.services.reading import document_path
+from threadkeep.settings import Settings
+from threadkeep.storage.prompt_files import FolderPromptFiles
+
+SECRET_OF_SERVER = "sk-of-a-server-that-nobody-may-see"
+BOBS_PROMPT = "Bob's own words to his agent"
+LARGE = {"rows": ["x" * 1000] * 40}
+
+
+async def keep_everything(store: Store, settings: Settings) -> None:
+    """Alice has an agent with a document, servers, prompt and memory; conversations with three agents."""
+    servers = {
+        "web": RemoteServer("https://tools.example/mcp", {"Authorization": Secret(SECRET_OF_SERVER)}),
+        "time": StdioServer("uvx", ("mcp-server-time",), {"KEY": Secret(SECRET_OF_SERVER)}),
+    }
+    agent = await keep_agent(
+        store, system_prompt="Be brief.", settings=AgentSettings(temperature=0.5, mcp_servers=servers)
+    )
+    await FolderPromptFiles(settings.workspaces).write(agent.id, PromptComponent.ROLE, "You know the law.")
+    content = b"Notice is three months."
+    document = Document(
+        DocumentId(new_uuid()), agent.id, "lease.txt", "text/plain", len(content), content_hash(content),
+        DocumentStatus.PROCESSING, NOW, NOW,
+    )  # fmt: skip
+    await store.documents.add(document)
+    path = document_path(settings.workspaces, agent.id, document.id)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    bobs = await keep_agent(store, BOB, name="Bob's", visibility=Visibility.PUBLIC, system_prompt=BOBS_PROMPT)
+    for it, told in ((agent, "Has a cat."), (bobs, "Likes tea.")):
+        await store.memories.add(ALICE, it.id, Memory(MemoryId(new_uuid()), told, ("pets",), NOW), most=9)
+    await _keep_rich(store, await keep_conversation(store, agent, title="租约"), document)
+    default = await store.agents.get_default()
+    main, _ = await store.conversations.get_or_add_main(
+        Conversation.start(ALICE, default.id, NOW - 5, is_main=True, metadata={"case": 7})
+    )
+    await keep_turn(store, main, "Hello?", "Good day.")
+    await _keep_card(store, main)
+    await keep_turn(store, await keep_conversation(store, bobs), "Tea?", "Please.")
+    theirs = await keep_conversation(store, bobs, BOB, title="Bob's secret")
+    await keep_turn(store, theirs, "Of Bob?", "Bob's answer.")
+    gone = await keep_conversation(store, agent, title="Deleted")
+    await store.conversations.delete(ALICE, gone.id, NOW)
+
+
+async def _keep_rich(store: Store, conversation: Conversation, document: Document) -> None:
+    """Tools, a file, a large value, thoughts, citations, versions, a failure, a summary."""
+    begun = conversation.begin_turn("What of my lease?", NOW, model="scripted", title="Lease")
+    await keep_begun(store, begun)
+    ids: list[PayloadId] = []
+    for value, kind, name in ((LARGE, PayloadKind.VALUE, None), ("A,B\n1,2", PayloadKind.ARTIFACT, "a.csv")):
+        content = str(value).encode()
+        payload = Payload.of(content, conversation.id, kind, "text/csv", NOW, file_name=name)
+        await store.payloads.add(payload, content)
+        ids.append(payload.id)
+    reply = begun.assistant_message.finish(
+        MessageStatus.COMPLETED, "It ends in May [1].", NOW + 2, usage=Usage(7, 9, estimated=True)
+    )
+    calls = (
+        ToolCall(
+            begun.turn.id, "call_1", reply.id, "search", "web", {"q": "lease"}, ToolCallStatus.OK, NOW, None,
+            None, {"chart": [1, 2]}, 15, {"result": ids[0]},
+        ),
+        ToolCall(
+            begun.turn.id, "call_2", reply.id, "ask", "", {}, ToolCallStatus.TIMEOUT, NOW, None, "Too slow."
+        ),
+    )  # fmt: skip
+    reply = replace(
+        reply,
+        thought_process=(ThoughtStep("tool", "search", "", NOW, 15, "call_1"),),
+        citations=(Citation(1, "lease.txt", "three months", 0.7, document_id=document.id, page=2),),
+        artifact_ids=(ids[1],),
+        tool_calls=calls,
+    )
+    ended = begun.conversation.end_turn(begun.turn, reply, NOW + 2)
+    await keep_ended(store, ended)
+    again = ended.conversation.regenerate(reply, begun.turn.user_message_id, NOW + 3, model="scripted")
+    await keep_begun(store, again)
+    failed = again.assistant_message.finish(
+        MessageStatus.FAILED,
+        "It en",
+        NOW + 4,
+        error=Failure("AGENTX_ERROR", "The model is away.", retryable=True),
+    )
+    last = again.conversation.end_turn(again.turn, failed, NOW + 4)
+    await keep_ended(store, last)
+    more = await keep_turn(store, last.conversation, "And the deposit? 押金", "三个月", NOW + 5)
+    await store.compactions.add(make_compaction(more.id, 1, 3))
+
+
+async def _keep_card(store: Store, main: Conversation) -> None:
+    briefing = await keep_briefing(store, main.agent_id)
+    current = await store.conversations.get(ALICE, main.id)
+    assert current
+    grown, card = current.add_card(briefing, NOW + 9)
+    await store.briefings.add_card(briefing, grown, card)
+
+
+async def begin_without_end(store: Store, conversation: Conversation) -> None:
+    """A turn that is still running, with a tool that has not answered."""
+    begun = conversation.begin_turn("Still there?", NOW + 20)
+    await keep_begun(store, begun)
+    turn = begun.turn
+    events = [
+        TurnEvent(
+            turn.id, 1, NOW, TurnStart(conversation.id, turn.user_message_id, turn.assistant_message_id, None)
+        ),
+        TurnEvent(turn.id, 2, NOW, Text("I am st")),
+    ]
+    await store.log.append([(LogChunk(turn.id, 1, 2, encode_chunk(events)), 1)])
+
+
+async def kept_of(store: Store, user: UserId) -> dict[str, Any]:
+    """All that is kept of a user, as the product's own reading shows it."""
+    agents = [
+        it for it in await store.agents.page(user, after=None, offset=0, limit=100) if it.owner_id == user
+    ]
+    listed = await store.conversations.page(user, ConversationFilter(), after=None, offset=0, limit=100)
+    kept: dict[str, Any] = {
+        "agents": [replace(it, owner_id=None, settings=AgentSettings()) for it in agents],
+        "briefings": [
+            replace(it, user_id=ALICE)
+            for it in await store.briefings.page(user, unread=False, before=None, limit=100)
+        ],
+        "memories": [it.memory for it in await store.exchange.memories(user, after=None, limit=100)],
+        "order": [it.id for it in listed],
+    }
+    for it in listed:
+        payloads = await store.exchange.payloads(it.id, after=None, limit=100)
+        contents = await store.payloads.load(payload.id for payload in payloads)
+        assert not any(isinstance(content, Lost) for content in contents.values())
+        kept[it.id] = {
+            "conversation": replace(it, user_id=ALICE, session_id="", agent_id=it.agent_id),
+            "messages": await all_messages(store, it),
+            "turns": await store.exchange.turns(it.id, after=None, limit=100),
+            "compactions": await store.compactions.page(it.id, before=None, offset=0, limit=100),
+            "payloads": payloads,
+            "contents": contents,
+        }
+    return kept

@@ -1,0 +1,214 @@
+"""What is exported and brought in again is the same, message by message; nothing comes twice."""
+
+import json
+import zipfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import secret_key_for
+from tests.exchange.making import (
+    BOBS_PROMPT,
+    SECRET_OF_SERVER,
+    begin_without_end,
+    keep_everything,
+    kept_of,
+)
+from tests.making import ALICE, NOW, keep_agent, keep_conversation, keep_turn
+from tests.postgres import Postgres
+from threadkeep.bootstrap import opened_jobs_and_store
+from threadkeep.data import export_user, import_file
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import StorageRefused, UserNotFound
+from threadkeep.domain.ids import UserId
+from threadkeep.ports.store import ConversationFilter, Store
+from threadkeep.settings import Settings
+
+CARLA = UserId("carla")
+
+
+@pytest.fixture
+def here(database_url: str, tmp_path: Path) -> Settings:
+    """A Threadkeep on either database."""
+    return Settings.load(
+        {}, data=tmp_path / "data", database_url=database_url, secret_key=secret_key_for(database_url)
+    )
+
+
+@pytest.fixture
+def there(here: Settings, tmp_path: Path, request: pytest.FixtureRequest) -> Settings:
+    """Another one on an empty database of the same kind."""
+    url = f"sqlite:///{tmp_path}/there/threadkeep.db"
+    if not here.database.startswith("sqlite"):
+        postgres: Postgres = request.getfixturevalue("postgres")
+        url = postgres.create_database(template="tk_test_template")
+    return Settings.load({}, data=tmp_path / "there", database_url=url, secret_key=secret_key_for(url))
+
+
+@asynccontextmanager
+async def store_of(settings: Settings) -> AsyncGenerator[Store]:
+    async with opened_jobs_and_store(settings) as (_, store):
+        yield store
+
+
+async def export_everything(here: Settings, file: Path) -> dict[str, Any]:
+    async with store_of(here) as store:
+        await keep_everything(store, here)
+        kept = await kept_of(store, ALICE)
+    assert await export_user(here, ALICE, file) == 0
+    return kept
+
+
+async def read(settings: Settings, user: UserId) -> dict[str, Any]:
+    async with store_of(settings) as store:
+        return await kept_of(store, user)
+
+
+async def test_everything_comes_back_as_it_was(here: Settings, there: Settings, tmp_path: Path):
+    file = tmp_path / "alice.zip"
+    before = await export_everything(here, file)
+    assert await import_file(there, file, ALICE, None) == 0
+    after = await read(there, ALICE)
+    assert len(before["order"]) == 3
+    assert len(before["briefings"]) == len(before["agents"]) == 1
+    # Bob's agent and the default one are others there: only whom a conversation is with differs.
+    own = before["agents"][0].id
+    for id_ in before["order"]:
+        theirs, ours = before[id_]["conversation"], after[id_]["conversation"]
+        assert theirs.agent_id == ours.agent_id or theirs.agent_id != own
+        after[id_]["conversation"] = replace(ours, agent_id=theirs.agent_id)
+    after["briefings"] = [replace(it, agent_id=before["briefings"][0].agent_id) for it in after["briefings"]]
+    standing_in = [it for it in after["agents"] if it.id != own]
+    after["agents"] = [it for it in after["agents"] if it.id == own]
+    assert [(it.name, it.system_prompt) for it in standing_in] == [("Bob's", "")]
+    assert after == before
+
+
+async def test_agent_comes_with_prompt_files_documents_and_servers_switched_off(
+    here: Settings, there: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "alice.zip"
+    await export_everything(here, file)
+    await import_file(there, file, ALICE, None)
+    assert "web, time are switched off" in capsys.readouterr().out
+    async with opened_jobs_and_store(there) as (jobs, store):
+        agent = next(
+            it for it in await store.agents.page(ALICE, after=None, offset=0, limit=9) if it.owner_id
+        )
+        (document,) = await store.documents.page(agent.id, before=None, offset=0, limit=9)
+        (job,) = await jobs.take("a-test", lease_ms=1000, limit=9)
+    assert agent.settings.temperature == 0.5
+    assert [(it.disabled, it.secrets) for it in agent.settings.mcp_servers.values()] == [(True, {})] * 2
+    workspace = there.workspaces.of(agent.id)
+    assert (workspace / "ROLE.md").read_text() == "You know the law."
+    assert (workspace / "documents" / document.id).read_text() == "Notice is three months."
+    assert job.arguments == {"agent_id": agent.id, "document_id": document.id}
+
+
+async def test_export_has_nothing_of_others_and_no_secret(here: Settings, tmp_path: Path):
+    file = tmp_path / "alice.zip"
+    await export_everything(here, file)
+    assert file.stat().st_mode & 0o077 == 0
+    with zipfile.ZipFile(file) as archive:
+        whole = b"".join(archive.read(name) for name in archive.namelist()).decode()
+    for text in (SECRET_OF_SERVER, BOBS_PROMPT, "Bob's secret", "Bob's answer", "session_id", "Deleted"):
+        assert text not in whole
+
+
+async def test_second_import_adds_nothing_twice(here: Settings, there: Settings, tmp_path: Path):
+    file = tmp_path / "alice.zip"
+    await export_everything(here, file)
+    await import_file(there, file, ALICE, None)
+    before = await read(there, ALICE)
+    assert await import_file(there, file, ALICE, None) == 0
+    assert await read(there, ALICE) == before
+    await import_file(here, file, ALICE, None)
+    assert len((await read(here, ALICE))["order"]) == 3
+
+
+async def test_file_for_another_user_of_the_same_database_gets_ids_of_its_own(here: Settings, tmp_path: Path):
+    file = tmp_path / "alice.zip"
+    before = await export_everything(here, file)
+    for _ in range(2):
+        assert await import_file(here, file, CARLA, None) == 0
+    after = await read(here, CARLA)
+    assert await read(here, ALICE) == before
+    assert set(after["order"]).isdisjoint(before["order"])
+    for mine, theirs in zip(after["order"], before["order"], strict=True):
+        for one, other in zip(after[mine]["messages"], before[theirs]["messages"], strict=True):
+            assert (one.content, one.status, one.created_at) == (
+                other.content,
+                other.status,
+                other.created_at,
+            )
+            assert len(one.tool_calls) == len(other.tool_calls)
+        assert sorted(after[mine]["contents"].values()) == sorted(before[theirs]["contents"].values())
+    rich = next(it for it in after["order"] if after[it]["payloads"])
+    cited = {it.document_id for message in after[rich]["messages"] for it in message.citations}
+    async with store_of(here) as store:
+        agent = next(
+            it for it in await store.agents.page(CARLA, after=None, offset=0, limit=9) if it.owner_id == CARLA
+        )
+        assert cited == await store.documents.ids_of(agent.id)
+        assert await store.history.search(CARLA, "deposit", before=None, limit=9)
+
+
+async def test_reply_that_is_being_written_is_exported_with_its_text(
+    here: Settings, there: Settings, tmp_path: Path
+):
+    async with store_of(here) as store:
+        conversation = await keep_conversation(store, await keep_agent(store))
+        await begin_without_end(store, conversation)
+    await export_user(here, ALICE, tmp_path / "alice.zip")
+    assert await import_file(there, tmp_path / "alice.zip", ALICE, None) == 0
+    kept = (await read(there, ALICE))[conversation.id]
+    asked, reply = kept["messages"]
+    assert (asked.content, reply.content, reply.status, reply.error.code) == (
+        "Still there?", "I am st", "FAILED", "INTERRUPTED",
+    )  # fmt: skip
+    assert kept["conversation"].active_turn_id is None
+    assert [it.turn.status for it in kept["turns"]] == ["FAILED"]
+
+
+async def test_export_is_of_one_moment_while_others_write(here: Settings, tmp_path: Path):
+    async with store_of(here) as store:
+        agent = await keep_agent(store)
+        conversation = await keep_turn(store, await keep_conversation(store, agent), "One?", "1")
+        # On SQLite the data folder is locked by us, as a running server locks it.
+        assert await export_user(here, ALICE, tmp_path / "alice.zip") == 0
+        await keep_turn(store, conversation, "Two?", "2")
+        with pytest.raises(StorageRefused, match="exists already"):
+            await export_user(here, ALICE, tmp_path / "alice.zip")
+        with pytest.raises(UserNotFound, match="'nobody'"):
+            await export_user(here, UserId("nobody"), tmp_path / "nobody.zip")
+    assert not (tmp_path / "nobody.zip").exists()
+    assert not (tmp_path / "nobody.zip.partial").exists()
+    assert [line["content"] for line in lines(tmp_path / "alice.zip") if line["type"] == "message"] == [
+        "One?",
+        "1",
+    ]
+
+
+async def test_main_conversation_becomes_a_further_one_where_there_is_one(
+    here: Settings, there: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    await export_everything(here, tmp_path / "alice.zip")
+    async with store_of(there) as store:
+        default = await store.agents.get_default()
+        own, _ = await store.conversations.get_or_add_main(
+            Conversation.start(ALICE, default.id, NOW, is_main=True)
+        )
+    await import_file(there, tmp_path / "alice.zip", ALICE, None)
+    assert "further one now" in capsys.readouterr().out
+    async with store_of(there) as store:
+        listed = await store.conversations.page(ALICE, ConversationFilter(), after=None, offset=0, limit=9)
+    assert [it.id for it in listed if it.is_main] == [own.id]
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    with zipfile.ZipFile(file) as archive:
+        return [json.loads(line) for line in archive.read("data.jsonl").splitlines()]
