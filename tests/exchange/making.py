@@ -1,5 +1,7 @@
 """A user with something of everything, and all that is kept of a user, for comparing."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +18,7 @@ from tests.making import (
     keep_turn,
     make_compaction,
 )
+from threadkeep.bootstrap import opened_jobs_and_store
 from threadkeep.dialects.events import encode_chunk
 from threadkeep.domain.agent import AgentSettings, Visibility
 from threadkeep.domain.conversation import Conversation
@@ -128,6 +131,13 @@ async def _keep_card(store: Store, main: Conversation) -> None:
     assert current
     grown, card = current.add_card(briefing, NOW + 9)
     await store.briefings.add_card(briefing, grown, card)
+
+
+@asynccontextmanager
+async def opened_store(settings: Settings) -> AsyncGenerator[Store]:
+    """The store of a Threadkeep that does not run."""
+    async with opened_jobs_and_store(settings) as (_, store):
+        yield store
 
 
 async def begin_without_end(store: Store, conversation: Conversation) -> None:

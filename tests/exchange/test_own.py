@@ -2,61 +2,34 @@
 
 import json
 import zipfile
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import secret_key_for
 from tests.exchange.making import (
     BOBS_PROMPT,
     SECRET_OF_SERVER,
     begin_without_end,
     keep_everything,
     kept_of,
+    opened_store,
 )
 from tests.making import ALICE, NOW, keep_agent, keep_conversation, keep_turn
-from tests.postgres import Postgres
 from threadkeep.bootstrap import opened_jobs_and_store
 from threadkeep.data import export_user, import_file
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageRefused, UserNotFound
 from threadkeep.domain.ids import UserId
-from threadkeep.ports.store import ConversationFilter, Store
+from threadkeep.ports.store import ConversationFilter
 from threadkeep.settings import Settings
 
 CARLA = UserId("carla")
 
 
-@pytest.fixture
-def here(database_url: str, tmp_path: Path) -> Settings:
-    """A Threadkeep on either database."""
-    return Settings.load(
-        {}, data=tmp_path / "data", database_url=database_url, secret_key=secret_key_for(database_url)
-    )
-
-
-@pytest.fixture
-def there(here: Settings, tmp_path: Path, request: pytest.FixtureRequest) -> Settings:
-    """Another one on an empty database of the same kind."""
-    url = f"sqlite:///{tmp_path}/there/threadkeep.db"
-    if not here.database.startswith("sqlite"):
-        postgres: Postgres = request.getfixturevalue("postgres")
-        url = postgres.create_database(template="tk_test_template")
-    return Settings.load({}, data=tmp_path / "there", database_url=url, secret_key=secret_key_for(url))
-
-
-@asynccontextmanager
-async def store_of(settings: Settings) -> AsyncGenerator[Store]:
-    async with opened_jobs_and_store(settings) as (_, store):
-        yield store
-
-
 async def export_everything(here: Settings, file: Path) -> dict[str, Any]:
-    async with store_of(here) as store:
+    async with opened_store(here) as store:
         await keep_everything(store, here)
         kept = await kept_of(store, ALICE)
     assert await export_user(here, ALICE, file) == 0
@@ -64,7 +37,7 @@ async def export_everything(here: Settings, file: Path) -> dict[str, Any]:
 
 
 async def read(settings: Settings, user: UserId) -> dict[str, Any]:
-    async with store_of(settings) as store:
+    async with opened_store(settings) as store:
         return await kept_of(store, user)
 
 
@@ -149,7 +122,7 @@ async def test_file_for_another_user_of_the_same_database_gets_ids_of_its_own(he
         assert sorted(after[mine]["contents"].values()) == sorted(before[theirs]["contents"].values())
     rich = next(it for it in after["order"] if after[it]["payloads"])
     cited = {it.document_id for message in after[rich]["messages"] for it in message.citations}
-    async with store_of(here) as store:
+    async with opened_store(here) as store:
         agent = next(
             it for it in await store.agents.page(CARLA, after=None, offset=0, limit=9) if it.owner_id == CARLA
         )
@@ -160,7 +133,7 @@ async def test_file_for_another_user_of_the_same_database_gets_ids_of_its_own(he
 async def test_reply_that_is_being_written_is_exported_with_its_text(
     here: Settings, there: Settings, tmp_path: Path
 ):
-    async with store_of(here) as store:
+    async with opened_store(here) as store:
         conversation = await keep_conversation(store, await keep_agent(store))
         await begin_without_end(store, conversation)
     await export_user(here, ALICE, tmp_path / "alice.zip")
@@ -175,7 +148,7 @@ async def test_reply_that_is_being_written_is_exported_with_its_text(
 
 
 async def test_export_is_of_one_moment_while_others_write(here: Settings, tmp_path: Path):
-    async with store_of(here) as store:
+    async with opened_store(here) as store:
         agent = await keep_agent(store)
         conversation = await keep_turn(store, await keep_conversation(store, agent), "One?", "1")
         # On SQLite the data folder is locked by us, as a running server locks it.
@@ -197,14 +170,14 @@ async def test_main_conversation_becomes_a_further_one_where_there_is_one(
     here: Settings, there: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     await export_everything(here, tmp_path / "alice.zip")
-    async with store_of(there) as store:
+    async with opened_store(there) as store:
         default = await store.agents.get_default()
         own, _ = await store.conversations.get_or_add_main(
             Conversation.start(ALICE, default.id, NOW, is_main=True)
         )
     await import_file(there, tmp_path / "alice.zip", ALICE, None)
     assert "further one now" in capsys.readouterr().out
-    async with store_of(there) as store:
+    async with opened_store(there) as store:
         listed = await store.conversations.page(ALICE, ConversationFilter(), after=None, offset=0, limit=9)
     assert [it.id for it in listed if it.is_main] == [own.id]
 
