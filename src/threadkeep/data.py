@@ -70,7 +70,7 @@ async def reassign_user(settings: Settings, giver: UserId, receiver: UserId) -> 
     print(
         f"{giver} → {receiver}: {_count(moved.conversations, 'conversation')}, "
         f"{_count(moved.agents, 'agent')}, {_count(moved.briefings, 'briefing')}, "
-        f"{_count(moved.memories, 'memory', 'memories')}."
+        f"{_count(moved.memories, 'memory')}."
     )
     for conversation_id in moved.former_mains:
         print(
@@ -82,7 +82,7 @@ async def reassign_user(settings: Settings, giver: UserId, receiver: UserId) -> 
 
 
 def _summarise(report: ImportReport) -> None:
-    added = ", ".join(f"{number:,} {noun}" for noun, number in report.added.items()) or "nothing"
+    added = ", ".join(_count(number, noun) for noun, number in report.added.items()) or "nothing"
     there = f"; {report.there:,} were there already" if report.there else ""
     empty = f"; {_count(report.empty, 'conversation')} without messages passed over" if report.empty else ""
     print(f"Added: {added}{there}{empty}.")
@@ -99,5 +99,6 @@ def _tell(things: list[str], what: str, before: str = "") -> None:
         print(f"… and {len(things) - MOST_TOLD:,} more.", file=sys.stderr)
 
 
-def _count(number: int, noun: str, plural: str | None = None) -> str:
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+def _count(number: int, noun: str) -> str:
+    plural = "memories" if noun == "memory" else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"

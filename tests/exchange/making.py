@@ -41,7 +41,7 @@ from threadkeep.storage.prompt_files import FolderPromptFiles
 
 SECRET_OF_SERVER = "sk-of-a-server-that-nobody-may-see"
 BOBS_PROMPT = "Bob's own words to his agent"
-LARGE = {"rows": ["x" * 1000] * 40}
+LARGE = {"rows": ["x" * 1000] * 17}
 
 
 async def keep_everything(store: Store, settings: Settings) -> None:

@@ -182,6 +182,19 @@ async def test_main_conversation_becomes_a_further_one_where_there_is_one(
     assert [it.id for it in listed if it.is_main] == [own.id]
 
 
+async def test_files_of_version_1_can_be_read_for_good(here: Settings):
+    """Made when the format was new. Where this fails, `decode` has to learn the old names."""
+    folder = Path(__file__).parent / "version-1"
+    assert await import_file(here, folder, ALICE, None) == 0
+    kept = await read(here, ALICE)
+    messages = [message for id_ in kept["order"] for message in kept[id_]["messages"]]
+    assert (len(kept["order"]), len(messages)) == (3, 10)
+    (rich,) = (message for message in messages if message.tool_calls)
+    assert [call.status for call in rich.tool_calls] == ["ok", "timeout"]
+    assert (len(rich.citations), len(rich.thought_process), len(rich.artifact_ids)) == (1, 1, 1)
+    assert (len(kept["briefings"]), len(kept["memories"])) == (1, 2)
+
+
 def lines(file: Path) -> list[dict[str, Any]]:
     with zipfile.ZipFile(file) as archive:
         return [json.loads(line) for line in archive.read("data.jsonl").splitlines()]

@@ -140,10 +140,7 @@ def _calls(blocks: Sequence[_Block]) -> Iterator[ForeignCall]:
         result = next((it for it in results if it.name == block.name), None)
         if result is not None:
             results.remove(result)
-        given = block.input if isinstance(block.input, dict) else {"input": block.input}
-        yield ForeignCall(
-            block.name or "tool",
-            cast("dict[str, Any]", given),
-            result.content if result else None,
-            bool(result and result.is_error),
-        )
+        is_object = isinstance(block.input, dict)
+        given = cast("dict[str, Any]", block.input) if is_object else {"input": block.input}
+        failed = result is not None and bool(result.is_error)
+        yield ForeignCall(block.name or "tool", given, result.content if result else None, failed)

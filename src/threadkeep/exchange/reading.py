@@ -49,7 +49,7 @@ class ImportFile:
         """All that is in it, in order."""
         names = [self._lines] if self._lines is not None else self._conversations
         total = sum(self._files.size(name) for name in names)
-        before = 0
+        before, is_empty = 0, True
         for name in names:
             with self._files.open(name) as file:
                 counted = _Counted(file, lambda count, before=before: self._tell(before + count, total))
@@ -57,8 +57,12 @@ class ImportFile:
                 if name == self._lines:
                     yield from own.read(reader, most=MOST_CONVERSATION_BYTES)
                 else:
-                    yield from _foreign(reader)
+                    for it in _foreign(reader):
+                        is_empty = False
+                        yield it
             before += self._files.size(name)
+        if is_empty and not self.is_ours:
+            raise InvalidRequest(f"There is no conversation in {self._files.path}.")
 
     def open(self, name: str) -> BinaryIO | None:
         """A file beside the lines; None where it is missing."""

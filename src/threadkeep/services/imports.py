@@ -150,8 +150,8 @@ class Import:
             whole = rekey(whole, self._own_id, self._documents)
         is_main = await self._store.exchange.add(whole, content)
         await make_searchable(self._store, whole.conversation.id)
-        self.report.count("conversations")
-        self.report.count("messages", len(whole.messages))
+        self.report.count("conversation")
+        self.report.count("message", len(whole.messages))
         if conversation.is_main and not is_main:
             self.report.notes.append(
                 f"Conversation {conversation.title or conversation.id!r} was a main one; there is a main one "
@@ -222,7 +222,7 @@ class Import:
     async def _add_agent(self, agent: Agent) -> None:
         entry = AuditEntry(new_uuid(), self._clock(), self._user.id, "import", agent.id, {"name": agent.name})
         await self._store.agents.add(agent, entry)
-        self.report.count("agents")
+        self.report.count("agent")
 
     async def _take_document(self, source: ImportSource, document: Document) -> None:
         """Puts a document's file into its place and has it read by the server, as if it had been sent."""
@@ -251,7 +251,7 @@ class Import:
             self.report.there += 1
             return
         await self._jobs.add(Job(new_uuid(), READ_JOB, {"agent_id": agent_id, "document_id": fresh.id}))
-        self.report.count("documents")
+        self.report.count("document")
 
     async def _take_memory(self, kept: KeptMemory) -> None:
         check_id(kept.memory.id)
@@ -261,7 +261,7 @@ class Import:
             return
         agent_id, memory = self._agent(kept.agent_id), replace(kept.memory, id=MemoryId(id_))
         await self._store.memories.add(self._user.id, agent_id, memory, most=MOST_MEMORIES)
-        self.report.count("memories")
+        self.report.count("memory")
 
     async def _take_briefing(self, briefing: Briefing) -> None:
         check_id(briefing.id)
@@ -272,7 +272,7 @@ class Import:
         agent_id = self._agent(briefing.agent_id)
         taken = replace(briefing, user_id=self._user.id, agent_id=agent_id, message_id=card)
         await self._store.briefings.add(taken)
-        self.report.count("briefings")
+        self.report.count("briefing")
 
     async def _card(self, message_id: MessageId) -> MessageId | None:
         """A briefing's card, if its conversation has been taken over, under whichever id."""
