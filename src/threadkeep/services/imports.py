@@ -27,6 +27,7 @@ from threadkeep.domain.ids import (
     new_uuid,
     time_of,
 )
+from threadkeep.domain.mcp import check_server_names
 from threadkeep.domain.payload import Payload, content_hash
 from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.user import User
@@ -169,14 +170,16 @@ class Import:
 
     async def _take_agent(self, own: OwnAgent) -> None:
         check_id(own.agent.id)
+        check_server_names(own.agent.settings.mcp_servers)
+        components = {PromptComponent(name): text for name, text in own.prompt_files.items()}
         id_, is_there = await self._place("agent", own.agent.id, self._user.id)
         if is_there:
             self.report.there += 1
         else:
             agent = replace(own.agent, id=AgentId(id_), owner_id=self._user.id)
             await self._add_agent(agent)
-            for name, text in own.prompt_files.items():
-                await self._prompt_files.write(agent.id, PromptComponent(name), text)
+            for component, text in components.items():
+                await self._prompt_files.write(agent.id, component, text)
             if servers := agent.settings.mcp_servers:
                 self.report.notes.append(
                     f"Agent {agent.name!r}: its MCP servers {', '.join(servers)} are switched off and "

@@ -49,13 +49,13 @@ _FORGET_COLLECTION = Statement("DELETE FROM tk_collections WHERE user_id = :give
 _MOVE_COLLECTION = Statement("UPDATE tk_collections SET user_id = :receiver WHERE user_id = :giver")
 
 
-def _move(table: str, column: str = "user_id", gives: str = "1") -> Statement:
-    return Statement(f"UPDATE {table} SET {column} = :receiver WHERE {column} = :giver RETURNING {gives}")
+def _move(table: str, column: str = "user_id", returning: str = "RETURNING id") -> Statement:
+    return Statement(f"UPDATE {table} SET {column} = :receiver WHERE {column} = :giver {returning}")
 
 
-_MOVE_CONVERSATIONS = _move("tk_conversations", gives="id")
-_MOVE_TURNS = _move("tk_turns")
-_MOVE_TOOL_CALLS = _move("tk_tool_calls")
+_MOVE_CONVERSATIONS = _move("tk_conversations")
+_MOVE_TURNS = _move("tk_turns", returning="")
+_MOVE_TOOL_CALLS = _move("tk_tool_calls", returning="")
 _MOVE_AGENTS = _move("tk_agents", "owner_id")
 _MOVE_BRIEFINGS = _move("tk_briefings")
 _MOVE_MEMORIES = _move("tk_memories")

@@ -191,9 +191,7 @@ def _closed() -> StorageUnavailable:
 _GetRows = Callable[[sqlite3.Connection, Query], Rows]
 
 
-def run(
-    connection: sqlite3.Connection, plan: Callable[[], Plan[T]], get_rows: "_GetRows | None" = None
-) -> T:
+def run(connection: sqlite3.Connection, plan: Callable[[], Plan[T]], get_rows: "_GetRows | None" = None) -> T:
     """Drives a plan to its end; what the database refuses is told in our own words."""
     try:
         return _drive(connection, plan(), get_rows or _rows)

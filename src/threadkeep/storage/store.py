@@ -93,7 +93,7 @@ async def store_reading(
     async def ping() -> None:
         await database.fetch(_PING())
 
-    ((key,),) = await database.fetch(_GET_KEY())
+    keys = await database.fetch(_GET_KEY())  # none where nobody has ever written
     contents = FolderContents(payload_folder) if payload_folder else TableContents(database)
     return Store(
         agents=SqlAgents(database, box),
@@ -113,7 +113,7 @@ async def store_reading(
         history=SqlHistory(database),
         payloads=SqlPayloads(database, contents),
         exchange=SqlExchange(database, contents),
-        key=bytes.fromhex(key),
+        key=bytes.fromhex(keys[0][0]) if keys else b"",
         ping=ping,
         close=database.close,
     )
