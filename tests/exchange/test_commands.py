@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.exchange.foreign import branched, claude
-from tests.serving import SOURCE, serving
+from tests.http.process import environment as surroundings
+from tests.serving import serving
+from tests.waiting import PATIENCE_S
 from threadkeep.progress import Progress
 
 PAGE = Path(__file__).parents[2] / "docs" / "data.md"
@@ -24,13 +26,14 @@ def environment(tmp_path: Path) -> dict[str, str]:
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m threadkeep "$@"\n')
     program.chmod(0o755)
-    return {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": SOURCE}
+    bare = surroundings({})
+    return bare | {"PATH": f"{program.parent}{os.pathsep}{bare['PATH']}"}
 
 
 def run(folder: Path, environment: dict[str, str], *commands: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["sh", "-euc", "\n".join(commands)],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False,
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=4 * PATIENCE_S, check=False,
     )  # fmt: skip
 
 

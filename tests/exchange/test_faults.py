@@ -12,8 +12,9 @@ import pytest
 
 from tests.exchange.foreign import branched, chatgpt, claude, said
 from tests.exchange.making import keep_everything, kept_of, opened_store
+from tests.http.process import environment
 from tests.making import ALICE, NOW, keep_agent
-from tests.serving import SOURCE
+from tests.waiting import PATIENCE_S
 from threadkeep.data import export_user, import_file
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
@@ -212,7 +213,7 @@ def peak_mb(folder: Path, *arguments: str) -> int:
     """The most memory that a command had."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, *arguments],
-        cwd=folder, env={"PYTHONPATH": SOURCE}, capture_output=True, text=True, timeout=300, check=True,
+        cwd=folder, env=environment({}), capture_output=True, text=True, timeout=4 * PATIENCE_S, check=True,
     )  # fmt: skip
     code, peak = done.stdout.splitlines()[-1].split()
     assert code == "0", done.stderr
