@@ -1,5 +1,6 @@
 """A real browser, a real server and a scripted model."""
 
+import fcntl
 import re
 import shutil
 from collections.abc import Iterator
@@ -48,7 +49,9 @@ def chromium() -> str:
 def browser() -> Iterator[Browser]:
     """A browser. Closed with this package, for its loop would be in the way of asynchronous tests."""
     path = chromium()
-    page_build.build()
+    with (page_build.SOURCE / "package.json").open() as taken:
+        fcntl.flock(taken, fcntl.LOCK_EX)  # one worker builds, the others find it built
+        page_build.build()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=QUIET)
         yield browser
