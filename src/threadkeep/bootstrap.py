@@ -12,6 +12,7 @@ from threadkeep.http.app import Threadkeep
 from threadkeep.http.auth import CurrentUser, sign_in
 from threadkeep.http.cursors import Cursors
 from threadkeep.http.services import Services
+from threadkeep.logs import about
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.charts import ChartServer
 from threadkeep.mcp.history import HistoryServer
@@ -201,7 +202,8 @@ class Runtime:
         if self._services is None:
             async with self._starting:
                 if self._services is None:
-                    self._services = await self._start()
+                    with about():  # whoever happens to ask first
+                        self._services = await self._start()
         return self._services
 
     async def close(self) -> None:

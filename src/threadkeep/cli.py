@@ -9,7 +9,7 @@ import socket
 import sqlite3
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from threadkeep.bootstrap import create_app
@@ -23,6 +23,7 @@ from threadkeep.gateways.local import LocalGateway
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.server import listen, serve
 from threadkeep.http.tokens import issue_token
+from threadkeep.logs import set_up_logs
 from threadkeep.mcp.roles import role_problems
 from threadkeep.ports.gateway import GatewayError
 from threadkeep.retrieval import tokens
@@ -31,6 +32,8 @@ from threadkeep.settings import PREFIX, Settings, promptx_project
 from threadkeep.storage.backup import back_up, restore
 from threadkeep.storage.store import open_store
 from threadkeep.version import __version__
+
+log = logging.getLogger("threadkeep")
 
 _TTL = re.compile(r"(\d+)([smhd]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -143,39 +146,40 @@ def _parser() -> argparse.ArgumentParser:
 
 def _serve(settings: Settings, given: argparse.Namespace) -> int:
     settings.check_safe_to_listen()
-    logging.basicConfig(
-        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
-    for talkative in ("httpx", "httpx2"):  # they tell of every request
-        logging.getLogger(talkative).setLevel(logging.WARNING)
-    for talkative in ("mcp", "client"):  # the MCP SDK: it repeats what servers sent, session ids included
-        logging.getLogger(talkative).setLevel(logging.CRITICAL)
+    set_up_logs(settings.log_level, settings.log_format)
     app = create_app(settings)
     loading: list[asyncio.Task[None]] = []
+    # Where programs read the lines, all of them are in one form.
+    tell = log.info if settings.log_format == "json" else _print
 
     def ready() -> None:
-        _announce(settings, listener)
+        for line in _announcement(settings, listener):
+            tell(line)
         if settings.gateway == "local":
-            loading.append(asyncio.create_task(_load_model(app)))
+            loading.append(asyncio.create_task(_load_model(app, tell)))
 
     with listen(settings.host, settings.port) as listener:
         serve(app, listener, when_ready=ready, grace_s=settings.shutdown_grace_s)
     return 0
 
 
-async def _load_model(app: Threadkeep) -> None:
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
+async def _load_model(app: Threadkeep, tell: Callable[[str], None]) -> None:
     """Loads the model after the start, so that the first to ask need not wait for it."""
     gateway = (await app.services()).gateway
     assert isinstance(gateway, LocalGateway)
     await asyncio.sleep(LOAD_AFTER_S)
     begun = time.monotonic()
-    print("Model: loading …", flush=True)
+    tell("Model: loading …")
     try:
         await gateway.load()
     except GatewayError as exc:
-        print(f"Model: {exc.message}", flush=True)
+        tell(f"Model: {exc.message}")
     else:
-        print(f"Model: ready after {time.monotonic() - begun:.1f} s", flush=True)
+        tell(f"Model: ready after {time.monotonic() - begun:.1f} s")
 
 
 def _chat(settings: Settings, given: argparse.Namespace) -> int:
@@ -192,7 +196,7 @@ def _ingest(settings: Settings, given: argparse.Namespace) -> int:
 def _mcp(settings: Settings, given: argparse.Namespace) -> int:
     from threadkeep.mcp.promptx_stdio import serve_promptx  # noqa: PLC0415 - the MCP library takes long to load
 
-    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s %(message)s")
+    set_up_logs(settings.log_level, settings.log_format)
     asyncio.run(serve_promptx(promptx_project(), tokens, system_clock, __version__))
     return 0
 
@@ -234,7 +238,7 @@ def _check_sqlite(settings: Settings, instead: str) -> None:
         raise SettingsError(f"This is for the database in the data folder; for others use {instead}.")
 
 
-def _announce(settings: Settings, listener: socket.socket) -> None:
+def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     who = (
@@ -242,15 +246,15 @@ def _announce(settings: Settings, listener: socket.socket) -> None:
         if settings.signs_in
         else "no sign-in: everyone on this machine is the user `local`"
     )
-    print(f"Threadkeep {__version__} listens on http://{shown}:{port} ({who}).")
+    yield f"Threadkeep {__version__} listens on http://{shown}:{port} ({who})."
     if settings.gateway == "local" and not settings.model:
-        print(
+        yield (
             "Model: a small demonstration model in this process, which knows little. Set ANTHROPIC_API_KEY "
             "or OPENAI_API_KEY for a real one."
         )
     elif settings.gateway == "local":
-        print(f"Model: {settings.model} in this process.")
-    print(f"Reference: http://{shown}:{port}/docs   Data: {_where(settings)}   Stop: Ctrl-C", flush=True)
+        yield f"Model: {settings.model} in this process."
+    yield f"Reference: http://{shown}:{port}/docs   Data: {_where(settings)}   Stop: Ctrl-C"
 
 
 def _where(settings: Settings) -> str:

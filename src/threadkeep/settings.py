@@ -175,8 +175,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str, Meta(description="Time zone in which times are written for the model, such as Asia/Shanghai.")
     ] = "UTC"
     log_level: Annotated[
-        str, Meta(pattern="^(debug|info|warning|error)$", description="debug, info, warning or error.")
+        Literal["debug", "info", "warning", "error"],
+        Meta(description="Log lines of this level and above: debug, info, warning or error."),
     ] = "info"
+    log_format: Annotated[
+        Literal["text", "json"],
+        Meta(description="Log lines as text for people, or as json: one object a line, for programs."),
+    ] = "text"
 
     @staticmethod
     def load(

@@ -12,6 +12,7 @@ from tests.scripted_model import Gate, Say, ScriptedModel, Wait
 from tests.talking import Talk, parse
 from tests.waiting import until
 from threadkeep.http import stream
+from threadkeep.http.server import filter_uvicorns_lines
 
 
 async def test_turn_that_says_nothing_gives_signs_of_life(
@@ -36,7 +37,8 @@ async def test_turn_that_says_nothing_gives_signs_of_life(
 async def test_reader_that_takes_nothing_is_dropped_and_comes_back(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    caplog.set_level(logging.INFO, "threadkeep")
+    caplog.set_level(logging.INFO)
+    filter_uvicorns_lines()
     gate = Gate()
     model.script([Say("begun"), *[Say("x" * 100_000)] * 100, Wait(gate), Say("end")])
     turn_id = await talk.begin(await talk.conversation())
@@ -53,7 +55,7 @@ async def test_reader_that_takes_nothing_is_dropped_and_comes_back(
             patch.setattr(stream, "SLOWEST_READ_S", 0.3)
             await loop.sock_sendall(stuck, asked.encode())
             assert (await loop.sock_recv(stuck, 100)).startswith(b"HTTP/1.1 200")
-            await until(lambda: f"GET /api/turns/{turn_id}/events" in caplog.text)  # its request is over
+            await until(lambda: "GET /api/turns/{turn_id}/events" in caplog.text)  # its request is over
         gate.open()
         whole = await talk.events(turn_id)  # the turn did not wait
         left = bytearray()
@@ -65,6 +67,8 @@ async def test_reader_that_takes_nothing_is_dropped_and_comes_back(
     seen = int(re.findall(rb"^id: (\d+)$", left.rpartition(b"\n\n")[0], re.MULTILINE)[-1])
     assert 0 < seen < len(whole)
     assert await talk.events(turn_id, seen) == whole[seen:]
+    assert "takes nothing any more and is left" in caplog.text
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 async def test_reader_that_is_slow_but_reads_is_kept(

@@ -31,7 +31,9 @@ def problem_with(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
     try:
         errors = list(islice(_errors(tool.input_schema, arguments), MOST_PROBLEMS))
     except Exception as exc:  # noqa: BLE001 - whatever a stranger's schema can cause
-        log.warning("the schema of %s of %s cannot be checked: %r", tool.name, tool.server, exc)
+        log.warning(
+            "the schema of %s of %s cannot be checked: %s", tool.name, tool.server, type(exc).__name__
+        )
         return None
     if not errors:
         return None

@@ -146,7 +146,7 @@ class Provider:
             _log.warning("The model provider cannot be reached: %s", exc)
             raise Unanswered("The model provider cannot be reached.", code="MODEL_UNREACHABLE") from exc
         except httpx.HTTPError as exc:
-            _log.warning("The model provider closed the connection: %s", exc)
+            _log.warning("The model provider closed the connection: %s", type(exc).__name__)
             message = "The model provider closed the connection."
             raise Unanswered(message, code="MODEL_UNREACHABLE") from exc
 

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from threadkeep.domain.errors import Forbidden
 from threadkeep.http.errors import error_response
+from threadkeep.logs import Subject, begin_subject
 from threadkeep.settings import Settings, is_loopback
 from threadkeep.version import __version__
 
@@ -40,6 +41,9 @@ class Edge:
         given = headers.get(b"x-request-id", b"").decode("latin-1")
         request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = request_id
+        scope["route"] = None  # a host that mounts us has put its own there
+        # Not taken back: the request has a task of its own, and uvicorn may have something to say after us.
+        begin_subject(Subject(request_id))
         status = 0
 
         async def send_with_headers(message: Message) -> None:
@@ -59,9 +63,12 @@ class Edge:
             response = error_response(refusal, path=scope["path"], request_id=request_id)
             await response(scope, receive, send_with_headers)
         if log.isEnabledFor(logging.INFO):
-            took = (time.perf_counter() - started) * 1000
-            path = quote(scope["path"])  # a line break in it would write a line of its own
-            log.info("%s %s %s %.1f ms %s", scope.get("method", "WS"), path, status, took, request_id)
+            took = round((time.perf_counter() - started) * 1000, 1)
+            method = scope.get("method", "WS")
+            # Not the path itself: it can hold anything.
+            route = getattr(scope["route"], "path", None) or "(none)"
+            seen = {"method": method, "route": route, "status": status, "duration_ms": took}
+            log.info("%s %s %s %.1f ms", *seen.values(), extra={"fields": seen})
 
     def _refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Forbidden | None:
         host = headers.get(b"host", b"").decode("latin-1")

@@ -7,8 +7,12 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from threadkeep.domain.errors import MethodNotAllowed
+from threadkeep.domain.ids import is_uuid
 from threadkeep.http.errors import error_response
 from threadkeep.http.routing import Endpoint
+from threadkeep.logs import add_to_subject
+
+_LOGGED = ("conversation_id", "turn_id")
 
 
 class Paths:
@@ -18,13 +22,17 @@ class Paths:
         self._root = _Place()
         self._otherwise = otherwise
         for path, by_method in endpoints.items():
-            self._root.make(path.split("/")).endpoint = _PathEndpoint(by_method)
+            self._root.make(path.split("/")).endpoint = _PathEndpoint(path, by_method)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             path, mounted_at = scope["path"], scope.get("root_path", "")
             place, scope["path_params"] = self._root.find(path.removeprefix(mounted_at).split("/"))
             if place is not None and place.endpoint is not None:
+                scope["route"] = place.endpoint
+                for name in _LOGGED:
+                    if is_uuid(id_ := scope["path_params"].get(name, "")):
+                        add_to_subject(**{name: id_.lower()})
                 await place.endpoint(scope, receive, send)
                 return
         await self._otherwise(scope, receive, send)
@@ -72,7 +80,8 @@ class _Place:
 class _PathEndpoint:
     """Answers all methods of one path."""
 
-    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
+    def __init__(self, path: str, endpoints: Mapping[str, Endpoint]) -> None:
+        self.path = path
         self._endpoints = dict(endpoints)
         if "GET" in endpoints:
             self._endpoints["HEAD"] = endpoints["GET"]

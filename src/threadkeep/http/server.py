@@ -13,6 +13,7 @@ import uvicorn
 
 from threadkeep.domain.errors import SettingsError
 from threadkeep.http.app import Threadkeep
+from threadkeep.http.stream import broken_off
 from threadkeep.http.ws import MOST_MESSAGE_BYTES, PING_EVERY_S
 
 SHUTDOWN_S = 5
@@ -58,11 +59,7 @@ async def _serve(
         ws_per_message_deflate=False,  # most messages are a few words, for which it costs more than it saves
     )
     server = _Server(config)
-    logger = logging.getLogger("uvicorn.error")
-    logger.addFilter(_is_no_cut_request)
-    logger.addFilter(_has_no_query)
-    # Below that it writes down what web sockets carry: session ids and tokens.
-    logger.setLevel(max(logger.getEffectiveLevel(), logging.INFO))
+    filter_uvicorns_lines()
     stopping = _Stopping(app, server, grace_s)
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.begin, number)
@@ -103,9 +100,23 @@ class _Server(uvicorn.Server):
         yield
 
 
+def filter_uvicorns_lines() -> None:
+    """Keeps from the log what uvicorn takes for an error and is none, and what nobody may see."""
+    logger = logging.getLogger("uvicorn.error")
+    for is_wanted in (_is_no_cut_request, _is_not_broken_off, _has_no_query):
+        logger.addFilter(is_wanted)
+    # Below that it writes down what web sockets carry: session ids and tokens.
+    logger.setLevel(max(logger.getEffectiveLevel(), logging.INFO))
+
+
 def _is_no_cut_request(record: logging.LogRecord) -> bool:
     """A request that is cut off because we end is nobody's error: no stack trace for it."""
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+
+
+def _is_not_broken_off(record: logging.LogRecord) -> bool:
+    """A stream that we broke off has had a line of ours."""
+    return not (broken_off.get() and "returned without completing response" in str(record.msg))
 
 
 def _has_no_query(record: logging.LogRecord) -> bool:

@@ -1,8 +1,10 @@
 """Streams of a turn's events: from the log, at the reader's pace, never holding up the turn."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -11,8 +13,14 @@ from threadkeep.dialects.sse import HEARTBEAT
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services.live_log import LiveLog
 
+log = logging.getLogger("threadkeep.http")
+
 HEARTBEAT_EVERY_S = 15.0
 SLOWEST_READ_S = 30.0
+
+# Whether the answer of this request was broken off on purpose. There is no other way to leave a reader who
+# takes nothing: an end that is sent would wait behind what is not taken, and would look like a whole stream.
+broken_off: ContextVar[bool] = ContextVar("broken_off", default=False)
 
 
 class EventStream(Response):
@@ -48,6 +56,9 @@ class EventStream(Response):
             except TimeoutError:
                 if not reader.present.expired():
                     raise
+                if reader.is_stuck:
+                    broken_off.set(True)
+                    log.info("a reader of a stream takes nothing any more and is left")
             finally:
                 listening.cancel()
                 reader.close()
@@ -76,6 +87,7 @@ class _Reader:
     def __init__(self, live: LiveLog, send: Send) -> None:
         self.present = asyncio.timeout(None)
         self.needs_sign_of_life = False
+        self.is_stuck = False
         self._live = live
         self._send = send
         self._loop = asyncio.get_running_loop()
@@ -109,6 +121,7 @@ class _Reader:
         if pause > 0:
             self._timer = self._loop.call_later(pause, self._look)
         else:
+            self.is_stuck = True
             self._leave()
 
     def _leave(self) -> None:

@@ -25,6 +25,7 @@ from threadkeep.http.services import ApiCall
 from threadkeep.http.stream import EventStream
 from threadkeep.http.turn_views import AbortView, ComponentReceiptView, ReceiptView, StartedTurnView, TurnView
 from threadkeep.http.view import rfc3339, time_or_none
+from threadkeep.logs import add_to_subject
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services.live_log import LiveLog
 
@@ -156,6 +157,7 @@ async def get_turn_events(call: ApiCall, *, turn_id: str, query: EventsQuery) ->
 
 
 async def _answer(call: ApiCall, turn: Turn, query: SendQuery) -> Sent:
+    add_to_subject(conversation_id=turn.conversation_id, turn_id=turn.id)
     accept = call.request.headers.get("accept", "")
     location = {"Location": call.link(f"/api/turns/{turn.id}")}
     as_json = query.wait or "application/json" in accept

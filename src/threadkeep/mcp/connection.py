@@ -15,6 +15,7 @@ from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
+from threadkeep.logs import about
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.link import Link, LinkBroken, causes
 from threadkeep.mcp.results import MOST_TOOLS, outcome_of, tools_of
@@ -56,7 +57,8 @@ class Connection:
         self.used_at = time.monotonic()
         self.failure: str | None = None
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.task = asyncio.create_task(self._hold())
+        with about():  # it outlives the turn that needs it first
+            self.task = asyncio.create_task(self._hold())
 
     @property
     def is_open(self) -> bool:
@@ -136,7 +138,9 @@ class Connection:
             self._over.set()
             if self._closed is None:
                 self.failure = self._hide(self.failure or reason)
-                log.info("server %s: %s", self._server, self.failure)
+                # What it writes once it has been used can be somebody's words; its owner sees them.
+                why = self.failure if not self.ready.done() else "it ended while in use"
+                log.info("server %s: %s", self._server, why)
             if not self.ready.done():
                 self.ready.set_exception(LinkBroken(self.failure or self._closed))
                 self.ready.exception()  # whether somebody waits for it or not

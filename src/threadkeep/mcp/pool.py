@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer
+from threadkeep.logs import about
 from threadkeep.mcp.breaker import Breaker
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.lines import ServerLog
@@ -219,7 +220,8 @@ class Pool:
         if wait_s := place.breaker.wait_s(now):
             raise LinkBroken(f"{place.breaker.reason} It is tried again in {math.ceil(wait_s)} s.")
         if self._sweeping is None:
-            self._sweeping = asyncio.create_task(self._sweep())
+            with about():
+                self._sweeping = asyncio.create_task(self._sweep())
         place.began_at = now
         place.attempt = attempt = asyncio.create_task(self._open(seat, place))
         attempt.add_done_callback(place.settle)

@@ -9,6 +9,7 @@ from typing import Any
 
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import new_uuid
+from threadkeep.logs import told
 from threadkeep.ports.jobs import Job, JobStore
 from threadkeep.tasks import end_tasks
 
@@ -86,7 +87,7 @@ class Jobs:
             self._wake.set()
             if not task.cancelled() and (error := task.exception()):
                 # It could not be put back or forgotten: it is done again when its lease runs out.
-                log.warning("job %s %s: %r", job.kind, job.id, error)
+                log.warning("job %s %s: %s", job.kind, job.id, told(error))
 
         task.add_done_callback(ended)
 
@@ -98,7 +99,7 @@ class Jobs:
                 await self.add(following.kind, following.arguments, delay_ms=following.delay_ms)
         except Exception as exc:
             if isinstance(exc, NotYet) or job.attempts < MOST_ATTEMPTS:
-                log.warning("job %s %s failed and is tried again: %r", job.kind, job.id, exc)
+                log.warning("job %s %s failed and is tried again: %s", job.kind, job.id, told(exc))
                 await self._store.postpone(job, delay_ms=pause_ms(job.attempts), error=repr(exc))
                 return
             log.exception("job %s %s is given up", job.kind, job.id)

@@ -19,9 +19,10 @@ from threadkeep.domain.events import (
     UsageReported,
 )
 from threadkeep.domain.ids import ConversationId, TurnId, UserId, new_uuid
-from threadkeep.domain.turn import TurnStatus
+from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.stop import Stop, StopReason
 from threadkeep.engine.tokens import estimate_tokens
+from threadkeep.logs import Subject, about, add_to_subject
 from threadkeep.ports.bus import Bus, Signal
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
@@ -195,6 +196,7 @@ class Node:
         return tasks
 
     async def _run(self, held: HeldTurn, turn_log: TurnLog, events: AsyncGenerator[EventBody]) -> None:
+        add_to_subject(conversation_id=held.conversation.id, turn_id=held.turn.id)
         try:
             await self._write(held, turn_log, events)
             if not turn_log.live.ended:
@@ -254,6 +256,7 @@ class Node:
                 raise TurnLost from exc
         turn_log.live.extend([chunk], ended=True)
         self._metrics.turn_ended(ended.turn)
+        _tell_end(ended.turn)
         await self._announce([chunk])
 
     async def _announce(self, chunks: Iterable[LogChunk]) -> None:
@@ -298,7 +301,8 @@ class Node:
                 await self._renew()
                 for turn_id in await self._store.log.abandoned(self.id, alone=self._alone):
                     if turn_id not in self._running:  # ours are late at most
-                        await self._bury(turn_id)
+                        with about(Subject(turn_id=turn_id)):
+                            await self._bury(turn_id)
             except StorageError as exc:
                 log.warning("leases could not be renewed: %s", exc.message)
             except Exception:
@@ -331,6 +335,13 @@ class Node:
         except TurnLost:
             return
         log.warning("turn %s was ended: its node is gone", turn_id)
+
+
+def _tell_end(turn: Turn) -> None:
+    status = f"{turn.status} {turn.error.code}" if turn.error else turn.status
+    took = (turn.ended_at or turn.started_at) - turn.started_at
+    seen = {"status": turn.status, "code": turn.error and turn.error.code, "duration_ms": took}
+    log.info("turn ended: %s after %d ms", status, took, extra={"fields": seen})
 
 
 def _loose_ends(held: HeldTurn, turn_log: TurnLog) -> Iterable[EventBody]:

@@ -1,0 +1,139 @@
+"""The log of the process: what a line looks like and what it is about; never users' words, never secrets."""
+
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, cast
+
+import msgspec
+
+from threadkeep.domain.errors import ThreadkeepError
+
+LogFormat = Literal["text", "json"]
+
+_MOST_CAUSES = 10
+# They tell of every request, or repeat what servers sent, session ids included.
+_TALKATIVE = {
+    "httpx": logging.WARNING,
+    "httpx2": logging.WARNING,
+    "mcp": logging.CRITICAL,
+    "client": logging.CRITICAL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the lines of a task are about; tasks that it starts inherit it."""
+
+    request_id: str | None = None
+    conversation_id: str | None = None
+    turn_id: str | None = None
+
+
+_NOTHING = Subject()
+_NAMES = tuple(field.name for field in fields(Subject))
+_subject: ContextVar[Subject] = ContextVar("subject", default=_NOTHING)
+
+
+def begin_subject(subject: Subject) -> None:
+    """From here on the lines of this task are about this."""
+    _subject.set(subject)
+
+
+def add_to_subject(**ids: str) -> None:
+    """From here on the lines of this task are about this, too."""
+    _subject.set(replace(_subject.get(), **ids))
+
+
+@contextmanager
+def about(subject: Subject = _NOTHING) -> Generator[None]:
+    """Lines within the block are about this; with nothing, so are tasks that outlive whoever starts them."""
+    token = _subject.set(subject)
+    try:
+        yield
+    finally:
+        _subject.reset(token)
+
+
+def set_up_logs(level: str, log_format: LogFormat) -> None:
+    """Sends every line of this process to stderr in one form, those of libraries and warnings included."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.captureWarnings(capture=True)
+    for name, at_least in _TALKATIVE.items():
+        logging.getLogger(name).setLevel(at_least)
+
+
+class TextLines(logging.Formatter):
+    """Lines for people; what belongs to a line stands indented below it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, and a stack trace where there is one."""
+        # A line break in a message could pass for a line of ours.
+        message = record.getMessage().replace("\r", "\\r").replace("\n", "\\n")
+        ids = "".join(f" {name.removesuffix('_id')}={value}" for name, value in _ids())
+        line = f"{_time(record)} {record.levelname} {record.name} {message}{ids}"
+        stack = _stack(record)
+        return f"{line}\n    {stack.rstrip().replace(chr(10), chr(10) + '    ')}" if stack else line
+
+
+class JsonLines(logging.Formatter):
+    """Lines for programs: one object each, with the fields that a record brings as `extra={"fields": …}`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line of JSON."""
+        line: dict[str, Any] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **dict(_ids()),
+            **getattr(record, "fields", {}),
+        }
+        if stack := _stack(record):
+            line["stack"] = stack
+        return msgspec.json.encode(line).decode()
+
+
+def told(error: BaseException) -> str:
+    """An error's kind, and its words where they are ours or the system's; others quote what they met."""
+    kind = type(error).__qualname__
+    words = str(error) if isinstance(error, ThreadkeepError | OSError) else ""
+    return f"{kind}: {words}" if words else kind
+
+
+def _ids() -> Iterator[tuple[str, str]]:
+    subject = _subject.get()
+    if subject is not _NOTHING:
+        for name in _NAMES:
+            if value := getattr(subject, name):
+                yield name, value
+
+
+def _time(record: logging.LogRecord) -> str:
+    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+    return f"{seconds}.{int(record.msecs):03}Z"
+
+
+def _stack(record: logging.LogRecord) -> str:
+    error = record.exc_info[1] if record.exc_info else None
+    return "".join(_trace(error, _MOST_CAUSES)) if error is not None else ""
+
+
+def _trace(error: BaseException, most: int) -> Iterator[str]:
+    """An error with what caused it, as Python prints it, save for words that are not ours."""
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None and most > 1:
+        yield from _trace(cause, most - 1)
+        yield "which led to:\n"
+    yield from traceback.format_tb(error.__traceback__)
+    yield f"{told(error)}\n"
+    if isinstance(error, BaseExceptionGroup) and most > 1:
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _trace(inner, most - 1)
