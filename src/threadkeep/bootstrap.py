@@ -54,6 +54,7 @@ from threadkeep.services.prompts import Prompts
 from threadkeep.services.reading import EMBED_JOB, READ_JOB, Reading
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
+from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sessions import Sessions
 from threadkeep.services.titles import TITLE_JOB, Titles
 from threadkeep.services.turns import Turns
@@ -273,6 +274,7 @@ class Runtime:
                 documents=Documents(store, agents, settings.workspaces, retriever, jobs, system_clock),
                 history=history,
                 turns=turns,
+                running_turns=RunningTurns(store, node, system_clock),
                 prompts=prompts,
                 executions=Executions(store, turns, history, system_clock),
                 compactions=compactions,

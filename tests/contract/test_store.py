@@ -40,6 +40,7 @@ from threadkeep.ports.store import (
     ToolCallFilter,
     ToolRecord,
 )
+from threadkeep.ports.turn_log import Lease
 
 EVERYTHING = ConversationFilter()
 
@@ -245,6 +246,31 @@ async def test_turn_ends_once(store: Store):
     with pytest.raises(StorageConflict):
         await keep_ended(store, ends[1])
     assert (await all_messages(store, conversation))[1].content == "first"
+
+
+async def test_turns_that_run_are_told_with_whose_they_are_and_how_they_stand(store: Store):
+    agent = await keep_agent(store)
+    begun = [
+        (await keep_conversation(store, agent, user)).begin_turn("Why?", NOW, model="m")
+        for user in (ALICE, BOB, ALICE)
+    ]
+    for number, it in enumerate(begun):
+        lease_ms = -1 if number == 2 else 10**9
+        await store.turns.begin(it, Lease("a-node", 1, lease_ms))
+    await store.log.request_abort(begun[1].turn.id)
+    ended = await keep_turn(store, await keep_conversation(store, agent), "a", "b")
+    assert ended.active_turn_id is None
+    told = await store.turns.running(after=None, offset=0, limit=10)
+    assert [it.id for it in told] == [it.turn.id for it in begun]
+    assert [(it.user_id, it.is_aborting, it.is_stalled) for it in told] == [
+        (ALICE, False, False), (BOB, True, False), (ALICE, False, True),
+    ]  # fmt: skip
+    assert {(it.agent_id, it.node_id, it.model, it.started_at) for it in told} == {
+        (agent.id, "a-node", "m", NOW)
+    }
+    assert await store.turns.running(after=told[0].id, offset=1, limit=10) == told[2:]
+    assert await store.turns.get_running(told[1].id) == told[1]
+    assert await store.turns.get_running(TurnId(new_uuid())) is None
 
 
 async def test_messages_window_by_seq_order_and_offset(store: Store):

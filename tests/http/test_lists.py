@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from tests.conftest import Api
 from tests.http.calls import Json, items, main_chat, new_agent, new_conversation, refusal, stored
 from tests.http.document import operations
-from tests.making import keep_briefing, keep_document, keep_turn, make_compaction
+from tests.making import NOW, keep_briefing, keep_document, keep_turn, make_compaction
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.user import User
 from threadkeep.http.cursors import Cursors
+from threadkeep.ports.turn_log import Lease
 
 ALPHABET = string.ascii_letters + string.digits + "-_"
 # A search gives nothing without a question; it has tests of its own.
@@ -62,7 +64,15 @@ async def make_lists(api: Api, user: str) -> Lists:
         await api.store.compactions.add(make_compaction(conversation["id"], seq, seq))
         await keep_document(api.store, AgentId(agent["id"]), "text")
         await keep_briefing(api.store, agent["id"], UserId(user))
+        await keep_running(api, await stored(api, await new_conversation(client, agent["id"])))
     return Lists(client, agent, conversation)
+
+
+async def keep_running(api: Api, conversation: Conversation) -> None:
+    """A turn that runs as long as the test does: the server takes it for its own."""
+    node_id = (await api.app.services()).running_turns.node_id
+    begun = conversation.begin_turn("Why?", NOW, model="scripted")
+    await api.store.turns.begin(begun, Lease(node_id, 1, 10**9))
 
 
 async def run_with_tool(client: httpx.AsyncClient, conversation_id: str, run: str) -> httpx.Response:
@@ -92,6 +102,7 @@ def test_these_are_the_lists():
         "/api/tool-results",
         "/api/chat/messages",
         "/api/admin/audit",
+        "/api/admin/turns",
     }
 
 

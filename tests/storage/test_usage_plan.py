@@ -1,4 +1,4 @@
-"""What a user has spent is summed by reading that user's turns of those days, and no others."""
+"""What is asked of turns reads those that are meant: a user's of some days, and those that run."""
 
 import asyncio
 import sqlite3
@@ -91,3 +91,25 @@ def test_postgres_reads_only_ones_own_turns_of_these_days(large_postgres: psycop
     (turns,) = [node for node in nodes if "tk_turns_by_user" in node.get("Index Name", "")]
     assert turns["Actual Rows"] * turns["Actual Loops"] == TURNS_READ
     assert turns.get("Rows Removed by Filter", 0) == 0
+
+
+def running() -> Query:
+    with pytest.raises(Asked) as asked:
+        asyncio.run(SqlTurns(asking).running(after=None, offset=0, limit=20))
+    return asked.value.query
+
+
+def test_sqlite_reads_only_turns_that_run(tmp_path: Path):
+    migrated(f"sqlite:///{tmp_path}/threadkeep.db")
+    with closing(sqlite3.connect(tmp_path / "threadkeep.db")) as connection:
+        plan = sqlite_plan(connection, running())
+    assert [step for step in plan if "tk_turns" in step] == [
+        "SEARCH tk_turns USING INDEX tk_turns_leases (lease_until>?)"
+    ]
+
+
+@pytest.mark.parametrize("mode", ["custom", "generic"])
+def test_postgres_reads_only_turns_that_run(large_postgres: psycopg.Connection, mode: str):
+    nodes = list(postgres_plan(large_postgres, running(), mode))
+    (turns,) = [node for node in nodes if node.get("Relation Name") == "tk_turns"]
+    assert turns["Index Name"] in {"tk_turns_leases", "tk_turns_active"}  # both hold only those

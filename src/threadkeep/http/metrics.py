@@ -46,7 +46,8 @@ def _is_from_here(request: Request) -> bool:
 def render(services: Services) -> Iterator[str]:
     """All numbers, a line each."""
     metrics = services.metrics
-    yield from _family("threadkeep_info", "gauge", "The version that runs.", {f'version="{__version__}"': 1})
+    this = {f'version="{__version__}",node="{services.running_turns.node_id}"': 1}
+    yield from _family("threadkeep_info", "gauge", "The version that runs, and as which node.", this)
     running = {"": services.turns.running_count}
     yield from _family("threadkeep_turns_running", "gauge", "Turns that run on this node.", running)
     ended = _labelled("status", metrics.turns_ended)

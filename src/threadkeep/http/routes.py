@@ -47,6 +47,7 @@ from threadkeep.http import (
     operations,
     prompts,
     reports,
+    running_turns,
     search,
     turns,
     usage,
@@ -376,6 +377,14 @@ _TABLE = (
     Route("GET", "/api/search", search.search, "Messages"),
     # Operating it
     Route("GET", "/api/usage", usage.get_usage, "Operating"),
+    Route("GET", "/api/admin/turns", running_turns.list_running_turns, "Operating", errors=(Forbidden,)),
+    Route(
+        "POST",
+        "/api/admin/turns/{turn_id}/abort",
+        running_turns.abort_running_turn,
+        "Operating",
+        errors=(Forbidden, TurnNotFound, TurnInProgress),
+    ),
     Route("GET", "/api/admin/audit", agents.list_audit, "Operating", errors=(Forbidden,)),
     Route("GET", "/healthz", operations.get_health, "Operating", signed_in=False),
     Route("GET", "/readyz", operations.get_readiness, "Operating", signed_in=False),

@@ -18,6 +18,7 @@ from threadkeep.services.metrics import Metrics
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
+from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sessions import Sessions
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
@@ -34,6 +35,7 @@ class Services:
     documents: Documents
     history: History
     turns: Turns
+    running_turns: RunningTurns
     prompts: Prompts
     executions: Executions
     compactions: Compactions

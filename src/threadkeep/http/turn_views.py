@@ -82,6 +82,26 @@ class UsageReportView(View, frozen=True, kw_only=True):
     items: Sequence[DayUsageView]
 
 
+class RunningTurnView(View, frozen=True, kw_only=True):
+    """A turn that runs. `stalled`: its node has not been heard of; it is ended soon, by itself."""
+
+    id: Id
+    conversation_id: Id
+    user_id: str
+    agent_id: Id
+    node_id: str
+    model: str | None
+    started_at: Time
+    state: Literal["running", "aborting", "stalled"]
+
+
+class StoppedTurnView(View, frozen=True, kw_only=True):
+    """A turn that an admin has stopped; `IDLE` when it had ended by itself."""
+
+    turn_id: Id
+    status: Literal["GENERATION_ABORTED", "IDLE"]
+
+
 class AbortView(View, frozen=True, kw_only=True, omit_defaults=True):
     """What was stopped; `IDLE` when nothing ran."""
 

@@ -133,6 +133,10 @@ class AgentStore(Protocol):
         """Reads, changes and writes one agent while nobody else does; the change must be pure."""
         ...
 
+    async def note(self, entry: AuditEntry) -> None:
+        """Adds to the record what changed no agent."""
+        ...
+
     async def audit_page(self, *, before: str | None, offset: int, limit: int) -> Sequence[AuditEntry]:
         """The record, newest first."""
         ...
@@ -241,6 +245,21 @@ class MessageStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RunningTurn:
+    """A turn that runs on some node, without what it says."""
+
+    id: TurnId
+    conversation_id: ConversationId
+    user_id: UserId
+    agent_id: AgentId
+    node_id: str
+    model: str | None
+    started_at: int
+    is_aborting: bool
+    is_stalled: bool
+
+
 class TurnStore(Protocol):
     """Turns: how they begin and how they end."""
 
@@ -261,6 +280,14 @@ class TurnStore(Protocol):
 
     async def status(self, turn_id: TurnId) -> TurnStatus | None:
         """How a turn stands, whosever it is; None when there is none."""
+        ...
+
+    async def running(self, *, after: str | None, offset: int, limit: int) -> Sequence[RunningTurn]:
+        """The turns that run, on whichever node, oldest first; those after an id."""
+        ...
+
+    async def get_running(self, turn_id: TurnId) -> RunningTurn | None:
+        """One turn that runs, whosever it is."""
         ...
 
     async def begun_after(

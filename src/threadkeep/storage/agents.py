@@ -108,6 +108,10 @@ class SqlAgents:
         """Reads, changes and writes one agent while nobody else does."""
         return await self._database.write(lambda: self._update(agent_id, change, entry))
 
+    async def note(self, entry: AuditEntry) -> None:
+        """Adds a line to the record."""
+        await self._database.execute(_AUDIT_ADD(**_audit_values(entry)))
+
     async def audit_page(self, *, before: str | None, offset: int, limit: int) -> Sequence[AuditEntry]:
         """The record, newest first."""
         rows = await self._database.fetch(_AUDIT_PAGE(before=before or LAST_UUID, offset=offset, limit=limit))

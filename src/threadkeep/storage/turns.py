@@ -7,10 +7,10 @@ import msgspec
 
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import AgentId, ConversationId, TurnId, UserId
+from threadkeep.domain.ids import FIRST_UUID, AgentId, ConversationId, TurnId, UserId
 from threadkeep.domain.message import Failure, Usage
 from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
-from threadkeep.ports.store import DayUsage, IdempotencyKey, Recorded
+from threadkeep.ports.store import DayUsage, IdempotencyKey, Recorded, RunningTurn
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
@@ -94,6 +94,15 @@ _GET = Statement(
     WHERE turn.id = :id AND conversation.user_id = :user_id AND conversation.deleted_at IS NULL"""
 )
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
+# Those that run are few and have an index of their own, by their leases; it is read whole, then sorted.
+_RUNNING = """WITH running AS MATERIALIZED (
+        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
+        WHERE status = 'RUNNING' AND origin = 'live' AND lease_until > 0)
+    SELECT turn.id, turn.conversation_id, conversation.user_id, conversation.agent_id, turn.node_id,
+        turn.model, turn.started_at, turn.abort_requested, turn.lease_until < {now}
+    FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id"""
+_RUNNING_PAGE = with_clock(f"{_RUNNING} WHERE turn.id > :after ORDER BY turn.id LIMIT :limit OFFSET :offset")
+_GET_RUNNING = with_clock(f"{_RUNNING} WHERE turn.id = :id")
 # In the order of their replies: ids are made by the clocks of several nodes.
 BEGUN_AFTER = Statement(
     f"""SELECT {TURN_COLUMNS}, reply.seq FROM tk_messages AS reply
@@ -169,6 +178,18 @@ class SqlTurns:
         rows = await self._database.fetch(_STATUS(id=turn_id))
         return TurnStatus(rows[0][0]) if rows else None
 
+    async def running(self, *, after: str | None, offset: int, limit: int) -> Sequence[RunningTurn]:
+        """The turns that run, on whichever node, oldest first."""
+        rows = await self._database.fetch(
+            _RUNNING_PAGE(after=after or FIRST_UUID, offset=offset, limit=limit)
+        )
+        return [_running(row) for row in rows]
+
+    async def get_running(self, turn_id: TurnId) -> RunningTurn | None:
+        """One turn that runs, whosever it is."""
+        rows = await self._database.fetch(_GET_RUNNING(id=turn_id))
+        return _running(rows[0]) if rows else None
+
     async def begun_after(
         self, conversation_id: ConversationId, seq: int, *, limit: int
     ) -> Sequence[tuple[Turn, int]]:
@@ -195,6 +216,11 @@ class SqlTurns:
             DayUsage(day * DAY_MS, agent, turns, asked, answered, bool(estimated))
             for day, agent, turns, asked, answered, estimated in rows
         ]
+
+
+def _running(row: Row) -> RunningTurn:
+    *known, is_aborting, is_stalled = row
+    return RunningTurn(*known, is_aborting=bool(is_aborting), is_stalled=bool(is_stalled))
 
 
 def _begin_values(begun: BegunTurn, lease: Lease, key: IdempotencyKey | None) -> dict[str, Any]:

@@ -53,6 +53,8 @@ export const ROUTES = new Set<string>([
   "GET /api/artifacts/{artifact_id}",
   "GET /api/search",
   "GET /api/usage",
+  "GET /api/admin/turns",
+  "POST /api/admin/turns/{turn_id}/abort",
   "GET /api/admin/audit",
   "GET /healthz",
   "GET /readyz",
@@ -610,6 +612,12 @@ export interface PageView_MessageView {
 }
 
 /** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_RunningTurnView {
+  items: RunningTurnView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_SearchHitView {
   items: SearchHitView[];
   nextCursor: string | null;
@@ -688,6 +696,18 @@ export interface RunView {
   turnId: string | null;
 }
 
+/** A turn that runs. `stalled`: its node has not been heard of; it is ended soon, by itself. */
+export interface RunningTurnView {
+  id: string;
+  conversationId: string;
+  userId: string;
+  agentId: string;
+  nodeId: string;
+  model: string | null;
+  startedAt: string;
+  state: "aborting" | "running" | "stalled";
+}
+
 /** The runs that the events belong to. */
 export interface RunsView {
   items: RunView[];
@@ -727,6 +747,12 @@ export interface StartedTurnView {
   turnId: string;
   userMessageId: string;
   assistantMessageId: string;
+}
+
+/** A turn that an admin has stopped; `IDLE` when it had ended by itself. */
+export interface StoppedTurnView {
+  turnId: string;
+  status: "GENERATION_ABORTED" | "IDLE";
 }
 
 /** One step of how the agent came to its answer. */

@@ -1,0 +1,57 @@
+"""The turns that run, for whoever operates Threadkeep: whose they are and where, never what they say."""
+
+from collections.abc import Sequence
+
+from threadkeep.domain.errors import Forbidden, TurnInProgress, TurnNotFound
+from threadkeep.domain.ids import TurnId, is_uuid, new_uuid
+from threadkeep.domain.user import User
+from threadkeep.ports.store import AuditEntry, RunningTurn, Store
+from threadkeep.services import Clock
+from threadkeep.services.node import Node
+
+
+class RunningTurns:
+    """The use cases of admins with turns that run."""
+
+    def __init__(self, store: Store, node: Node, clock: Clock) -> None:
+        self._store = store
+        self._node = node
+        self._clock = clock
+
+    @property
+    def node_id(self) -> str:
+        """This process among the nodes that run turns."""
+        return self._node.id
+
+    async def page(self, user: User, *, after: str | None, offset: int, limit: int) -> Sequence[RunningTurn]:
+        """Those of all users on all nodes, oldest first."""
+        _check_admin(user)
+        return await self._store.turns.running(after=after, offset=offset, limit=limit)
+
+    async def abort(self, user: User, turn_id: str) -> bool:
+        """Stops a turn, whosever it is, keeping what it has said; False when it had ended by itself."""
+        _check_admin(user)
+        if not is_uuid(turn_id):
+            raise TurnNotFound
+        id_ = TurnId(turn_id.lower())
+        turn = await self._store.turns.get_running(id_)
+        if turn is None:
+            if await self._store.turns.status(id_) is None:
+                raise TurnNotFound
+            return False
+        # Written down first: what is done to other people's turns is never done unseen.
+        details = {"turnId": turn.id, "conversationId": turn.conversation_id, "userId": turn.user_id}
+        await self._store.agents.note(
+            AuditEntry(new_uuid(), self._clock(), user.id, "abort_turn", turn.agent_id, details)
+        )
+        if not await self._node.abort(turn.id):
+            raise TurnInProgress(
+                "The node that runs this turn does not answer; try again in a moment.",
+                details={"turnId": turn.id},
+            )
+        return True
+
+
+def _check_admin(user: User) -> None:
+    if not user.is_admin:
+        raise Forbidden("Only an admin may see and stop the turns of all users.")

@@ -1,0 +1,62 @@
+"""The turns that run, for admins: seen without content, stopped with what they have said kept."""
+
+import httpx
+
+from tests.conftest import Api
+from tests.http.calls import items, refusal
+from tests.scripted_model import Gate, Say, ScriptedModel, Wait
+from tests.talking import Talk
+from threadkeep.domain.ids import new_uuid
+
+WORDS = "words-of-somebody"
+
+
+async def test_admin_sees_and_stops_a_turn(talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([Say(WORDS), Wait(gate)])
+    conversation_id = await talk.conversation(name=WORDS)
+    turn_id = await talk.begin(conversation_id, WORDS)
+    async for event in talk.follow(turn_id):
+        if event["type"] == "text":
+            break
+    listed = await talk.client.get("/api/admin/turns")
+    assert WORDS not in listed.text
+    (turn,) = listed.json()["items"]
+    conversation = (await talk.client.get(f"/api/conversations/{conversation_id}")).json()
+    assert turn == {
+        "id": turn_id,
+        "conversationId": conversation_id,
+        "userId": "local",
+        "agentId": conversation["agentId"],
+        "nodeId": (await talk.app.services()).running_turns.node_id,
+        "model": "scripted",
+        "startedAt": turn["startedAt"],
+        "state": "running",
+    }
+    assert f'node="{turn["nodeId"]}"' in (await talk.client.get("/metrics")).text
+    stopped = await talk.client.post(f"/api/admin/turns/{turn_id.upper()}/abort")
+    assert stopped.json() == {"turnId": turn_id, "status": "GENERATION_ABORTED"}
+    gate.open()
+    reply = (await talk.messages(conversation_id))[-1]
+    assert (reply["content"], reply["status"]) == (WORDS, "CANCELLED")
+    assert (await talk.client.get("/api/admin/turns")).json()["items"] == []
+    again = await talk.client.post(f"/api/admin/turns/{turn_id}/abort")
+    assert again.json() == {"turnId": turn_id, "status": "IDLE"}
+    # Who did it is written down, once.
+    told = await items(talk.client, "/api/admin/audit")
+    assert [entry["action"] for entry in told] == ["abort_turn", "create"]
+    assert (told[0]["actorId"], told[0]["agentId"]) == ("local", conversation["agentId"])
+    assert told[0]["details"] == {
+        "turnId": turn_id, "conversationId": conversation_id, "userId": "local",
+    }  # fmt: skip
+
+
+async def test_turn_that_is_none_is_not_found(api: Api):
+    admin = api.as_user("root", admin=True)
+    for id_ in (new_uuid(), "none"):
+        refusal(await admin.post(f"/api/admin/turns/{id_}/abort"), 404, "TURN_NOT_FOUND")
+
+
+async def test_it_is_for_admins(alice: httpx.AsyncClient):
+    refusal(await alice.get("/api/admin/turns"), 403, "FORBIDDEN")
+    refusal(await alice.post(f"/api/admin/turns/{new_uuid()}/abort"), 403, "FORBIDDEN")
