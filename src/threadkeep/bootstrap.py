@@ -107,7 +107,7 @@ def build_gateway(settings: Settings) -> Gateway | None:
     )
 
 
-def _secret_box(settings: Settings) -> SecretBox:
+def build_secret_box(settings: Settings) -> SecretBox:
     """With SQLite there is a data folder of our own, where a key can be made; nodes are told theirs."""
     alone = settings.database.startswith("sqlite")
     return SecretBox(settings.secret_keys, settings.data / KEY_FILE_NAME if alone else None)
@@ -180,7 +180,7 @@ async def _database(settings: Settings, metrics: Metrics) -> Database:
     return TimedDatabase(opened, latency["read"].observe, latency["write"].observe)
 
 
-def _catalog(settings: Settings) -> Catalog:
+def build_catalog(settings: Settings) -> Catalog:
     """Which MCP servers the operator allows."""
     return Catalog(
         settings.mcp_allowed_commands,
@@ -218,8 +218,8 @@ class Runtime:
             metrics = Metrics()
             database = await _database(settings, metrics)
             started.push_async_callback(database.close)
-            store = await store_on(database, _secret_box(settings), settings.payload_folder)
-            catalog = _catalog(settings)
+            store = await store_on(database, build_secret_box(settings), settings.payload_folder)
+            catalog = build_catalog(settings)
             agents = Agents(store, catalog, system_clock)
             await agents.ensure_default()
             gateway = build_gateway(settings)

@@ -9,13 +9,17 @@ import socket
 import sqlite3
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+
+import msgspec
 
 from threadkeep.bootstrap import create_app
 from threadkeep.client.ingest import ingest
 from threadkeep.client.terminal import chat
 from threadkeep.data import export_user, import_file, reassign_user
+from threadkeep.doctor import Finding, examine, refused_settings
 from threadkeep.domain.errors import SettingsError, ThreadkeepError
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import LOCAL, User, UserRole, user_id
@@ -24,13 +28,11 @@ from threadkeep.http.app import Threadkeep
 from threadkeep.http.server import listen, serve
 from threadkeep.http.tokens import issue_token
 from threadkeep.logs import set_up_logs
-from threadkeep.mcp.roles import role_problems
 from threadkeep.ports.gateway import GatewayError
 from threadkeep.retrieval import tokens
 from threadkeep.services import system_clock
 from threadkeep.settings import PREFIX, Settings, promptx_project
 from threadkeep.storage.backup import back_up, restore
-from threadkeep.storage.store import open_store
 from threadkeep.version import __version__
 
 log = logging.getLogger("threadkeep")
@@ -51,6 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = Settings.load(
             host=getattr(given, "host", None), port=getattr(given, "port", None), data=given.data
         )
+    except SettingsError as exc:
+        if given.run is _doctor:
+            return _report([refused_settings(exc)], given)
+        print(f"threadkeep: {exc.message}", file=sys.stderr)
+        return 1
+    try:
         status = given.run(settings, given)
         sys.stdout.flush()
         return status
@@ -139,7 +147,10 @@ def _parser() -> argparse.ArgumentParser:
     settings = commands.add_parser("settings", parents=[shared], help="print every setting")
     settings.set_defaults(run=_settings)
 
-    doctor = commands.add_parser("doctor", parents=[shared], help="check that this Threadkeep can run")
+    doctor = commands.add_parser(
+        "doctor", parents=[shared], help="look everything over and say what to do; changes nothing"
+    )
+    doctor.add_argument("--json", action="store_true", help="for programs")
     doctor.set_defaults(run=_doctor)
     return parser
 
@@ -299,18 +310,32 @@ def _shown(value: object) -> str:
 
 
 def _doctor(settings: Settings, given: argparse.Namespace) -> int:
+    for library in (
+        "threadkeep",
+        "mcp",
+        "client",
+        "httpx",
+        "httpx2",
+    ):  # what they have to say is in the findings
+        logging.getLogger(library).setLevel(logging.CRITICAL)
+    return _report(asyncio.run(_examined(settings)), given)
+
+
+async def _examined(settings: Settings) -> list[Finding]:
+    return [finding async for finding in examine(settings, os.environ)]
+
+
+def _report(findings: Sequence[Finding], given: argparse.Namespace) -> int:
+    """Tells what was found; 1 where something is a problem."""
+    counts = Counter(finding.verdict for finding in findings)
+    if given.json:
+        answer = {"version": __version__, "ok": not counts["problem"], "findings": findings}
+        print(msgspec.json.format(msgspec.json.encode(answer)).decode())
+        return min(counts["problem"], 1)
     print(f"threadkeep {__version__}, Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}")
-    asyncio.run(_check_database(settings))
-    print(f"database: {_where(settings)} is reachable and up to date")
-    print(f"sign-in: {'configured' if settings.signs_in else 'none (loopback only)'}")
-    problems = role_problems(settings.workspaces)
-    print("\n".join(f"role: {problem}" for problem in problems) or "roles: all that they refer to is there")
-    return 0
-
-
-async def _check_database(settings: Settings) -> None:
-    store = await open_store(settings.database, schema=settings.database_schema, pool_size=1)
-    try:
-        await store.ping()
-    finally:
-        await store.close()
+    for finding in findings:
+        print(f"{finding.verdict:8} {finding.check}: {finding.message}")
+        if finding.advice and finding.verdict != "ok":
+            print(f"{'':8} → {finding.advice}")
+    print(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['problem']} problems")
+    return min(counts["problem"], 1)

@@ -314,6 +314,12 @@ class Described(msgspec.Struct, frozen=True):
     secret: bool
 
 
+def unknown_names(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Names in the environment that look like settings and are none: mistyped, or of another version."""
+    known = {PREFIX + name.upper() for name in (*Settings.__struct_fields__, "config")}
+    return sorted(name for name in environment if name.startswith(PREFIX) and name not in known)
+
+
 def promptx_project(environment: Mapping[str, str] = os.environ) -> Path:
     """The folder in which PromptX works where it runs on its own, named as PromptX names it."""
     return Path(environment.get("PROMPTX_PROJECT_DIR") or ".").absolute()

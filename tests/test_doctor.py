@@ -1,0 +1,214 @@
+"""`threadkeep doctor`: tells what is wrong and what to do, changes nothing, shows no secret."""
+
+import asyncio
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.conftest import secret_key_for
+from tests.http.process import Server
+from tests.scripted_model import Say, ScriptedModel, Status, closed_port
+from threadkeep import Settings, doctor
+from threadkeep.cli import main
+from threadkeep.doctor import Finding, examine
+from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.store import open_database
+
+MARK = "xyzzy-secret"
+
+
+async def found(settings: Settings, **environment: str) -> dict[str, list[Finding]]:
+    """What the doctor finds, by what was looked at."""
+    by_check: dict[str, list[Finding]] = {}
+    async for finding in examine(settings, environment):
+        by_check.setdefault(finding.check, []).append(finding)
+    assert MARK not in repr(by_check)
+    return by_check
+
+
+@pytest.fixture
+def nowhere() -> Iterator[str]:
+    """An address where nobody listens."""
+    with closed_port() as url:
+        yield url
+
+
+def settings(tmp_path: Path, **given: Any) -> Settings:
+    return Settings.load({}, data=tmp_path / "data", **given)
+
+
+def state(folder: Path) -> dict[str, str]:
+    return {
+        str(file): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
+
+
+def test_beside_a_running_server_everything_is_looked_at_and_nothing_changed(
+    tmp_path: Path, model: ScriptedModel, nowhere: str, monkeypatch: pytest.MonkeyPatch
+):
+    # Programs that servers may be are found beside the Python that runs them.
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    given = {
+        "gateway": "openai",
+        "gateway_url": model.url,
+        "gateway_api_key": MARK,
+        "model": "scripted",
+        "mcp_allow_private": "true",
+        "mcp_allowed_commands": "mcp-server-time",
+    }
+    servers = {
+        "clock": {"command": "mcp-server-time", "env": {"API_KEY": MARK}},
+        "away": {"url": f"{nowhere}/mcp", "headers": {"Authorization": MARK}},
+        "off": {"url": f"{nowhere}/mcp", "disabled": True},
+    }
+    with Server(tmp_path, **given) as server:
+        with server.client() as client:
+            made = client.post("/api/agents", json={"name": "Advisor", "settings": {"mcpServers": servers}})
+            assert made.status_code == 201, made.text
+        beside = asyncio.run(found(settings(tmp_path, **given), THREADKEEP_PROT="1"))
+        assert server.stop() == 0
+    (mistyped,) = beside["settings"]
+    assert (mistyped.verdict, mistyped.advice) == ("warning", "Did you mean THREADKEEP_PORT?")
+    assert [it.verdict for it in beside["data folder"]] == ["ok"]
+    assert "a server runs on it" in beside["data folder"][0].message
+    assert "reachable, writable and up to date" in beside["database"][0].message
+    assert "all of 2 stored secrets" in beside["secret key"][0].message
+    assert [it.message for it in beside["model"]] == ["scripted answers."]
+    away, clock = sorted(beside["mcp servers"], key=lambda it: it.message)
+    assert (clock.verdict, clock.message) == ("ok", "clock of Advisor: 2 tools.")
+    assert (away.verdict, "away of Advisor: " in away.message, bool(away.advice)) == ("warning", True, True)
+    # Where no server runs, not even a log beside the database is made.
+    before = state(tmp_path / "data")
+    again = asyncio.run(found(settings(tmp_path, **given)))
+    assert "no server runs on it" in again["data folder"][0].message
+    assert state(tmp_path / "data") == before
+    # A key that is gone is missed.
+    (tmp_path / "data" / "secret.key").unlink()
+    lost = asyncio.run(found(settings(tmp_path, **given)))
+    assert [(it.verdict, it.message[:6]) for it in lost["secret key"]] == [("problem", "2 of 2")]
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "advice"),
+    [
+        (401, "refused the API key", "GATEWAY_API_KEY"),
+        (404, "(404)", "THREADKEEP_MODEL (scripted)"),
+        (429, "is busy (429)", "limits"),
+        (0, "cannot be reached", "127.0.0.1 can be reached"),
+    ],
+)
+async def test_model_that_does_not_answer_is_explained(
+    tmp_path: Path, model: ScriptedModel, nowhere: str, status: int, told: str, advice: str
+):
+    if status:
+        model.script([Status(status)])
+    url = model.url if status else nowhere
+    given = settings(tmp_path, gateway="openai", gateway_url=url, gateway_api_key=MARK, model="scripted")
+    (finding,) = (await found(given))["model"]
+    assert (finding.verdict, told in finding.message) == ("problem", True), finding
+    assert advice in (finding.advice or "")
+
+
+async def test_model_that_answers_is_asked_once_and_little(tmp_path: Path, model: ScriptedModel):
+    model.script([Say("OK.")])
+    given = settings(tmp_path, gateway="anthropic", gateway_url=model.url, gateway_api_key=MARK, model="m")
+    assert [it.verdict for it in (await found(given))["model"]] == ["ok"]
+    (asked,) = model.requests
+    assert asked.body["max_tokens"] <= 16
+
+
+async def test_missing_key_and_missing_file_are_explained(tmp_path: Path):
+    (finding,) = (await found(settings(tmp_path, gateway="openai")))["model"]
+    assert (finding.verdict, "OPENAI_API_KEY" in (finding.advice or "")) == ("problem", True)
+    (finding,) = (await found(settings(tmp_path, gateway="local", model=str(tmp_path / "x.gguf"))))["model"]
+    assert (finding.verdict, "THREADKEEP_MODEL" in (finding.advice or "")) == ("problem", True)
+
+
+async def test_database_is_looked_at_without_changing_it(tmp_path: Path, database_url: str):
+    given = settings(
+        tmp_path, database_url=database_url, secret_key=secret_key_for(database_url), gateway="openai"
+    )
+    database = await open_database(database_url, pool_size=1)
+    try:
+        (finding,) = (await found(given))["database"]
+        assert (finding.verdict, "up to date" in finding.message) == ("ok", True)
+        await _forget_migrations(database)
+        (finding,) = (await found(given))["database"]
+        assert "applied at the next start" in finding.message
+        await database.execute(
+            Statement("INSERT INTO tk_migrations (version, name, applied_at) VALUES (9999, 'x', 0)")()
+        )
+        (finding,) = (await found(given))["database"]
+        assert (finding.verdict, "newer" in finding.message) == ("problem", True)
+        assert await database.fetch(Statement("SELECT version FROM tk_migrations")()) == [(9999,)]
+    finally:
+        await database.close()
+
+
+async def _forget_migrations(database: Database) -> None:
+    await database.execute(Statement("DELETE FROM tk_migrations")())
+
+
+async def test_database_that_is_away_is_a_problem_without_its_password(tmp_path: Path, nowhere: str):
+    url = f"postgresql://u:{MARK}@{nowhere.removeprefix('http://')}/x"
+    findings = await found(settings(tmp_path, database_url=url, gateway="openai"))
+    assert [it.verdict for it in findings["database"]] == ["problem"]
+
+
+async def test_postgresql_without_a_secret_key_is_warned_of(tmp_path: Path, database_url: str):
+    findings = await found(settings(tmp_path, database_url=database_url, gateway="openai"))
+    expected = "ok" if database_url.startswith("sqlite") else "warning"
+    assert [it.verdict for it in findings["secret key"]] == [expected]
+
+
+async def test_folder_open_to_others_or_not_writable_is_told(tmp_path: Path):
+    (tmp_path / "data").mkdir(mode=0o755)
+    (finding,) = (await found(settings(tmp_path, gateway="openai")))["data folder"]
+    assert (finding.verdict, finding.advice) == ("warning", f"chmod 700 {tmp_path / 'data'}")
+    (tmp_path / "file").touch()
+    given = Settings.load({}, data=tmp_path / "file" / "data", gateway="openai")
+    (finding,) = (await found(given))["data folder"]
+    assert finding.verdict == "problem"
+
+
+@pytest.mark.parametrize(("free", "verdict"), [(50_000_000, "problem"), (500_000_000, "warning")])
+async def test_little_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, verdict: str):
+    usage = shutil.disk_usage(tmp_path)._replace(free=free)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: usage)
+    (finding,) = (await found(settings(tmp_path, gateway="openai")))["disk"]
+    assert (finding.verdict, bool(finding.advice)) == (verdict, True)
+
+
+async def test_page_and_extras_that_are_missing_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(doctor, "FOLDER", tmp_path / "page")
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "docx" else find_spec(name))
+    findings = await found(settings(tmp_path, gateway="openai"))
+    (page,) = findings["page"]
+    assert page.verdict == "warning"
+    (missing,) = [it for it in findings["extras"] if it.verdict != "ok"]
+    assert (missing.verdict, missing.advice) == ("warning", "pip install 'threadkeep[documents]'")
+
+
+async def test_serving_strangers_without_sign_in_is_a_problem(tmp_path: Path):
+    (finding,) = (await found(settings(tmp_path, gateway="openai", host="0.0.0.0")))["settings"]
+    assert (finding.verdict, "loopback" in finding.message) == ("problem", True)
+
+
+def test_settings_that_are_refused_are_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("THREADKEEP_PORT", "many")
+    assert main(["doctor", "--json"]) == 1
+    report = msgspec.json.decode(capsys.readouterr().out)
+    assert [(it["check"], it["verdict"]) for it in report["findings"]] == [("settings", "problem")]
