@@ -146,8 +146,8 @@ async def opened_jobs_and_store(settings: Settings) -> AsyncGenerator[tuple[JobS
     """The store by itself, for commands that write; a data folder that a server uses is refused."""
     database = await _open_database(settings)
     try:
-        store = await store_on(database, _secret_box(settings), settings.payload_folder)
-        await Agents(store, _catalog(settings), system_clock).ensure_default()
+        store = await store_on(database, build_secret_box(settings), settings.payload_folder)
+        await Agents(store, build_catalog(settings), system_clock).ensure_default()
         yield SqlJobs(database), store
     finally:
         await database.close()
@@ -158,7 +158,7 @@ async def reading_store(settings: Settings) -> AsyncGenerator[Store]:
     """The store as it is at this moment, for commands that only read; a server may run."""
     database = await open_snapshot(settings.database, schema=settings.database_schema)
     try:
-        yield await store_reading(database, _secret_box(settings), settings.payload_folder)
+        yield await store_reading(database, build_secret_box(settings), settings.payload_folder)
     finally:
         await database.close()
 
