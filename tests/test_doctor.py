@@ -184,14 +184,22 @@ async def test_folder_open_to_others_or_not_writable_is_told(tmp_path: Path):
 @pytest.mark.parametrize(("free", "verdict"), [(50_000_000, "problem"), (500_000_000, "warning")])
 async def test_little_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, verdict: str):
     usage = shutil.disk_usage(tmp_path)._replace(free=free)
-    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: usage)
+
+    def disk_usage(folder: Path) -> object:
+        return usage
+
+    monkeypatch.setattr(doctor.shutil, "disk_usage", disk_usage)
     (finding,) = (await found(settings(tmp_path, gateway="openai")))["disk"]
     assert (finding.verdict, bool(finding.advice)) == (verdict, True)
 
 
 async def test_page_and_extras_that_are_missing_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(doctor, "FOLDER", tmp_path / "page")
-    monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "docx" else find_spec(name))
+
+    def without_docx(name: str) -> object:
+        return None if name == "docx" else find_spec(name)
+
+    monkeypatch.setattr(doctor, "find_spec", without_docx)
     findings = await found(settings(tmp_path, gateway="openai"))
     (page,) = findings["page"]
     assert page.verdict == "warning"

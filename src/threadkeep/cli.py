@@ -145,6 +145,7 @@ def _parser() -> argparse.ArgumentParser:
     reassign.set_defaults(run=_reassign)
 
     settings = commands.add_parser("settings", parents=[shared], help="print every setting")
+    settings.add_argument("--markdown", action="store_true", help="as the table of docs/operating.md")
     settings.set_defaults(run=_settings)
 
     doctor = commands.add_parser(
@@ -297,8 +298,15 @@ def _seconds(text: str) -> int:
 
 
 def _settings(settings: Settings, given: argparse.Namespace) -> int:
+    if given.markdown:
+        print("| setting | value | what it does |\n|---|---|---|")
     for setting in settings.describe():
         value = "(set, not shown)" if setting.secret and setting.value else _shown(setting.value)
+        if given.markdown:
+            print(
+                f"| `{PREFIX}{setting.name.upper()}` | {value} | {setting.documentation.replace('|', chr(92) + '|')} |"
+            )
+            continue
         print(f"{PREFIX}{setting.name.upper()} = {value}\n    {setting.documentation}")
     return 0
 

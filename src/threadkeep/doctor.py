@@ -133,9 +133,10 @@ def _folder(settings: Settings) -> Iterator[Finding]:
 
 def _holder(folder: Path) -> str:
     """Whether a server runs on it; for a moment the lock is shared, which hinders nobody."""
+    holder = "unknown"
     try:
         with (folder / LOCK_NAME).open() as lock:
-            holder = lock.read(32).strip()
+            holder = lock.read(32).strip() or holder
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return "no server has run on it"

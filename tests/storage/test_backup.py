@@ -69,16 +69,23 @@ def test_backup_that_cannot_be_written_leaves_nothing(tmp_path: Path):
         assert sorted(tmp_path.iterdir()) == before
 
 
-def test_full_disk_during_a_backup_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("room", [100_000, 3_000_000], ids=["for the database's copy", "for the archive"])
+def test_disk_that_fills_up_during_a_backup_leaves_nothing(tmp_path: Path, room: int):
+    """No file may grow beyond the room: the system itself refuses the write, in the middle of it."""
     with serving(tmp_path):
+        (tmp_path / "data" / "payloads").mkdir(exist_ok=True)
+        (tmp_path / "data" / "payloads" / "large").write_bytes(bytes(4_000_000))
         before = sorted(tmp_path.iterdir())
-
-        def full(descriptor: int) -> None:
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr("threadkeep.storage.backup.os.fsync", full)
-        with pytest.raises(StorageRefused, match="No space left"):
-            back_up(tmp_path / "data", tmp_path / "backup.tar")
+        code = (
+            f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room})); "
+            "from threadkeep.cli import main; raise SystemExit(main(['backup', '--data', 'data', 'backup.tar']))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": SOURCE},
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert "nothing is left of it" in done.stderr
         assert sorted(tmp_path.iterdir()) == before
 
 

@@ -1,0 +1,157 @@
+"""docs/operating.md and deploy/: the snippets work, and what they name is there."""
+
+import configparser
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from tests.http.process import Server, environment
+from tests.scripted_model import Gate, Say, ScriptedModel, Wait
+from threadkeep import Settings
+from threadkeep.cli import main
+from threadkeep.http.stream import HEARTBEAT_EVERY_S
+from threadkeep.http.ws import PING_EVERY_S
+from threadkeep.settings import unknown_names
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
+GUIDE = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+DEFAULTS = Settings.load({})
+
+
+def section(title: str) -> str:
+    return GUIDE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def blocks(language: str, title: str) -> list[str]:
+    """The snippets of a section."""
+    return re.findall(rf"```{language}\n(.*?)```", section(title), re.DOTALL)
+
+
+def sh(code: str, folder: Path, settings: dict[str, str], **variables: str) -> str:
+    """Runs a snippet as people do; `threadkeep` is the one under test."""
+    programs = folder / "bin"
+    programs.mkdir(exist_ok=True)
+    (programs / "threadkeep").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m threadkeep "$@"\n')
+    (programs / "threadkeep").chmod(0o755)
+    env = environment(settings) | variables
+    env["PATH"] = os.pathsep.join((str(programs), env["PATH"]))
+    done = subprocess.run(
+        ["sh", "-euc", code], cwd=folder, env=env, capture_output=True, text=True, timeout=110, check=False
+    )
+    assert done.returncode == 0, f"{code}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_table_of_settings_is_what_the_program_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    for name in (
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        *(it for it in os.environ if it.startswith("THREADKEEP_")),
+    ):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["settings", "--markdown"]) == 0
+    table = capsys.readouterr().out
+    assert len(table.splitlines()) == 2 + len(Settings.__struct_fields__)
+    assert table in section("Settings"), "put the output of `threadkeep settings --markdown` there"
+
+
+def test_snippets_work_against_a_running_server(tmp_path: Path, model: ScriptedModel):
+    settings = {
+        "gateway": "openai",
+        "gateway_url": model.url,
+        "model": "scripted",
+        "log_format": "json",
+        "jwt_secret": "a-secret-for-tests-that-is-long-enough",
+    }
+    gate = Gate()
+    model.script([Say("One "), Wait(gate)])
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / ".threadkeep").symlink_to("data")
+    with Server(tmp_path, **settings) as server:
+        token = sh("threadkeep token --user alice", tmp_path, settings).strip()
+        with server.client(token) as client:
+            sent = client.post(
+                "/api/chat", json={"content": "Why?"}, headers={"Accept": "application/json"}
+            ).json()
+        listing, stopping = blocks("sh", "What runs")
+        told = sh(f"{listing}\n{stopping}", tmp_path, settings, TK=server.url, TURN=sent["turnId"])
+        listed, stopped = (msgspec.json.decode(it) for it in told.replace("}{", "}\n{").splitlines())
+        assert [it["id"] for it in listed["items"]] == [sent["turnId"]]
+        assert stopped == {"turnId": sent["turnId"], "status": "GENERATION_ABORTED"}
+        gate.open()
+        assert "0 problems" in sh(blocks("sh", "Is it well?")[0], tmp_path, settings)
+        assert "was restored" in sh(blocks("sh", "Backup and restore")[0], tmp_path, settings)
+        assert server.stop() == 0
+    # The line that is shown is one that there is.
+    (shown,) = (msgspec.json.decode(it) for it in blocks("json", "Logs"))
+    lines: list[dict[str, Any]] = [msgspec.json.decode(line) for line in server.output.splitlines()]
+    assert shown.keys() in [line.keys() for line in lines]
+
+
+def test_service_names_settings_that_there_are_and_gives_turns_their_time():
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # pyright: ignore[reportAttributeAccessIssue]
+    unit.read(DEPLOY / "threadkeep.service")
+    text = (DEPLOY / "threadkeep.service").read_text()
+    names = re.findall(r"^Environment=(\w+)=", text, re.MULTILINE)
+    assert "THREADKEEP_DATA" in names
+    assert unknown_names(dict.fromkeys(names, "")) == []
+    assert int(unit["Service"]["TimeoutStopSec"]) >= DEFAULTS.shutdown_grace_s + 15
+    assert unit["Service"]["StateDirectoryMode"] == "0700"
+    assert f"{unit['Service']['EnvironmentFile']}" in section("systemd")
+
+
+def test_containers_name_settings_that_there_are_and_give_turns_their_time():
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+    service = compose["services"]["threadkeep"]
+    dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    names = {*service["environment"], *re.findall(r"(THREADKEEP_\w+)=", dockerfile)}
+    assert "THREADKEEP_SECRET_KEY" in names
+    assert unknown_names(dict.fromkeys(names, "")) == []
+    assert int(service["stop_grace_period"].removesuffix("s")) >= DEFAULTS.shutdown_grace_s + 15
+    assert service["ports"] == [f"127.0.0.1:{DEFAULTS.port}:{DEFAULTS.port}"]
+    assert set(compose["volumes"]) == {"data", "database"}
+    for name in re.findall(r"\$\{(\w+):\?", (DEPLOY / "compose.yaml").read_text()):
+        assert name in section("Docker"), f"nobody is told to set {name}"
+    copied = re.findall(r"^COPY (?!--from)(\S+) ", dockerfile, re.MULTILINE)
+    assert all((ROOT / path).exists() for path in copied)
+
+
+def test_proxy_lets_through_what_we_take_and_waits_for_signs_of_life():
+    conf = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
+    given = dict(re.findall(r"^\s*(\w+)\s+([^;{]+);", conf, re.MULTILINE))
+    headers = dict(re.findall(r"proxy_set_header (\S+) ([^;]+);", conf))
+    assert int(given["client_max_body_size"].removesuffix("m")) * 2**20 == DEFAULTS.max_upload_bytes
+    assert int(given["proxy_read_timeout"].removesuffix("s")) > 2 * max(HEARTBEAT_EVERY_S, PING_EVERY_S)
+    assert (given["proxy_buffering"], given["proxy_http_version"]) == ("off", "1.1")
+    assert headers["Host"] == "$http_host"
+    assert {"X-Forwarded-For", "Upgrade", "Connection"} <= headers.keys()
+    assert f"127.0.0.1:{DEFAULTS.port}" in conf
+
+
+def test_scrape_is_of_the_metrics():
+    (job,) = yaml.safe_load((DEPLOY / "prometheus.yml").read_text(encoding="utf-8"))["scrape_configs"]
+    assert job["metrics_path"] == "/metrics"
+    assert job["static_configs"] == [{"targets": [f"127.0.0.1:{DEFAULTS.port}"]}]
+
+
+def test_every_page_and_section_that_is_linked_exists():
+    titles = {
+        re.sub(r"[^\w -]", "", it.lower()).replace(" ", "-") for it in re.findall(r"^## (.+)$", GUIDE, re.M)
+    }
+    for target in re.findall(r"\]\(([^):]+)\)", GUIDE):
+        if target.startswith("#"):
+            assert target[1:] in titles, target
+        else:
+            assert (ROOT / "docs" / target).exists(), target
