@@ -303,9 +303,7 @@ def _settings(settings: Settings, given: argparse.Namespace) -> int:
     for setting in settings.describe():
         value = "(set, not shown)" if setting.secret and setting.value else _shown(setting.value)
         if given.markdown:
-            print(
-                f"| `{PREFIX}{setting.name.upper()}` | {value} | {setting.documentation.replace('|', chr(92) + '|')} |"
-            )
+            print(f"| `{PREFIX}{setting.name.upper()}` | {value} | {setting.documentation} |")
             continue
         print(f"{PREFIX}{setting.name.upper()} = {value}\n    {setting.documentation}")
     return 0

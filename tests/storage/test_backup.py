@@ -77,8 +77,8 @@ def test_disk_that_fills_up_during_a_backup_leaves_nothing(tmp_path: Path, room:
         (tmp_path / "data" / "payloads" / "large").write_bytes(bytes(4_000_000))
         before = sorted(tmp_path.iterdir())
         code = (
-            f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room})); "
-            "from threadkeep.cli import main; raise SystemExit(main(['backup', '--data', 'data', 'backup.tar']))"
+            f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room})); "
+            "from threadkeep.cli import main; sys.exit(main(['backup', '--data', 'data', 'backup.tar']))"
         )
         done = subprocess.run(
             [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": SOURCE},
