@@ -1,12 +1,14 @@
 """A backup taken under load is whole, and what cannot be done leaves nothing behind."""
 
 import asyncio
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from tests.http.process import run
+from tests.http.process import environment, run
 from tests.scripted_model import Say, ScriptedModel
 from tests.serving import serving
 from threadkeep.client import Client
@@ -81,7 +83,7 @@ def test_disk_that_fills_up_during_a_backup_leaves_nothing(tmp_path: Path, room:
             "from threadkeep.cli import main; sys.exit(main(['backup', '--data', 'data', 'backup.tar']))"
         )
         done = subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": SOURCE},
+            [sys.executable, "-c", code], cwd=tmp_path, env=environment({}),
             capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert done.returncode == 1

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from threadkeep.domain.agent import AgentSettings
 from threadkeep.domain.errors import SettingsError, StorageRefused
@@ -72,9 +73,11 @@ async def look_at(url: str, *, schema: str | None, box: SecretBox) -> Look | Non
         return await _look(fetch, "sqlite", refusal, box)
 
 
-async def _look(fetch: Fetch, dialect: str, refusal: str | None, box: SecretBox) -> Look:
+async def _look(
+    fetch: Fetch, dialect: Literal["sqlite", "postgres"], refusal: str | None, box: SecretBox
+) -> Look:
     ((version,),) = await fetch(_VERSION())
-    known = {it.version for it in migrations("sqlite" if dialect == "sqlite" else "postgres")}
+    known = {it.version for it in migrations(dialect)}
     ((has_tables,),) = await fetch(_HAS_TABLES())
     applied = {number for (number,) in await fetch(_APPLIED())} if has_tables else set[int]()
     ((refused,),) = await fetch(_REFUSAL())
