@@ -21,7 +21,7 @@ class Scene:
 
 
 SCENES = {
-    "README.md": Scene(GRAVITY),
+    "README.md": Scene(STORY | GRAVITY),
     "docs/quickstart.md": Scene(STORY | GRAVITY),
     "docs/concepts.md": Scene(),
     "docs/roles.md": Scene(),
