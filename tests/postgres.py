@@ -35,6 +35,8 @@ STRUCTURE = """
         UNION ALL SELECT tgname::text FROM pg_trigger WHERE NOT tgisinternal
         UNION ALL SELECT polname::text FROM pg_policy
     ) SELECT md5(string_agg(it, ' ' ORDER BY it)) FROM part"""
+# These rows belong to the structure.
+MIGRATIONS = "SELECT version FROM tk_migrations ORDER BY version"
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'tk_migrations'"
 
 # Waits for the end of the process that started it, however it ends, then clears away what that left.
@@ -71,7 +73,7 @@ class Postgres:
         """The address of a database like `template`, of which somebody else may have had the use before."""
         if self._structure is None:
             with psycopg.connect(self.url(template)) as connection:
-                self._structure = connection.execute(STRUCTURE).fetchone()
+                self._structure = _structure(connection)
         return self._free.pop() if self._free else self.create_database(template=template)
 
     def give_back(self, url: str) -> None:
@@ -79,7 +81,7 @@ class Postgres:
         with psycopg.connect(url, autocommit=True) as connection:
             name = connection.info.dbname
             connection.execute(HANG_UP)
-            if connection.execute(STRUCTURE).fetchone() == self._structure:
+            if _structure(connection) == self._structure:
                 # As on a replica: no row asks for another.
                 connection.execute("SET session_replication_role = replica")
                 for (table,) in connection.execute(TABLES).fetchall():
@@ -204,6 +206,12 @@ class PostgresServer(Postgres):
         if self._account:
             for path in (self._folder, *self._folder.rglob("*")):
                 os.chown(path, self._account.pw_uid, self._account.pw_gid)
+
+
+def _structure(connection: psycopg.Connection) -> tuple[object, object]:
+    has_migrations = connection.execute("SELECT to_regclass('public.tk_migrations')").fetchone() != (None,)
+    migrations = connection.execute(MIGRATIONS).fetchall() if has_migrations else None
+    return connection.execute(STRUCTURE).fetchone(), migrations
 
 
 def open_postgres() -> Postgres:
