@@ -26,6 +26,16 @@ def done(page: Page) -> None:
     expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
 
 
+def test_agent_made_since_the_page_was_opened_gets_what_is_said_to_it(page: Page, model: ScriptedModel):
+    made = page.request.post("/api/agents", data={"name": "Latecomer"}).json()
+    model.script([Say("Here I am.")])
+    page.evaluate("id => { location.hash = `#/new/${id}` }", made["id"])
+    say(page, "Who are you?")
+    done(page)
+    (conversation,) = page.request.get("/api/conversations").json()["items"]
+    assert conversation["agentId"] == made["id"]
+
+
 def test_message_is_answered_and_stands_in_the_list(page: Page, model: ScriptedModel):
     model.script([Say("Things "), Say("fall.")])
     say(page, "What is gravity?")

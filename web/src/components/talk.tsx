@@ -53,8 +53,9 @@ function OpenThread({ at: { id, seq }, begun, onMenu }: OpenProps) {
   return <ThreadView thread={thread} seq={seq} onMenu={onMenu} />;
 }
 
+/** The agent that was asked for, also where the list does not have it yet: never another one. */
 function chosenAgent(all: readonly AgentView[], id: string | null): AgentView | undefined {
-  return all.find((it) => it.id === id) ?? all.find((it) => it.isDefault) ?? all[0];
+  return id === null ? (all.find((it) => it.isDefault) ?? all[0]) : all.find((it) => it.id === id);
 }
 
 interface NewProps {
@@ -69,14 +70,18 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
   const agent = chosenAgent(all, agentId);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
+  const isMissing = agentId !== null && !agent;
+  useEffect(() => {
+    if (isMissing) refreshAgents().catch(() => {}); // made elsewhere since the list was read
+  }, [isMissing]);
   const begin = async (content: string): Promise<boolean> => {
     setBusy(true);
     try {
       // Whoever is quicker than the list of agents is not kept waiting for it twice.
-      if (!agents.get().length) await refreshAgents();
-      const chosen = chosenAgent(agents.get(), agentId);
+      if (agentId === null && !agents.get().length) await refreshAgents();
+      const chosen = agentId ?? chosenAgent(agents.get(), null)?.id;
       if (!chosen) return false;
-      const made = await send<ConversationView>("POST", `/api/agents/${chosen.id}/conversations`, {});
+      const made = await send<ConversationView>("POST", `/api/agents/${chosen}/conversations`, {});
       const thread = new Thread(made.id, onTurn);
       onBegun(thread);
       const sent = thread.begin(made, content);
