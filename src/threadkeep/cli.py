@@ -316,14 +316,7 @@ def _shown(value: object) -> str:
 
 
 def _doctor(settings: Settings, given: argparse.Namespace) -> int:
-    for library in (
-        "threadkeep",
-        "mcp",
-        "client",
-        "httpx",
-        "httpx2",
-    ):  # what they have to say is in the findings
-        logging.getLogger(library).setLevel(logging.CRITICAL)
+    logging.getLogger().addHandler(logging.NullHandler())  # what is worth telling is in the findings
     return _report(asyncio.run(_examined(settings)), given)
 
 

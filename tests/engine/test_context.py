@@ -263,7 +263,7 @@ async def test_model_gets_thoughts_where_the_agent_wants_them(talk: Talk, model:
 async def test_regenerated_question_is_asked_although_a_card_came_after_it(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(OpenAIGateway, "context_tokens", 1024 + 40)
+    monkeypatch.setattr(OpenAIGateway, "context_tokens", property(lambda _: 1024 + 40), raising=False)
     conversation_id = await talk.conversation(settings={"contextMessages": 1})
     await talk.client.patch(f"/api/conversations/{conversation_id}", json={"title": "No title is asked for"})
     await talk.ask(conversation_id, "Why?")
