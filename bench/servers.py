@@ -18,7 +18,6 @@ UVICORN = (
     "--no-access-log", "--no-server-header",
 )  # fmt: skip
 START_S = 60
-IDLE_FOR_S, IDLE_CPU = 1.0, 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +48,7 @@ def serve(factory: str, environment: Mapping[str, str]) -> Generator[Server]:
         )
         try:
             _wait_until_open(port, process)
-            server = Server(port, process.pid)
-            _wait_until_idle(server)
-            yield server
+            yield Server(port, process.pid)
         finally:
             process.terminate()
             process.wait()
@@ -70,13 +67,3 @@ def _wait_until_open(port: int, process: "subprocess.Popen[bytes]") -> None:
                 return
         time.sleep(0.05)
     raise RuntimeError("a server did not start")
-
-
-def _wait_until_idle(server: Server) -> None:
-    """Lets a server catch up after its start: it makes the messages that it finds searchable."""
-    used = server.cpu_s()
-    while True:
-        time.sleep(IDLE_FOR_S)
-        before, used = used, server.cpu_s()
-        if used - before < IDLE_CPU * IDLE_FOR_S:
-            return
