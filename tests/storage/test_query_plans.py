@@ -277,6 +277,8 @@ def test_sqlite_answers_from_the_index_without_scan_or_sort(
         assert step.startswith("SEARCH ") and f" USING INDEX {index} (" in step
 
 
+# No test measures time: docs/performance.md has the P99 of a million messages, and this keeps it flat.
+@pytest.mark.requirement("004-NFR-performance-1")
 @every_case
 def test_sqlite_does_not_work_more_where_there_is_ten_times_as_much(
     small_and_large: tuple[sqlite3.Connection, sqlite3.Connection], case: Case
@@ -342,6 +344,7 @@ def large_postgres(postgres: Postgres) -> Iterator[psycopg.Connection]:
         yield connection
 
 
+@pytest.mark.requirement("004-NFR-performance-1")
 @pytest.mark.parametrize("mode", ["custom", "generic"])
 @every_case
 def test_postgres_answers_from_the_index_and_reads_only_what_it_returns(
