@@ -208,6 +208,7 @@ SCREENS: dict[str, Screen] = {
     "servers": settings("Tools"),
     "server form": server_form,
     "no documents": settings("Documents"),
+    "documents": documents,
     "limits": settings("Limits"),
     "new agent": new_agent,
 }
