@@ -22,7 +22,9 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.user import User
 from threadkeep.http.tokens import issue_token
-from threadkeep.ports.store import ConversationFilter, MessageWindow, Store
+from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
 from threadkeep.storage.store import open_store
 
 USERS, CONVERSATIONS, LENGTH, LONGEST = 200, 20_000, 50, 10_000

@@ -8,7 +8,9 @@ from bench.data import ANSWER, MODEL, NOW, QUESTION, TOKENS, Dataset
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, ConversationId, UserId
 from threadkeep.domain.message import MessageStatus, Usage
-from threadkeep.ports.store import ConversationFilter, MessageWindow, Store
+from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
 
 LATEST = MessageWindow(newest_first=True)
 EVERYTHING = ConversationFilter()

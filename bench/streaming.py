@@ -21,7 +21,7 @@ from bench.servers import Server, serve, serve_threadkeep
 from bench.sse import Stream, Streams
 from bench.table import Aim, Delays, Line
 from threadkeep.engine.context import build_request
-from threadkeep.ports.store import MessageWindow
+from threadkeep.ports.messages import MessageWindow
 from threadkeep.storage.store import open_store
 
 TURNS, FOLLOWERS = 50, 3

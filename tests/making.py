@@ -23,8 +23,10 @@ from threadkeep.domain.ids import (
 from threadkeep.domain.message import Message, MessageStatus, Usage
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.turn import TurnOrigin
+from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
-from threadkeep.ports.store import AuditEntry, MessageWindow, Store
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.retrieval.tokens import terms
 

@@ -40,7 +40,9 @@ from threadkeep.domain.ids import ConversationId, MessageId, UserId, is_uuid, ne
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnOrigin
-from threadkeep.ports.store import ConversationFilter, MessageWindow, Store
+from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
 from threadkeep.storage.database import Database, Query, Row, Statement
 from threadkeep.storage.store import open_store, sqlite_path, store_on
 

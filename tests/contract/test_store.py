@@ -32,14 +32,10 @@ from threadkeep.domain.message import (
 )
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.ports.store import (
-    AuditEntry,
-    ConversationFilter,
-    MessageWindow,
-    Store,
-    ToolCallFilter,
-    ToolRecord,
-)
+from threadkeep.ports.agents import AuditEntry
+from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
+from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease
 
 EVERYTHING = ConversationFilter()

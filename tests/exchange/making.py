@@ -32,8 +32,9 @@ from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.payloads import Lost
-from threadkeep.ports.store import ConversationFilter, Store
+from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services.reading import document_path
 from threadkeep.settings import Settings

@@ -22,7 +22,7 @@ from threadkeep.data import export_user, import_file
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageRefused, UserNotFound
 from threadkeep.domain.ids import UserId
-from threadkeep.ports.store import ConversationFilter
+from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.settings import Settings
 
 CARLA = UserId("carla")

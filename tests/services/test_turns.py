@@ -19,7 +19,8 @@ from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextBlock, TextDelta, ToolUse
-from threadkeep.ports.store import Store, ToolCallFilter
+from threadkeep.ports.messages import ToolCallFilter
+from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Outcome, Progress
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services import system_clock

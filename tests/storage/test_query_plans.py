@@ -18,7 +18,8 @@ from tests.making import ALICE, BOB, NOW
 from tests.postgres import Postgres
 from threadkeep.domain.conversation import Conversation, ConversationStatus
 from threadkeep.domain.ids import AgentId, ConversationId
-from threadkeep.ports.store import ConversationFilter, MessageWindow, ToolCallFilter
+from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.ports.messages import MessageWindow, ToolCallFilter
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.conversations import SqlConversations
 from threadkeep.storage.database import Database, Plan, Query

@@ -10,7 +10,8 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest, TurnInProgress, UserNotFound
 from threadkeep.domain.ids import MemoryId, UserId, new_uuid
 from threadkeep.domain.memory import Memory
-from threadkeep.ports.store import ConversationFilter, Store
+from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.ports.store import Store
 from threadkeep.services.reassigning import make_searchable, reassign
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.store import store_on

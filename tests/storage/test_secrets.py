@@ -13,7 +13,7 @@ from threadkeep.domain.errors import SecretKeyRequired, SecretUnreadable, Settin
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.mcp import RemoteServer, StdioServer
 from threadkeep.domain.secret import Secret
-from threadkeep.ports.store import AuditEntry
+from threadkeep.ports.agents import AuditEntry
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
 from threadkeep.storage.store import store_on

@@ -24,7 +24,8 @@ from threadkeep.http.views import (
     conversation_detail_view,
     conversation_view,
 )
-from threadkeep.ports.store import ConversationFilter, MessageWindow
+from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.ports.messages import MessageWindow
 
 LATEST_IN_DETAIL = 50
 MOST_METADATA_BYTES = 16 * 1024

@@ -19,7 +19,7 @@ from threadkeep.http.report_views import ExportView, ReportView, ToolResultView
 from threadkeep.http.routing import Attachment, Document
 from threadkeep.http.services import ApiCall
 from threadkeep.http.view import PageView, rfc3339
-from threadkeep.ports.store import ToolCallFilter, ToolRecord
+from threadkeep.ports.messages import ToolCallFilter, ToolRecord
 from threadkeep.services.reports import Report
 
 # Shown by a browser they could do something; as an attachment of this type they are bytes.

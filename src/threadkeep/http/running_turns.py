@@ -6,7 +6,7 @@ from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.services import ApiCall
 from threadkeep.http.turn_views import RunningTurnView, StoppedTurnView
 from threadkeep.http.view import PageView, rfc3339
-from threadkeep.ports.store import RunningTurn
+from threadkeep.ports.turns import RunningTurn
 
 
 async def list_running_turns(call: ApiCall, *, query: PageQuery) -> PageView[RunningTurnView]:

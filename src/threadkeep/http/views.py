@@ -20,7 +20,7 @@ from threadkeep.http.mcp_views import (
 )
 from threadkeep.http.message_views import MessageView, message_views
 from threadkeep.http.view import DomainAlias, Id, Time, View, rfc3339, time_or_none
-from threadkeep.ports.store import AuditEntry
+from threadkeep.ports.agents import AuditEntry
 from threadkeep.services.mcp_servers import ServerReport
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from threadkeep.domain.ids import ConversationId
 from threadkeep.domain.message import Message
 from threadkeep.domain.text import storable
-from threadkeep.ports.store import MessageWindow, Store
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
 from threadkeep.retrieval.tokens import query_terms, spans, terms
 

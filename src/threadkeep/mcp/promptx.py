@@ -17,8 +17,8 @@ from threadkeep.domain.mcp import PROMPTX
 from threadkeep.domain.memory import MOST_CHARACTERS, Memory
 from threadkeep.domain.text import storable
 from threadkeep.mcp.recollection import Words, find
+from threadkeep.ports.memories import MemoryStore
 from threadkeep.ports.roles import Role, Roles
-from threadkeep.ports.store import MemoryStore
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
 
 MOST_MEMORIES = 1000

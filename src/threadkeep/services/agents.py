@@ -9,8 +9,9 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import AgentNotFound, Forbidden, PreconditionFailed
 from threadkeep.domain.ids import AgentId, is_uuid, new_uuid
 from threadkeep.domain.user import User
+from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.mcp import ServerCatalog
-from threadkeep.ports.store import AuditEntry, Store
+from threadkeep.ports.store import Store
 from threadkeep.services import Clock
 
 DEFAULT_AGENT_NAME = "Assistant"

@@ -25,7 +25,8 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.user import User
 from threadkeep.engine.compaction import context_tokens, extract, summarise
 from threadkeep.ports.gateway import Gateway
-from threadkeep.ports.store import MessageWindow, Store
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
 from threadkeep.services import Clock
 from threadkeep.services.access import agent_to_ask, own_conversation
 

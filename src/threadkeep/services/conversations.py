@@ -14,7 +14,9 @@ from threadkeep.domain.ids import AgentId, ConversationId, is_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.user import User
 from threadkeep.engine.context import ContextMessage, is_in_context, to_context
-from threadkeep.ports.store import ConversationFilter, MessageWindow, Store
+from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
 from threadkeep.services import Clock
 from threadkeep.services.access import checked, own_conversation
 from threadkeep.services.agents import Agents

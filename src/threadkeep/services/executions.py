@@ -11,7 +11,8 @@ from threadkeep.domain.ids import ConversationId, is_uuid
 from threadkeep.domain.user import User
 from threadkeep.engine.aside import Aside, TooLarge
 from threadkeep.engine.recording import record
-from threadkeep.ports.store import Recorded, RecordedRun, Store
+from threadkeep.ports.executions import Recorded, RecordedRun
+from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services import Clock
 from threadkeep.services.history import History

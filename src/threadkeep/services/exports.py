@@ -18,6 +18,7 @@ from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.engine.fold import Folding
+from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.exchange import (
     EXPORT_VERSION,
     ConversationEnd,
@@ -29,9 +30,10 @@ from threadkeep.ports.exchange import (
     OwnAgent,
     Record,
 )
+from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.prompt_files import PromptFiles
-from threadkeep.ports.store import ConversationFilter, MessageWindow, Store
+from threadkeep.ports.store import Store
 from threadkeep.services.reading import document_path
 
 T = TypeVar("T")

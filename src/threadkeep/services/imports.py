@@ -36,6 +36,7 @@ from threadkeep.engine.aside import MOST_FILE_BYTES
 from threadkeep.engine.rekeying import check_id, checked, rekey
 from threadkeep.engine.retelling import retell
 from threadkeep.engine.values import TooDeep
+from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.exchange import (
     Flawed,
     ForeignConversation,
@@ -49,7 +50,7 @@ from threadkeep.ports.exchange import (
 )
 from threadkeep.ports.jobs import Job, JobStore
 from threadkeep.ports.prompt_files import PromptFiles
-from threadkeep.ports.store import AuditEntry, Store
+from threadkeep.ports.store import Store
 from threadkeep.services import Clock
 from threadkeep.services.exports import document_name, payload_name
 from threadkeep.services.reading import READ_JOB, document_path

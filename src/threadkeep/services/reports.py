@@ -9,8 +9,9 @@ from threadkeep.domain.ids import PayloadId, is_uuid
 from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
+from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.ports.payloads import Lost
-from threadkeep.ports.store import MessageWindow, Store, ToolCallFilter, ToolRecord
+from threadkeep.ports.store import Store
 from threadkeep.services import Clock
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.payloads import whole_calls, whole_messages

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from threadkeep.domain.errors import Forbidden, TurnInProgress, TurnNotFound
 from threadkeep.domain.ids import TurnId, is_uuid, new_uuid
 from threadkeep.domain.user import User
-from threadkeep.ports.store import AuditEntry, RunningTurn, Store
+from threadkeep.ports.agents import AuditEntry
+from threadkeep.ports.store import Store
+from threadkeep.ports.turns import RunningTurn
 from threadkeep.services import Clock
 from threadkeep.services.node import Node
 

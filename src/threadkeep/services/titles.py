@@ -9,7 +9,8 @@ from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.engine.titles import ask_for_title
 from threadkeep.ports.gateway import Gateway
-from threadkeep.ports.store import MessageWindow, Store
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
 
 TITLE_JOB = "title"
 

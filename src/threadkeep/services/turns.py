@@ -48,9 +48,11 @@ from threadkeep.engine.stop import Stop
 from threadkeep.engine.titles import derive_title
 from threadkeep.engine.tools import Toolbox
 from threadkeep.ports.gateway import Gateway, ModelRequest
-from threadkeep.ports.store import IdempotencyKey, MessageWindow, Store
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ToolProvider
 from threadkeep.ports.turn_log import LogChunk
+from threadkeep.ports.turns import IdempotencyKey
 from threadkeep.services import Clock
 from threadkeep.services.access import agent_to_ask, own_conversation
 from threadkeep.services.allowances import Allowances

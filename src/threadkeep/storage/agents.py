@@ -6,7 +6,7 @@ from typing import Any
 from threadkeep.domain.agent import Agent, Visibility
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, AgentId, UserId
-from threadkeep.ports.store import AuditEntry
+from threadkeep.ports.agents import AuditEntry
 from threadkeep.storage.agent_settings import SettingsColumn
 from threadkeep.storage.columns import to_json, to_object
 from threadkeep.storage.conversations import GET_MAIN, to_conversation

@@ -6,7 +6,7 @@ from typing import Any
 
 from threadkeep.domain.conversation import Conversation, ConversationStatus, TitleSource
 from threadkeep.domain.ids import AgentId, ConversationId, UserId
-from threadkeep.ports.store import ConversationFilter
+from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.storage.columns import to_json, to_object
 from threadkeep.storage.database import Database, Plan, Row, Statement
 from threadkeep.storage.users import ENSURE_USER

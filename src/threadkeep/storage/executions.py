@@ -7,7 +7,7 @@ import msgspec
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.execution import ExecutionEvent
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
-from threadkeep.ports.store import Recorded, RecordedRun, RecordRun
+from threadkeep.ports.executions import Recorded, RecordedRun, RecordRun
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.conversations import LOCK, to_conversation
 from threadkeep.storage.database import Database, Plan, Statement

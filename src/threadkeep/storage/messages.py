@@ -20,7 +20,7 @@ from threadkeep.domain.message import (
     Usage,
 )
 from threadkeep.domain.tool_call import ToolCall
-from threadkeep.ports.store import MessageWindow, ToolCallFilter, ToolRecord
+from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.conversations import GET as GET_CONVERSATION
 from threadkeep.storage.conversations import advance_values, to_conversation

@@ -6,7 +6,7 @@ from typing import Any
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.ports.store import ToolCallFilter
+from threadkeep.ports.messages import ToolCallFilter
 from threadkeep.storage.columns import to_json, to_json_or_null, to_object, to_value
 from threadkeep.storage.database import Query, Row, Statement
 

@@ -10,8 +10,9 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import FIRST_UUID, AgentId, ConversationId, TurnId, UserId
 from threadkeep.domain.message import Failure, Usage
 from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
-from threadkeep.ports.store import DayUsage, IdempotencyKey, Recorded, RunningTurn
+from threadkeep.ports.executions import Recorded
 from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.ports.turns import DayUsage, IdempotencyKey, RunningTurn
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
 from threadkeep.storage.database import Database, Plan, Row, Rows, Statement, with_clock

@@ -1,0 +1,65 @@
+"""Where agents are kept, and the record of who changed them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.ids import AgentId, UserId
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Who changed which agent."""
+
+    id: str
+    at: int
+    actor_id: UserId
+    action: str
+    agent_id: AgentId | None
+    details: Mapping[str, object]
+
+
+class AgentStore(Protocol):
+    """Agents, and the record of who changed them."""
+
+    async def add(self, agent: Agent, entry: AuditEntry) -> None:
+        """Keeps a new agent; its owner becomes known."""
+        ...
+
+    async def add_default(self, agent: Agent) -> None:
+        """Keeps the default agent, unless there is one already."""
+        ...
+
+    async def get_default(self) -> Agent:
+        """The default agent, which is made at the first start."""
+        ...
+
+    async def get(self, agent_id: AgentId) -> Agent | None:
+        """One agent, also a deleted one; whoever asks decides who may see it."""
+        ...
+
+    async def get_with_main(
+        self, user_id: UserId, agent_id: AgentId
+    ) -> tuple[Agent, Conversation | None] | None:
+        """The same, and the user's main conversation with it, if there is one."""
+        ...
+
+    async def page(self, user_id: UserId, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
+        """The user's own agents and the public ones, oldest first."""
+        ...
+
+    async def update(
+        self, agent_id: AgentId, change: Callable[[Agent], Agent], entry: Callable[[Agent], AuditEntry]
+    ) -> Agent | None:
+        """Reads, changes and writes one agent while nobody else does; the change must be pure."""
+        ...
+
+    async def note(self, entry: AuditEntry) -> None:
+        """Adds to the record what changed no agent."""
+        ...
+
+    async def audit_page(self, *, before: str | None, offset: int, limit: int) -> Sequence[AuditEntry]:
+        """The record, newest first."""
+        ...

@@ -1,0 +1,82 @@
+"""Where messages are kept, and what the tools of their turns gave."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.ids import ConversationId, MessageId, TurnId, UserId
+from threadkeep.domain.message import Message
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+
+
+@dataclass(frozen=True, slots=True)
+class MessageWindow:
+    """Which messages of a conversation are meant; the bounds themselves are left out."""
+
+    after_seq: int = 0
+    before_seq: int | None = None
+    newest_first: bool = False
+    with_overwritten: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallFilter:
+    """Which of a user's tool calls are meant; `since` is a part of the time, `until` is not."""
+
+    conversation_id: ConversationId | None = None
+    tool_name: str | None = None
+    status: ToolCallStatus | None = None
+    turn_id: TurnId | None = None
+    since: int | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRecord:
+    """A tool call, and the conversation that it was made in."""
+
+    call: ToolCall
+    conversation_id: ConversationId
+
+
+class MessageStore(Protocol):
+    """Messages, and what the tools of their turns gave."""
+
+    async def page(
+        self, conversation_id: ConversationId, which: MessageWindow, *, offset: int, limit: int
+    ) -> Sequence[Message]:
+        """A run of messages with their tool calls, in the order asked for."""
+        ...
+
+    async def page_of(
+        self,
+        user_id: UserId,
+        conversation_id: ConversationId,
+        which: MessageWindow,
+        *,
+        offset: int,
+        limit: int,
+    ) -> tuple[Conversation, Sequence[Message]] | None:
+        """One of the user's conversations that is not deleted, with a run of its messages."""
+        ...
+
+    async def get(self, message_id: MessageId) -> Message | None:
+        """One message with its tool calls, whosever it is."""
+        ...
+
+    async def add_card(self, conversation: Conversation, message: Message) -> None:
+        """Keeps a card; StorageConflict when the conversation has moved on since it was read."""
+        ...
+
+    async def tool_calls(
+        self,
+        user_id: UserId,
+        which: ToolCallFilter,
+        *,
+        before: tuple[int, str, str] | None,
+        offset: int,
+        limit: int,
+    ) -> Sequence[ToolRecord]:
+        """The user's tool calls by `(created_at, turn_id, tool_call_id)`, newest first, after a position."""
+        ...

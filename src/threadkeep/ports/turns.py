@@ -1,0 +1,94 @@
+"""Where turns are kept: how they begin, how they end, what they cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from threadkeep.domain.conversation import BegunTurn, EndedTurn
+from threadkeep.domain.ids import AgentId, ConversationId, TurnId, UserId
+from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.ports.turn_log import Lease, LogChunk
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """A client's name for one request, and what was asked, so that a second try is recognised."""
+
+    name: str
+    request_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class DayUsage:
+    """What a user's turns with one agent have cost on one day (UTC); `day` is when it began."""
+
+    day: int
+    agent_id: AgentId
+    turns: int
+    input_tokens: int
+    output_tokens: int
+    estimated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTurn:
+    """A turn that runs on some node, without what it says."""
+
+    id: TurnId
+    conversation_id: ConversationId
+    user_id: UserId
+    agent_id: AgentId
+    node_id: str
+    model: str | None
+    started_at: int
+    is_aborting: bool
+    is_stalled: bool
+
+
+class TurnStore(Protocol):
+    """Turns: how they begin and how they end."""
+
+    async def begin(self, begun: BegunTurn, lease: Lease, key: IdempotencyKey | None = None) -> None:
+        """Keeps a begun turn; StorageConflict when the conversation has moved on since it was read."""
+        ...
+
+    async def end(self, ended: EndedTurn, chunk: LogChunk, fence: int) -> None:
+        """Keeps a turn's end: the last of its log, the reply, the conversation free again; all or nothing.
+
+        StorageConflict when it has ended already or another node has taken it over.
+        """
+        ...
+
+    async def get(self, user_id: UserId, turn_id: TurnId) -> Turn | None:
+        """One turn in a conversation of the user that is not deleted."""
+        ...
+
+    async def status(self, turn_id: TurnId) -> TurnStatus | None:
+        """How a turn stands, whosever it is; None when there is none."""
+        ...
+
+    async def running(self, *, after: str | None, offset: int, limit: int) -> Sequence[RunningTurn]:
+        """The turns that run, on whichever node, oldest first; those after an id."""
+        ...
+
+    async def get_running(self, turn_id: TurnId) -> RunningTurn | None:
+        """One turn that runs, whosever it is."""
+        ...
+
+    async def begun_after(
+        self, conversation_id: ConversationId, seq: int, *, limit: int
+    ) -> Sequence[tuple[Turn, int]]:
+        """Live turns whose replies have numbers above `seq`, in that order, each with the number."""
+        ...
+
+    async def find_by_key(
+        self, conversation_id: ConversationId, key: str, now: int
+    ) -> tuple[Turn, str] | None:
+        """The turn that was begun with an idempotency key not long ago, and the hash of what was asked."""
+        ...
+
+    async def usage(
+        self, user_id: UserId, agent_id: AgentId | None, *, since: int, until: int
+    ) -> Sequence[DayUsage]:
+        """What a user's turns that began from `since` to before `until` have cost, by day and agent."""
+        ...
