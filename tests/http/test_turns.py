@@ -8,6 +8,7 @@ import pytest
 
 from tests.scripted_model import Gate, Reply, Say, ScriptedModel, Status, Think, Usage, Wait
 from tests.talking import JSON, Talk, parse
+from threadkeep.services.passages import Passages
 
 
 def texts(events: list[dict[str, Any]]) -> str:
@@ -83,6 +84,22 @@ async def test_reconnecting_anywhere_gives_exactly_the_rest(talk: Talk, model: S
     assert done.status_code == 204
 
 
+@pytest.mark.usefixtures("piece_by_piece")
+async def test_agentx_stream_of_an_ended_turn_resumes_anywhere(talk: Talk, model: ScriptedModel):
+    model.script([Say("a"), Say("b"), Usage(7, 3)])
+    path = f"/api/turns/{(await talk.ask(await talk.conversation()))['turnId']}/events?dialect=agentx"
+    frames = [f"{frame}\n\n" for frame in (await talk.client.get(path)).text.split("\n\n") if frame]
+    assert len(frames) == 9
+    cursors = [frame.partition("\n")[0].removeprefix("id: ") for frame in frames]
+    for number, cursor in enumerate(cursors[:-1], 1):
+        rest = await talk.client.get(path, headers={"Last-Event-ID": cursor})
+        assert rest.text == "".join(frames[number:])  # the end tells the whole text, wherever one was
+    assert (await talk.client.get(path, headers={"Last-Event-ID": cursors[-1]})).status_code == 204
+    await talk.store.log.trim(2**60)
+    gone = await talk.client.get(path, headers={"Last-Event-ID": cursors[3]})
+    assert (gone.status_code, gone.json()["error"]["code"]) == (410, "EVENTS_EXPIRED")
+
+
 async def test_reply_is_readable_while_it_is_written(talk: Talk, model: ScriptedModel):
     gate = Gate()
     model.script([Say("so far"), Wait(gate), Say(" and on")])
@@ -132,6 +149,26 @@ async def test_stopping_keeps_the_text(talk: Talk, model: ScriptedModel):
     assert reply["usage"]["estimated"]
     assert await model.requests[0].until_over() == "disconnected"
     assert (await talk.ask(conversation))["status"] == "COMPLETED"
+
+
+async def test_turn_is_stopped_before_the_model_is_asked(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    searching = asyncio.Event()
+
+    async def search(*_: object) -> None:
+        searching.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Passages, "before", search)
+    conversation = await talk.conversation()
+    turn_id = await talk.begin(conversation)
+    await searching.wait()
+    stopped = await talk.client.post(f"/api/conversations/{conversation}/abort")
+    assert stopped.json()["status"] == "GENERATION_ABORTED"
+    assert [event["type"] for event in await talk.events(turn_id)] == ["turn_start", "done"]
+    assert (await talk.messages(conversation))[1]["status"] == "CANCELLED"
+    assert model.requests == []
 
 
 async def test_regenerating_overwrites_and_answers_anew(talk: Talk, model: ScriptedModel):

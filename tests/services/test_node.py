@@ -1,11 +1,12 @@
 """Nodes: a turn is written by one of them, ends once, and is ended by another when its own is gone."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
 
+from tests.making import ALICE
 from tests.services.running import (
     Fault,
     Script,
@@ -18,20 +19,32 @@ from tests.services.running import (
     stored_events,
     until_shown,
 )
+from tests.waiting import until
 from threadkeep.dialects.events import encode_chunk
-from threadkeep.domain.events import Failed, Text, ToolCalled, ToolResulted, TurnEvent, UsageReported
+from threadkeep.domain.events import (
+    EventBody,
+    Failed,
+    Text,
+    Thought,
+    ToolCalled,
+    ToolResulted,
+    TurnEvent,
+    UsageReported,
+)
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.engine.stop import Stop
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.services import log_writer, system_clock
+from threadkeep.services import Clock, log_writer, system_clock
 from threadkeep.services import node as node_module
 from threadkeep.services.metrics import Metrics
 from threadkeep.services.node import Node
 from threadkeep.storage.bus import LocalBus
-from threadkeep.storage.database import Database
+from threadkeep.storage.database import Database, Statement
 
 DEAD = Lease("a-dead-node", 1, 0)
+LEASE = Statement("SELECT lease_until FROM tk_turns WHERE id = :id")
 
 
 @dataclass
@@ -48,11 +61,12 @@ class Nodes:
         log: Fault | None = None,
         turns: Fault | None = None,
         bus: LocalBus | None = None,
+        clock: Clock = system_clock,
         alone: bool = False,
     ) -> Node:
         """Another node."""
         store = faulty(self.store, self.database, log=log, turns=turns)
-        self.made.append(Node(store, bus or LocalBus(), system_clock, Metrics(), alone=alone))
+        self.made.append(Node(store, bus or LocalBus(), clock, Metrics(), alone=alone))
         return self.made[-1]
 
 
@@ -249,6 +263,72 @@ async def test_many_nodes_end_a_dead_ones_turns_once(nodes: Nodes, store: Store)
         seen = await asyncio.gather(*(follow(node, begun.turn.id) for node in started))
         assert all(kinds(events) == ["turn_start", "error"] for events in seen)
         await reply_of(store, begun)
+
+
+@pytest.mark.usefixtures("short_lease")
+async def test_leases_are_renewed_while_the_dead_are_buried(nodes: Nodes, store: Store, database: Database):
+    digging = Fault()
+    digging.gate.clear()
+    node = nodes.start(turns=digging)
+    begun, script = await run(node, store)
+    await begin(store, DEAD)
+    await digging.reached.wait()  # and it takes longer than a lease
+
+    async def lease_until() -> int:
+        return (await database.fetch(LEASE(id=begun.turn.id)))[0][0]
+
+    before = await lease_until()
+    await until(lambda: _is_later(lease_until, before + 200))
+    digging.gate.set()
+    script.say(Text("x"), script.done())
+    assert kinds(await follow(node, begun.turn.id)) == ["turn_start", "text", "done"]
+
+
+async def _is_later(time: Callable[[], Awaitable[int]], than: int) -> bool:
+    return await time() > than
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+async def test_clocks_of_nodes_may_differ(nodes: Nodes, store: Store, hours: int):
+    """Neither lives a lease longer for it, nor is a running turn taken for a dead one's."""
+    there = nodes.start()
+    begun, script = await run(there, store)
+    script.say(Thought("Hm."), ToolCalled("1", "add", "", {}))
+    await until_shown(there, begun.turn.id, 2)
+    dead = await begin(store, DEAD)
+    events = [start_of(dead), Thought("Hm."), ToolCalled("1", "add", "", {})]
+    texts = encode_chunk(TurnEvent(dead.turn.id, seq, system_clock(), it) for seq, it in enumerate(events, 1))
+    assert await store.log.append([(LogChunk(dead.turn.id, 1, 3, texts), 1)])
+    here = nodes.start(clock=lambda: system_clock() + hours * 3_600_000)
+    assert kinds(await follow(here, dead.turn.id))[-1] == "error"
+    steps = (await reply_of(store, dead)).thought_process
+    assert [step.kind for step in steps] == ["thought", "tool"]
+    assert all(step.duration_ms >= 0 for step in steps)
+    script.say(ToolResulted("1", "add", "ok", 1), Text("x"), script.done())
+    assert kinds(await follow(here, begun.turn.id))[-1] == "done"
+    turn = await store.turns.get(ALICE, dead.turn.id)
+    assert turn
+    assert turn.ended_at
+    assert turn.ended_at >= turn.started_at
+
+
+async def test_who_has_seen_the_end_is_not_counted_any_more(nodes: Nodes, store: Store):
+    node = nodes.start()
+    begun = await begin(store, node.lease)
+    script, tidied = Script(begun), asyncio.Event()
+
+    async def events(stop: Stop) -> AsyncGenerator[EventBody]:
+        async for body in script.events(stop):
+            yield body
+        await tidied.wait()
+
+    node.run(begun, events)
+    await until_shown(node, begun.turn.id, 1)
+    assert (node.running_count, node.running_of(ALICE)) == (1, 1)
+    script.say(Text("x"), script.done())
+    await follow(node, begun.turn.id)
+    assert (node.running_count, node.running_of(ALICE)) == (0, 0)
+    tidied.set()
 
 
 async def test_turn_that_we_break_fails(nodes: Nodes, store: Store):

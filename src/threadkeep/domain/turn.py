@@ -55,4 +55,5 @@ class Turn:
         """Ends the turn, once."""
         if self.status is not TurnStatus.RUNNING or status is TurnStatus.RUNNING:
             raise IllegalTransition(f"A turn cannot go from {self.status} to {status}.", param="status")
-        return replace(self, status=status, ended_at=now, usage=usage, error=error)
+        # Another node may end it, by a clock of its own.
+        return replace(self, status=status, ended_at=max(now, self.started_at), usage=usage, error=error)

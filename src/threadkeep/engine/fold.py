@@ -184,7 +184,7 @@ class Folding:
             step.title,
             "".join(step.detail),
             step.started_at,
-            ended_at - step.started_at,
+            max(ended_at - step.started_at, 0),  # clocks are set back, and nodes have their own
             step.tool_call_id,
         )
 

@@ -1,6 +1,7 @@
 """Turns over HTTP: sending, following, stopping, regenerating."""
 
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct
@@ -8,7 +9,7 @@ from starlette.requests import Request
 
 from threadkeep.dialects import DIALECTS
 from threadkeep.dialects.events import EVENTS, decode_chunk, frames_of_chunk
-from threadkeep.dialects.sse import Position, TurnContext
+from threadkeep.dialects.sse import Encoder, Position, TurnContext
 from threadkeep.domain.errors import (
     GenerationAborted,
     GenerationFailed,
@@ -196,21 +197,28 @@ async def _stream(call: ApiCall, turn: Turn, dialect_name: str, last_id: str | N
     )
     after = dialect.position(context, last_id) if last_id is not None else Position()
     fed = dialect.first_seq(after) - 1
+
+    def encode(encoder: Encoder, chunk: LogChunk) -> bytes:
+        if dialect is EVENTS:
+            return frames_of_chunk(chunk.first_seq, chunk.events, after.seq)
+        return b"".join(encoder.encode(event) for event in decode_chunk(chunk.events) if event.seq > fed)
+
     watch: AbstractAsyncContextManager[LiveLog]
     if turn.status is TurnStatus.RUNNING:
         watch = call.services.turns.watch(turn.id)
     elif after.seq >= turn.last_event_seq:
         return None
     else:
-        watch = nullcontext(await call.services.turns.ended_log(turn, after.seq))
+        ended = await call.services.turns.ended_log(turn, fed, seen_seq=after.seq)
+        if after.frames:  # perhaps all of the last event's
+            looking = dialect.start(context, after)
+            if not any(encode(looking, chunk) for chunk in ended.since(fed)):
+                return None
+        watch = nullcontext(ended)
     encoder = dialect.start(context, after)
-
-    def encode(chunk: LogChunk) -> bytes:
-        if dialect is EVENTS:
-            return frames_of_chunk(chunk.first_seq, chunk.events, after.seq)
-        return b"".join(encoder.encode(event) for event in decode_chunk(chunk.events) if event.seq > fed)
-
-    return EventStream(watch, fed, call.services.turns.whole, encode, encoder.end, dialect.headers)
+    return EventStream(
+        watch, fed, call.services.turns.whole, partial(encode, encoder), encoder.end, dialect.headers
+    )
 
 
 def _idempotency_key(request: Request) -> str | None:

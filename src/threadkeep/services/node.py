@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from dataclasses import dataclass
 
 from threadkeep.dialects.events import decode_chunk
@@ -82,7 +82,8 @@ class Node:
         self.is_draining = False
         self._writer = LogWriter(store.log, clock, self._announce, metrics.event_lag)
         self._unsubscribe = bus.subscribe(self._hear)
-        self._beating = asyncio.create_task(self._beat())
+        # Apart, so that no lease of ours runs out while the many turns of a dead node are ended.
+        self._beating = [asyncio.create_task(self._beat(it)) for it in (self._renew, self._bury_the_dead)]
 
     @property
     def lease(self) -> Lease:
@@ -103,11 +104,13 @@ class Node:
     @property
     def running_count(self) -> int:
         """How many turns run here."""
-        return len(self._running)
+        return sum(not running.log.live.ended for running in self._running.values())
 
     def running_of(self, user_id: UserId) -> int:
-        """How many turns of a user run here."""
-        return sum(running.user_id == user_id for running in self._running.values())
+        """How many turns of a user run here; who has seen a turn's end can begin the next."""
+        return sum(
+            running.user_id == user_id and not running.log.live.ended for running in self._running.values()
+        )
 
     async def drain(self, grace_s: float) -> None:
         """Begins no further turn, gives those that run so long to end by themselves, and ends the rest.
@@ -181,7 +184,7 @@ class Node:
     async def close(self) -> None:
         """Ends the turns that run here as interrupted, keeping what they have said."""
         self._unsubscribe()
-        await end_tasks(self._beating)
+        await end_tasks(*self._beating)
         await end_tasks(*self._given_up)
         await end_tasks(*await self._interrupt(), *(mirror.task for mirror in self._mirrors.values()))
         await self._writer.close()
@@ -294,22 +297,19 @@ class Node:
                 async with asyncio.timeout(BEAT_S):
                     await wake.wait()
 
-    async def _beat(self) -> None:
-        """Renews the leases, hears aborts that were not signalled, and ends the turns of the dead."""
+    async def _beat(self, look_after: Callable[[], Awaitable[None]]) -> None:
+        """Looks after turns from time to time."""
         while True:
             try:
-                await self._renew()
-                for turn_id in await self._store.log.abandoned(self.id, alone=self._alone):
-                    if turn_id not in self._running:  # ours are late at most
-                        with about(Subject(turn_id=turn_id)):
-                            await self._bury(turn_id)
+                await look_after()
             except StorageError as exc:
-                log.warning("leases could not be renewed: %s", exc.message)
+                log.warning("turns could not be looked after: %s", exc.message)
             except Exception:
                 log.exception("looking after the turns failed")
             await asyncio.sleep(BEAT_S)
 
     async def _renew(self) -> None:
+        """Renews the leases, and hears aborts that were not signalled."""
         ours = dict(self._running)
         if not ours:
             return
@@ -320,6 +320,12 @@ class Node:
                 running.stop.request("interrupt")
             elif held[turn_id]:
                 running.stop.request("abort")
+
+    async def _bury_the_dead(self) -> None:
+        for turn_id in await self._store.log.abandoned(self.id, alone=self._alone):
+            if turn_id not in self._running:  # ours are late at most
+                with about(Subject(turn_id=turn_id)):
+                    await self._bury(turn_id)
 
     async def _bury(self, turn_id: TurnId) -> None:
         """Ends a turn whose node is gone: what was shown is kept, and the conversation goes on."""

@@ -28,6 +28,7 @@ from threadkeep.domain.events import (
     Failed,
     Notice,
     Retrieval,
+    Terminal,
     Text,
     TurnEvent,
     TurnStart,
@@ -44,7 +45,7 @@ from threadkeep.engine.fold import Folding
 from threadkeep.engine.loop import TurnLimits, run_turn
 from threadkeep.engine.passages import documents_component
 from threadkeep.engine.prompt import activated_role
-from threadkeep.engine.stop import Stop
+from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.titles import derive_title
 from threadkeep.engine.tools import Toolbox
 from threadkeep.ports.gateway import Gateway, ModelRequest
@@ -193,12 +194,15 @@ class Turns:
         """Tells those who follow a conversation that it was deleted or has another session."""
         await self._node.announce_change(conversation_id)
 
-    async def ended_log(self, turn: Turn, after_seq: int) -> LiveLog:
-        """The log of a turn that has ended; made from its message where the log has been trimmed."""
+    async def ended_log(self, turn: Turn, after_seq: int, *, seen_seq: int = 0) -> LiveLog:
+        """The log of a turn that has ended; made from its message where the log has been trimmed.
+
+        That is numbered anew, so it is not for a reader who has seen events up to `seen_seq`.
+        """
         live = LiveLog(turn.id)
         chunks = await self._store.log.read(turn.id, after_seq)
         if not chunks:
-            if after_seq:
+            if seen_seq:
                 raise EventsExpired("The events of this turn are gone; read its message instead.")
             chunks = [_replay(turn, await self._reply(turn))]
         live.extend(chunks, ended=True)
@@ -261,10 +265,10 @@ class Turns:
     ) -> AsyncGenerator[EventBody]:
         turn, gateway = begun.turn, self._model_gateway()
         try:
-            prepared = await self._prepare(agent, begun, gateway)
-        except ThreadkeepError as exc:
+            prepared = await stop.guard(lambda: self._prepare(agent, begun, gateway))
+        except (Stopped, ThreadkeepError) as exc:
             yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
-            yield Failed(exc.code, exc.message, retryable=True)
+            yield _early_end(turn, exc)
             return
         tools = (
             self._tools.session(Caller(agent, user, turn)) if self._tools and gateway.supports_tools else None
@@ -360,6 +364,15 @@ class Turns:
         if reply is None:
             raise TurnNotFound
         return reply
+
+
+def _early_end(turn: Turn, error: Stopped | ThreadkeepError) -> Terminal:
+    """How a turn ends whose model was not asked yet."""
+    if isinstance(error, ThreadkeepError):
+        return Failed(error.code, error.message, retryable=True)
+    if error.reason == "abort":
+        return Done("CANCELLED", turn.assistant_message_id, Usage(0, 0), "aborted")
+    return Failed("INTERRUPTED", "The server was stopped during this turn.", retryable=True)
 
 
 def _replay(turn: Turn, reply: Message) -> LogChunk:
