@@ -156,6 +156,22 @@ async def test_database_that_comes_and_goes_neither_loses_nor_doubles_anything(w
         assert "".join(it.text for it in bodies if isinstance(it, Text)) == said[turn_log]
 
 
+async def test_nothing_is_stored_after_what_could_not_be(writing: Writing, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(log_writer, "GIVE_UP_AFTER_S", 0)
+    turn_log, other = await writing.open(), await writing.open()
+    writing.fault.gate.clear()
+    writing.fault.plan = ["before"]
+    adding = asyncio.create_task(turn_log.add(Text("a"), at_once=True))
+    await writing.fault.reached.wait()
+    await turn_log.add(Text("b"))  # and then the database is back
+    writing.fault.gate.set()
+    with pytest.raises(StorageUnavailable):
+        await adding
+    await other.add(Text("x"), at_once=True)
+    assert await writing.bodies(turn_log) == []
+    assert await writing.bodies(other) == [Text("x")]
+
+
 async def test_database_that_stays_away_fails_the_turn_and_nothing_was_shown(
     writing: Writing, monkeypatch: pytest.MonkeyPatch
 ):

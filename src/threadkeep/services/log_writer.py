@@ -150,6 +150,8 @@ class LogWriter:
     async def _store_all(self, logs: list[TurnLog]) -> None:
         chunks: dict[TurnLog, LogChunk] = {}
         for turn_log in logs:
+            if turn_log.error is not None:  # what came before is not stored: this would leave a gap
+                continue
             try:
                 if (chunk := turn_log.take()) is not None:
                     chunks[turn_log] = chunk
