@@ -7,14 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from tests.conftest import TEMPLATE
 from tests.http.process import Server
 from tests.postgres import Postgres, PostgresServer
 from tests.scripted_model import Gate, Pause, Say, ScriptedModel, Wait
-from tests.talking import JSON, parse
+from tests.talking import JSON, Talk, parse, talking
+from tests.waiting import PATIENCE_S, until
+from threadkeep import Settings
+from threadkeep.services import log_writer
+from threadkeep.services import node as node_module
+from threadkeep.storage import postgres as postgres_module
 
+LISTENING = """SELECT pid FROM pg_stat_activity
+    WHERE datname = current_database() AND query LIKE 'LISTEN%'"""
 WORDS = [step for number in range(20) for step in (Say(f"{number} "), Pause(0.02))]
 
 
@@ -162,7 +170,7 @@ async def collect(client: Client, turn_id: str) -> list[dict[str, Any]]:
     return seen
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def own_postgres() -> Iterator[PostgresServer]:
     with PostgresServer(durable=True) as server:
         yield server
@@ -191,3 +199,125 @@ async def test_database_that_restarts_in_mid_turn(
         assert whole.startswith(texts(stored))
         for node in (here, there):
             await node.check_goes_on(conversation)
+
+
+@asynccontextmanager
+async def two_nodes_here(database_url: str, model: ScriptedModel) -> AsyncGenerator[tuple[Talk, Talk]]:
+    """Two nodes in this process, whose patience a test can set."""
+    settings = Settings.load(
+        {},
+        database_url=database_url,
+        database_pool_size=4,
+        gateway="openai",
+        gateway_url=model.url,
+        model="scripted",
+        embedding_url="off",
+    )
+    async with talking(settings) as here, talking(settings) as there:
+        yield here, there
+
+
+async def listeners(database_url: str) -> set[int]:
+    """The connections on which nodes listen."""
+
+    def look() -> set[int]:
+        with psycopg.connect(database_url) as connection:
+            return {pid for (pid,) in connection.execute(LISTENING)}
+
+    return await asyncio.to_thread(look)
+
+
+async def hang_up(database_url: str, pids: set[int]) -> None:
+    """Ends connections, as a proxy or an administrator does."""
+
+    def end() -> None:
+        with psycopg.connect(database_url) as connection:
+            connection.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) AS pid", [list(pids)])
+
+    await asyncio.to_thread(end)
+
+
+async def check_signals(
+    nodes: tuple[Talk, Talk], model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, gate: Gate
+) -> None:
+    """What one node stores, the other shows because it is told, and not because it looks."""
+    here, there = nodes
+    monkeypatch.setattr(node_module, "BEAT_S", 3600)
+    model.script([Say("told "), Wait(gate), Say("at once")])
+    turn_id = await here.begin(await untitled(here))
+    followed: list[dict[str, Any]] = []
+    async for event in there.follow(turn_id):
+        followed.append(event)
+        if event["type"] == "text":
+            gate.open()
+    check_whole(followed)
+    assert texts(followed) == "told at once"
+
+
+async def untitled(talk: Talk) -> str:
+    conversation = await talk.conversation()
+    await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "Nodes"})
+    return conversation
+
+
+async def test_node_that_was_cut_off_from_signals_hears_them_again(
+    postgres: Postgres, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    url = postgres.create_database(template=TEMPLATE)
+    async with two_nodes_here(url, model) as nodes:
+        here, there = nodes
+        gate = Gate()
+        model.script([Say("one "), Wait(gate), Say("two")])
+        turn_id = await here.begin(await untitled(here))
+        following = asyncio.create_task(there.events(turn_id))
+        await gate.reached()
+        before = await listeners(url)
+        assert len(before) == 2
+        await hang_up(url, before)
+        gate.open()  # nobody is told, and yet
+        events = await following
+        check_whole(events)
+        assert texts(events) == "one two"
+        await until(lambda: is_listened_to_anew(url, before))
+        await check_signals(nodes, model, monkeypatch, Gate())
+
+
+async def is_listened_to_anew(database_url: str, before: set[int]) -> bool:
+    now = await listeners(database_url)
+    return len(now) == 2 and not now & before
+
+
+async def test_database_that_stays_away_longer_than_anybody_waits(
+    own_postgres: PostgresServer,
+    model: ScriptedModel,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+):
+    monkeypatch.setattr(postgres_module, "WAIT_FOR_CONNECTION_S", 0.5)
+    monkeypatch.setattr(log_writer, "GIVE_UP_AFTER_S", 0.5)
+    url = own_postgres.create_database()
+    async with two_nodes_here(url, model) as nodes:
+        here, there = nodes
+        monkeypatch.setattr(postgres_module, "WAIT_FOR_CONNECTION_S", PATIENCE_S)
+        gate = Gate()
+        model.script([*WORDS[:6], Wait(gate), *WORDS])
+        conversation = await untitled(here)
+        turn_id = await here.begin(conversation)
+        followers = [asyncio.create_task(node.events(turn_id)) for node in nodes]
+        await gate.reached()
+        await asyncio.to_thread(own_postgres.stop)
+        gate.open()
+        await until(lambda: f"turn {turn_id} could not be stored" in caplog.text)
+        await until(lambda: caplog.text.count("reconnection attempt in pool") >= 2)
+        away = await there.client.post(f"/api/conversations/{conversation}/abort")
+        assert (away.status_code, away.headers["retry-after"]) == (503, "1")
+        assert not any(follower.done() for follower in followers)
+        await asyncio.to_thread(own_postgres.start)
+        mine, theirs = await asyncio.gather(*followers)
+        check_whole(mine)
+        assert mine == theirs == await there.events(turn_id)
+        assert mine[-1]["code"] == "INTERRUPTED"
+        for node in nodes:
+            assert (await node.ask(conversation))["status"] == "COMPLETED"
+        await until(lambda: is_listened_to_anew(url, set()))
+        await check_signals(nodes, model, monkeypatch, Gate())
