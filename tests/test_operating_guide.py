@@ -17,7 +17,7 @@ from threadkeep import Settings
 from threadkeep.cli import main
 from threadkeep.http.stream import HEARTBEAT_EVERY_S
 from threadkeep.http.ws import PING_EVERY_S
-from threadkeep.settings import unknown_names
+from threadkeep.settings import misnamed
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -99,7 +99,7 @@ def test_service_names_settings_that_there_are_and_gives_turns_their_time():
     unit = dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
     names = re.findall(r"^Environment=(\w+)=", text, re.MULTILINE)
     assert "THREADKEEP_DATA" in names
-    assert unknown_names(dict.fromkeys(names, "")) == []
+    assert misnamed(dict.fromkeys(names, "")) == []
     assert int(unit["TimeoutStopSec"]) >= DEFAULTS.shutdown_grace_s + 15
     assert unit["StateDirectoryMode"] == "0700"
     assert unit["EnvironmentFile"] in section("systemd")
@@ -111,7 +111,7 @@ def test_containers_name_settings_that_there_are_and_give_turns_their_time():
     dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     names = {*service["environment"], *re.findall(r"(THREADKEEP_\w+)=", dockerfile)}
     assert "THREADKEEP_SECRET_KEY" in names
-    assert unknown_names(dict.fromkeys(names, "")) == []
+    assert misnamed(dict.fromkeys(names, "")) == []
     assert int(service["stop_grace_period"].removesuffix("s")) >= DEFAULTS.shutdown_grace_s + 15
     assert service["ports"] == [f"127.0.0.1:{DEFAULTS.port}:{DEFAULTS.port}"]
     assert set(compose["volumes"]) == {"data", "database"}

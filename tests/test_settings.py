@@ -6,7 +6,7 @@ import pytest
 
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import AgentId, new_uuid
-from threadkeep.settings import Settings, is_loopback
+from threadkeep.settings import Settings, is_loopback, misnamed
 
 SECRET = "s3cret-" * 8
 
@@ -142,3 +142,20 @@ def test_every_setting_is_documented():
     described = Settings.load({}).describe()
     assert [it.name for it in described] == list(Settings.__struct_fields__)
     assert all(it.documentation.endswith((".", "…")) for it in described)
+
+
+def test_names_that_are_none_of_ours_are_found_with_the_setting_meant():
+    given = {
+        "THREADKEEP_DATABSE_URL": "x",
+        "THREADKEEP_SERVICE_HOST": "x",
+        "THREADKEEP_PORT": "1",
+        "PORT": "1",
+    }
+    assert [(it.name, it.meant) for it in misnamed(given)] == [
+        ("THREADKEEP_DATABSE_URL", "THREADKEEP_DATABASE_URL"),
+        ("THREADKEEP_SERVICE_HOST", None),
+    ]
+
+
+def test_what_we_tell_mcp_servers_is_no_mistyped_setting():
+    assert misnamed({"THREADKEEP_USER_ID": "alice", "THREADKEEP_CONFIG": "threadkeep.toml"}) == []

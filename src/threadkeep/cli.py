@@ -31,7 +31,7 @@ from threadkeep.logs import set_up_logs
 from threadkeep.ports.gateway import GatewayError
 from threadkeep.retrieval import tokens
 from threadkeep.services import system_clock
-from threadkeep.settings import PREFIX, Settings, promptx_project
+from threadkeep.settings import PREFIX, Settings, misnamed, promptx_project
 from threadkeep.storage.backup import back_up, restore
 from threadkeep.version import __version__
 
@@ -58,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _report([refused_settings(exc)], given)
         print(f"threadkeep: {exc.message}", file=sys.stderr)
         return 1
+    if given.run not in {_serve, _doctor}:  # these tell it among their own lines
+        for it in misnamed():
+            print(f"threadkeep: {it.message} {it.advice}", file=sys.stderr)
     try:
         status = given.run(settings, given)
         sys.stdout.flush()
@@ -159,6 +162,8 @@ def _parser() -> argparse.ArgumentParser:
 def _serve(settings: Settings, given: argparse.Namespace) -> int:
     settings.check_safe_to_listen()
     set_up_logs(settings.log_level, settings.log_format)
+    for it in misnamed():
+        log.warning("%s %s", it.message, it.advice)
     app = create_app(settings)
     loading: list[asyncio.Task[None]] = []
     # Where programs read the lines, all of them are in one form.

