@@ -4,6 +4,7 @@ import asyncio
 import signal
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.scripted_model import Gate, Say, ScriptedModel, Wait
@@ -64,8 +65,17 @@ async def test_running_turn_ends_by_itself_and_nothing_new_begins(tmp_path: Path
         turn = await until_text(client, first, seen)
         server.process.send_signal(signal.SIGTERM)
         await until_refused(client, second)
+        async with httpx.AsyncClient(
+            base_url=server.url, trust_env=False
+        ) as probe:  # a proxy sends nobody here any more, and nobody kills it
+            ready, lives = await probe.get("/readyz"), await probe.get("/healthz")
         gate.open()
         await turn
+    assert (ready.status_code, ready.json()["error"]["code"], lives.status_code) == (
+        503,
+        "SHUTTING_DOWN",
+        200,
+    )
     assert (said(seen), type(seen[-1].body)) == ("One two.", Done)
     assert await ended(server) == 0
 

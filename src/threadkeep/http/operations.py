@@ -1,5 +1,6 @@
 """Operating the server, and who one is."""
 
+from threadkeep.domain.errors import ShuttingDown
 from threadkeep.http.services import ApiCall
 from threadkeep.http.views import HealthView, MeView
 from threadkeep.version import __version__
@@ -11,7 +12,9 @@ async def get_health(call: ApiCall) -> HealthView:
 
 
 async def get_readiness(call: ApiCall) -> HealthView:
-    """Tell that the database answers; 503 otherwise."""
+    """Tell that the database answers and that turns may begin here; 503 otherwise, also while it ends."""
+    if call.services.turns.is_draining:
+        raise ShuttingDown("This process is ending; ask another.")
     await call.services.store.ping()
     return HealthView(status="ready", version=__version__)
 

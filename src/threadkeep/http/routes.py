@@ -387,7 +387,7 @@ _TABLE = (
     ),
     Route("GET", "/api/admin/audit", agents.list_audit, "Operating", errors=(Forbidden,)),
     Route("GET", "/healthz", operations.get_health, "Operating", signed_in=False),
-    Route("GET", "/readyz", operations.get_readiness, "Operating", signed_in=False),
+    Route("GET", "/readyz", operations.get_readiness, "Operating", signed_in=False, errors=(ShuttingDown,)),
 )
 
 

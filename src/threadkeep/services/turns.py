@@ -178,6 +178,11 @@ class Turns:
         """How many turns run on this node."""
         return self._node.running_count
 
+    @property
+    def is_draining(self) -> bool:
+        """Whether this process is ending and begins no further turn."""
+        return self._node.is_draining
+
     async def drain(self, grace_s: float) -> None:
         """Begins no further turn, gives those that run so long to end by themselves, and ends the rest."""
         await self._node.drain(grace_s)
@@ -249,7 +254,7 @@ class Turns:
         return self._gateway
 
     async def _begin(self, user: User, agent: Agent, begun: BegunTurn, key: IdempotencyKey | None) -> Turn:
-        if self._node.is_draining:
+        if self.is_draining:
             raise ShuttingDown("This process is ending; try again in a moment.")
         self._allowances.take(user.id, self._node.running_of(user.id))
         try:
