@@ -227,7 +227,9 @@ class Runtime:
                 started.push_async_callback(gateway.close)
             bus = bus_on(database)
             started.push_async_callback(bus.close)
-            titles = Titles(store, gateway)
+            history = History(store)
+            started.push_async_callback(history.close)
+            titles = Titles(store, gateway, history)
             embedder = build_embedder(settings)
             if embedder is not None:
                 started.push_async_callback(embedder.close)
@@ -260,8 +262,6 @@ class Runtime:
             allowances = Allowances(
                 at_once=settings.user_running_turns, per_minute=settings.user_turns_per_minute
             )
-            history = History(store)
-            started.push_async_callback(history.close)
             turns = Turns(
                 store, node, gateway, prompts, Passages(retriever), history, tools, jobs, system_clock,
                 settings.zone, allowances,
@@ -299,7 +299,7 @@ class Runtime:
         kept_ms = settings.turn_log_ttl_hours * HOUR_MS
 
         async def embed() -> None:
-            for agent_id in await reading.unindexed():
+            for agent_id in await reading.unembedded():
                 await jobs.add(EMBED_JOB, {"agent_id": agent_id})
 
         return Cleaning(

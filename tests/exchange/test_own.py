@@ -23,6 +23,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageRefused, UserNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.services.reading import READ_JOB
 from threadkeep.settings import Settings
 
 CARLA = UserId("carla")
@@ -73,7 +74,7 @@ async def test_agent_comes_with_prompt_files_documents_and_servers_switched_off(
             it for it in await store.agents.page(ALICE, after=None, offset=0, limit=9) if it.owner_id
         )
         (document,) = await store.documents.page(agent.id, before=None, offset=0, limit=9)
-        (job,) = await jobs.take("a-test", lease_ms=1000, limit=9)
+        (job,) = await jobs.take("a-test", READ_JOB, lease_ms=1000, limit=9)
     assert agent.settings.temperature == 0.5
     assert [(it.disabled, it.secrets) for it in agent.settings.mcp_servers.values()] == [(True, {})] * 2
     workspace = there.workspaces.of(agent.id)

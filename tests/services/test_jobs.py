@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import PATIENCE_S, until
 from threadkeep.domain.ids import new_uuid
 from threadkeep.ports.jobs import Job
 from threadkeep.services import jobs as jobs_module
@@ -84,10 +85,18 @@ async def test_job_that_always_fails_is_given_up_and_holds_up_nobody(runners: Ru
 
     jobs = runners.start(fail)
     await jobs.add("note", {"it": "bad"})
-    await jobs.add("unheard-of", {})
     await jobs.add("note", {"it": "good"})
     await runners.until_empty()
     assert (tries, runners.done) == (jobs_module.MOST_ATTEMPTS, ["good"])
+
+
+async def test_job_that_only_newer_nodes_know_is_left_to_them(runners: Runners):
+    jobs = runners.start()
+    await jobs.add("unheard-of", {})
+    await jobs.add("note", {"it": "x"})
+    await until(lambda: runners.done == ["x"])
+    (left,) = await runners.store.take("a-newer-one", "unheard-of", lease_ms=60_000, limit=4)
+    assert left.attempts == 1
 
 
 async def test_job_that_waits_for_somebody_who_is_away_is_never_given_up(runners: Runners):
@@ -107,15 +116,15 @@ async def test_job_that_waits_already_is_not_added_again_but_comes_sooner(runner
     for delay_ms in (60_000, 0, 60_000):
         await store.add(Job(new_uuid(), "note", {"it": "x"}), delay_ms=delay_ms)
     await store.add(Job(new_uuid(), "note", {"it": "y"}), delay_ms=60_000)
-    (taken,) = await store.take("a-runner", lease_ms=60_000, limit=4)
+    (taken,) = await store.take("a-runner", "note", lease_ms=60_000, limit=4)
     assert taken.arguments == {"it": "x"}
     await store.add(Job(new_uuid(), "note", {"it": "x"}))  # what came after the other began is for another
-    assert len(await store.take("a-runner", lease_ms=60_000, limit=4)) == 1
+    assert len(await store.take("a-runner", "note", lease_ms=60_000, limit=4)) == 1
 
 
 async def test_job_of_a_runner_that_died_is_done_by_another(runners: Runners):
     await runners.store.add(Job(new_uuid(), "note", {"it": "x"}))
-    (taken,) = await runners.store.take("a-runner", lease_ms=0, limit=4)  # and then it died
+    (taken,) = await runners.store.take("a-runner", "note", lease_ms=0, limit=4)  # and then it died
     assert taken.attempts == 1
     await asyncio.sleep(0.005)
     runners.start()
@@ -125,10 +134,10 @@ async def test_job_of_a_runner_that_died_is_done_by_another(runners: Runners):
 
 async def test_job_that_somebody_does_is_nobody_elses(runners: Runners):
     await runners.store.add(Job(new_uuid(), "note", {"it": "x"}))
-    assert len(await runners.store.take("a-runner", lease_ms=60_000, limit=4)) == 1
-    assert await runners.store.take("a-runner", lease_ms=60_000, limit=4) == []
+    assert len(await runners.store.take("a-runner", "note", lease_ms=60_000, limit=4)) == 1
+    assert await runners.store.take("a-runner", "note", lease_ms=60_000, limit=4) == []
     await runners.store.add(Job(new_uuid(), "note", {"it": "later"}), delay_ms=60_000)
-    assert await runners.store.take("a-runner", lease_ms=60_000, limit=4) == []
+    assert await runners.store.take("a-runner", "note", lease_ms=60_000, limit=4) == []
 
 
 async def test_jobs_that_a_shutdown_cut_off_are_done_at_once_by_the_next(runners: Runners):
@@ -142,13 +151,36 @@ async def test_jobs_that_a_shutdown_cut_off_are_done_at_once_by_the_next(runners
         await runners.store.add(Job(new_uuid(), "note", {"it": number}))
     first = runners.start(hang)
     await begun.wait()
-    assert await runners.store.take("another", lease_ms=60_000, limit=4) == []
+    assert await runners.store.take("another", "note", lease_ms=60_000, limit=4) == []
     await first.close()
-    taken = await runners.store.take("another", lease_ms=60_000, limit=4)
+    taken = await runners.store.take("another", "note", lease_ms=60_000, limit=4)
     assert [job.attempts for job in taken] == [1, 1, 1]
     await runners.store.release("somebody-else")
-    assert await runners.store.take("a-third", lease_ms=60_000, limit=4) == []
+    assert await runners.store.take("a-third", "note", lease_ms=60_000, limit=4) == []
     await runners.store.release("another")
     runners.start()
     await runners.until_empty()
     assert sorted(runners.done) == [0, 1, 2]
+
+
+async def test_jobs_that_take_long_keep_none_of_another_kind_waiting(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs_module, "LOOK_EVERY_S", 3600)
+    read = asyncio.Event()
+
+    async def ask_a_slow_model(arguments: Mapping[str, Any]) -> None:
+        await asyncio.Event().wait()
+
+    async def read_document(arguments: Mapping[str, Any]) -> None:
+        read.set()
+
+    jobs = Jobs(SqlJobs(database), {"title": ask_a_slow_model, "document": read_document})
+    try:
+        for number in range(20):
+            await jobs.add("title", {"it": number})
+        await jobs.add("document", {})
+        async with asyncio.timeout(PATIENCE_S):
+            await read.wait()
+    finally:
+        await jobs.close()

@@ -140,7 +140,7 @@ async def test_small_collection_is_not_taken_over(database: Database, tmp_path: 
     assert near
     agent, reading = await filled(store, near, tmp_path, SMALL)
     assert await count_of(database) == 0
-    assert await reading.unindexed() == []
+    assert await reading.unembedded() == []
     candidates = await asked(store, agent)
     assert await near.nearest(candidates.collection, "drawn", b"\0\0", limit=3, others=()) is None
 
@@ -159,7 +159,7 @@ async def test_extension_that_comes_later_takes_over_what_is_there_and_chunks_th
     collection = (await asked(store, agent)).collection
     vector = await DrawnEmbedder().embed_query("question")
     assert await near.nearest(collection, "drawn", vector, limit=3, others=()) is None
-    assert await after.unindexed() == [agent.id]
+    assert await after.unembedded() == [agent.id]
     assert await after.embed({"agent_id": agent.id}) is None
     assert await count_of(database) == CHUNKS
     assert await near.nearest(collection, "drawn", vector, limit=3, others=())

@@ -22,8 +22,8 @@ class JobStore(Protocol):
         """Keeps a job that is due after a delay; one just like it that waits is then due instead."""
         ...
 
-    async def take(self, holder: str, *, lease_ms: int, limit: int) -> Sequence[Job]:
-        """Takes due jobs; whoever took one and died gives it up when the lease runs out."""
+    async def take(self, holder: str, kind: str, *, lease_ms: int, limit: int) -> Sequence[Job]:
+        """Takes due jobs of a kind; whoever took one and died gives it up when the lease runs out."""
         ...
 
     async def release(self, holder: str) -> None:

@@ -115,10 +115,28 @@ class ChunkIndex(Protocol):
         """The vectors of an agent's chunks in the order in which they came: number, chunk, 16-bit floats."""
         ...
 
+    async def newer_vectors(
+        self, agent_id: AgentId, embedder: str, *, after: int, limit: int
+    ) -> Sequence[tuple[int, int, bytes]]:
+        """The same, at the cost of how many came since, whosever they are, not of how many there are."""
+        ...
+
+    async def newest_vector(self) -> int:
+        """The number of the vector that came last, whosever it is."""
+        ...
+
+    async def waiting(self, embedder: str) -> Sequence[AgentId]:
+        """The agents some of whose chunks have no vector of this embedder yet."""
+        ...
+
     async def without_vector(
         self, agent_id: AgentId, embedder: str, *, limit: int
     ) -> Sequence[tuple[int, str]]:
-        """Chunks that have no vector of this embedder yet, with their text."""
+        """Chunks, with their text, that have no vector of this embedder yet and were not refused often."""
+        ...
+
+    async def refuse(self, embedder: str, chunk_id: int) -> None:
+        """Notes that the embedder did not take a chunk, though it took others."""
         ...
 
     async def add_vectors(self, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> None:

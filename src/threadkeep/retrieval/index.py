@@ -28,7 +28,7 @@ log_ = logging.getLogger("threadkeep.retrieval")
 
 MOST_CANDIDATES = 128
 MOST_NEAR = 64
-VECTORS_AT_ONCE = 5_000
+VECTORS_AT_ONCE = 20_000
 MOST_COLLECTIONS_KEPT = 16
 MOST_QUERY_CHARACTERS = 2_000
 
@@ -97,26 +97,28 @@ class DocumentIndex:
             near = await self._near_index.nearest(collection, name, vector, limit=MOST_NEAR, others=others)
             if near is not None:
                 return near, None
-        shelf = await self._shelf(agent_id, collection, name)
+        shelf = await self._shelf(agent_id, collection, name, len(vector))
         return await asyncio.to_thread(shelf.vectors.nearest, vector, MOST_NEAR, others), None
 
-    async def _shelf(self, agent_id: AgentId, collection: Collection, embedder: str) -> "_Shelf":
-        """The vectors of an agent, brought up to date."""
+    async def _shelf(self, agent_id: AgentId, collection: Collection, embedder: str, size: int) -> "_Shelf":
+        """The vectors of an agent that are as long as the query's, brought up to date."""
         shelf = self._shelves.get(agent_id)
-        if shelf is None or shelf.removals != collection.removals:
-            shelf = self._shelves[agent_id] = _Shelf(collection.removals, _new_vectors(), asyncio.Lock())
+        if shelf is None or (shelf.removals, shelf.size) != (collection.removals, size):
+            shelf = _Shelf(collection.removals, size, _new_vectors(), asyncio.Lock())
+            self._shelves[agent_id] = shelf
         self._shelves.move_to_end(agent_id)
         if len(self._shelves) > MOST_COLLECTIONS_KEPT:
             self._shelves.popitem(last=False)
         async with shelf.lock:
-            while len(shelf.vectors) < collection.chunk_count:
-                rows = await self._chunks.vectors(
-                    agent_id, embedder, after=shelf.last_seq, limit=VECTORS_AT_ONCE
-                )
-                if not rows:
-                    break
-                await asyncio.to_thread(shelf.vectors.add, [(id_, vector) for _, id_, vector in rows])
-                shelf.last_seq = rows[-1][0]
+            newest = await self._chunks.newest_vector()
+            read = self._chunks.newer_vectors if shelf.is_filled else self._chunks.vectors
+            while shelf.last_seq < newest:
+                rows = await read(agent_id, embedder, after=shelf.last_seq, limit=VECTORS_AT_ONCE)
+                # An endpoint may give others of the same name when its model is exchanged behind it.
+                fitting = [(id_, vector) for _, id_, vector in rows if len(vector) == size]
+                await asyncio.to_thread(shelf.vectors.add, fitting)
+                shelf.last_seq = rows[-1][0] if len(rows) == VECTORS_AT_ONCE else newest
+            shelf.is_filled = True
         return shelf
 
     def _scores(
@@ -126,14 +128,14 @@ class DocumentIndex:
         counted: Sequence[ChunkTerms],
         near: Mapping[int, float],
     ) -> dict[int, float]:
-        weights, by_meaning = self._weights, bool(near)
+        weights = self._weights
         fits = bm25(terms, candidates, counted, unknown=weights.unknown)
         scores: dict[int, float] = {}
         for id_, fit in fits.items():
             words = fit / (fit + weights.half) if fit else 0.0
-            meaning = min(max(near.get(id_, 0.0), 0.0), 1.0)
-            share = weights.meaning if by_meaning else 0.0
-            scores[id_] = (1 - share) * words + share * meaning
+            # Whose meaning is not known (yet) counts by its words, as if nobody's were.
+            share = weights.meaning if id_ in near else 0.0
+            scores[id_] = (1 - share) * words + share * min(max(near.get(id_, 0.0), 0.0), 1.0)
         return scores
 
 
@@ -142,9 +144,11 @@ class _Shelf:
     """An agent's vectors, as far as they have been read."""
 
     removals: int
+    size: int
     vectors: "Vectors"
     lock: asyncio.Lock
     last_seq: int = 0
+    is_filled: bool = False
 
 
 def _new_vectors() -> "Vectors":

@@ -152,7 +152,7 @@ class Conversations:
         changed = await self._store.conversations.update(user.id, checked(conversation_id), change)
         if changed is None:
             raise ConversationNotFound
-        self._history.note(changed.id)  # it may have another title
+        await self._history.follow(changed.id)  # it may have another title
         return changed
 
     async def rotate_session(self, user: User, conversation_id: str) -> Conversation:
@@ -185,6 +185,7 @@ class Conversations:
         restored = await self._store.conversations.restore(user.id, checked(conversation_id))
         if restored is None:
             raise ConversationNotFound
+        self._history.note(restored.id)  # it may have been deleted before all of it could be found
         return restored
 
     async def purge_expired(self, retention_days: int) -> int:

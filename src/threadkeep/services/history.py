@@ -36,6 +36,16 @@ class History:
         self._waiting[conversation_id] = None
         self._wake.set()
 
+    async def follow(self, conversation_id: ConversationId) -> None:
+        """Makes a conversation searchable now, for somebody who looks for its new title at once."""
+        try:
+            has_more = await self._store.history.follow(conversation_id, limit=FOLLOWED_AT_ONCE)
+        except StorageError as exc:
+            log.warning("a conversation is made searchable later: %s", exc.message)
+            has_more = True
+        if has_more:
+            self.note(conversation_id)
+
     async def catch_up(self) -> None:
         """Notes all conversations that are behind, such as those of a node that ended."""
         after: str | None = None

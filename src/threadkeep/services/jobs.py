@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from threadkeep.domain.errors import StorageError
@@ -33,7 +34,8 @@ Handler = Callable[[Mapping[str, Any]], Awaitable[Next | None]]
 
 LOOK_EVERY_S = 5.0
 LEASE_MS = 120_000
-MOST_AT_ONCE = 4
+MOST_OF_A_KIND = 4
+"""At once; a slow model that is asked for titles does not keep documents from being read."""
 MOST_ATTEMPTS = 5
 FIRST_PAUSE_MS = 2_000
 LONGEST_PAUSE_MS = 300_000
@@ -47,7 +49,7 @@ class Jobs:
         self._handlers = handlers
         self._holder = new_uuid()
         self._wake = asyncio.Event()
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[str, set[asyncio.Task[None]]] = {kind: set() for kind in handlers}
         self._task = asyncio.create_task(self._run())
 
     async def add(self, kind: str, arguments: Mapping[str, Any], *, delay_ms: int = 0) -> None:
@@ -57,7 +59,7 @@ class Jobs:
 
     async def close(self) -> None:
         """Stops; a job that is under way is done again, here at the next start or by another node."""
-        await end_tasks(self._task, *self._running)
+        await end_tasks(self._task, *chain(*self._running.values()))
         try:
             await self._store.release(self._holder)
         except StorageError as exc:
@@ -67,11 +69,12 @@ class Jobs:
         while True:
             self._wake.clear()
             try:
-                while (free := MOST_AT_ONCE - len(self._running)) and (
-                    jobs := await self._store.take(self._holder, lease_ms=LEASE_MS, limit=free)
-                ):
-                    for job in jobs:
-                        self._start(job)
+                for kind, running in self._running.items():
+                    while (free := MOST_OF_A_KIND - len(running)) and (
+                        jobs := await self._store.take(self._holder, kind, lease_ms=LEASE_MS, limit=free)
+                    ):
+                        for job in jobs:
+                            self._start(job)
             except StorageError as exc:
                 log.warning("jobs cannot be read: %s", exc.message)
             with contextlib.suppress(TimeoutError):
@@ -79,11 +82,11 @@ class Jobs:
                     await self._wake.wait()
 
     def _start(self, job: Job) -> None:
-        task = asyncio.create_task(self._do(job))
-        self._running.add(task)
+        task, running = asyncio.create_task(self._do(job)), self._running[job.kind]
+        running.add(task)
 
         def ended(task: "asyncio.Task[None]") -> None:
-            self._running.discard(task)
+            running.discard(task)
             self._wake.set()
             if not task.cancelled() and (error := task.exception()):
                 # It could not be put back or forgotten: it is done again when its lease runs out.

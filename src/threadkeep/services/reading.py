@@ -24,8 +24,11 @@ READ_JOB = "document"
 EMBED_JOB = "embed"
 TRIES = 2
 REMOVED_AT_ONCE = 25
+LOOKED_AT_ONCE = 500
 EMBEDDED_AT_ONCE = 8
 EMBED_FOR_S = 60.0
+HARMLESS = "text"
+"""What every embedder takes that takes anything."""
 LOOK_AGAIN_MS = 5_000
 STALLED_MS = 24 * 60 * 60 * 1000
 ORPHANED_S = 60 * 60
@@ -111,14 +114,44 @@ class Reading:
     async def _embed(self, agent_id: AgentId, embedder: Embedder) -> bool:
         """Works for a while; tells whether nothing is left."""
         until = asyncio.get_running_loop().time() + EMBED_FOR_S
+        refused: set[int] = set()
         while asyncio.get_running_loop().time() < until:
-            waiting = await self._store.chunks.without_vector(agent_id, embedder.name, limit=EMBEDDED_AT_ONCE)
+            waiting = await self._store.chunks.without_vector(agent_id, embedder.name, limit=LOOKED_AT_ONCE)
+            waiting = [chunk for chunk in waiting if chunk[0] not in refused]
             if not waiting:
+                if refused:  # they are shown to the embedder again, after a pause
+                    raise NotYet(f"The embedder did not take {len(refused)} chunks.")
                 return not await self._index(agent_id, embedder, until)
-            vectors = await embedder.embed([text for _, text in waiting])
-            found = [(id_, vector) for (id_, _), vector in zip(waiting, vectors, strict=True)]
-            await self._store.chunks.add_vectors(embedder.name, found)
+            for first in range(0, len(waiting), EMBEDDED_AT_ONCE):
+                refused |= await self._embed_some(embedder, waiting[first : first + EMBEDDED_AT_ONCE], until)
         return False
+
+    async def _embed_some(
+        self, embedder: Embedder, waiting: Sequence[tuple[int, str]], until: float
+    ) -> set[int]:
+        """Keeps the vectors of some chunks; tells which of them were refused."""
+        refused: set[int] = set()
+        try:
+            await self._keep_vectors(embedder, waiting, until)
+        except EmbedderError:
+            for chunk in waiting:
+                try:
+                    await self._keep_vectors(embedder, [chunk], until)
+                except EmbedderError as exc:
+                    await embedder.embed([HARMLESS])  # one that takes nothing is away, and has refused nobody
+                    log.warning("chunk %d is searched by its words only: %s", chunk[0], exc.message)
+                    await self._store.chunks.refuse(embedder.name, chunk[0])
+                    refused.add(chunk[0])
+        return refused
+
+    async def _keep_vectors(
+        self, embedder: Embedder, waiting: Sequence[tuple[int, str]], until: float
+    ) -> None:
+        if asyncio.get_running_loop().time() > until:
+            return
+        vectors = await embedder.embed([text for _, text in waiting])
+        found = [(id_, vector) for (id_, _), vector in zip(waiting, vectors, strict=True)]
+        await self._store.chunks.add_vectors(embedder.name, found)
 
     async def _index(self, agent_id: AgentId, embedder: Embedder, until: float) -> bool:
         """Takes a large collection into the database's own index; tells whether more is left."""
@@ -129,11 +162,13 @@ class Reading:
                 return True
         return False
 
-    async def unindexed(self) -> Sequence[AgentId]:
-        """Whose vectors may not all be in the database's own index: it may have come after them."""
-        if self._near_index is None or self._embedder is None:
+    async def unembedded(self) -> Sequence[AgentId]:
+        """Whose chunks lack vectors, of a model that is new; or whose vectors may not be in a new index."""
+        if self._embedder is None:
             return ()
-        return await self._near_index.large(LARGE_COLLECTION)
+        waiting = await self._store.chunks.waiting(self._embedder.name)
+        large = await self._near_index.large(LARGE_COLLECTION) if self._near_index else ()
+        return list(dict.fromkeys((*waiting, *large)))
 
     async def sweep(self) -> None:
         """Ends what nobody works on any more, and removes files that belong to no document."""

@@ -11,6 +11,7 @@ from threadkeep.engine.titles import ask_for_title
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
+from threadkeep.services.history import History
 
 TITLE_JOB = "title"
 
@@ -23,9 +24,10 @@ def title_job(conversation: Conversation) -> dict[str, str]:
 class Titles:
     """Gives conversations titles. A title never moves a conversation, and a user's own is never replaced."""
 
-    def __init__(self, store: Store, gateway: Gateway | None) -> None:
+    def __init__(self, store: Store, gateway: Gateway | None, history: History) -> None:
         self._store = store
         self._gateway = gateway
+        self._history = history
 
     async def give(self, arguments: Mapping[str, Any]) -> None:
         """Asks the model for a title of a conversation that has a derived one."""
@@ -47,6 +49,7 @@ class Titles:
             await self._store.conversations.update(
                 user_id, conversation_id, lambda current: _entitled(current, title)
             )
+            await self._history.follow(conversation_id)
 
 
 def _said(messages: Sequence[Message], role: MessageRole) -> str | None:

@@ -10,6 +10,8 @@ from threadkeep.storage.terms import json_text, match_all, numbered, reserve
 
 # A term that is in more chunks than this says little; with rarer ones at hand it is not looked up.
 MOST_POSTINGS = 6_000
+MOST_TRIES = 3
+"""How often a chunk is shown to an embedder that takes others but not it."""
 
 COLLECTION = Statement(
     "SELECT number, chunk_count, term_count, removals FROM tk_collections WHERE agent_id = :agent_id"
@@ -66,20 +68,42 @@ CHUNKS = _of_chunks(
     WHERE {among} AND document.status = 'ready'""",
     "id, document_id, position, file_name, page, heading, text",
 )
-VECTORS = Statement(
-    """SELECT vector.seq, chunk.id, vector.vector FROM tk_documents AS document
+_VECTORS = """SELECT vector.seq, chunk.id, vector.vector FROM tk_documents AS document
     JOIN tk_chunks AS chunk ON chunk.document_id = document.id
     JOIN tk_vectors AS vector ON vector.chunk_id = chunk.id
     WHERE document.agent_id = :agent_id AND vector.embedder = :embedder AND vector.seq > :after
     ORDER BY vector.seq LIMIT :limit"""
+VECTORS = Statement(_VECTORS)
+# From the newest ones to their agent, not from all chunks of the agent to the newest.
+NEWER_VECTORS = Statement(
+    """SELECT vector.seq, chunk.id, vector.vector FROM tk_vectors AS vector
+    CROSS JOIN tk_chunks AS chunk ON chunk.id = vector.chunk_id
+    CROSS JOIN tk_documents AS document ON document.id = chunk.document_id
+    WHERE vector.seq > :after AND vector.embedder = :embedder AND document.agent_id = :agent_id
+    ORDER BY vector.seq LIMIT :limit""",
+    postgres=_VECTORS,
 )
+_NEWEST_VECTOR = Statement("SELECT value FROM tk_counters WHERE name = 'vectors'")
+_WAITS = """NOT EXISTS (SELECT 1 FROM tk_vectors AS vector
+        WHERE vector.chunk_id = chunk.id AND vector.embedder = :embedder)
+    AND NOT EXISTS (SELECT 1 FROM tk_refused_chunks AS refused WHERE refused.chunk_id = chunk.id
+        AND refused.embedder = :embedder AND refused.tries >= :most_tries)"""
 WITHOUT_VECTOR = Statement(
-    """SELECT chunk.id, chunk.heading, chunk.text FROM tk_documents AS document
+    f"""SELECT chunk.id, chunk.heading, chunk.text FROM tk_documents AS document
     JOIN tk_chunks AS chunk ON chunk.document_id = document.id
-    LEFT JOIN tk_vectors AS vector ON vector.chunk_id = chunk.id AND vector.embedder = :embedder
-    WHERE document.agent_id = :agent_id AND document.status = 'ready' AND vector.chunk_id IS NULL
-    ORDER BY chunk.id LIMIT :limit"""
+    WHERE document.agent_id = :agent_id AND document.status = 'ready' AND {_WAITS}
+    LIMIT :limit"""
 )
+WAITING = Statement(
+    f"""SELECT DISTINCT document.agent_id FROM tk_documents AS document
+    WHERE document.status = 'ready' AND EXISTS (
+        SELECT 1 FROM tk_chunks AS chunk WHERE chunk.document_id = document.id AND {_WAITS})"""
+)
+_REFUSED = """INSERT INTO tk_refused_chunks AS known (chunk_id, embedder, tries)
+    SELECT id, CAST(:embedder AS text), 1 FROM tk_chunks WHERE id = :chunk_id {locked}
+    ON CONFLICT (chunk_id) DO UPDATE SET embedder = excluded.embedder,
+        tries = CASE WHEN known.embedder = excluded.embedder THEN known.tries + 1 ELSE 1 END"""
+_REFUSE = Statement(_REFUSED.format(locked=""), postgres=_REFUSED.format(locked="FOR SHARE"))
 _ADD_VECTOR = Statement(
     """INSERT INTO tk_vectors (chunk_id, seq, embedder, vector)
     SELECT id, :seq, :embedder, :vector FROM tk_chunks WHERE id = :chunk_id
@@ -129,17 +153,44 @@ class SqlChunkIndex:
         self, agent_id: AgentId, embedder: str, *, after: int, limit: int
     ) -> Sequence[tuple[int, int, bytes]]:
         """The vectors of an agent's chunks in the order in which they came."""
+        return await self._vectors(VECTORS, agent_id, embedder, after, limit)
+
+    async def newer_vectors(
+        self, agent_id: AgentId, embedder: str, *, after: int, limit: int
+    ) -> Sequence[tuple[int, int, bytes]]:
+        """The same, for those who have nearly all."""
+        return await self._vectors(NEWER_VECTORS, agent_id, embedder, after, limit)
+
+    async def _vectors(
+        self, statement: Statement, agent_id: AgentId, embedder: str, after: int, limit: int
+    ) -> Sequence[tuple[int, int, bytes]]:
         rows = await self._database.fetch(
-            VECTORS(agent_id=agent_id, embedder=embedder, after=after, limit=limit)
+            statement(agent_id=agent_id, embedder=embedder, after=after, limit=limit)
         )
         return [(seq, id_, bytes(vector)) for seq, id_, vector in rows]
+
+    async def newest_vector(self) -> int:
+        """The number of the vector that came last, whosever it is."""
+        rows = await self._database.fetch(_NEWEST_VECTOR())
+        return rows[0][0] if rows else 0
+
+    async def waiting(self, embedder: str) -> Sequence[AgentId]:
+        """The agents some of whose chunks have no vector of this embedder yet."""
+        rows = await self._database.fetch(WAITING(embedder=embedder, most_tries=MOST_TRIES))
+        return [agent_id for (agent_id,) in rows]
 
     async def without_vector(
         self, agent_id: AgentId, embedder: str, *, limit: int
     ) -> Sequence[tuple[int, str]]:
         """Chunks that have no vector of this embedder yet."""
-        rows = await self._database.fetch(WITHOUT_VECTOR(agent_id=agent_id, embedder=embedder, limit=limit))
+        rows = await self._database.fetch(
+            WITHOUT_VECTOR(agent_id=agent_id, embedder=embedder, limit=limit, most_tries=MOST_TRIES)
+        )
         return [(id_, f"{heading}\n{text}" if heading else text) for id_, heading, text in rows]
+
+    async def refuse(self, embedder: str, chunk_id: int) -> None:
+        """Notes that the embedder did not take a chunk once more."""
+        await self._database.execute(_REFUSE(embedder=embedder, chunk_id=chunk_id))
 
     async def add_vectors(self, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> None:
         """Keeps vectors of chunks that are still there."""

@@ -15,7 +15,8 @@ _HASTEN = with_clock(
     WHERE kind = :kind AND arguments = :arguments AND holder IS NULL RETURNING id"""
 )
 _DUE = """SELECT id FROM tk_jobs
-    WHERE run_at <= {now} AND (lease_until IS NULL OR lease_until < {now}) ORDER BY run_at LIMIT :limit"""
+    WHERE kind = :kind AND run_at <= {now} AND (lease_until IS NULL OR lease_until < {now})
+    ORDER BY run_at LIMIT :limit"""
 _TAKE = """UPDATE tk_jobs SET lease_until = {now} + :lease_ms, holder = :holder, attempts = attempts + 1
     WHERE id IN (DUE) RETURNING id, kind, arguments, attempts"""
 _TAKE_DUE = with_clock(
@@ -48,9 +49,11 @@ class SqlJobs:
         """Keeps a job that is due after a delay."""
         await self._database.write(lambda: _add(job, delay_ms))
 
-    async def take(self, holder: str, *, lease_ms: int, limit: int) -> Sequence[Job]:
-        """Takes due jobs."""
-        rows = await self._database.execute(_TAKE_DUE(holder=holder, lease_ms=lease_ms, limit=limit))
+    async def take(self, holder: str, kind: str, *, lease_ms: int, limit: int) -> Sequence[Job]:
+        """Takes due jobs of a kind."""
+        rows = await self._database.execute(
+            _TAKE_DUE(holder=holder, kind=kind, lease_ms=lease_ms, limit=limit)
+        )
         return [Job(id_, kind, to_object(arguments), attempts) for id_, kind, arguments, attempts in rows]
 
     async def release(self, holder: str) -> None:

@@ -259,6 +259,12 @@ CREATE TABLE tk_vectors (
     embedder text NOT NULL,
     vector bytea NOT NULL
 );
+-- Chunks that an embedder did not take though it took others: after some tries they are left to their words.
+CREATE TABLE tk_refused_chunks (
+    chunk_id bigint NOT NULL PRIMARY KEY REFERENCES tk_chunks (id) ON DELETE CASCADE,
+    embedder text NOT NULL,
+    tries bigint NOT NULL
+);
 
 -- What of a user's conversations can be searched: their messages, and their titles (without a message).
 CREATE TABLE tk_entries (
