@@ -3,7 +3,8 @@
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from tests.conftest import SECRET, TEMPLATE, Api, secret_key_for
 from tests.http.calls import Json, items, new_agent, refusal
 from tests.http.checked import CheckedApi
+from tests.mcp import other_promptx
 from tests.mcp.remote_servers import real_server, serving_http
 from tests.postgres import Postgres
 from threadkeep import Settings, create_app
@@ -354,28 +356,38 @@ async def test_only_servers_of_the_agent_can_be_tested(admin: httpx.AsyncClient,
     assert VALUES[1] not in str(tested)
 
 
-@pytest.fixture
-async def open_admin(
-    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[httpx.AsyncClient]:
+@asynccontextmanager
+async def open_to_admin(
+    database_url: str, folder: Path, **settings: Any
+) -> AsyncGenerator[httpx.AsyncClient]:
     """An admin of a Threadkeep that may run the Python of the tests and connect to loopback."""
-    monkeypatch.setenv("PATH", os.pathsep.join((str(Path(sys.executable).parent), os.defpath)))
-    settings = Settings.load(
-        {},
-        data=tmp_path / "data",
-        database_url=database_url,
-        database_pool_size=2,
-        secret_key=secret_key_for(database_url),
-        jwt_secret=SECRET,
-        gateway="openai",
-        mcp_allowed_commands=("python",),
-        mcp_allow_private=True,
+    app = create_app(
+        Settings.load(
+            {},
+            data=folder / "data",
+            database_url=database_url,
+            database_pool_size=2,
+            secret_key=secret_key_for(database_url),
+            jwt_secret=SECRET,
+            gateway="openai",
+            mcp_allowed_commands=("python",),
+            mcp_allow_private=True,
+            **settings,
+        )
     )
-    app = create_app(settings)
     async with app.lifespan():
         api = CheckedApi(app, (await app.services()).store, [])
         async with api.as_user("root", admin=True) as admin:
             yield admin
+
+
+@pytest.fixture
+async def open_admin(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[httpx.AsyncClient]:
+    monkeypatch.setenv("PATH", os.pathsep.join((str(Path(sys.executable).parent), os.defpath)))
+    async with open_to_admin(database_url, tmp_path) as admin:
+        yield admin
 
 
 async def test_server_that_answers_is_shown_ready_with_its_tools(open_admin: httpx.AsyncClient):
@@ -405,6 +417,24 @@ async def test_program_that_fails_is_shown_with_its_reason_and_without_its_secre
     assert shown["status"] == "failed" and shown["error"]
     assert f"no such key: {MASK}" in shown["stderr"]
     assert VALUES[0] not in caplog.text
+
+
+async def test_promptx_of_the_operator_is_shown_as_it_is(database_url: str, tmp_path: Path):
+    works = f"{sys.executable} {other_promptx.__file__}"
+    fails = f"{sys.executable} -c 'raise SystemExit(\"no licence\")'"
+    for number, (command, status, error) in enumerate(
+        (
+            (works, "ready", None),
+            (fails, "failed", "It ended with exit code 1: no licence"),
+            ("no-such-promptx", "failed", "There is no program `no-such-promptx` on this machine."),
+        )
+    ):
+        async with open_to_admin(database_url, tmp_path / str(number), promptx_command=command) as admin:
+            path = await with_servers(admin)
+            assert (await listed(admin, path))["promptx"]["status"] == "idle"
+            tested = (await admin.post(f"{path}/mcp-servers/promptx/test")).json()
+            assert (tested["status"], tested.get("error")) == (status, error)
+            assert (await listed(admin, path))["promptx"] == tested
 
 
 # Secrets

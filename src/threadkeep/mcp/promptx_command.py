@@ -10,14 +10,17 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+from threadkeep.domain.agent import Agent
 from threadkeep.domain.mcp import PROMPTX, ServerScope, StdioServer
 from threadkeep.domain.secret import Secret
+from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.personal import FOLDER, prepare
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import Seat
 from threadkeep.mcp.promptx import TOOLS
+from threadkeep.ports.mcp import ServerState, ServerStatus
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
 
 
@@ -40,8 +43,7 @@ class PromptXCommand:
     ) -> AsyncGenerator[Progress | Outcome]:
         """Has the program run a tool."""
         try:
-            folder = await asyncio.to_thread(prepare, self._workspaces.of(caller.agent.id), caller.user.id)
-            server, seat = self._server(folder), Seat(caller.agent.id, PROMPTX, caller.user.id)
+            seat, server, folder = await self._place(caller.agent, caller.user)
             offered = {tool.name for tool in await self._pool.tools(seat, server)}
         except LinkBroken as exc:
             yield Outcome("error", error=f"PromptX is away: {exc}")
@@ -57,6 +59,23 @@ class PromptXCommand:
         async with aclosing(self._pool.call(seat, server, theirs, arguments)) as steps:
             async for step in steps:
                 yield _known_role(step, arguments) if name == "promptx_action" else step
+
+    def status(self, agent: Agent) -> ServerStatus:
+        """How the program is, as it was last used."""
+        return self._pool.statuses(agent.id).get(PROMPTX, ServerStatus(ServerState.IDLE))
+
+    async def test(self, agent: Agent, user: User) -> ServerStatus:
+        """Starts the program for this user, whatever its back-off."""
+        try:
+            seat, server, _ = await self._place(agent, user)
+        except LinkBroken as exc:
+            return ServerStatus(ServerState.FAILED, str(exc))
+        return await self._pool.test(seat, server)
+
+    async def _place(self, agent: Agent, user: User) -> tuple[Seat, StdioServer, Path]:
+        """Where this user's program has its place, what it is, and in which folder it runs."""
+        folder = await asyncio.to_thread(prepare, self._workspaces.of(agent.id), user.id)
+        return Seat(agent.id, PROMPTX, user.id), self._server(folder), folder
 
     def _server(self, folder: Path) -> StdioServer:
         home = folder / "home"

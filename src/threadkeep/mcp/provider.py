@@ -12,6 +12,7 @@ from threadkeep.domain.user import User
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import Seat
+from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.ports.mcp import SeenTools, ServerCatalog, ServerState, ServerStatus
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool, ToolServer, Unavailable
 
@@ -25,6 +26,7 @@ class AgentTools:
         self, own: Sequence[ToolServer], catalog: ServerCatalog, pool: Pool, seen: SeenTools
     ) -> None:
         self._own = {server.name: server for server in own}
+        self._programs = {server.name: server for server in own if isinstance(server, PromptXCommand)}
         self._catalog = catalog
         self._pool = pool
         self._seen = seen
@@ -41,7 +43,7 @@ class AgentTools:
         """How the agent's servers are on this node, by name."""
         servers = self._servers(agent)
         known = self._pool.statuses(agent.id)
-        statuses: dict[str, ServerStatus] = {}
+        statuses = {name: program.status(agent) for name, program in self._programs.items()}
         for name, server in servers.items():
             if server.disabled:
                 statuses[name] = ServerStatus(ServerState.DISABLED)
@@ -53,6 +55,8 @@ class AgentTools:
 
     async def test(self, agent: Agent, user: User, name: str) -> ServerStatus:
         """Connects one of the agent's servers, whatever its back-off, and lists its tools."""
+        if program := self._programs.get(name):
+            return await program.test(agent, user)
         server = self._servers(agent).get(name)
         if server is None:
             return ServerStatus(ServerState.READY if name in self._own else ServerState.INACTIVE)
