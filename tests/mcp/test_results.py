@@ -7,12 +7,18 @@ from typing import Any
 import mcp_types as mcp
 
 from tests.mcp.running import Limits, chaos, pooled
-from threadkeep.mcp.results import MOST_FILES, MOST_TOOLS, outcome_of, tools_of
+from threadkeep.mcp.digest import MOST_FILES, MOST_TOOLS
+from threadkeep.mcp.large import Inbox, Reading
+from threadkeep.mcp.results import tools_of
 from threadkeep.ports.tools import Outcome, ProducedFile
 
 
-def result(*content: dict[str, Any], **fields: Any) -> mcp.CallToolResult:
-    return mcp.CallToolResult.model_validate({"content": list(content), **fields})
+def result(*content: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"content": list(content), **fields}
+
+
+def outcome_of(result: dict[str, Any]) -> Outcome:
+    return Inbox(Reading()).outcome(result)
 
 
 def text(value: str) -> dict[str, Any]:

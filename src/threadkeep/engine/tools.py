@@ -191,8 +191,9 @@ def _clean(outcome: Outcome) -> Outcome:
 
 def _result_block(use: ToolUse, outcome: Outcome) -> ToolResultBlock:
     content = outcome.result if outcome.error is None else outcome.error
-    text = storable(content) if isinstance(content, str) else msgspec.json.encode(content).decode()
-    return ToolResultBlock(use.id, _cut(text, MOST_RESULT_CHARACTERS), is_error=outcome.status != "ok")
+    text = content if isinstance(content, str) else msgspec.json.encode(content).decode()
+    shown = storable(_cut(text, MOST_RESULT_CHARACTERS))
+    return ToolResultBlock(use.id, shown, is_error=outcome.status != "ok")
 
 
 def _cut(text: str, most: int) -> str:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 MOST_LEVELS = 200
 MOST_INTEGER_BITS = 8192
 
@@ -27,6 +29,8 @@ def clean(value: Any, levels: int = MOST_LEVELS) -> Any:
         if not levels:
             raise TooDeep
         return _inside(value, levels - 1)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, msgspec.Raw):
+        return value  # JSON that was looked at where it was read
     return _text(str(value))
 
 

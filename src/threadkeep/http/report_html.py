@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from html import escape
 
-from threadkeep.domain.chart import read_chart
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.http.chart_svg import draw
-from threadkeep.http.report_text import heading_of, value_text, words_of
+from threadkeep.http.report_text import chart_of, heading_of, value_text, words_of
 from threadkeep.http.view import rfc3339
 from threadkeep.services.reports import Exchange, Report
 
@@ -82,5 +81,5 @@ def _call(call: ToolCall) -> Iterator[str]:
     failed = ' class="failed"' if call.error is not None else ""
     yield f"<pre{failed}>{escape(value_text(call.result if call.error is None else call.error))}</pre>"
     if call.chart_data is not None:
-        chart = read_chart(call.chart_data)
+        chart = chart_of(call)
         yield draw(chart) if chart else f"<pre>{escape(value_text(call.chart_data))}</pre>"

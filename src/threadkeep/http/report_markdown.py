@@ -4,12 +4,12 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 
-from threadkeep.domain.chart import Chart, ChartKind, read_chart
+from threadkeep.domain.chart import Chart, ChartKind
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Citation, Message
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_call import ToolCall
-from threadkeep.http.report_text import heading_of, value_text, words_of
+from threadkeep.http.report_text import chart_of, heading_of, value_text, words_of
 from threadkeep.http.view import rfc3339
 from threadkeep.services.reports import Exchange, Report
 
@@ -73,7 +73,7 @@ def _call(call: ToolCall) -> Iterator[str]:
     yield _fenced(value_text(call.arguments), "json")
     yield _fenced(value_text(call.result if call.error is None else call.error))
     if call.chart_data is not None:
-        chart = read_chart(call.chart_data)
+        chart = chart_of(call)
         yield _table(chart) if chart else _fenced(value_text(call.chart_data), "json")
 
 

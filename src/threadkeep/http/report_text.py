@@ -3,6 +3,7 @@
 import msgspec
 
 from threadkeep.domain.briefing import BriefingCard
+from threadkeep.domain.chart import Chart, read_chart
 from threadkeep.domain.message import Message
 from threadkeep.domain.tool_call import ToolCall
 
@@ -17,6 +18,8 @@ def words_of(message: Message) -> str:
 
 def value_text(value: object) -> str:
     """A value for people: a text as it is, all else as indented JSON; cut where it is long."""
+    if isinstance(value, msgspec.Raw) and bytes(value).startswith(b'"'):
+        value = msgspec.json.decode(value)
     text = (
         value
         if isinstance(value, str)
@@ -26,6 +29,12 @@ def value_text(value: object) -> str:
     if len(text) <= MOST_VALUE_CHARACTERS:
         return text
     return f"{text[:MOST_VALUE_CHARACTERS]}\n… [{len(text)} characters in all]"
+
+
+def chart_of(call: ToolCall) -> Chart | None:
+    """What can be drawn of what a tool gave."""
+    chart = call.chart_data
+    return read_chart(msgspec.json.decode(chart) if isinstance(chart, msgspec.Raw) else chart)
 
 
 def heading_of(call: ToolCall) -> str:

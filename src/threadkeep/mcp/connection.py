@@ -13,12 +13,14 @@ from typing import Any
 import mcp_types as mcp
 from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import RootModel, ValidationError
 
 from threadkeep.logs import about
+from threadkeep.mcp.digest import MOST_TOOLS
+from threadkeep.mcp.large import Inbox
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.link import Link, LinkBroken, causes
-from threadkeep.mcp.results import MOST_TOOLS, outcome_of, tools_of
+from threadkeep.mcp.results import tools_of
 from threadkeep.ports.tools import Outcome, Progress, Tool
 from threadkeep.tasks import end_tasks
 from threadkeep.version import __version__
@@ -27,8 +29,11 @@ log = logging.getLogger("threadkeep.mcp")
 
 _PROGRESS_EVERY_S = 0.1
 _ENDING_S = 5.0
-_CALL_RESULT: TypeAdapter[mcp.CallToolResult] = TypeAdapter(mcp.CallToolResult)
 _CLIENT = mcp.Implementation(name="threadkeep", version=__version__)
+
+
+class _Anything(RootModel[dict[str, Any]]):
+    """A result that is not looked into here."""
 
 
 class Connection:
@@ -38,10 +43,17 @@ class Connection:
     """
 
     def __init__(
-        self, server: str, link: Link, timeout_s: float, limits: Limits, hide: Callable[[str], str]
+        self,
+        server: str,
+        link: Link,
+        inbox: Inbox,
+        timeout_s: float,
+        limits: Limits,
+        hide: Callable[[str], str],
     ) -> None:
         self._server = server
         self._link = link
+        self._inbox = inbox
         self._timeout_s = timeout_s
         self._limits = limits
         self._hide = hide
@@ -196,12 +208,12 @@ class Connection:
             # Not `call_tool`: it would check the result against a schema of the server's own making, whose
             # patterns can keep this process busy for as long as the server likes.
             result = await session.send_request(
-                mcp.CallToolRequest(params=params), _CALL_RESULT, progress_callback=on_progress
+                mcp.CallToolRequest(params=params), _Anything, progress_callback=on_progress
             )
-            outcome = outcome_of(result)
+            outcome = self._inbox.outcome(result.root)
         except MCPError as exc:
             outcome = Outcome("error", error=await self._what_broke(exc))
-        except ValidationError:
+        except ValueError:
             outcome = Outcome("error", error="The server's answer is not a valid MCP result.")
         except Exception as exc:
             log.exception("a call of %s on server %s failed", name, self._server)

@@ -1,6 +1,7 @@
 """The HTTP client for a remote server: it stays on the Internet, and takes only so much."""
 
-from collections.abc import AsyncIterator, Mapping
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 import httpx2
 
@@ -10,17 +11,24 @@ from threadkeep.mcp.lines import MESSAGE_COSTS, MOST_LINE_BYTES, Pace
 # No limit on reading: how long a call may take is decided where it is made.
 TIMEOUT = httpx2.Timeout(10, read=None)
 
+_EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_LONGEST_END = 4
+_NOTHING = b"null"  # the SDK finds that this is no message
 _FAREWELL = {"connect": 1.0, "read": 1.0, "write": 1.0, "pool": 1.0}
 
 
+Small = Callable[[bytes], Awaitable[bytes | None]]
+"""Makes a message small enough for the session; None where it cannot be read."""
+
+
 def http_client(
-    headers: Mapping[str, str], *, allow_private: bool, timeout: httpx2.Timeout = TIMEOUT
+    headers: Mapping[str, str], small: Small, *, allow_private: bool, timeout: httpx2.Timeout = TIMEOUT
 ) -> httpx2.AsyncClient:
     """A client for one remote server that does not leave the Internet, unless the operator allows it."""
     return httpx2.AsyncClient(
         headers={**headers, "Accept-Encoding": "identity"},
         timeout=timeout,
-        transport=_Bounded(httpx2.AsyncHTTPTransport() if allow_private else _PublicTransport()),
+        transport=_Bounded(httpx2.AsyncHTTPTransport() if allow_private else _PublicTransport(), small),
     )
 
 
@@ -63,8 +71,9 @@ class _PublicTransport(httpx2.AsyncBaseTransport):
 class _Bounded(httpx2.AsyncBaseTransport):
     """Bounds what a server can send us: in size where it is one answer, in speed where it is a stream."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+    def __init__(self, inner: httpx2.AsyncBaseTransport, small: Small) -> None:
         self._inner = inner
+        self._small = small
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends a request; what comes back is read within bounds."""
@@ -76,7 +85,8 @@ class _Bounded(httpx2.AsyncBaseTransport):
             raise httpx2.RemoteProtocolError("The answer is compressed, which was not asked for.")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         is_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
-        response.stream = _Paced(response.stream) if is_stream else _Short(response.stream)
+        kind = _Events if is_stream else _Message
+        response.stream = kind(response.stream, self._small)
         return response
 
     async def aclose(self) -> None:
@@ -84,35 +94,54 @@ class _Bounded(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-class _Paced(httpx2.AsyncByteStream):
+class _Read(httpx2.AsyncByteStream):
+    """What a server sends, with large messages made small on the way."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, small: Small) -> None:
+        self._inner = inner
+        self._small = small
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Events(_Read):
     """A stream of events, not faster than we care to read."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
-        self._inner = inner
-
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        pace = Pace()
+        pace, held, seen = Pace(), bytearray(), 0
         async for chunk in self._inner:
             await pace.spend(len(chunk) + MESSAGE_COSTS * chunk.count(b"\n\n"))
-            yield chunk
+            held += chunk
+            while end := _EVENT_END.search(held, seen):
+                yield await self._event(bytes(held[: end.end()]))
+                del held[: end.end()]
+                seen = 0
+            seen = max(0, len(held) - _LONGEST_END)
+            if len(held) > MOST_LINE_BYTES:  # more than the SDK takes, who says so
+                yield bytes(held)
+                held.clear()
+                seen = 0
+        yield bytes(held)
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
+    async def _event(self, event: bytes) -> bytes:
+        lines = event.splitlines()
+        said = [line.removeprefix(b"data:").removeprefix(b" ") for line in lines if line.startswith(b"data:")]
+        message = b"\n".join(said)
+        small = await self._small(message)
+        if small is message:
+            return event
+        others = [line for line in lines if line and not line.startswith(b"data:")]
+        return b"\n".join((*others, b"data: " + (small or _NOTHING), b"", b""))
 
 
-class _Short(httpx2.AsyncByteStream):
+class _Message(_Read):
     """One answer, not longer than we care to keep."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
-        self._inner = inner
-
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        length = 0
+        message = bytearray()
         async for chunk in self._inner:
-            length += len(chunk)
-            if length > MOST_LINE_BYTES:
+            message += chunk
+            if len(message) > MOST_LINE_BYTES:
                 raise httpx2.StreamError(f"The message has more than {MOST_LINE_BYTES} bytes.")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
+        yield await self._small(bytes(message)) or _NOTHING

@@ -4,6 +4,7 @@ import asyncio
 
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
 from threadkeep.mcp.connection import Connection
+from threadkeep.mcp.large import Inbox, Reading
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.lines import ServerLog
 from threadkeep.mcp.programs import Seat, Surroundings
@@ -12,16 +13,22 @@ from threadkeep.mcp.stdio import StdioLink
 
 
 async def launch(
-    seat: Seat, server: McpServer, surroundings: Surroundings, server_log: ServerLog, limits: Limits
+    seat: Seat,
+    server: McpServer,
+    surroundings: Surroundings,
+    server_log: ServerLog,
+    limits: Limits,
+    reading: Reading,
 ) -> Connection:
     """A session that has just begun; LinkBroken where there is nothing to begin with."""
+    inbox = Inbox(reading)
     match server:
         case StdioServer():
             program = await asyncio.to_thread(surroundings.program, seat, server)
-            link = StdioLink(program, server_log)
+            link = StdioLink(program, server_log, inbox)
         case RemoteServer():
             headers = await asyncio.to_thread(surroundings.headers, seat, server)
-            link = RemoteLink(server.url, headers, allow_private=surroundings.allow_private)
+            link = RemoteLink(server.url, headers, inbox, allow_private=surroundings.allow_private)
         case _:
             raise AssertionError(f"a server is run or reached, not {type(server).__name__}")
-    return Connection(seat.name, link, server.timeout_s, limits, server.hide)
+    return Connection(seat.name, link, inbox, server.timeout_s, limits, server.hide)

@@ -14,6 +14,7 @@ from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer
 from threadkeep.logs import about
 from threadkeep.mcp.breaker import Breaker
+from threadkeep.mcp.large import Reading
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.lines import ServerLog
 from threadkeep.mcp.link import LinkBroken
@@ -25,7 +26,7 @@ from threadkeep.tasks import end_tasks
 if TYPE_CHECKING:
     from threadkeep.mcp.connection import Connection
 
-Launch = Callable[[Seat, McpServer, Surroundings, ServerLog, Limits], Awaitable["Connection"]]
+Launch = Callable[[Seat, McpServer, Surroundings, ServerLog, Limits, Reading], Awaitable["Connection"]]
 
 FORGET_S = 3600.0
 """After this long without use a place is given up, with its log and its failures."""
@@ -84,6 +85,7 @@ class Pool:
     def __init__(self, surroundings: Surroundings, limits: Limits) -> None:
         self._surroundings = surroundings
         self._limits = limits
+        self._reading = Reading()
         self._places: dict[Seat, _Place] = {}
         self._live: set[Connection] = set()
         self._entrance = asyncio.Lock()
@@ -233,7 +235,9 @@ class Pool:
         try:
             async with self._entrance:
                 await self._make_room()
-                connection = await launch(seat, place.server, self._surroundings, place.log, self._limits)
+                connection = await launch(
+                    seat, place.server, self._surroundings, place.log, self._limits, self._reading
+                )
                 place.connection = connection
                 self._live.add(connection)
         except _NoRoom:

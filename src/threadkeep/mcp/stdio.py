@@ -1,7 +1,6 @@
 """MCP over the standard streams of a process of ours."""
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 
@@ -9,8 +8,9 @@ import anyio
 import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import jsonrpc_message_adapter
 
+from threadkeep.mcp.large import CANNOT_READ, ENDS_BYTES, Inbox, refusal
 from threadkeep.mcp.lines import MOST_LINE_BYTES, LongLine, ServerLog
 from threadkeep.mcp.link import Link, LinkBroken, Streams
 from threadkeep.mcp.process import NotStarted, Program, ServerProcess
@@ -20,16 +20,15 @@ from threadkeep.tasks import end_tasks
 _UNSENT_MESSAGES = 64
 _SHOWN_GARBAGE = 200
 _NOTED_GARBAGE = 5
-_ID_AT_THE_BEGINNING = re.compile(rb'^\{\s*"jsonrpc":\s*"2\.0",\s*"id":\s*(\d{1,9}),')
-_ID_AT_THE_END = re.compile(rb'"id":\s*(\d{1,9})(,\s*"jsonrpc":\s*"2\.0")?\s*\}\s*$')
 
 
 class StdioLink(Link):
     """A server that we run."""
 
-    def __init__(self, program: Program, log: ServerLog) -> None:
+    def __init__(self, program: Program, log: ServerLog, inbox: Inbox) -> None:
         self._program = program
         self._log = log
+        self._inbox = inbox
         self._has_ended = False
         self._garbage = 0
 
@@ -65,8 +64,7 @@ class StdioLink(Link):
         try:
             async with aclosing(process.lines()) as lines:
                 async for line in lines:
-                    message = self._too_long(line) if isinstance(line, LongLine) else self._parse(line)
-                    if message is not None:
+                    if (message := await self._read(line)) is not None:
                         await incoming.send(message)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
             pass  # nobody is there any more, on one side or the other
@@ -74,32 +72,39 @@ class StdioLink(Link):
         on_end()
         incoming.close()
 
-    def _parse(self, line: bytes) -> SessionMessage | None:
-        if not line.strip():
-            return None
-        try:
-            # Not `validate_json`: it reads a large message once for every kind of message that there is.
-            message = jsonrpc_message_adapter.validate_python(msgspec.json.decode(line), by_name=False)
-            return SessionMessage(message)
-        except (ValueError, RecursionError):
-            self._garbage += 1
-            if self._garbage <= _NOTED_GARBAGE:
-                self._log.note(f"This on stdout is no MCP message: {line[:_SHOWN_GARBAGE]!r}")
-            return None
+    async def _read(self, line: bytes | LongLine) -> SessionMessage | None:
+        """The message that a line is; where it cannot be read, an error for whoever waits for it."""
+        if isinstance(line, LongLine):
+            problem = f"The message has {line.length} bytes; at most {MOST_LINE_BYTES} are read."
+            self._log.note(problem)
+            return _parse(refusal(line.head, line.tail, problem))
+        line = line.strip()
+        small = await self._inbox.small(line) if line.startswith(b"{") else None
+        message = _parse(small)
+        if message is None and line:
+            self._note_garbage(line)
+            message = _parse(refusal(line[:ENDS_BYTES], line[-ENDS_BYTES:], CANNOT_READ))
+        return message
 
-    def _too_long(self, line: LongLine) -> SessionMessage | None:
-        """The answer to the one request whose result was too long, where its number can be seen."""
-        problem = f"The message has {line.length} bytes; at most {MOST_LINE_BYTES} are read."
-        self._log.note(problem)
-        found = _ID_AT_THE_BEGINNING.search(line.head) or _ID_AT_THE_END.search(line.tail)
-        if found is None:
-            return None
-        error = ErrorData(code=INVALID_REQUEST, message=problem)
-        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error))
+    def _note_garbage(self, line: bytes) -> None:
+        self._garbage += 1
+        if self._garbage <= _NOTED_GARBAGE:
+            self._log.note(f"This on stdout is no MCP message: {line[:_SHOWN_GARBAGE]!r}")
 
     def _how_it_ended(self, code: int | None) -> str:
         said = self._log.complaint
         return f"It ended with exit code {code}{': ' + said if said else '.'}"
+
+
+def _parse(message: bytes | None) -> SessionMessage | None:
+    if message is None:
+        return None
+    try:
+        # Not `validate_json`: it reads a message once for every kind of message that there is.
+        whole = msgspec.json.decode(message)
+        return SessionMessage(jsonrpc_message_adapter.validate_python(whole, by_name=False))
+    except (ValueError, RecursionError):
+        return None
 
 
 async def _send(process: ServerProcess, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:

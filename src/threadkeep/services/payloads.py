@@ -13,6 +13,8 @@ from threadkeep.domain.tool_call import ToolCall
 from threadkeep.ports.payloads import Lost, PayloadStore
 from threadkeep.ports.turn_log import LogChunk
 
+MOST_TAKEN_APART_BYTES = 64 * 1024
+
 
 async def whole_chunks(store: PayloadStore, chunks: Sequence[LogChunk]) -> Sequence[LogChunk]:
     """Stored chunks as clients may see them; most refer to nothing and are handed on as they are."""
@@ -44,8 +46,13 @@ async def whole_calls(store: PayloadStore, calls: Sequence[ToolCall]) -> Sequenc
 
 
 def _whole(call: ToolCall, found: Mapping[PayloadId, bytes]) -> ToolCall:
-    values: dict[str, Any] = {name: msgspec.json.decode(found[ref]) for name, ref in call.refs.items()}
+    values = {name: _value(found[ref]) for name, ref in call.refs.items()}
     return replace(call, **values, refs={}) if values else call
+
+
+def _value(content: bytes) -> Any:
+    """What is large stays JSON: to take it apart would hold up every turn, and it is only handed on."""
+    return msgspec.Raw(content) if len(content) > MOST_TAKEN_APART_BYTES else msgspec.json.decode(content)
 
 
 async def _load(store: PayloadStore, refs: Iterable[PayloadId]) -> dict[PayloadId, bytes]:

@@ -1,0 +1,233 @@
+"""Reads the result of a tool call: its text or value, its chart and its files.
+
+    python -P digest.py < MESSAGE
+
+A large message is read so, in a process of its own: to take hundreds of thousands of values apart keeps the
+interpreter, and with it every turn of this node, waiting in whatever thread it is done. The values come back
+as they are stored, as JSON in one piece. Nothing else of ours is imported here, so that it starts fast.
+"""
+
+import base64
+import binascii
+import mimetypes
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+MOST_FILES = 20
+MOST_TOOLS = 200
+MOST_TOOLS_BYTES = 1024 * 1024
+MOST_OTHER_BYTES = 512 * 1024
+MOST_ERROR_CHARACTERS = 8_000
+MOST_LEVELS = 200
+MOST_FILE_NAME = 100
+
+_MEDIA_TYPE = re.compile(r"[a-z]+/[a-z0-9][a-z0-9.+-]{0,80}")
+_PROCESSOR_S = 20
+_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
+
+# Names as they are on the wire.
+
+
+class Resource(msgspec.Struct):
+    """A file in a result, as text or as base64."""
+
+    uri: str = ""
+    mimeType: str | None = None  # noqa: N815
+    text: str | None = None
+    blob: str | None = None
+
+
+class Block(msgspec.Struct):
+    """A part of a result; which fields it has is told by its type."""
+
+    type: str
+    text: str = ""
+    data: str = ""
+    mimeType: str = ""  # noqa: N815
+    uri: str = ""
+    name: str = ""
+    title: str | None = None
+    resource: Resource | None = None
+
+
+class Result(msgspec.Struct):
+    """What a server answers to a call."""
+
+    content: list[Block] = []
+    structuredContent: Any = None  # noqa: N815
+    isError: bool = False  # noqa: N815
+
+
+class File(msgspec.Struct):
+    """A file that a tool gave."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+class Answer(msgspec.Struct):
+    """A result as we see it. In a digest, the value and the chart are bytes: JSON in one piece."""
+
+    value: Any = None
+    chart: Any = None
+    error: str | None = None
+    files: list[File] = []
+
+
+class Digest(msgspec.Struct):
+    """A large message: what is left of it for the session, and the answer that was taken out."""
+
+    message: bytes
+    answer: Answer | None = None
+
+
+def read_result(result: Any) -> Answer:
+    """The answer that a result is; ValueError where it is none."""
+    given = msgspec.convert(result, Result)
+    texts, files = _read(given.content)
+    text = "\n\n".join(texts)
+    if given.isError:
+        return Answer(error=text or "The tool failed and did not say why.", files=files)
+    match given.structuredContent:
+        case {"chart_data": chart, **rest}:
+            return Answer(rest or text, chart, files=files)
+        case None:
+            return Answer(text, files=files)
+        case structured:
+            return Answer(structured, files=files)
+
+
+def digest(message: bytes) -> Digest:
+    """A large message, read; ValueError or RecursionError where it is no message."""
+    whole: Any = msgspec.json.decode(message)
+    match whole:
+        case {"id": number, "error": {"code": code, "message": str(said)}}:
+            error = {"code": code, "message": said[:MOST_ERROR_CHARACTERS]}
+            return Digest(_small({"id": number, "error": error}))
+        case {"id": number, "result": {"tools": list()} as result}:
+            return Digest(_small({"id": number, "result": {**result, "tools": _fitting(result["tools"])}}))
+        case {"id": number, "result": {"content": list()} as result}:
+            rest = {name: result[name] for name in ("resultType", "isError") if name in result}
+            small = _small({"id": number, "result": {**rest, "content": []}})
+            return Digest(small, _packed(read_result(result)))
+        case {"result": _} if len(message) <= MOST_OTHER_BYTES:
+            return Digest(message)
+        case _:
+            raise ValueError("nobody has asked for so much")
+
+
+def _small(message: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"jsonrpc": "2.0", **message})
+
+
+def _fitting(tools: Sequence[Any]) -> list[Any]:
+    """The first tools, as many as may be."""
+    fitting: list[Any] = []
+    left = MOST_TOOLS_BYTES
+    for tool in tools[:MOST_TOOLS]:
+        left -= len(msgspec.json.encode(tool))
+        if left < 0:
+            break
+        fitting.append(tool)
+    return fitting
+
+
+def _packed(answer: Answer) -> Answer:
+    """The same with its values as JSON; a text stays one."""
+    if _is_deep([answer.value, answer.chart]):
+        return Answer(error="The tool's result is nested too deeply.", files=answer.files)
+    if answer.error is not None:
+        answer.error = answer.error[:MOST_ERROR_CHARACTERS]
+    if not isinstance(answer.value, str | None):
+        answer.value = msgspec.json.encode(answer.value)
+    if answer.chart is not None:
+        answer.chart = msgspec.json.encode(answer.chart)
+    return answer
+
+
+def _is_deep(values: list[Any]) -> bool:
+    for _ in range(MOST_LEVELS + 1):
+        inner = [_inside(value) for value in values if isinstance(value, dict | list)]
+        values = [value for several in inner for value in several]
+    return bool(values)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    return cast("dict[str, Any]", value).values() if isinstance(value, dict) else value
+
+
+def _read(blocks: Sequence[Block]) -> tuple[list[str], list[File]]:
+    """The texts of a result, which name its files, and the files."""
+    texts: list[str] = []
+    files: list[File] = []
+    for block in blocks:
+        match block.type:
+            case "text":
+                texts.append(block.text)
+            case "resource_link":
+                texts.append(f"[{block.title or block.name}]({block.uri})")
+            case "image" | "audio":
+                texts.append(_keep(files, "", block.mimeType, block.data))
+            case "resource" if block.resource is not None:
+                texts.append(_read_resource(files, block.resource))
+            case _:
+                pass  # of a version of MCP that is still to come
+    return texts, files
+
+
+def _read_resource(files: list[File], given: Resource) -> str:
+    name = _name_in(given.uri)
+    if given.blob is not None:
+        return _keep(files, name, given.mimeType or "application/octet-stream", given.blob)
+    text = given.text or ""
+    _keep(files, name, given.mimeType or "text/plain", text.encode())
+    return text
+
+
+def _keep(files: list[File], name: str, media_type: str, data: str | bytes) -> str:
+    """Adds a file and says so to the model."""
+    if len(files) >= MOST_FILES:
+        return f"[A file was left out: a result may have at most {MOST_FILES}.]"
+    try:
+        content = base64.b64decode(data, validate=True) if isinstance(data, str) else data
+    except (binascii.Error, ValueError):
+        return "[A file was left out: it is not valid base64.]"
+    media_type = media_type.lower()
+    if not _MEDIA_TYPE.fullmatch(media_type):
+        media_type = "application/octet-stream"
+    if not name:
+        kind = media_type.split("/")[0]
+        name = f"{kind if kind != 'application' else 'file'}-{len(files) + 1}"
+        name += mimetypes.guess_extension(media_type) or ""
+    files.append(File(name, media_type, content))
+    return f"[{name}]"
+
+
+def _name_in(uri: str) -> str:
+    """The file name at the end of an address, if there is one that can be shown."""
+    try:
+        name = unquote(urlsplit(uri).path).rstrip("/").rpartition("/")[2]
+    except ValueError:
+        return ""
+    shown = "".join(character for character in name if character.isprintable() and character not in '\\"')
+    return "" if shown.strip(". ") == "" else shown[-MOST_FILE_NAME:]
+
+
+if __name__ == "__main__":
+    import os
+    import resource
+
+    os.nice(5)  # those who talk come first
+    resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR_S, _PROCESSOR_S))
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    try:
+        digested = digest(sys.stdin.buffer.read())
+    except (ValueError, RecursionError, MemoryError):
+        sys.exit(1)
+    sys.stdout.buffer.write(msgspec.msgpack.encode(digested))

@@ -1,0 +1,113 @@
+"""Large messages of servers: read in a process of their own, so that no turn waits for that."""
+
+import asyncio
+import re
+import sys
+import uuid
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from threadkeep.mcp import digest
+from threadkeep.mcp.digest import Answer, Digest, read_result
+from threadkeep.ports.tools import Outcome, ProducedFile
+from threadkeep.retrieval.process import end_process, worker_environment
+
+LARGE_BYTES = 64 * 1024
+MANY_OBJECTS = 500
+MOST_AT_ONCE = 2
+MOST_UNCLAIMED = 16
+READING_S = 60.0
+
+CANNOT_READ = "The message is too large or too deeply nested to be read."
+
+_INVALID_REQUEST = -32600
+ENDS_BYTES = 256
+_ID_AT_THE_BEGINNING = re.compile(rb'^\{\s*"jsonrpc":\s*"2\.0",\s*"id":\s*(\d{1,9}),')
+_ID_AT_THE_END = re.compile(rb'"id":\s*(\d{1,9})(,\s*"jsonrpc":\s*"2\.0")?\s*\}\s*$')
+_CLAIM = "threadkeep/claim"
+
+_decode = msgspec.msgpack.Decoder(Digest).decode
+
+
+def refusal(head: bytes, tail: bytes, problem: str) -> bytes | None:
+    """The answer to the one request whose result cannot be read, where its number can be seen."""
+    found = _ID_AT_THE_BEGINNING.search(head) or _ID_AT_THE_END.search(tail)
+    if found is None:
+        return None
+    error = {"code": _INVALID_REQUEST, "message": problem}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": int(found[1]), "error": error})
+
+
+class Reading:
+    """The processes that read large messages, for all servers of a node."""
+
+    def __init__(self) -> None:
+        self._free = asyncio.Semaphore(MOST_AT_ONCE)
+
+    async def read(self, message: bytes) -> Digest | None:
+        """A large message, read; None where it cannot be."""
+        async with self._free:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", digest.__file__,
+                stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=worker_environment(), start_new_session=True,
+            )  # fmt: skip
+            try:
+                async with asyncio.timeout(READING_S):
+                    read, _ = await process.communicate(message)
+                return _decode(read) if process.returncode == 0 else None
+            except TimeoutError:
+                return None
+            finally:
+                await end_process(process)
+
+
+class Inbox:
+    """The messages of one server, made small for the session; what was taken out waits to be claimed."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._waiting: dict[str, Answer] = {}
+
+    async def small(self, message: bytes) -> bytes | None:
+        """A message as the session may see it; None where it cannot be read."""
+        if len(message) <= LARGE_BYTES and message.count(b"{") <= MANY_OBJECTS:
+            return message
+        read = await self._reading.read(message)
+        if read is None or read.answer is None:
+            return read and read.message
+        return self._put_by(read.message, read.answer)
+
+    def outcome(self, result: Mapping[str, Any]) -> Outcome:
+        """How a call ended; ValueError where this is no result of one."""
+        match result.get("structuredContent"):
+            case {"threadkeep/claim": str(claim)} if claim in self._waiting:
+                return _outcome(self._waiting.pop(claim))
+            case _:
+                return _outcome(read_result(result))
+
+    def _put_by(self, message: bytes, answer: Answer) -> bytes:
+        # A server cannot guess a claim, and has only its own to make.
+        claim = uuid.uuid4().hex
+        if len(self._waiting) >= MOST_UNCLAIMED:  # answers that nobody waits for
+            del self._waiting[next(iter(self._waiting))]
+        self._waiting[claim] = Answer(_value(answer.value), _value(answer.chart), answer.error, answer.files)
+        whole = msgspec.json.decode(message)
+        whole["result"]["structuredContent"] = {_CLAIM: claim}
+        return msgspec.json.encode(whole)
+
+
+def _value(given: Any) -> Any:
+    """JSON of a size to be kept aside stays as it is; what is small is a value like any other."""
+    if not isinstance(given, bytes):
+        return given
+    return msgspec.Raw(given) if len(given) > LARGE_BYTES else msgspec.json.decode(given)
+
+
+def _outcome(answer: Answer) -> Outcome:
+    files = tuple(ProducedFile(file.name, file.media_type, file.content) for file in answer.files)
+    if answer.error is not None:
+        return Outcome("error", error=answer.error, files=files)
+    return Outcome("ok", answer.value, chart_data=answer.chart, files=files)
