@@ -1,21 +1,21 @@
 """Prints how long the turns of healthy agents take beside a server of tools that is sick.
 
-    python -m bench.tools
+    python -m bench.tools            four minutes
+    python -m bench.tools --quick    one
 
-Beside means: in the same Threadkeep somebody else has a turn every quarter of a second in which their server
-is used. Blocks in which that server is healthy and blocks in which it is sick take turns, so that both see
-the same noise of the machine; the ratio is that of their P99s.
+Beside means: in the same Threadkeep somebody else, in a process of their own, has a turn every quarter of a
+second in which their server is used. Blocks in which that server is healthy and blocks in which it is sick
+take turns, so that both see the same noise of the machine; the ratio is that of their P99s.
 """
 
 import argparse
 import os
 import platform
+import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,13 +27,12 @@ import httpx
 from tests.mcp.running import CHAOS
 
 from bench.servers import serve
-from bench.table import Aim, render
+from bench.somebody import EVERY_S, Talker
+from bench.table import Aim
 from bench.ticking import STALL_PATH
 
 AIM = Aim("≤", 1.1)
-EVERY_S = 0.25
 HEADINGS = ("beside a server that", "P50 ms", "P99 ms", "longest stall ms", "P99 ratio", "aim", "")
-JSON = {"Accept": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +57,7 @@ SICKNESSES = (
     Sickness("returns 100 MB", use='big {"bytes": 100000000}'),
     Sickness("returns 80,000 rows", use='rows {"rows": 80000}'),
 )
+WIDTHS = (max(len(it.name) for it in SICKNESSES), *map(len, HEADINGS[1:-2]), len(str(AIM)), len("miss"))
 
 
 @dataclass(slots=True)
@@ -85,8 +85,15 @@ class Blocks:
 class Bench:
     """A Threadkeep, a person whose turns are timed, and somebody whose server is sick."""
 
-    def __init__(self, url: str, turns: int) -> None:
-        self._client = httpx.Client(base_url=url, timeout=120, trust_env=False)
+    def __init__(self, port: int, turns: int) -> None:
+        self._client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120, trust_env=False)
+        self._talker = Talker(port)
+        self._somebody = subprocess.Popen(
+            [sys.executable, "-m", "bench.somebody", str(port)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self._turns = turns
         self._healthy = self._conversation(self._agent())
         self.measure(Sickness("is healthy"), rounds=1)  # the first use of a server loads the MCP SDK
@@ -94,6 +101,9 @@ class Bench:
     def close(self) -> None:
         """Ends the connections."""
         self._client.close()
+        self._talker.close()
+        self._somebody.terminate()
+        self._somebody.communicate()
 
     def measure(self, sickness: Sickness, rounds: int) -> tuple[Blocks, Blocks]:
         """Turns beside the server while it is healthy, and while it is sick."""
@@ -112,35 +122,28 @@ class Bench:
         self._client.get(STALL_PATH)
         for _ in range(self._turns):
             begun = time.perf_counter()
-            self._ask(self._healthy, "Is the penalty too high?")
+            self._talker.ask(self._healthy, "Is the penalty too high?")
             blocks.milliseconds.append((time.perf_counter() - begun) * 1000)
         blocks.stall_ms = max(blocks.stall_ms, float(self._client.get(STALL_PATH).text))
 
     @contextmanager
     def _beside(self, conversation: str, sickness: Sickness) -> Generator[None]:
         """Has somebody else use their server again and again."""
-        over = threading.Event()
+        self._tell(f"{conversation}\tuse chaos__{sickness.use}")
+        try:
+            yield
+        finally:
+            self._tell("")
+            assert self._somebody.stdout
+            assert self._somebody.stdout.readline() == "\n", "somebody has given up"
 
-        def use() -> None:
-            while not over.wait(EVERY_S):
-                self._ask(conversation, f"use chaos__{sickness.use}")
-
-        with ThreadPoolExecutor(1) as somebody:
-            using = somebody.submit(use)
-            try:
-                yield
-            finally:
-                over.set()
-            using.result()
-
-    def _ask(self, conversation: str, content: str) -> None:
-        path = f"/api/conversations/{conversation}/messages?wait=true"
-        answer = self._client.post(path, json={"content": content}, headers=JSON)
-        assert answer.json().get("status") == "COMPLETED", answer.text
+    def _tell(self, line: str) -> None:
+        assert self._somebody.stdin
+        print(line, file=self._somebody.stdin, flush=True)
 
     def _agent(self, sickness: Sickness | None = None) -> str:
         args = ["-I", "-S", str(CHAOS), sickness.mode if sickness else ""]
-        server = {"command": "python", "args": args, "timeoutS": 10, "disabled": True}
+        server = {"command": "python", "args": args, "timeoutS": 2, "disabled": True}
         settings: dict[str, Any] = {"mcpServers": {"chaos": server} if sickness else {}}
         answer = self._client.post("/api/agents", json={"name": "Advisor", "settings": settings})
         return answer.json()["id"]
@@ -173,47 +176,57 @@ def serving(turns: int) -> Generator[Bench]:
                 "THREADKEEP_MCP_CONNECT_BUDGET_S": "2",
             }
             with serve("bench.ticking:create_app", settings) as server:
-                bench = Bench(f"http://127.0.0.1:{server.port}", turns)
-                yield bench
-                bench.close()
+                bench = Bench(server.port, turns)
+                try:
+                    yield bench
+                finally:
+                    bench.close()
     finally:
         model.terminate()
         model.wait()
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Every sickness, one after the other."""
-    turns, rounds = (50, 1) if arguments.quick else (200, 4)
-    lines: list[tuple[str, ...]] = []
-    print(f"{platform.system()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before")
+    """Every sickness, one after the other; each line is printed as soon as it is known."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # else the servers would be left behind
+    turns, rounds = (50, 1) if arguments.quick else (150, 4)
+    show = _as_markdown if arguments.markdown else _as_text
+    print(f"{platform.system()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before\n")
+    show(HEADINGS)
+    show(["-" * width for width in WIDTHS])
     with serving(turns) as bench:
         for sickness in SICKNESSES:
             if arguments.only not in (None, sickness.mode, sickness.use.partition(" ")[0]):
                 continue
             healthy, sick = bench.measure(sickness, rounds)
             ratio = sick.p99 / healthy.p99
-            lines += [
-                ("  is healthy", *_figures(healthy), "", "", ""),
-                (
-                    sickness.name,
-                    *_figures(sick),
-                    f"{ratio:.2f}",
-                    str(AIM),
-                    "ok" if AIM.is_met(ratio) else "miss",
-                ),
-            ]
-    print(f"\n{render(lines, HEADINGS, markdown=arguments.markdown)}")
+            verdict = "ok" if AIM.is_met(ratio) else "miss"
+            show(["  is healthy", *_figures(healthy), "", "", ""])
+            show([sickness.name, *_figures(sick), f"{ratio:.2f}", str(AIM), verdict])
 
 
 def _figures(blocks: Blocks) -> tuple[str, ...]:
     return f"{blocks.p50:.1f}", f"{blocks.p99:.1f}", f"{blocks.stall_ms:.1f}"
 
 
+def _as_text(cells: Sequence[str]) -> None:
+    print("  ".join(_aligned(cells)).rstrip(), flush=True)
+
+
+def _as_markdown(cells: Sequence[str]) -> None:
+    print(f"| {' | '.join(_aligned(cells))} |", flush=True)
+
+
+def _aligned(cells: Sequence[str]) -> list[str]:
+    first, *others = zip(cells, WIDTHS, strict=True)
+    return [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         "python -m bench.tools", description="Turns beside sick servers of tools."
     )
-    parser.add_argument("--quick", action="store_true", help="a minute instead of six")
+    parser.add_argument("--quick", action="store_true", help="one minute instead of four")
     parser.add_argument("--only", help="one sickness only, by its mode or tool, such as `stderr` or `big`")
     parser.add_argument("--markdown", action="store_true", help="print a table for a document")
     main(parser.parse_args())

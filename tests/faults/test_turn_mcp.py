@@ -76,6 +76,7 @@ async def test_turn_goes_on_without_a_server_that_ends_at_once(chaos: Chaos):
         ("hang", 1, "timeout", "The tool took longer than 1 seconds."),
         ("freeze", 1, "timeout", "The tool took longer than 1 seconds."),
         ("crash", 60, "error", "The server is gone. It ended with exit code 3: chaos: this is the end"),
+        ("mute", 60, "error", "The server is gone. It ended with exit code 143: chaos: good"),
         ("fail", 60, "error", "no luck with ••••••••"),
         ("nonsense", 60, "error", "The server's answer is not a valid MCP result."),
     ],
@@ -99,6 +100,26 @@ async def test_huge_result_is_recorded_as_too_long(chaos: Chaos):
     (call,) = reply["toolCalls"]
     assert call["status"] == "error"
     assert "at most 4194304 are read" in call["error"]
+
+
+async def test_dense_result_is_kept_whole_and_the_model_sees_its_beginning(
+    chaos: Chaos, model: ScriptedModel
+):
+    conversation = await chaos.conversation(await chaos.agent(chaos=chaos.server("good")))
+    reply = await chaos.use(conversation, "rows", rows=60_000)
+    (call,) = reply["toolCalls"]
+    assert call["status"] == "ok"
+    assert call["result"] == {"rows": [{"id": it, "name": f"row {it}", "ok": True} for it in range(60_000)]}
+    sent = (it for request in model.requests for it in request.body["messages"])
+    (seen,) = (it["content"] for it in sent if it["role"] == "tool")
+    assert seen.startswith('{"rows":[{"id":0,') and len(seen) < 21_000 and "cut here" in seen
+    assert (await chaos.talk.messages(conversation))[-1]["toolCalls"] == [call]
+    (told,) = (it for it in await chaos.talk.events(reply["turnId"]) if it["type"] == "tool_result")
+    assert told["result"] == call["result"]
+    for kind in ("md", "html"):
+        path = f"/api/conversations/{conversation}/report?format={kind}"
+        report = await chaos.talk.client.get(path)
+        assert report.status_code == 200 and "row 0" in report.text
 
 
 @pytest.mark.parametrize("mode", ["garbage", "noise", "stderr"])

@@ -20,6 +20,7 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 
 tools = ["echo", "hang", "freeze", "crash", "big", "progress", "picture", "chart", "fail", "environment"]
 tools += ["cancelled", "change", "children", "deaf", "nonsense", "count", "files", "stall", "rows", "mute"]
+tools += ["deep", "twice", "blocks", "scan"]
 cancelled: list[Any] = []
 calls = 0
 
@@ -72,6 +73,26 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
         case "rows":
             rows = [{"id": row, "name": f"row {row}", "ok": True} for row in range(arguments["rows"])]
             answer(number, {"content": [], "structuredContent": {"rows": rows}})
+        case "deep":
+            levels = arguments["levels"]
+            nested = "[" * levels + "]" * levels
+            head = f'{{"jsonrpc": "2.0", "id": {number}, "result": '
+            content = (
+                f'{{"content": [], "structuredContent": {{"a": {nested}, "b": "{arguments["beside"]}"}}}}'
+            )
+            sys.stdout.write(head + content + "}\n")
+            sys.stdout.flush()
+        case "twice":
+            text(number + 1000, "for somebody else")
+            text(number, "first")
+            text(number, "second")
+        case "blocks":
+            answer(number, {"content": [{"type": "text", "text": "x"}] * arguments["blocks"]})
+        case "scan":
+            data = base64.b64encode(bytes(arguments["bytes"])).decode()
+            image = {"type": "image", "data": data, "mimeType": "image/png"}
+            chart = {"kind": "bar", "rows": [{"x": row, "y": row} for row in range(arguments["rows"])]}
+            answer(number, {"content": [image], "structuredContent": {"chart_data": chart, "pages": 1}})
         case "progress":
             for step in range(3):
                 progress(token, step + 1, 3, f"step {step + 1}")
@@ -135,6 +156,8 @@ def hear(message: dict[str, Any]) -> None:
             answer(number, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
         case "tools/list":
             schema: dict[str, Any] = {"type": "object", "properties": {}}
+            if MODE == "abundant":
+                tools.extend(f"tool{number}" for number in range(20_000))
             listed = [{"name": name, "description": f"Does {name}.", "inputSchema": schema} for name in tools]
             answer(number, {"tools": listed})
         case "tools/call":

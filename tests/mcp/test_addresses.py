@@ -11,6 +11,7 @@ import pytest
 from threadkeep.mcp import addresses
 from threadkeep.mcp.addresses import is_public, public_addresses
 from threadkeep.mcp.http_client import http_client
+from threadkeep.mcp.large import Inbox, Reading
 
 PUBLIC = ["8.8.8.8", "1.1.1.1", "2001:4860:4860::8888", "2606:4700::1111", "64:ff9b::808:808"]
 OWN = ["127.0.0.1", "10.0.0.1", "0.0.0.0", "169.254.169.254", "100.64.0.1", "255.255.255.255", "198.18.0.1",
@@ -60,7 +61,7 @@ async def server() -> AsyncIterator[tuple[int, list[str]]]:
 
 
 def client() -> httpx2.AsyncClient:
-    return http_client({"X-Key": "k"}, allow_private=False)
+    return http_client({"X-Key": "k"}, Inbox(Reading()).small, allow_private=False)
 
 
 @pytest.mark.parametrize("address", PUBLIC)

@@ -16,6 +16,7 @@ import pytest
 from tests.mcp.running import ALICE, BOB, Limits, Pooled, chaos, is_alive, pooled, until
 from threadkeep.domain.mcp import ServerScope, StdioServer
 from threadkeep.domain.secret import MASK
+from threadkeep.mcp.guard import NICENESS
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.ports.mcp import ServerState
 from threadkeep.ports.tools import Outcome, Progress
@@ -211,6 +212,19 @@ async def test_large_result_comes_through(here: Pooled):
 async def test_answer_that_is_no_result_is_an_error(here: Pooled):
     outcome = await here.call(chaos(), "nonsense")
     assert outcome == Outcome("error", error="The server's answer is not a valid MCP result.")
+
+
+async def test_answers_to_nobody_and_second_answers_are_passed_over(here: Pooled):
+    assert (await here.call(chaos(), "twice")).result == "first"
+    assert (await here.call(chaos(), "echo", text="hello")).result == "hello"
+    assert len(here.pids()) == 1
+
+
+async def test_servers_give_way_to_those_who_talk(here: Pooled):
+    await here.tools(chaos())
+    (pid,) = here.pids()
+    ours, theirs = (os.getpriority(os.PRIO_PROCESS, it) for it in (0, pid))
+    assert theirs == min(19, ours + NICENESS)
 
 
 async def test_unknown_tool_is_an_error_of_the_server(here: Pooled):

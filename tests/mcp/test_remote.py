@@ -1,12 +1,13 @@
 """Servers that are reached by HTTP."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from tests.mcp.remote_servers import (
     bad_server,
@@ -126,6 +127,29 @@ async def test_bad_answer_to_a_call_is_its_error(here: Pooled, make: Callable[[A
         assert outcome.error
         assert len(outcome.error) < 1000
         assert "token=x" not in outcome.error
+        await here.pool.close()
+
+
+async def test_stream_without_an_end_and_without_an_answer_can_be_given_up(here: Pooled):
+    talks = threading.Event()
+
+    def endless(number: Any) -> Response:
+        async def events() -> AsyncIterator[bytes]:
+            while True:
+                talks.set()
+                yield b": still thinking\n\n"
+                await asyncio.sleep(0.001)
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    async with serving_http(bad_server(on("tools/call", endless))) as url:
+        server = RemoteServer(url)
+        calling = asyncio.ensure_future(here.call(server, "bad"))
+        await until(talks.is_set)
+        calling.cancel()
+        await asyncio.wait([calling])
+        assert await here.tools(server) == ["bad"]
+        assert here.pool.statuses(here.agent_id)["chaos"].state is ServerState.READY
         await here.pool.close()
 
 

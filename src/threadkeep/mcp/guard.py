@@ -22,6 +22,9 @@ from pathlib import Path
 GRACE_S = 1.0
 KILL_S = 5.0
 LOOK_AGAIN_S = 0.05
+NICENESS = 5
+"""Servers of tools give way to those who talk."""
+
 NOT_STARTED = 127
 
 _SET_PARENT_DEATH_SIGNAL = 1
@@ -51,6 +54,7 @@ def main(lifeline: int, command: Sequence[str]) -> int:
 def _become(command: Sequence[str], guard: int) -> None:
     """Turns this process into the server, at the head of a session and process group of its own."""
     os.setsid()
+    os.nice(NICENESS)
     _process_control(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != guard:
         os._exit(NOT_STARTED)

@@ -1,0 +1,168 @@
+"""Messages so large that they are read by a process of their own; nothing of them is lost on the way."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from tests.mcp.remote_servers import bad_server, on, serving_http
+from tests.mcp.running import Limits, Pooled, chaos, pooled
+from threadkeep.domain.mcp import RemoteServer
+from threadkeep.mcp.digest import MOST_ERROR_CHARACTERS, MOST_TOOLS, MOST_TOOLS_BYTES, digest
+from threadkeep.mcp.large import LARGE_BYTES, MOST_UNCLAIMED, Inbox, Reading
+
+LIMITS = Limits(budget_s=60, connect_s=60, ping_s=60)
+ROWS = [{"id": number, "name": f"row {number}"} for number in range(10_000)]
+TOO_DEEP = "The tool's result is nested too deeply."
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Pooled]:
+    async with pooled(tmp_path, LIMITS, allow_private=True) as here:
+        yield here
+
+
+def message(result: Any, number: int = 7) -> bytes:
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": number, "result": result})
+
+
+def left(given: bytes) -> Any:
+    """What a session sees of a message."""
+    whole = msgspec.json.decode(digest(given).message)
+    assert (whole["jsonrpc"], whole["id"]) == ("2.0", 7)
+    return whole
+
+
+# On their way from a server
+
+
+async def test_dense_value_arrives_whole_and_in_one_piece(here: Pooled):
+    outcome = await here.call(chaos(), "rows", rows=50_000)
+    assert isinstance(outcome.result, msgspec.Raw)
+    rows = msgspec.json.decode(outcome.result)["rows"]
+    assert (len(rows), rows[-1]) == (50_000, {"id": 49_999, "name": "row 49999", "ok": True})
+
+
+async def test_many_small_texts_are_one(here: Pooled):
+    assert (await here.call(chaos(), "blocks", blocks=30_000)).result == "\n\n".join("x" * 30_000)
+
+
+async def test_file_and_chart_are_taken_out_and_the_small_rest_is_a_value(here: Pooled):
+    outcome = await here.call(chaos(), "scan", bytes=500_000, rows=20_000)
+    (file,) = outcome.files
+    assert (file.file_name, file.media_type, len(file.content)) == ("image-1.png", "image/png", 500_000)
+    assert outcome.result == {"pages": 1}
+    assert isinstance(outcome.chart_data, msgspec.Raw)
+    assert len(msgspec.json.decode(outcome.chart_data)["rows"]) == 20_000
+
+
+@pytest.mark.parametrize(
+    ("levels", "size", "error"),
+    [
+        (300, 100_000, TOO_DEEP),
+        (5_000, 1, "too deeply nested to be read"),
+        (5_000, 100_000, "too deeply nested to be read"),
+    ],
+)
+async def test_deeply_nested_result_is_an_error_and_the_server_lives_on(
+    here: Pooled, levels: int, size: int, error: str
+):
+    outcome = await here.call(chaos(), "deep", levels=levels, beside="x" * size)
+    assert outcome.status == "error"
+    assert outcome.error
+    assert error in outcome.error
+    assert (await here.call(chaos(), "echo", text="still here")).result == "still here"
+    assert len(here.pids()) == 1
+
+
+async def test_server_with_far_too_many_tools_has_the_first_ones(here: Pooled):
+    assert len(await here.tools(chaos("abundant"))) == MOST_TOOLS
+
+
+def as_json(number: int) -> Response:
+    return JSONResponse(msgspec.json.decode(message({"content": [], "structuredContent": ROWS}, number)))
+
+
+def as_event(number: int) -> Response:
+    """An event in pieces, its message on two lines, after a comment and before the next event."""
+    body = message({"content": [], "structuredContent": ROWS}, number)
+    whole = b": hello\r\n\r\nid: 1\r\nevent: message\r\ndata:" + body[:-1] + b"\r\ndata: }\r\n\r\n: bye\n\n"
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(whole), 10_001):
+            yield whole[start : start + 10_001]
+
+    return StreamingResponse(pieces(), media_type="text/event-stream")
+
+
+@pytest.mark.parametrize("make", [as_json, as_event])
+async def test_dense_value_arrives_whole_over_http(here: Pooled, make: Callable[[Any], Response]):
+    async with serving_http(bad_server(on("tools/call", make))) as url:
+        outcome = await here.call(RemoteServer(url), "bad")
+        assert isinstance(outcome.result, msgspec.Raw)
+        assert msgspec.json.decode(outcome.result) == ROWS
+        await here.pool.close()
+
+
+async def test_deeply_nested_answer_over_http_is_an_error(here: Pooled):
+    def deep(number: int) -> Response:
+        nested = b"[" * 100_000 + b"]" * 100_000
+        whole = b'{"jsonrpc": "2.0", "id": %d, "result": {"content": %s}}' % (number, nested)
+        return Response(whole, media_type="application/json")
+
+    async with serving_http(bad_server(on("tools/call", deep))) as url:
+        assert (await here.call(RemoteServer(url), "bad")).status == "error"
+        await here.pool.close()
+
+
+def test_claim_of_a_server_is_worth_nothing():
+    claimed: dict[str, Any] = {"content": [], "structuredContent": {"threadkeep/claim": "0"}}
+    assert Inbox(Reading()).outcome(claimed).result == {"threadkeep/claim": "0"}
+
+
+async def test_answers_that_nobody_waits_for_are_not_kept_for_ever():
+    inbox = Inbox(Reading())
+    large = message({"content": [{"type": "text", "text": "x" * LARGE_BYTES}]})
+    told = [await inbox.small(large) for _ in range(MOST_UNCLAIMED + 1)]
+    first, *others = (msgspec.json.decode(small)["result"] for small in told if small)
+    assert "threadkeep/claim" in inbox.outcome(first).result
+    assert {len(inbox.outcome(other).result) for other in others} == {LARGE_BYTES}
+
+
+# What is left of them
+
+
+def test_large_error_is_cut():
+    given = {"jsonrpc": "2.0", "id": 7, "error": {"code": -1, "message": "x" * 100_000, "data": ROWS}}
+    assert left(msgspec.json.encode(given))["error"] == {"code": -1, "message": "x" * MOST_ERROR_CHARACTERS}
+    failed = digest(message({"content": [{"type": "text", "text": "x" * 100_000}], "isError": True}))
+    assert failed.answer
+    assert failed.answer.error == "x" * MOST_ERROR_CHARACTERS
+
+
+def test_tools_are_cut_where_they_no_longer_fit():
+    tools = [{"name": f"tool{number}", "inputSchema": {"title": "x" * 100_000}} for number in range(50)]
+    kept = left(message({"tools": tools, "nextCursor": "on"}))["result"]
+    assert kept["nextCursor"] == "on"
+    assert kept["tools"] == tools[: MOST_TOOLS_BYTES // 100_100]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        b'{"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "%s"}}' % (b"x" * 100_000),
+        b'{"jsonrpc": "2.0", "id": 7, "result": {"content": [], "structuredContent": 1e999}}',
+        b'{"jsonrpc": "2.0", "id": 7, "result": {"content": ["\\ud800"]}}',
+        b'{"jsonrpc": "2.0", "id": 7, "result": {"content": ["\xff"]}}',
+        b'{"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": 5}]}}',
+        message({"capabilities": ROWS * 10}),
+        b"[]",
+        b"{",
+    ],
+)
+def test_what_is_no_answer_is_not_read(given: bytes):
+    with pytest.raises(ValueError):
+        digest(given)
