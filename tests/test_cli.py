@@ -85,6 +85,18 @@ def test_serving_strangers_without_sign_in_is_refused(capsys: pytest.CaptureFixt
     assert "loopback" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"gateway": "openai"}, "Model: none. Set ANTHROPIC_API_KEY"),
+        ({"gateway": "anthropic", "gateway_api_key": "k"}, "Model: claude-sonnet-4-5 at api.anthropic.com"),
+    ],
+)
+def test_server_tells_which_model_answers(tmp_path: Path, settings: dict[str, str], told: str):
+    with Server(tmp_path, **settings) as server:
+        assert told in server.output
+
+
 def test_unknown_command_shows_usage(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         main(["dance"])

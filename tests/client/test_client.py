@@ -192,8 +192,16 @@ async def test_nobody_there_is_told():
         with pytest.raises(NotReached, match="does not answer"):
             await client.me()
         await client.close()
-    with pytest.raises(NotReached, match="is not an address"):
-        Client("http://host:port")
+    for address in ("http://host:port", "127.0.0.1:8710", "localhost:8710", "ws://127.0.0.1:8710"):
+        with pytest.raises(NotReached, match="is not an address like http"):
+            Client(address)
+
+
+async def test_server_of_another_kind_is_told(model: ScriptedModel):
+    asked = re.escape(f"GET {model.url}/api/me gave status")
+    async with Client(model.url) as client:
+        with pytest.raises(NotReached, match=f"no Threadkeep: {asked}.*its path belongs to the address"):
+            await client.me()
 
 
 def test_blocking_face_does_the_same_over_the_network(server: ServerProcess, model: ScriptedModel):

@@ -31,7 +31,8 @@ SCENES = {
         {
             "How late": [UseTool("time__get_current_time", {"timezone": "Asia/Tokyo"})],
             "Asia/Tokyo": [Say("It is late in Tokyo.")],
-        }
+        },
+        {"THREADKEEP_MCP_ALLOWED_COMMANDS": "npx,uvx,python"},
     ),
     "docs/documents.md": Scene(
         {

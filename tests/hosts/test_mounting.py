@@ -31,7 +31,7 @@ from tests.hosts.applications import (
 from tests.http.calls import refusal
 from tests.scripted_model import Say, ScriptedModel, Wait
 from tests.waiting import until
-from threadkeep import User, UserRole
+from threadkeep import User, UserRole, bootstrap
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import UserId
 from threadkeep.http import page
@@ -58,6 +58,20 @@ def built_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "page" / "index.html").write_text('<html><script src="./assets/index-a.js"></script></html>')
     (assets / "index-a.js").write_text("the page's program")
     monkeypatch.setattr(page.page_routes, "__kwdefaults__", {"embedded": False, "folder": assets.parent})
+
+
+async def test_host_without_a_model_is_warned_at_the_start_and_users_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def nothing(name: str) -> None:
+        """The package brings no demonstration model."""
+
+    monkeypatch.setattr(bootstrap, "find_spec", nothing)
+    chat = new_chat(tmp_path, gateway="local")
+    async with chat.lifespan(), visiting(in_fastapi(chat, "/chat")) as client:
+        assert "No model is set up." in caplog.text
+        refusal(await client.post("/chat/api/chat", json={"content": "Hello"}), 503, "GATEWAY_NOT_CONFIGURED")
+        assert (await client.get("/chat/api/chat/messages")).json()["items"] == []
 
 
 @pytest.mark.parametrize("mounting", [in_starlette, in_fastapi])

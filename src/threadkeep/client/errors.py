@@ -48,7 +48,11 @@ def to_error(answer: httpx.Response) -> ThreadkeepError:
     try:
         told = msgspec.json.decode(answer.content, type=_Answer).error
     except msgspec.DecodeError:
-        return NotReached(f"What answers at {answer.url.host} is no Threadkeep: status {answer.status_code}.")
+        asked = f"{answer.request.method} {answer.url.copy_with(query=None)}"
+        return NotReached(
+            f"What answers is no Threadkeep: {asked} gave status {answer.status_code}. Where an application "
+            "has mounted it, its path belongs to the address, as in http://127.0.0.1:8000/chat."
+        )
     return ClientError(
         told.message,
         code=told.code,

@@ -73,7 +73,8 @@ class Recorder:
     async def _send_one_by_one(self, batch: list[Mapping[str, Any]], refusal: ClientError) -> None:
         """One bad event must not take the others with it."""
         if len(batch) == 1:
-            log.error("an event was not recorded: %s (%s)", refusal.message, refusal.param)
+            about = f" ({refusal.param})" if refusal.param else ""
+            log.error("an event was not recorded: %s%s", refusal.message, about)
             return
         for event in batch:
             await self._send([event])

@@ -30,16 +30,17 @@ class Wire:
         self, url: str, headers: Mapping[str, str], transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
         self._url = url
+        address = _address(url)
         try:
             self._http = httpx.AsyncClient(
-                base_url=url,
+                base_url=address,
                 headers=headers,
                 timeout=httpx.Timeout(SILENCE_S, connect=CONNECT_S),
                 transport=transport,
-                trust_env=transport is None and not is_loopback(httpx.URL(url).host),
+                trust_env=transport is None and not is_loopback(address.host),
             )
-        except (httpx.InvalidURL, ValueError) as exc:
-            raise NotReached(f"{url!r} is not an address like http://127.0.0.1:8710.") from exc
+        except ValueError as exc:
+            raise _no_address(url) from exc
 
     async def close(self) -> None:
         """Lets go of the connections."""
@@ -117,6 +118,20 @@ class Wire:
 
     def _away(self) -> NotReached:
         return NotReached(f"Threadkeep at {self._url} does not answer.")
+
+
+def _address(url: str) -> httpx.URL:
+    try:
+        address = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError) as exc:
+        raise _no_address(url) from exc
+    if address.scheme not in {"http", "https"}:
+        raise _no_address(url)
+    return address
+
+
+def _no_address(url: str) -> NotReached:
+    return NotReached(f"{url!r} is not an address like http://127.0.0.1:8710.")
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -272,7 +272,8 @@ class GatewayNotConfigured(ThreadkeepError):
 
     def __init__(self) -> None:
         super().__init__(
-            "No model gateway is configured. Set THREADKEEP_GATEWAY and THREADKEEP_GATEWAY_API_KEY."
+            "No model is set up. The operator can set ANTHROPIC_API_KEY or OPENAI_API_KEY, or for a server "
+            "of their own THREADKEEP_GATEWAY and THREADKEEP_GATEWAY_URL."
         )
 
 
