@@ -63,7 +63,7 @@ def make_gateway(
     url: str,
     *,
     key: str = KEY,
-    client: httpx.AsyncClient | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
     naps: Callable[[float], Awaitable[None]] | None = None,
     silence_s: float = PATIENCE_S,
     now: float = 0,
@@ -71,7 +71,7 @@ def make_gateway(
     """A gateway that does not wait."""
     patience = Patience(silence_s, naps or Naps(), lambda: now, lambda: 0.5)
     kind = AnthropicGateway if wire == "anthropic" else OpenAIGateway
-    return kind(url, key, MODEL, client=client, patience=patience)
+    return kind(url, key, MODEL, transport=transport, patience=patience)
 
 
 async def ask(

@@ -43,8 +43,7 @@ class Pieces(httpx.AsyncByteStream):
 
 async def ask_in_pieces(wire: str, pieces: Sequence[bytes]):
     transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Pieces(pieces)))
-    async with httpx.AsyncClient(transport=transport) as client:
-        return await ask(make_gateway(wire, "http://model.test", client=client))
+    return await ask(make_gateway(wire, "http://model.test", transport=transport))
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -3,7 +3,6 @@
 import logging
 import traceback
 
-import httpx
 import pytest
 
 from tests.gateways.asking import KEY, WIRES, ask, make_gateway
@@ -92,12 +91,3 @@ async def test_redirect_does_not_carry_the_key_away(wire: str):
         _, error = await ask(make_gateway(wire, model.url))
         assert error
         assert not elsewhere.requests
-
-
-@pytest.mark.parametrize("wire", WIRES)
-async def test_client_that_was_handed_in_stays_open(wire: str):
-    async with httpx.AsyncClient(trust_env=False, follow_redirects=True) as client:
-        with ScriptedModel() as model:
-            _, error = await ask(make_gateway(wire, model.url, client=client))
-        assert error is None
-        assert not client.is_closed

@@ -58,7 +58,7 @@ class AnthropicGateway:
         model: str,
         *,
         context_tokens: int = 200_000,
-        client: httpx.AsyncClient | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
         patience: Patience | None = None,
     ) -> None:
         base, self._key = str(check_url(url)).removesuffix("/v1"), check_key(api_key)
@@ -67,7 +67,8 @@ class AnthropicGateway:
             headers["x-api-key"] = self._key
         self.default_model = model
         self.context_tokens = context_tokens
-        self._provider = Provider(f"{base}/v1/messages", headers, self._key, patience or Patience(), client)
+        patience = patience or Patience()
+        self._provider = Provider(f"{base}/v1/messages", headers, self._key, patience, transport)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model; raises GatewayError, ends with ModelStopped."""

@@ -17,6 +17,7 @@ from threadkeep.gateways.connection import StreamTransport, tls_context
 from threadkeep.gateways.refusals import Unanswered, Unreadable, broke_off, pause_asked_for, refusal
 from threadkeep.gateways.sse import EventReader, EventTooLong, ServerSentEvent
 from threadkeep.ports.gateway import GatewayError, ModelEvent, Retrying, TextDelta, ThoughtDelta
+from threadkeep.version import __version__
 
 CONNECT_S = 10.0
 SILENCE_S = 60.0
@@ -69,19 +70,26 @@ class Provider:
         headers: Mapping[str, str],
         secret: str,
         patience: Patience,
-        client: httpx.AsyncClient | None,
+        transport: httpx.AsyncBaseTransport | None,
     ) -> None:
-        # Compressed pieces would wait for each other.
-        self._headers = {"content-type": "application/json", "accept-encoding": "identity", **headers}
+        self._headers = httpx.Headers(
+            {
+                "user-agent": f"threadkeep/{__version__}",
+                "accept": "text/event-stream, application/json",
+                "accept-encoding": "identity",  # compressed pieces would wait for each other
+                "content-type": "application/json",
+                **headers,
+            }
+        )
         self._url = httpx.URL(url)
         self._secret = secret
         self._patience = patience
-        self._client, self._owns_client = client or _open_client(self._url), client is None
+        # No client above it: redirects, cookies and what else it does are nothing for a model's address.
+        self._transport = transport or _open_transport(self._url)
 
     async def close(self) -> None:
         """Lets go of connections."""
-        if self._owns_client:
-            await self._client.aclose()
+        await self._transport.aclose()
 
     async def ask(self, body: bytes, begin: Callable[[], Answer]) -> AsyncGenerator[ModelEvent]:
         """The model's answer; asks again as long as nothing of it has come."""
@@ -113,9 +121,7 @@ class Provider:
             if not response.is_success:
                 raise await self._refusal(response)
             reader = EventReader()
-            # Some proxies compress what was asked for plain.
-            is_plain = "content-encoding" not in response.headers
-            pieces = response.aiter_raw() if is_plain else response.aiter_bytes()
+            pieces = _pieces(response)
             async for piece in pieces:
                 for meaning in _read_piece(reader.feed(piece), answer):
                     yield meaning
@@ -134,12 +140,12 @@ class Provider:
             await response.aclose()
 
     async def _send(self, body: bytes) -> httpx.Response:
-        timeout = httpx.Timeout(self._patience.silence_s, connect=CONNECT_S, pool=None)
-        request = self._client.build_request(
-            "POST", self._url, content=body, headers=self._headers, timeout=timeout
+        timeout = httpx.Timeout(self._patience.silence_s, connect=CONNECT_S, pool=None).as_dict()
+        request = httpx.Request(
+            "POST", self._url, content=body, headers=self._headers, extensions={"timeout": timeout}
         )
         try:
-            return await self._client.send(request, stream=True, follow_redirects=False)
+            return await self._transport.handle_async_request(request)
         except httpx.ReadTimeout as exc:
             raise self._silent() from exc
         except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
@@ -168,6 +174,13 @@ class Provider:
     def _silent(self) -> GatewayError:
         silence = f"{self._patience.silence_s:g} s"
         return GatewayError(f"The model did not send anything for {silence}.", retryable=True)
+
+
+def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
+    if "content-encoding" in response.headers:  # some proxies compress what was asked for plain
+        return response.aiter_bytes()
+    assert isinstance(response.stream, httpx.AsyncByteStream)
+    return aiter(response.stream)
 
 
 def _read_piece(events: Sequence[ServerSentEvent], answer: Answer) -> Iterator[ModelEvent]:
@@ -236,19 +249,22 @@ def check_key(key: str) -> str:
     return key
 
 
-def _open_client(url: httpx.URL) -> httpx.AsyncClient:
-    if _is_proxied(url):
-        return httpx.AsyncClient(limits=httpx.Limits(max_connections=None, max_keepalive_connections=100))
-    tls = tls_context() if url.scheme == "https" else None
-    return httpx.AsyncClient(transport=StreamTransport(tls), trust_env=False)
+def _open_transport(url: httpx.URL) -> httpx.AsyncBaseTransport:
+    proxy = _proxy(url)
+    if proxy is not None:
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
+        return httpx.AsyncHTTPTransport(proxy=proxy, limits=limits)
+    return StreamTransport(tls_context() if url.scheme == "https" else None)
 
 
-def _is_proxied(url: httpx.URL) -> bool:
-    """Whether the machine's proxy stands between; never for a model on the machine itself."""
+def _proxy(url: httpx.URL) -> str | None:
+    """The machine's proxy that stands between; never for a model on the machine itself."""
     try:
         is_local = ipaddress.ip_address(url.host).is_loopback
     except ValueError:
         is_local = url.host == "localhost"
+    if is_local or urllib.request.proxy_bypass(url.host):
+        return None
     proxies = urllib.request.getproxies()
-    has_proxy = url.scheme in proxies or "all" in proxies
-    return has_proxy and not is_local and not urllib.request.proxy_bypass(url.host)
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy

@@ -66,7 +66,7 @@ class OpenAIGateway:
         model: str,
         *,
         context_tokens: int = 128_000,
-        client: httpx.AsyncClient | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
         patience: Patience | None = None,
     ) -> None:
         self._key = check_key(api_key)
@@ -74,7 +74,8 @@ class OpenAIGateway:
         self.default_model = model
         self.context_tokens = context_tokens
         self._habits: dict[str, Habits] = {}
-        self._provider = Provider(_completions_url(url), headers, self._key, patience or Patience(), client)
+        patience = patience or Patience()
+        self._provider = Provider(_completions_url(url), headers, self._key, patience, transport)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model; raises GatewayError, ends with ModelStopped."""
