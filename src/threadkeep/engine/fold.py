@@ -74,7 +74,12 @@ class Folding:
     def add(self, event: TurnEvent) -> None:
         """Takes the next event."""
         self.last_seq, at = event.seq, event.at
-        match event.body:
+        match event.body:  # the commonest first: each case is looked at in turn
+            case Text(text):
+                self._close_thought(at)
+                self._text.append(text)
+            case Thought(text):
+                self._thought(text, at)
             case TurnStart():
                 self._started, self._model = True, event.body.model
             case Retrieval() as body:
@@ -83,11 +88,6 @@ class Folding:
                 self._step("retrieval", body.query, at, sources, body.tool_call_id).ended_at = at
             case IterationStart() | ToolProgress():
                 pass
-            case Thought(text):
-                self._thought(text, at)
-            case Text(text):
-                self._close_thought(at)
-                self._text.append(text)
             case ToolCalled() as body:
                 self._close_thought(at)
                 self._called(event.turn_id, body, at)

@@ -30,6 +30,8 @@ class LiveLog:
 
     def since(self, seq: int) -> Sequence[LogChunk]:
         """The chunks that hold events after `seq`."""
+        if seq >= self.last_seq:
+            return ()
         return self._chunks[bisect_right(self._chunks, seq, key=lambda chunk: chunk.last_seq) :]
 
     def wake(self) -> None:

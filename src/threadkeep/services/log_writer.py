@@ -105,7 +105,8 @@ class LogWriter:
         self._store = store
         self._clock = clock
         self._announce = announce
-        self._due: dict[TurnLog, asyncio.Future[None]] = {}
+        self._due: dict[TurnLog, asyncio.Future[None] | None] = {}
+        """The logs with something pending, and what is done once it is stored, where somebody waits."""
         self._something_due = asyncio.Event()
         self._hurry = asyncio.Event()
         self._task = asyncio.create_task(self._run())
@@ -114,17 +115,16 @@ class LogWriter:
         """The log of a turn that begins on this node, or that this node has taken over."""
         return TurnLog(turn_id, fence, self._clock, self)
 
-    def schedule(self, turn_log: TurnLog) -> "asyncio.Future[None]":
-        """Has what is pending stored soon; the future is done when it is."""
-        stored = self._due.get(turn_log)
-        if stored is None:
-            stored = self._due[turn_log] = asyncio.get_running_loop().create_future()
-            self._something_due.set()
-        return stored
+    def schedule(self, turn_log: TurnLog) -> None:
+        """Has what is pending stored soon."""
+        self._due.setdefault(turn_log)
+        self._something_due.set()
 
     async def flush(self, turn_log: TurnLog) -> None:
         """Has what is pending stored at once; raises when it cannot be."""
-        stored = self.schedule(turn_log)
+        self.schedule(turn_log)
+        stored = self._due[turn_log] or asyncio.get_running_loop().create_future()
+        self._due[turn_log] = stored
         self._hurry.set()
         await asyncio.shield(stored)
         if turn_log.error is not None:
@@ -144,7 +144,7 @@ class LogWriter:
             self._hurry.clear()
             await self._store_all(list(due))
             for stored in due.values():
-                if not stored.done():
+                if stored is not None and not stored.done():
                     stored.set_result(None)
 
     async def _store_all(self, logs: list[TurnLog]) -> None:
@@ -165,10 +165,11 @@ class LogWriter:
             for turn_log in chunks:
                 turn_log.error = exc
             return
+        now = self._clock()
         for turn_log, chunk in chunks.items():
             if chunk.turn_id in accepted:
                 turn_log.live.extend([chunk])
-                self._lag.observe((self._clock() - turn_log.taken_at) / 1000)
+                self._lag.observe((now - turn_log.taken_at) / 1000)
             else:
                 turn_log.error = TurnLost()
         await self._announce(chunk for chunk in chunks.values() if chunk.turn_id in accepted)

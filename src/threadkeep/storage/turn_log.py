@@ -33,15 +33,17 @@ _APPEND_ALL_SQL = f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, 
 _APPEND_ALL = Statement(
     _APPEND_ALL_SQL.replace(
         "CHUNKS",
-        """(SELECT json_extract(value, '$.turn_id') AS turn_id, json_extract(value, '$.fence') AS fence,
-            json_extract(value, '$.first_seq') AS first_seq, json_extract(value, '$.last_seq') AS last_seq,
-            json_extract(value, '$.events') AS events
+        """(SELECT json_extract(value, '$[0]') AS turn_id, json_extract(value, '$[1]') AS fence,
+            json_extract(value, '$[2]') AS first_seq, json_extract(value, '$[3]') AS last_seq,
+            json_extract(value, '$[4]') AS events
         FROM json_each(:chunks))""",
     ),
     postgres=_APPEND_ALL_SQL.replace(
-        "CHUNKS AS chunk",
-        "json_to_recordset(CAST(:chunks AS json)) AS chunk"
-        " (turn_id uuid, fence bigint, first_seq bigint, last_seq bigint, events text)",
+        "CHUNKS",
+        """(SELECT CAST(value ->> 0 AS uuid) AS turn_id, CAST(value ->> 1 AS bigint) AS fence,
+            CAST(value ->> 2 AS bigint) AS first_seq, CAST(value ->> 3 AS bigint) AS last_seq,
+            value ->> 4 AS events
+        FROM json_array_elements(CAST(:chunks AS json)))""",
     ),
 )
 READ = Statement(
@@ -137,16 +139,7 @@ class SqlTurnLog:
 
 def _to_json(chunks: Sequence[tuple[LogChunk, int]]) -> str:
     return to_json(
-        [
-            {
-                "turn_id": chunk.turn_id,
-                "fence": fence,
-                "first_seq": chunk.first_seq,
-                "last_seq": chunk.last_seq,
-                "events": chunk.events,
-            }
-            for chunk, fence in chunks
-        ]
+        [(chunk.turn_id, fence, chunk.first_seq, chunk.last_seq, chunk.events) for chunk, fence in chunks]
     )
 
 
