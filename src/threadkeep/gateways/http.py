@@ -17,7 +17,6 @@ from threadkeep.gateways.connection import StreamTransport, tls_context
 from threadkeep.gateways.refusals import Unanswered, Unreadable, broke_off, pause_asked_for, refusal
 from threadkeep.gateways.sse import EventReader, EventTooLong, ServerSentEvent
 from threadkeep.ports.gateway import GatewayError, ModelEvent, Retrying, TextDelta, ThoughtDelta
-from threadkeep.version import __version__
 
 CONNECT_S = 10.0
 SILENCE_S = 60.0
@@ -74,7 +73,7 @@ class Provider:
     ) -> None:
         self._headers = httpx.Headers(
             {
-                "user-agent": f"threadkeep/{__version__}",
+                "user-agent": "threadkeep",
                 "accept": "text/event-stream, application/json",
                 "accept-encoding": "identity",  # compressed pieces would wait for each other
                 "content-type": "application/json",
