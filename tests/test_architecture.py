@@ -30,10 +30,9 @@ ROOMS = {
     "logs": {"domain"},
     "version": set[str](),
     "tasks": set[str](),
-    "progress": set[str](),
 }
 # These put the house together, so they may know everything.
-BUILDERS = {"bootstrap", "cli", "doctor", "__init__", "__main__", "client", "data"}
+BUILDERS = {"bootstrap", "cli", "doctor", "__init__", "__main__", "client"}
 # Heavy libraries that come with an extra, or that few turns need, and are loaded on first use.
 EXTRAS = {
     "threadkeep.mcp.promptx_stdio",

@@ -14,7 +14,7 @@ from tests.exchange.foreign import branched, claude
 from tests.http.process import environment as surroundings
 from tests.serving import serving
 from tests.waiting import PATIENCE_S
-from threadkeep.progress import Progress
+from threadkeep.cli.progress import Progress
 
 PAGE = Path(__file__).parents[2] / "docs" / "data.md"
 

@@ -15,7 +15,7 @@ from tests.exchange.making import keep_everything, kept_of, opened_store
 from tests.http.process import environment
 from tests.making import ALICE, NOW, keep_agent
 from tests.waiting import PATIENCE_S
-from threadkeep.data import export_user, import_file
+from threadkeep.cli.exchange import export_user, import_file
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import MessageId, new_uuid

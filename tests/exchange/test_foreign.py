@@ -12,7 +12,7 @@ from tests.conftest import Api
 from tests.exchange.foreign import DAY, branched, chatgpt, claude, said
 from tests.exchange.making import kept_of, opened_store
 from tests.making import ALICE, BOB
-from threadkeep.data import import_file
+from threadkeep.cli.exchange import import_file
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.message import Message
 from threadkeep.settings import Settings

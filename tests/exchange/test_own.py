@@ -18,7 +18,7 @@ from tests.exchange.making import (
 )
 from tests.making import ALICE, NOW, keep_agent, keep_conversation, keep_turn
 from threadkeep.bootstrap import opened_jobs_and_store
-from threadkeep.data import export_user, import_file
+from threadkeep.cli.exchange import export_user, import_file
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageRefused, UserNotFound
 from threadkeep.domain.ids import UserId

@@ -1,17 +1,21 @@
-"""Taking data along: what the commands `export`, `import` and `reassign` do."""
+"""`threadkeep export`, `import` and `reassign`: taking data along."""
 
+import argparse
+import asyncio
 import sys
 from pathlib import Path
 
 from threadkeep.bootstrap import opened_jobs_and_store, reading_store
+from threadkeep.cli.commands import Commands
+from threadkeep.cli.progress import Progress
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.message import Message
-from threadkeep.domain.user import User
+from threadkeep.domain.user import LOCAL, User, user_id
 from threadkeep.exchange.reading import reading
 from threadkeep.exchange.writing import writing
 from threadkeep.mcp.personal import hand_over
-from threadkeep.progress import Progress
 from threadkeep.services import system_clock
 from threadkeep.services.exports import Export
 from threadkeep.services.imports import Import, ImportReport
@@ -22,13 +26,57 @@ from threadkeep.storage.prompt_files import FolderPromptFiles
 MOST_TOLD = 20
 
 
-async def export_user(settings: Settings, user_id: UserId, file: Path) -> int:
+def add_export(commands: Commands) -> None:
+    """Adds the command."""
+    purpose = "write all data of a user into one file, also while the server runs"
+    command = commands.add("export", _export, purpose)
+    command.add_argument("file", type=Path, help="the file to make, such as alice.zip")
+    command.add_argument("--user", help="whose data (local, where nobody signs in)")
+
+
+def add_import(commands: Commands) -> None:
+    """Adds the command."""
+    command = commands.add("import", _import, "bring in an export of Threadkeep, ChatGPT or Claude")
+    command.add_argument("file", type=Path, help="a ZIP file, a folder or conversations.json")
+    command.add_argument("--user", help="whose it becomes (local, where nobody signs in)")
+    command.add_argument(
+        "--agent",
+        help="whom conversations of ChatGPT and Claude are with; made if missing (the default agent)",
+    )
+
+
+def add_reassign(commands: Commands) -> None:
+    """Adds the command."""
+    command = commands.add("reassign", _reassign, "make everything of one user another's")
+    command.add_argument("giver", help="whose everything is, such as local")
+    command.add_argument("receiver", help="whose it becomes")
+
+
+def _export(settings: Settings, given: argparse.Namespace) -> int:
+    return asyncio.run(export_user(settings, _whose(settings, given), given.file))
+
+
+def _import(settings: Settings, given: argparse.Namespace) -> int:
+    return asyncio.run(import_file(settings, given.file, _whose(settings, given), given.agent))
+
+
+def _reassign(settings: Settings, given: argparse.Namespace) -> int:
+    return asyncio.run(reassign_user(settings, user_id(given.giver), user_id(given.receiver)))
+
+
+def _whose(settings: Settings, given: argparse.Namespace) -> UserId:
+    if given.user is None and settings.signs_in:
+        raise SettingsError("Users sign in here: name one with --user.")
+    return user_id(given.user or LOCAL)
+
+
+async def export_user(settings: Settings, owner: UserId, file: Path) -> int:
     """Writes all that is kept of a user into a file, also while a server runs; 0 if nothing was lost."""
     conversations = messages = 0
     lost: list[str] = []
     workspaces = settings.workspaces
     async with reading_store(settings) as store:
-        export = Export(store, FolderPromptFiles(workspaces), workspaces, user_id, system_clock())
+        export = Export(store, FolderPromptFiles(workspaces), workspaces, owner, system_clock())
         with writing(file) as archive:
             with archive.lines() as put:
                 async for record in export.records():
@@ -45,12 +93,12 @@ async def export_user(settings: Settings, user_id: UserId, file: Path) -> int:
     return 1 if lost else 0
 
 
-async def import_file(settings: Settings, file: Path, user_id: UserId, agent: str | None) -> int:
+async def import_file(settings: Settings, file: Path, owner: UserId, agent: str | None) -> int:
     """Brings a file in for a user; 0 if nothing had to be left out."""
     progress = Progress(f"Importing {file.name}")
     workspaces = settings.workspaces
     async with opened_jobs_and_store(settings) as (jobs, store):
-        taking = Import(store, jobs, FolderPromptFiles(workspaces), workspaces, system_clock, User(user_id))
+        taking = Import(store, jobs, FolderPromptFiles(workspaces), workspaces, system_clock, User(owner))
         try:
             with reading(file, progress.tell) as source:
                 await taking.take(source, agent)

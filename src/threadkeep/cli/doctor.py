@@ -1,0 +1,55 @@
+"""`threadkeep doctor`: what was looked at, and what to do."""
+
+import argparse
+import asyncio
+import logging
+import os
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from threadkeep.cli.commands import Commands
+from threadkeep.doctor import Finding, examine, refused_settings
+from threadkeep.domain.errors import SettingsError
+from threadkeep.settings import Settings
+from threadkeep.version import __version__
+
+
+def add_doctor(commands: Commands) -> None:
+    """Adds the command."""
+    command = commands.add("doctor", doctor, "look everything over and say what to do; changes nothing")
+    command.add_argument("--json", action="store_true", help="for programs")
+
+
+def doctor(settings: Settings, given: argparse.Namespace) -> int:
+    """Looks everything over."""
+    logging.getLogger().addHandler(logging.NullHandler())  # what is worth telling is in the findings
+    return _report(asyncio.run(_examined(settings)), given)
+
+
+def report_refused(error: SettingsError, given: argparse.Namespace) -> int:
+    """Tells of settings with which nothing else can be looked at."""
+    return _report([refused_settings(error)], given)
+
+
+async def _examined(settings: Settings) -> list[Finding]:
+    return [finding async for finding in examine(settings, os.environ)]
+
+
+def _report(findings: Sequence[Finding], given: argparse.Namespace) -> int:
+    """Tells what was found; 1 where something is a problem."""
+    counts = Counter(finding.verdict for finding in findings)
+    if given.json:
+        answer = {"version": __version__, "ok": not counts["problem"], "findings": findings}
+        print(msgspec.json.format(msgspec.json.encode(answer)).decode())
+        return min(counts["problem"], 1)
+    print(f"threadkeep {__version__}, Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}")
+    for finding in findings:
+        print(f"{finding.verdict:8} {finding.check}: {finding.message}")
+        if finding.advice and finding.verdict != "ok":
+            print(f"{'':8} → {finding.advice}")
+    print(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['problem']} problems")
+    return min(counts["problem"], 1)

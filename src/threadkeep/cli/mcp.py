@@ -1,0 +1,27 @@
+"""`threadkeep mcp`: our own MCP servers, for programs that start them as others do."""
+
+import argparse
+import asyncio
+
+from threadkeep.cli.commands import Commands
+from threadkeep.logs import set_up_logs
+from threadkeep.retrieval import tokens
+from threadkeep.services import system_clock
+from threadkeep.settings import Settings, promptx_project
+from threadkeep.version import __version__
+
+
+def add_mcp(commands: Commands) -> None:
+    """Adds the command."""
+    command = commands.add("mcp", _mcp, "run one of our MCP servers over stdin and stdout")
+    command.add_argument(
+        "server", choices=["promptx"], help="promptx: roles and memory of PROMPTX_PROJECT_DIR"
+    )
+
+
+def _mcp(settings: Settings, given: argparse.Namespace) -> int:
+    from threadkeep.mcp.promptx_stdio import serve_promptx  # noqa: PLC0415 - the MCP library takes long to load
+
+    set_up_logs(settings.log_level, settings.log_format)
+    asyncio.run(serve_promptx(promptx_project(), tokens, system_clock, __version__))
+    return 0

@@ -1,0 +1,107 @@
+"""`threadkeep serve`: the server."""
+
+import argparse
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+from threadkeep.bootstrap import DEFAULT_MODELS, DEFAULT_URLS, create_app, has_model
+from threadkeep.cli.commands import Commands
+from threadkeep.gateways.local import LocalGateway
+from threadkeep.http.app import Threadkeep
+from threadkeep.http.server import listen, serve
+from threadkeep.logs import set_up_logs
+from threadkeep.ports.gateway import GatewayError
+from threadkeep.settings import Settings, misnamed
+from threadkeep.version import __version__
+
+log = logging.getLogger("threadkeep")
+
+# Loading a model holds everything else up for a moment, so those who wait for the start go first.
+LOAD_AFTER_S = 1.0
+
+
+def add_serve(commands: Commands) -> None:
+    """Adds the command."""
+    command = commands.add("serve", run_server, "run the server")
+    command.add_argument("--host", help="address to listen on (127.0.0.1)")
+    command.add_argument("--port", type=int, help="port to listen on (8710)")
+
+
+def run_server(settings: Settings, given: argparse.Namespace) -> int:
+    """Serves until a signal comes."""
+    settings.check_safe_to_listen()
+    set_up_logs(settings.log_level, settings.log_format)
+    for it in misnamed():
+        log.warning("%s %s", it.message, it.advice)
+    app = create_app(settings)
+    loading: list[asyncio.Task[None]] = []
+    # Where programs read the lines, all of them are in one form.
+    tell = log.info if settings.log_format == "json" else _print
+
+    def ready() -> None:
+        for line in _announcement(settings, listener):
+            tell(line)
+        if settings.gateway == "local" and has_model(settings):
+            loading.append(asyncio.create_task(_load_model(app, tell)))
+
+    with listen(settings.host, settings.port) as listener:
+        serve(app, listener, when_ready=ready, grace_s=settings.shutdown_grace_s)
+    return 0
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
+def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    who = (
+        "sign-in by token"
+        if settings.signs_in
+        else "no sign-in: everyone on this machine is the user `local`"
+    )
+    yield f"Threadkeep {__version__} listens on http://{shown}:{port} ({who})."
+    yield f"Model: {_model(settings)}"
+    yield f"Reference: http://{shown}:{port}/docs   Data: {_where(settings)}   Stop: Ctrl-C"
+
+
+def _model(settings: Settings) -> str:
+    """Which model answers, and where it is."""
+    if not has_model(settings):
+        return "none. Set ANTHROPIC_API_KEY or OPENAI_API_KEY; `threadkeep doctor` tells what else would do."
+    if settings.gateway != "local":
+        host = urlsplit(settings.gateway_url or DEFAULT_URLS[settings.gateway]).hostname
+        return f"{settings.model or DEFAULT_MODELS[settings.gateway]} at {host}"
+    if settings.model:
+        return f"{settings.model} in this process"
+    return (
+        "a small demonstration model in this process, which knows little. Set ANTHROPIC_API_KEY or "
+        "OPENAI_API_KEY for a real one."
+    )
+
+
+def _where(settings: Settings) -> str:
+    """Where the data is, without a password."""
+    if settings.database.startswith("sqlite"):
+        return settings.database.removeprefix("sqlite:///")
+    return "PostgreSQL"
+
+
+async def _load_model(app: Threadkeep, tell: Callable[[str], None]) -> None:
+    """Loads the model after the start, so that the first to ask need not wait for it."""
+    gateway = (await app.services()).gateway
+    assert isinstance(gateway, LocalGateway)
+    await asyncio.sleep(LOAD_AFTER_S)
+    begun = time.monotonic()
+    tell("Model: loading …")
+    try:
+        await gateway.load()
+    except GatewayError as exc:
+        tell(f"Model: {exc.message}")
+    else:
+        tell(f"Model: ready after {time.monotonic() - begun:.1f} s")

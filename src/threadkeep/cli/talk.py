@@ -1,0 +1,55 @@
+"""`threadkeep chat` and `ingest`: commands that talk to a server as other clients do."""
+
+import argparse
+import logging
+from pathlib import Path
+
+from threadkeep.cli.commands import Commands
+from threadkeep.cli.tokens import issue
+from threadkeep.client.ingest import ingest
+from threadkeep.client.terminal import chat
+from threadkeep.domain.user import User, user_id
+from threadkeep.settings import Settings
+
+INGEST_S = 86_400
+"""How long a token for `ingest` is valid: many large files take their time."""
+
+
+def add_chat(commands: Commands) -> None:
+    """Adds the command."""
+    command = commands.add("chat", _chat, "talk to an agent in the terminal")
+    _add_target(command)
+    command.add_argument("--token", help="who one is, where users sign in")
+
+
+def add_ingest(commands: Commands) -> None:
+    """Adds the command."""
+    command = commands.add("ingest", _ingest, "give files to an agent to search")
+    command.add_argument(
+        "paths", type=Path, nargs="+", metavar="PATH", help="a file, or a folder with all in it"
+    )
+    _add_target(command)
+    who = command.add_mutually_exclusive_group()
+    who.add_argument("--token", help="who one is, where users sign in")
+    who.add_argument("--user", help="the same by a token that is made here; needs the server's secret")
+
+
+def _add_target(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--agent", help="the agent's name (the default agent)")
+    command.add_argument("--url", help="a running Threadkeep (the usual one if it runs, else one of our own)")
+
+
+def _chat(settings: Settings, given: argparse.Namespace) -> int:
+    _only_errors()
+    return chat(settings, agent=given.agent, url=given.url, token=given.token)
+
+
+def _ingest(settings: Settings, given: argparse.Namespace) -> int:
+    _only_errors()
+    token = issue(settings, User(user_id(given.user)), INGEST_S) if given.user else given.token
+    return ingest(settings, given.paths, agent=given.agent, url=given.url, token=token)
+
+
+def _only_errors() -> None:
+    """What a server of our own logs stays out of what people read, unless it is an error."""
+    logging.basicConfig(level=logging.ERROR, format="%(message)s")
