@@ -16,9 +16,10 @@ import pytest
 from tests.conftest import secret_key_for
 from tests.http.process import Server
 from tests.scripted_model import Say, ScriptedModel, Status, closed_port
-from threadkeep import Settings, doctor
+from threadkeep import Settings
 from threadkeep.cli import main
-from threadkeep.doctor import Finding, examine
+from threadkeep.doctor import examine, installed
+from threadkeep.doctor.finding import Finding
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.store import open_database
 
@@ -188,18 +189,18 @@ async def test_little_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def disk_usage(folder: Path) -> object:
         return usage
 
-    monkeypatch.setattr(doctor.shutil, "disk_usage", disk_usage)
+    monkeypatch.setattr(shutil, "disk_usage", disk_usage)
     (finding,) = (await found(settings(tmp_path, gateway="openai")))["disk"]
     assert (finding.verdict, bool(finding.advice)) == (verdict, True)
 
 
 async def test_page_and_extras_that_are_missing_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(doctor, "FOLDER", tmp_path / "page")
+    monkeypatch.setattr(installed, "FOLDER", tmp_path / "page")
 
     def without_docx(name: str) -> object:
         return None if name == "docx" else find_spec(name)
 
-    monkeypatch.setattr(doctor, "find_spec", without_docx)
+    monkeypatch.setattr(installed, "find_spec", without_docx)
     findings = await found(settings(tmp_path, gateway="openai"))
     (page,) = findings["page"]
     assert page.verdict == "warning"

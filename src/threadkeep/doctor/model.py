@@ -1,0 +1,79 @@
+"""Whether the model answers."""
+
+import asyncio
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from threadkeep.bootstrap import build_gateway
+from threadkeep.doctor.finding import Finding
+from threadkeep.gateways.llama import demonstration_weights
+from threadkeep.gateways.refusals import KEY_REFUSED, Refused, Unanswered
+from threadkeep.ports.gateway import Gateway, GatewayError, ModelMessage, ModelRequest, Retrying, TextBlock
+from threadkeep.settings import PREFIX, Settings
+
+GATEWAY_S = 30.0
+
+
+async def check_model(settings: Settings) -> Finding:
+    """Asks the model the smallest question that there is."""
+    if settings.gateway == "local":
+        return _local_model(settings)
+    gateway = build_gateway(settings)
+    if gateway is None:
+        advice = f"Set {settings.gateway.upper()}_API_KEY, or {PREFIX}GATEWAY_URL for a server without keys."
+        return Finding("model", "problem", f"The gateway {settings.gateway} has no key.", advice)
+    try:
+        async with asyncio.timeout(GATEWAY_S):
+            await _ask(gateway)
+    except TimeoutError:
+        told = f"{gateway.default_model} did not answer within {GATEWAY_S:g} s."
+        return Finding("model", "problem", told, f"Try {_host(settings)} by hand; a proxy may be in the way.")
+    except GatewayError as exc:
+        return Finding("model", "problem", exc.message, _advice(exc, settings, gateway.default_model))
+    finally:
+        await gateway.close()
+    return Finding("model", "ok", f"{gateway.default_model} answers.")
+
+
+async def _ask(gateway: Gateway) -> None:
+    """The first sign of an answer will do."""
+    question = ModelMessage("user", (TextBlock("Say OK."),))
+    stream = gateway.stream(ModelRequest(None, "", (question,), max_tokens=16))
+    try:
+        async for event in stream:
+            if isinstance(event, Retrying):  # by itself; whoever looks wants to know why
+                raise Unanswered(event.message.partition(" Asking again")[0], code=event.code)
+            return
+    finally:
+        await stream.aclose()
+
+
+def _advice(error: GatewayError, settings: Settings, model: str) -> str:
+    if error.message == KEY_REFUSED:
+        return f"Check {PREFIX}GATEWAY_API_KEY: it is wrong, expired, or may not use {model}."
+    if isinstance(error, Refused) and "(404)" in error.message:
+        return f"Check {PREFIX}MODEL ({model}) and {PREFIX}GATEWAY_URL: one of them is not known there."
+    if isinstance(error, Unanswered) and error.notice_code == "MODEL_UNREACHABLE":
+        where = _host(settings)
+        return f"Check {PREFIX}GATEWAY_URL, and that {where} can be reached from here (firewall, proxy)."
+    if isinstance(error, Unanswered):
+        return "Wait a moment; if it stays so, ask the provider about the limits of this key."
+    return f"Check {PREFIX}MODEL and {PREFIX}GATEWAY_URL."
+
+
+def _host(settings: Settings) -> str:
+    """Where the model is, without what else may be in an address."""
+    return urlsplit(settings.gateway_url or "").hostname or "the provider"
+
+
+def _local_model(settings: Settings) -> Finding:
+    try:
+        path = Path(settings.model) if settings.model else demonstration_weights()
+    except GatewayError as exc:
+        return Finding("model", "problem", exc.message, "Install it, or set a real model's key.")
+    if not path.is_file():
+        return Finding("model", "problem", f"There is no file {path}.", f"Check {PREFIX}MODEL.")
+    if settings.model is None:
+        advice = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY for a real one."
+        return Finding("model", "warning", "Only the small demonstration model, which knows little.", advice)
+    return Finding("model", "ok", f"{path.name}, in the server's own process.")

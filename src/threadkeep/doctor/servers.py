@@ -1,0 +1,79 @@
+"""Whether the MCP servers of agents run, and their roles are whole."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from threadkeep.bootstrap import build_catalog
+from threadkeep.doctor.finding import Finding
+from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.ids import UserId
+from threadkeep.domain.mcp import McpServer, StdioServer
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.mcp.limits import Limits
+from threadkeep.mcp.pool import Pool
+from threadkeep.mcp.programs import Seat, Surroundings
+from threadkeep.mcp.roles import role_problems
+from threadkeep.ports.mcp import ServerState, ServerStatus
+from threadkeep.settings import Settings
+from threadkeep.storage.look import KeptAgent, Look
+
+SERVERS_AT_ONCE = 4
+
+
+async def check_servers(settings: Settings, look: Look) -> AsyncGenerator[Finding]:
+    """Connects every MCP server that agents have, a few at once, and ends those that it started."""
+    found = [
+        (agent, name, server)
+        for agent in look.agents
+        for name, server in agent.settings.mcp_servers.items()
+        if not server.disabled
+    ]
+    if not found:
+        yield Finding("mcp servers", "ok", "No agent has added one.")
+        return
+    turn = asyncio.Semaphore(SERVERS_AT_ONCE)
+    with TemporaryDirectory(prefix="threadkeep-doctor-") as elsewhere:
+
+        async def look_in(agent: KeptAgent, name: str, server: McpServer) -> Finding:
+            async with turn:
+                status = await _connect(settings, Path(elsewhere), agent, name, server)
+            label = f"{name} of {agent.name}"
+            if status.state is ServerState.READY:
+                return Finding("mcp servers", "ok", f"{label}: {len(status.tools or ())} tools.")
+            advice = "Mend it in the agent's settings, or disable it there; turns go on without it."
+            return Finding("mcp servers", "warning", f"{label}: {status.error or 'is away.'}", advice)
+
+        for finding in await asyncio.gather(*(look_in(*it) for it in found)):
+            yield finding
+
+
+async def _connect(
+    settings: Settings, elsewhere: Path, agent: KeptAgent, name: str, server: McpServer
+) -> ServerStatus:
+    if problem := build_catalog(settings).problem(server):
+        return ServerStatus(ServerState.FAILED, problem)
+    # Where its folder is not there yet, it is run in one that goes again.
+    inner = server.cwd if isinstance(server, StdioServer) else None
+    is_there = (settings.workspaces.of(agent.id) / (inner or "")).is_dir()
+    workspaces = settings.workspaces if is_there else Workspaces(elsewhere)
+    surroundings = Surroundings(
+        workspaces, settings.mcp_environment, allow_private=settings.mcp_allow_private
+    )
+    pool = Pool(surroundings, Limits())
+    try:
+        return await pool.test(Seat.of(agent.id, name, server, UserId("doctor")), server)
+    except ThreadkeepError as exc:  # a secret of it cannot be read
+        return ServerStatus(ServerState.FAILED, exc.message)
+    finally:
+        await pool.close()
+
+
+def check_roles(settings: Settings) -> Iterator[Finding]:
+    """Whether what the files of roles refer to is there."""
+    problems = list(role_problems(settings.workspaces))
+    for problem in problems:
+        yield Finding("roles", "warning", f"{problem}.", "Add the files, or take the references out.")
+    if not problems:
+        yield Finding("roles", "ok", "All that they refer to is there.")

@@ -1,0 +1,29 @@
+"""Whether the settings are known and fit together."""
+
+from collections.abc import Iterator, Mapping
+
+from threadkeep.doctor.finding import Finding
+from threadkeep.domain.errors import SettingsError
+from threadkeep.settings import Settings, misnamed
+
+
+def refused_settings(error: SettingsError) -> Finding:
+    """Settings with which nothing else can be looked at."""
+    return Finding(
+        "settings", "problem", error.message, "Mend it; `threadkeep settings` tells what each setting takes."
+    )
+
+
+def check_settings(settings: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Names that are mistyped, and a server that strangers would reach."""
+    unknown = misnamed(environment)
+    for it in unknown:
+        yield Finding("settings", "warning", it.message, it.advice)
+    try:
+        settings.check_safe_to_listen()
+    except SettingsError as exc:
+        yield Finding("settings", "problem", exc.message, "Set a sign-in, or listen on 127.0.0.1.")
+        return
+    who = "users sign in" if settings.signs_in else "without a sign-in, for this machine only"
+    if not unknown:
+        yield Finding("settings", "ok", f"All are known and fit together; {who}.")
