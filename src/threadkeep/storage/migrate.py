@@ -22,7 +22,7 @@ _CREATE = Statement(
     """CREATE TABLE IF NOT EXISTS tk_migrations (
         version bigint NOT NULL PRIMARY KEY, name text NOT NULL, applied_at bigint NOT NULL)"""
 )
-_APPLIED = Statement("SELECT version FROM tk_migrations ORDER BY version")
+APPLIED = Statement("SELECT version FROM tk_migrations ORDER BY version")
 _REMEMBER = Statement("INSERT INTO tk_migrations (version, name, applied_at) VALUES (:version, :name, :now)")
 
 
@@ -44,7 +44,7 @@ def migrations(dialect: Literal["sqlite", "postgres"]) -> list[Migration]:
 def migrate(known: list[Migration]) -> Plan[int]:
     """Applies what is missing; to be run alone. Refuses a database that a newer Threadkeep has changed."""
     yield _CREATE()
-    applied = {version for (version,) in (yield _APPLIED())}
+    applied = {version for (version,) in (yield APPLIED())}
     if unknown := applied - {migration.version for migration in known}:
         raise StorageRefused(
             f"The database was changed by a newer Threadkeep (migration {max(unknown)}, this one knows "
@@ -61,7 +61,7 @@ def migrate(known: list[Migration]) -> Plan[int]:
 
 def check_migrated(known: list[Migration]) -> Plan[None]:
     """Refuses a database that this version cannot read as it is."""
-    applied = {version for (version,) in (yield _APPLIED())}
+    applied = {version for (version,) in (yield APPLIED())}
     if applied != {migration.version for migration in known}:
         raise StorageRefused("The database is of another version: start the server of this version once.")
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal, LiteralString, TypeVar, cast
 
@@ -22,7 +22,7 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.storage.database import Plan, Query, Row, Rows
 from threadkeep.storage.host_users import find_host_column, tie_users
-from threadkeep.storage.migrate import check_migrated, migrate, migrations
+from threadkeep.storage.migrate import migrate, migrations
 from threadkeep.storage.snapshot import Snapshot
 
 log = logging.getLogger("threadkeep.storage")
@@ -91,7 +91,11 @@ class PostgresDatabase:
         _check_url(url)
         try:
             connection = await psycopg.AsyncConnection[tuple[Any, ...]].connect(
-                url, autocommit=True, cursor_factory=psycopg.AsyncRawCursor, application_name="threadkeep"
+                url,
+                autocommit=True,
+                cursor_factory=psycopg.AsyncRawCursor,
+                application_name="threadkeep",
+                connect_timeout=int(WAIT_FOR_CONNECTION_S),
             )
         except psycopg.Error as exc:
             raise StorageRefused(f"The PostgreSQL database cannot be used: {_for_operators(exc)}") from exc
@@ -105,7 +109,6 @@ class PostgresDatabase:
         try:
             await _configure(connection, schema)
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            await drive(check_migrated(migrations("postgres")))
         except BaseException:
             await connection.close()
             raise
@@ -213,26 +216,6 @@ async def _drive(connection: Connection, plan: Plan[T]) -> T:
             query = plan.send(await _run(connection, query))
     except StopIteration as stop:
         return cast("T", stop.value)
-
-
-@asynccontextmanager
-async def reading_connection(
-    url: str, schema: str | None
-) -> AsyncGenerator[Callable[[Query], Awaitable[Rows]]]:
-    """Runs queries on one connection that can change nothing."""
-    _check_url(url)
-    try:
-        connection = await psycopg.AsyncConnection.connect(
-            url, cursor_factory=psycopg.AsyncRawCursor, connect_timeout=int(WAIT_FOR_CONNECTION_S)
-        )
-        async with connection:
-            await connection.set_read_only(True)
-            if schema:
-                path = sql.SQL("SET search_path TO {}").format(sql.Identifier(schema))
-                await connection.execute(path.as_bytes(connection))
-            yield lambda query: _run(connection, query)
-    except psycopg.Error as exc:
-        raise StorageRefused(f"The PostgreSQL database cannot be used: {_for_operators(exc)}") from exc
 
 
 async def _migrate(url: str, schema: str | None, user_table: str | None) -> None:

@@ -6,9 +6,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, cast
 
-from threadkeep.domain.errors import StorageError, StorageRefused
+from threadkeep.domain.errors import StorageRefused, StorageUnavailable
 from threadkeep.storage.database import Plan, Query, Rows, single
-from threadkeep.storage.migrate import check_migrated, migrations
 from threadkeep.storage.sqlite import run
 
 T = TypeVar("T")
@@ -58,12 +57,19 @@ class Snapshot:
         await self._close()
 
 
-async def sqlite_snapshot(path: Path) -> Snapshot:
-    """A SQLite file at this moment; the lock on its folder may be another process's."""
-    connection = await asyncio.to_thread(_begin, path)
+async def sqlite_snapshot(path: Path, *, leave_no_trace: bool = False) -> Snapshot:
+    """A SQLite file at this moment; the lock on its folder may be another process's.
+
+    A reader of a file that nobody has open makes a log beside it, unless it may leave no trace: then it
+    trusts that nobody begins to write while it reads.
+    """
+    connection = await asyncio.to_thread(_begin, path, leave_no_trace=leave_no_trace)
 
     async def drive(plan: Plan[Any]) -> Any:
-        return await asyncio.to_thread(run, connection, lambda: plan)
+        try:
+            return await asyncio.to_thread(run, connection, lambda: plan)
+        except StorageUnavailable as exc:
+            raise StorageRefused(f"The database {path} cannot be read: {exc.__cause__}.") from exc
 
     async def close() -> None:
         await asyncio.to_thread(connection.close)
@@ -71,21 +77,22 @@ async def sqlite_snapshot(path: Path) -> Snapshot:
     return Snapshot("sqlite", drive, close)
 
 
-def _begin(path: Path) -> sqlite3.Connection:
+def _begin(path: Path, *, leave_no_trace: bool) -> sqlite3.Connection:
     if not path.is_file():
         raise StorageRefused(f"There is no database in {path.parent}; name the data folder with --data.")
-    connection: sqlite3.Connection | None = None
+    is_open = path.with_name(f"{path.name}-wal").exists()
+    how = "immutable=1" if leave_no_trace and not is_open else "mode=ro"
     try:
         connection = sqlite3.connect(
-            f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=30,
+            f"{path.resolve().as_uri()}?{how}", uri=True, isolation_level=None, timeout=30,
             check_same_thread=False,
         )  # fmt: skip
-        connection.execute("BEGIN")
-        run(connection, lambda: check_migrated(migrations("sqlite")))
-    except (sqlite3.Error, StorageError) as exc:
-        if connection is not None:
+        try:
+            connection.execute("BEGIN")
+            connection.execute("SELECT count(*) FROM sqlite_master")  # only a read fixes the moment
+        except sqlite3.Error:
             connection.close()
-        if isinstance(exc, StorageRefused):
             raise
+    except sqlite3.Error as exc:
         raise StorageRefused(f"The database {path} cannot be read: {exc}.") from exc
     return connection

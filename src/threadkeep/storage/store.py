@@ -20,12 +20,13 @@ from threadkeep.storage.executions import SqlExecutions
 from threadkeep.storage.history import SqlHistory
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
+from threadkeep.storage.migrate import check_migrated, migrations
 from threadkeep.storage.payload_folder import FolderContents
 from threadkeep.storage.payloads import SqlPayloads, TableContents
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
-from threadkeep.storage.snapshot import sqlite_snapshot
+from threadkeep.storage.snapshot import Snapshot, sqlite_snapshot
 from threadkeep.storage.sqlite import SqliteDatabase
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
@@ -56,11 +57,22 @@ async def open_database(
     return await _postgres().open(url, schema=schema, pool_size=pool_size, user_table=user_table)
 
 
-async def open_snapshot(url: str, *, schema: str | None = None) -> Database:
-    """The database that a URL names as it is at this moment, for reading only, also while a server runs."""
+async def open_snapshot(url: str, *, schema: str | None = None, as_found: bool = False) -> Snapshot:
+    """The database that a URL names as it is at this moment, for reading only, also while a server runs.
+
+    It must be of this version, unless it is to be looked at as it is found; then nothing is left beside it.
+    """
     if url.startswith("sqlite:"):
-        return await sqlite_snapshot(sqlite_path(url))
-    return await _postgres().snapshot(url, schema=schema)
+        snapshot = await sqlite_snapshot(sqlite_path(url), leave_no_trace=as_found)
+    else:
+        snapshot = await _postgres().snapshot(url, schema=schema)
+    if not as_found:
+        try:
+            await snapshot.read(lambda: check_migrated(migrations(snapshot.dialect)))
+        except BaseException:
+            await snapshot.close()
+            raise
+    return snapshot
 
 
 def _postgres() -> "type[PostgresDatabase]":
