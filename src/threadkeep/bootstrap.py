@@ -122,7 +122,7 @@ def build_gateway(settings: Settings) -> Gateway | None:
 
 def build_secret_box(settings: Settings) -> SecretBox:
     """With SQLite there is a data folder of our own, where a key can be made; nodes are told theirs."""
-    alone = settings.database.startswith("sqlite")
+    alone = settings.on_sqlite
     return SecretBox(settings.secret_keys, settings.data / KEY_FILE_NAME if alone else None)
 
 

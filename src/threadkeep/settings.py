@@ -225,7 +225,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise SettingsError("THREADKEEP_EMBEDDING_URL must be an http(s) address, or `off`.")
         if _split(self.database, "DATABASE_URL").scheme not in {"sqlite", "postgresql", "postgres"}:
             raise SettingsError("THREADKEEP_DATABASE_URL must begin with sqlite:/// or postgresql://.")
-        if self.user_table and self.database.startswith("sqlite:"):
+        if self.user_table and self.on_sqlite:
             raise SettingsError(
                 "THREADKEEP_USER_TABLE needs PostgreSQL. With SQLite our tables are in a file of our own: "
                 "call `await app.delete_user(id)` where the application deletes a user."
@@ -288,9 +288,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return self.database_url or f"sqlite:///{self.data / 'threadkeep.db'}"
 
     @property
+    def on_sqlite(self) -> bool:
+        """Whether the database is a SQLite file: one server at a time works on it, and locks its folder."""
+        return self.database.startswith("sqlite:")
+
+    @property
     def payload_folder(self) -> Path | None:
         """Where payloads are kept; None where the database keeps them."""
-        default = "folder" if self.database.startswith("sqlite:") else "database"
+        default = "folder" if self.on_sqlite else "database"
         return self.data / "payloads" if (self.payload_store or default) == "folder" else None
 
     @property

@@ -111,7 +111,7 @@ async def import_file(settings: Settings, file: Path, owner: UserId, agent: str 
 async def reassign_user(settings: Settings, giver: UserId, receiver: UserId) -> int:
     """Makes everything of one user another's and says what that was."""
     # With SQLite the lock on the data folder tells that no server runs.
-    alone = settings.database.startswith("sqlite")
+    alone = settings.on_sqlite
     async with opened_jobs_and_store(settings) as (_, store):
         moved = await reassign(store, giver, receiver, system_clock(), alone=alone)
     left = hand_over(settings.workspaces, giver, receiver)

@@ -87,7 +87,7 @@ def _model(settings: Settings) -> str:
 
 def _where(settings: Settings) -> str:
     """Where the data is, without a password."""
-    if settings.database.startswith("sqlite"):
+    if settings.on_sqlite:
         return settings.database.removeprefix("sqlite:///")
     return "PostgreSQL"
 

@@ -40,7 +40,7 @@ def check_secret_key(settings: Settings, look: Look | None, sealing_key: str | N
             "secret key", "problem", f"{lost} of {len(kept)} stored secrets cannot be read with it.",
             f"Add the key that they were stored with to {PREFIX}SECRET_KEY, or give the secrets again.",
         )  # fmt: skip
-    elif sealing_key is None and not settings.database.startswith("sqlite"):
+    elif sealing_key is None and not settings.on_sqlite:
         yield Finding(
             "secret key", "warning", "There is none: secrets of MCP servers cannot be stored.",
             f"Set {PREFIX}SECRET_KEY to 32 random characters or more, the same on every node.",

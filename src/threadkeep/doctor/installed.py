@@ -30,7 +30,7 @@ def check_extras(settings: Settings) -> Iterator[Finding]:
     """Whether the libraries are installed that these settings need."""
     needed = {
         "documents": True,
-        "postgres": not settings.database.startswith("sqlite"),
+        "postgres": not settings.on_sqlite,
         "local": settings.gateway == "local",
     }
     for extra, (what, modules) in _EXTRAS.items():
