@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,9 +30,11 @@ from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.mcp.provider import AgentTools
 from threadkeep.mcp.retriever import RetrieverServer
 from threadkeep.mcp.roles import WorkspaceRoles
+from threadkeep.ports.bus import Bus
 from threadkeep.ports.embedder import Embedder
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.jobs import JobStore
+from threadkeep.ports.retriever import NearIndex, Retriever
 from threadkeep.ports.roles import Roles
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import ToolServer
@@ -186,7 +189,7 @@ async def _open_database(settings: Settings) -> Database:
     )
 
 
-async def _database(settings: Settings, metrics: Metrics) -> Database:
+async def _timed_database(settings: Settings, metrics: Metrics) -> Database:
     """The database, migrated, with its answers timed."""
     opened = await _open_database(settings)
     latency = metrics.store_latency
@@ -226,107 +229,156 @@ class Runtime:
         await self._closing.aclose()
 
     async def _start(self) -> Services:
-        settings = self._settings
         async with AsyncExitStack() as started:
             metrics = Metrics()
-            database = await _database(settings, metrics)
-            started.push_async_callback(database.close)
-            store = await store_on(database, build_secret_box(settings), settings.payload_folder)
-            catalog = build_catalog(settings)
-            agents = Agents(store, catalog, system_clock)
-            await agents.ensure_default()
-            gateway = build_gateway(settings)
-            if gateway is None:  # a host application has no other sign of it before somebody asks
-                log.warning("%s", GatewayNotConfigured().message)
-            else:
-                started.push_async_callback(gateway.close)
-            bus = bus_on(database)
-            started.push_async_callback(bus.close)
-            history = History(store)
-            started.push_async_callback(history.close)
-            titles = Titles(store, gateway, history)
-            embedder = build_embedder(settings)
-            if embedder is not None:
-                started.push_async_callback(embedder.close)
-            near_index = await near_on(database, store.chunks)
-            retriever = DocumentIndex(store.chunks, embedder, near_index=near_index)
-            reading = Reading(
-                store, settings.workspaces, ProcessExtractor(), embedder, system_clock, near_index
-            )
-            compactions = Compactions(store, gateway, system_clock, settings.zone)
-            jobs = Jobs(
-                SqlJobs(database),
-                {
-                    TITLE_JOB: titles.give,
-                    COMPACTION_JOB: compactions.compact_later,
-                    READ_JOB: reading.read,
-                    EMBED_JOB: reading.embed,
-                },
-            )
-            started.push_async_callback(jobs.close)
-            pool = _pool(settings)
-            started.push_async_callback(pool.close)
-            roles = WorkspaceRoles(settings.workspaces)
-            promptx = _promptx(settings, roles, store, pool)
-            searching = RetrieverServer(store.documents, retriever)
-            own = (promptx, searching, HistoryServer(store), ChartServer())
-            tools = AgentTools(own, catalog, pool, store.seen_tools)
-            node = Node(store, bus, system_clock, metrics, alone=database.dialect == "sqlite")
-            started.push_async_callback(node.close)
-            prompts = Prompts(store, agents, FolderPromptFiles(settings.workspaces), roles, gateway)
-            allowances = Allowances(
-                at_once=settings.user_running_turns, per_minute=settings.user_turns_per_minute
-            )
-            turns = Turns(
-                store, node, gateway, prompts, Passages(retriever), history, tools, jobs, system_clock,
-                settings.zone, allowances,
-            )  # fmt: skip
-            conversations = Conversations(store, agents, turns, history, system_clock, settings.zone)
-            services = Services(
-                agents=agents,
-                mcp_servers=McpServers(store, agents, catalog, tools),
-                conversations=conversations,
-                documents=Documents(store, agents, settings.workspaces, retriever, jobs, system_clock),
-                history=history,
-                turns=turns,
-                running_turns=RunningTurns(store, node, system_clock),
-                prompts=prompts,
-                executions=Executions(store, turns, history, system_clock),
-                compactions=compactions,
-                briefings=Briefings(store, agents, conversations, history, system_clock),
-                receipts=Receipts(store, turns),
-                reports=Reports(store, conversations, system_clock),
-                sessions=Sessions(store, turns),
-                usages=Usages(store, system_clock),
-                users=Users(store, prompts, PersonalServers(pool, settings.workspaces), system_clock),
-                metrics=metrics,
-                store=store,
-                gateway=gateway,
-                cursors=Cursors(store.key),
-            )
-            started.push_async_callback(self._cleaning(services, reading, jobs).close)
+            outside = await _open_outside(self._settings, metrics, started)
+            services = await _start_services(self._settings, outside, metrics, started)
             self._closing = started.pop_all()
         return services
 
-    def _cleaning(self, services: Services, reading: Reading, jobs: Jobs) -> Cleaning:
-        """What is done every hour."""
-        settings, store, conversations = self._settings, services.store, services.conversations
-        kept_ms = settings.turn_log_ttl_hours * HOUR_MS
 
-        async def embed() -> None:
-            for agent_id in await reading.unembedded():
-                await jobs.add(EMBED_JOB, {"agent_id": agent_id})
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The adapters that the services work with, open."""
 
-        return Cleaning(
-            {
-                "deleted conversations": lambda: conversations.purge_expired(settings.retention_days),
-                "logs of turns": lambda: store.log.trim(system_clock() - kept_ms),
-                "prompts of receipts": store.receipts.forget_texts,
-                "what users left": services.users.sweep,
-                "folders of agents": services.prompts.remove_orphans,
-                "files of documents": reading.sweep,
-                "documents without vectors": embed,
-                "what search has missed": services.history.catch_up,
-                "contents that nothing refers to": store.payloads.collect,
-            }
-        )
+    store: Store
+    jobs: JobStore
+    bus: Bus
+    gateway: Gateway | None
+    embedder: Embedder | None
+    near_index: NearIndex | None
+    pool: Pool
+    alone: bool
+    """Whether no other node works on the database."""
+
+
+async def _open_outside(settings: Settings, metrics: Metrics, opened: AsyncExitStack) -> Outside:
+    database = await _timed_database(settings, metrics)
+    opened.push_async_callback(database.close)
+    store = await store_on(database, build_secret_box(settings), settings.payload_folder)
+    bus = bus_on(database)
+    opened.push_async_callback(bus.close)
+    pool = _pool(settings)
+    opened.push_async_callback(pool.close)
+    gateway = build_gateway(settings)
+    if gateway is None:  # a host application has no other sign of it before somebody asks
+        log.warning("%s", GatewayNotConfigured().message)
+    else:
+        opened.push_async_callback(gateway.close)
+    embedder = build_embedder(settings)
+    if embedder is not None:
+        opened.push_async_callback(embedder.close)
+    return Outside(
+        store=store,
+        jobs=SqlJobs(database),
+        bus=bus,
+        gateway=gateway,
+        embedder=embedder,
+        near_index=await near_on(database, store.chunks),
+        pool=pool,
+        alone=database.dialect == "sqlite",
+    )
+
+
+async def _start_services(
+    settings: Settings, outside: Outside, metrics: Metrics, started: AsyncExitStack
+) -> Services:
+    store, gateway, workspaces = outside.store, outside.gateway, settings.workspaces
+    catalog = build_catalog(settings)
+    agents = Agents(store, catalog, system_clock)
+    await agents.ensure_default()
+    compactions = Compactions(store, gateway, system_clock, settings.zone)
+    reading = Reading(
+        store, workspaces, ProcessExtractor(), outside.embedder, system_clock, outside.near_index
+    )
+    history = History(store)
+    started.push_async_callback(history.close)
+    jobs = _jobs(outside, history, compactions, reading)
+    started.push_async_callback(jobs.close)
+    node = Node(store, outside.bus, system_clock, metrics, alone=outside.alone)
+    started.push_async_callback(node.close)
+    roles = WorkspaceRoles(workspaces)
+    prompts = Prompts(store, agents, FolderPromptFiles(workspaces), roles, gateway)
+    retriever = DocumentIndex(store.chunks, outside.embedder, near_index=outside.near_index)
+    tools = _tools(settings, outside, catalog, roles, retriever)
+    allowances = Allowances(at_once=settings.user_running_turns, per_minute=settings.user_turns_per_minute)
+    turns = Turns(
+        store, node, gateway, prompts, Passages(retriever), history, tools, jobs, system_clock,
+        settings.zone, allowances,
+    )  # fmt: skip
+    conversations = Conversations(store, agents, turns, history, system_clock, settings.zone)
+    services = Services(
+        agents=agents,
+        mcp_servers=McpServers(store, agents, catalog, tools),
+        conversations=conversations,
+        documents=Documents(store, agents, workspaces, retriever, jobs, system_clock),
+        history=history,
+        turns=turns,
+        running_turns=RunningTurns(store, node, system_clock),
+        prompts=prompts,
+        executions=Executions(store, turns, history, system_clock),
+        compactions=compactions,
+        briefings=Briefings(store, agents, conversations, history, system_clock),
+        receipts=Receipts(store, turns),
+        reports=Reports(store, conversations, system_clock),
+        sessions=Sessions(store, turns),
+        usages=Usages(store, system_clock),
+        users=Users(store, prompts, PersonalServers(outside.pool, workspaces), system_clock),
+        metrics=metrics,
+        store=store,
+        gateway=gateway,
+        cursors=Cursors(store.key),
+    )
+    started.push_async_callback(_cleaning(settings, services, reading, jobs).close)
+    return services
+
+
+def _jobs(outside: Outside, history: History, compactions: Compactions, reading: Reading) -> Jobs:
+    """What is done later, by whichever node has time."""
+    return Jobs(
+        outside.jobs,
+        {
+            TITLE_JOB: Titles(outside.store, outside.gateway, history).give,
+            COMPACTION_JOB: compactions.compact_later,
+            READ_JOB: reading.read,
+            EMBED_JOB: reading.embed,
+        },
+    )
+
+
+def _tools(
+    settings: Settings, outside: Outside, catalog: Catalog, roles: Roles, retriever: Retriever
+) -> AgentTools:
+    """Our own tools, and those of the agents' MCP servers."""
+    store = outside.store
+    own = (
+        _promptx(settings, roles, store, outside.pool),
+        RetrieverServer(store.documents, retriever),
+        HistoryServer(store),
+        ChartServer(),
+    )
+    return AgentTools(own, catalog, outside.pool, store.seen_tools)
+
+
+def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jobs) -> Cleaning:
+    """What is done every hour."""
+    store, conversations = services.store, services.conversations
+    kept_ms = settings.turn_log_ttl_hours * HOUR_MS
+
+    async def embed() -> None:
+        for agent_id in await reading.unembedded():
+            await jobs.add(EMBED_JOB, {"agent_id": agent_id})
+
+    return Cleaning(
+        {
+            "deleted conversations": lambda: conversations.purge_expired(settings.retention_days),
+            "logs of turns": lambda: store.log.trim(system_clock() - kept_ms),
+            "prompts of receipts": store.receipts.forget_texts,
+            "what users left": services.users.sweep,
+            "folders of agents": services.prompts.remove_orphans,
+            "files of documents": reading.sweep,
+            "documents without vectors": embed,
+            "what search has missed": services.history.catch_up,
+            "contents that nothing refers to": store.payloads.collect,
+        }
+    )
