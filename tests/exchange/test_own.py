@@ -20,7 +20,7 @@ from tests.making import ALICE, NOW, keep_agent, keep_conversation, keep_turn
 from threadkeep.bootstrap import opened_jobs_and_store
 from threadkeep.cli.exchange import export_user, import_file
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.errors import StorageRefused, UserNotFound
+from threadkeep.domain.errors import StorageRefused, StorageUnavailable, UserNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.services.reading import READ_JOB
@@ -60,6 +60,22 @@ async def test_everything_comes_back_as_it_was(here: Settings, there: Settings, 
     after["agents"] = [it for it in after["agents"] if it.id == own]
     assert [(it.name, it.system_prompt) for it in standing_in] == [("Bob's", "")]
     assert after == before
+
+
+async def test_agent_whose_prompt_could_not_be_written_comes_whole_the_next_time(
+    here: Settings, there: Settings, tmp_path: Path
+):
+    file = tmp_path / "alice.zip"
+    before = await export_everything(here, file)
+    in_the_way = there.workspaces.shared.parent
+    in_the_way.parent.mkdir(parents=True, exist_ok=True)
+    in_the_way.write_text("not a folder")
+    with pytest.raises(StorageUnavailable):
+        await import_file(there, file, ALICE, None)
+    in_the_way.unlink()
+    assert await import_file(there, file, ALICE, None) == 0
+    role = there.workspaces.of(before["agents"][0].id) / "ROLE.md"
+    assert role.read_text() == "You know the law."
 
 
 async def test_agent_comes_with_prompt_files_documents_and_servers_switched_off(

@@ -18,7 +18,8 @@ from threadkeep.exchange.writing import writing
 from threadkeep.mcp.personal import hand_over
 from threadkeep.services import system_clock
 from threadkeep.services.exports import Export
-from threadkeep.services.imports import Import, ImportReport
+from threadkeep.services.import_report import ImportReport
+from threadkeep.services.imports import Import
 from threadkeep.services.reassigning import reassign
 from threadkeep.settings import Settings
 from threadkeep.storage.prompt_files import FolderPromptFiles

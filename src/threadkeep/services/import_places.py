@@ -1,0 +1,36 @@
+"""Where a thing of a file belongs here: under its own id, or under one made for the user."""
+
+from threadkeep.domain.ids import ConversationId, MessageId, UserId, derived_uuid, is_uuid, time_of
+from threadkeep.ports.exchange import Owned
+from threadkeep.ports.store import Store
+
+
+class Places:
+    """The ids that things get when they are brought in for one user."""
+
+    def __init__(self, store: Store, user_id: UserId) -> None:
+        self._store = store
+        self._user_id = user_id
+
+    def own_id(self, id_: str) -> str:
+        """The id in place of one that is somebody else's, the same every time."""
+        return derived_uuid(time_of(id_), self._user_id, id_)
+
+    async def find(self, kind: Owned, id_: str, owner: str) -> tuple[str, bool]:
+        """The id that a thing has here, and whether it is here already."""
+        owners = {it: await self._store.exchange.owner_of(kind, it) for it in (id_, self.own_id(id_))}
+        for it, found in owners.items():
+            if found == owner:
+                return it, True
+        return (id_ if owners[id_] is None else self.own_id(id_)), False
+
+    async def card(self, message_id: MessageId) -> MessageId | None:
+        """A briefing's card, if its conversation has been taken over, under whichever id."""
+        for id_ in (message_id, MessageId(self.own_id(message_id))):
+            message = await self._store.messages.get(id_) if is_uuid(id_) else None
+            if message and await self._is_own(message.conversation_id):
+                return id_
+        return None
+
+    async def _is_own(self, conversation_id: ConversationId) -> bool:
+        return await self._store.exchange.owner_of("conversation", conversation_id) == self._user_id

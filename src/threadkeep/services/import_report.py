@@ -1,0 +1,54 @@
+"""What became of a file that was brought in."""
+
+from dataclasses import dataclass, field
+
+from threadkeep.domain.briefing import Briefing
+from threadkeep.domain.document import Document
+from threadkeep.ports.exchange import (
+    Flawed,
+    ForeignConversation,
+    Found,
+    KeptMemory,
+    KnownAgent,
+    OwnAgent,
+    WholeConversation,
+)
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """How many things were added, were there already, or were left out and why."""
+
+    added: dict[str, int] = field(default_factory=dict[str, int])
+    there: int = 0
+    empty: int = 0
+    notes: list[str] = field(default_factory=list[str])
+    left_out: list[Flawed] = field(default_factory=list[Flawed])
+
+    def count(self, kind: str, number: int = 1) -> None:
+        """Notes things that were added."""
+        self.added[kind] = self.added.get(kind, 0) + number
+
+    def leave_out(self, found: Found | Flawed, why: str) -> None:
+        """Notes a thing that could not be taken over."""
+        self.left_out.append(Flawed(_name(found), why))
+
+
+def _name(found: Found | Flawed) -> str:
+    match found:
+        case WholeConversation(conversation):
+            return f"conversation {conversation.title or conversation.id!r}"
+        case ForeignConversation():
+            return f"conversation {found.title or found.id!r}"
+        case OwnAgent(agent):
+            return f"agent {agent.name!r}"
+        case KnownAgent():
+            return f"agent {found.name!r}"
+        case Document():
+            return f"document {found.file_name!r}"
+        case KeptMemory():
+            return f"memory {found.memory.id!r}"
+        case Briefing():
+            return f"briefing {found.title!r}"
+        case Flawed():
+            return found.what
