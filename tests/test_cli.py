@@ -9,7 +9,7 @@ import jwt
 import msgspec
 import pytest
 
-from tests.http.process import Server, environment
+from tests.serving import Server, environment
 from threadkeep.cli import main
 
 SECRET = "s3cret-" * 8

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from tests.conftest import secret_key_for
-from tests.http.process import Server
 from tests.scripted_model import Say, ScriptedModel, Status, closed_port
+from tests.serving import Server
 from threadkeep import Settings
 from threadkeep.cli import main
 from threadkeep.doctor import examine, installed

@@ -11,8 +11,8 @@ import httpx
 import msgspec
 import pytest
 
-from tests.http.process import Server
 from tests.scripted_model import Fail, Say, ScriptedModel
+from tests.serving import Server
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.user import User, UserId, UserRole
 from threadkeep.http.tokens import issue_token

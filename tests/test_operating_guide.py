@@ -11,8 +11,8 @@ import msgspec
 import pytest
 import yaml
 
-from tests.http.process import Server, environment
 from tests.scripted_model import Gate, Say, ScriptedModel, Wait
+from tests.serving import Server, environment
 from threadkeep import Settings
 from threadkeep.cli import main
 from threadkeep.http.stream import HEARTBEAT_EVERY_S

@@ -17,8 +17,8 @@ from playwright.sync_api import (
 )
 from scripts import page as page_build
 
-from tests.http.process import Server
 from tests.scripted_model import Recorded, Reply, Say, ScriptedModel
+from tests.serving import Server
 
 # What the page itself never needs, and a browser of tests must not do either.
 QUIET = [

@@ -12,8 +12,8 @@ from scripts import page as page_build
 
 from tests.browser.conftest import NARROW, QUIET, WIDE, Answering, chromium
 from tests.browser.test_talking import done, say
-from tests.http.process import Server
 from tests.scripted_model import Pause, Reply, Say, ScriptedModel, Think, Usage, UseTool
+from tests.serving import Server
 
 FOLDER = Path(__file__).parents[2] / "docs/screens"
 SHOP = {"command": "python", "args": [str(Path(__file__).parent / "shop.py")]}

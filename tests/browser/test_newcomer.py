@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import WIDE
 from tests.browser.test_talking import answer, done, log, say
 from tests.browser.tour import HANDBOOK
-from tests.http.process import Server
+from tests.serving import Server
 
 # A model on a processor that others use, too.
 MODELS_PATIENCE_MS = 120_000

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import SECRET
 from tests.scripted_model import Gate, Say, ScriptedModel, Status, Wait, closed_port
-from tests.serving import ServerProcess, serving
+from tests.serving import Server, serving
 from threadkeep import create_app
 from threadkeep.client import BlockingClient, Client, ClientError, NotReached, Sending
 from threadkeep.domain.events import Done, Text, TurnEvent
@@ -35,9 +35,8 @@ def settings_for(folder: Path, model: ScriptedModel, **more: Any) -> Settings:
 
 
 @pytest.fixture
-def server(tmp_path: Path, model: ScriptedModel) -> Generator[ServerProcess]:
-    environment = {"GATEWAY": "openai", "GATEWAY_URL": model.url, "MODEL": "scripted"}
-    with serving(tmp_path, {f"THREADKEEP_{name}": value for name, value in environment.items()}) as server:
+def server(tmp_path: Path, model: ScriptedModel) -> Generator[Server]:
+    with serving(tmp_path, gateway="openai", gateway_url=model.url, model="scripted") as server:
         yield server
 
 
@@ -160,8 +159,8 @@ async def test_file_is_sent_piece_by_piece_and_waited_for(inside: Client, tmp_pa
 def test_upload_that_the_server_refuses_is_an_error_with_its_code(tmp_path: Path, model: ScriptedModel):
     (tmp_path / "large.txt").write_bytes(b"x" * 1_000_000)
     (tmp_path / "picture.png").write_bytes(b"\x89PNG")
-    limit = {"THREADKEEP_MAX_UPLOAD_BYTES": "100000", "THREADKEEP_GATEWAY": "openai"}
-    with serving(tmp_path, limit) as server, BlockingClient(server.url) as client:
+    limited = serving(tmp_path, max_upload_bytes="100000", gateway="openai")
+    with limited as server, BlockingClient(server.url) as client:
         agent = client.create_agent("Law")
         for name, code, status in (
             ("large.txt", "PAYLOAD_TOO_LARGE", 413),
@@ -204,7 +203,7 @@ async def test_server_of_another_kind_is_told(model: ScriptedModel):
             await client.me()
 
 
-def test_blocking_face_does_the_same_over_the_network(server: ServerProcess, model: ScriptedModel):
+def test_blocking_face_does_the_same_over_the_network(server: Server, model: ScriptedModel):
     model.script([Say("Hel"), Say("lo")], [Say("Again")])
     with BlockingClient(server.url) as client:
         assert client.is_there()

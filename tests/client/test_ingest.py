@@ -14,41 +14,29 @@ import pytest
 from tests.conftest import SECRET
 from tests.retrieval.files import CONTRACT, make_contract, make_docx
 from tests.scripted_model import closed_port
-from tests.serving import ServerProcess, serving
+from tests.serving import Server, environment, run, serving
+from tests.waiting import PATIENCE_S
 from threadkeep.client.ingest import find_files
 from threadkeep.domain.user import User, UserId
 from threadkeep.http.tokens import issue_token
 
-WAIT_S = 60
-BY_WORDS = {"THREADKEEP_EMBEDDING_URL": "off"}
+BY_WORDS = {"embedding_url": "off"}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServerProcess]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
     """One for all of them, each with an agent of its own."""
-    with serving(tmp_path_factory.mktemp("server"), {**BY_WORDS, "THREADKEEP_JWT_SECRET": SECRET}) as server:
+    with serving(tmp_path_factory.mktemp("server"), jwt_secret=SECRET, **BY_WORDS) as server:
         yield server
 
 
-def alice(server: ServerProcess) -> httpx.Client:
-    token = issue_token(SECRET, User(UserId("alice")), 600)
-    headers = {"Authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=server.url, headers=headers, trust_env=False, timeout=WAIT_S)
+def alice(server: Server) -> httpx.Client:
+    return server.client(issue_token(SECRET, User(UserId("alice")), 600))
 
 
 def ingested(folder: Path, *arguments: str | Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """The command, run to its end in a folder."""
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "HOME", "TMPDIR") if name in os.environ}
-    return subprocess.run(
-        [sys.executable, "-m", "threadkeep", "ingest", *arguments],
-        cwd=folder,
-        env={**kept, "THREADKEEP_JWT_SECRET": SECRET, **settings},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-        check=False,
-    )
+    return run("ingest", *map(str, arguments), folder=folder, **{"jwt_secret": SECRET, **settings})
 
 
 def documents(client: httpx.Client, agent_id: str) -> list[dict[str, Any]]:
@@ -68,7 +56,7 @@ def make_library(folder: Path) -> None:
     os.mkfifo(folder / "laws" / "pipe.txt")
 
 
-def test_folder_is_sent_and_read_and_what_failed_is_told(server: ServerProcess, tmp_path: Path):
+def test_folder_is_sent_and_read_and_what_failed_is_told(server: Server, tmp_path: Path):
     make_library(tmp_path)
     with alice(server) as client:
         agent_id = client.post("/api/agents", json={"name": "Lawyer"}).json()["id"]
@@ -110,20 +98,20 @@ def path_of(line: str) -> str:
 def test_without_a_server_the_data_folder_is_filled(tmp_path: Path):
     (tmp_path / "notes.md").write_text("# Soup\n\nAdd ginger.")
     with closed_port() as url:
-        own = {**BY_WORDS, "THREADKEEP_JWT_SECRET": "", "THREADKEEP_PORT": url.rpartition(":")[2]}
+        own = {**BY_WORDS, "jwt_secret": "", "port": url.rpartition(":")[2]}
         done = ingested(tmp_path, "notes.md", "--data", "data", **own)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == "ready: notes.md: 1 chunk\n1 file: 1 ready.\n"
     with (
-        serving(tmp_path, BY_WORDS) as server,
-        httpx.Client(base_url=server.url, trust_env=False, timeout=WAIT_S) as client,
+        serving(tmp_path, **BY_WORDS) as server,
+        server.client() as client,
     ):
         default = next(it for it in client.get("/api/agents").json()["items"] if it["isDefault"])
         found = client.get(f"/api/agents/{default['id']}/search", params={"q": "ginger"}).json()["items"]
         assert [hit["source"] for hit in found] == ["notes.md"]
 
 
-def test_terminal_shows_a_bar_that_gives_way_to_the_summary(server: ServerProcess, tmp_path: Path):
+def test_terminal_shows_a_bar_that_gives_way_to_the_summary(server: Server, tmp_path: Path):
     (tmp_path / "notes.md").write_text("# Soup\n\nAdd ginger.")
     with alice(server) as client:
         client.post("/api/agents", json={"name": "Cook"})
@@ -132,7 +120,7 @@ def test_terminal_shows_a_bar_that_gives_way_to_the_summary(server: ServerProces
     process = subprocess.Popen(
         [sys.executable, "-m", "threadkeep", "ingest", *command],
         cwd=tmp_path,
-        env={**os.environ, "THREADKEEP_JWT_SECRET": SECRET, "TERM": "xterm"},
+        env=environment({"jwt_secret": SECRET}) | {"TERM": "xterm"},
         stdin=slave,
         stdout=slave,
         stderr=slave,
@@ -142,7 +130,7 @@ def test_terminal_shows_a_bar_that_gives_way_to_the_summary(server: ServerProces
     while part := read(master):
         seen += part
     os.close(master)
-    assert process.wait(WAIT_S) == 0
+    assert process.wait(PATIENCE_S) == 0
     shown = seen.decode()
     assert f"\r[{'#' * 24}] 1/1 notes.md\x1b[K" in shown
     assert shown.endswith("\r\x1b[K1 file: 1 ready.\r\n")
@@ -166,7 +154,7 @@ def read(master: int) -> bytes:
     ids=["no-agent", "no-token", "not-ones-own"],
 )
 def test_what_may_not_be_is_told_in_one_line(
-    server: ServerProcess, tmp_path: Path, arguments: tuple[str, ...], reason: str
+    server: Server, tmp_path: Path, arguments: tuple[str, ...], reason: str
 ):
     (tmp_path / "notes.md").write_text("words")
     done = ingested(tmp_path, "notes.md", *arguments, "--url", server.url)
@@ -175,7 +163,7 @@ def test_what_may_not_be_is_told_in_one_line(
 
 
 def test_user_needs_the_servers_secret(tmp_path: Path):
-    done = ingested(tmp_path, "notes.md", "--user", "alice", THREADKEEP_JWT_SECRET="")
+    done = ingested(tmp_path, "notes.md", "--user", "alice", jwt_secret="")
     assert done.returncode == 1
     assert "THREADKEEP_JWT_SECRET" in done.stderr
 

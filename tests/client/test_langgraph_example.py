@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.process import environment
-from tests.serving import serving
+from tests.serving import environment, serving
 from threadkeep.client import BlockingClient
 from threadkeep.http.message_views import MessageView
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "langgraph"
-OFF = {"THREADKEEP_GATEWAY": "openai"}  # no model of ours is needed
+OFF = {"gateway": "openai"}  # no model of ours is needed
 
 
 def record(folder: Path, word: str, *arguments: str) -> str:
@@ -20,7 +19,7 @@ def record(folder: Path, word: str, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, str(EXAMPLE / "record.py"), word, *arguments],
         cwd=folder,
-        env={**environment({}), **OFF},
+        env=environment(OFF),
         capture_output=True,
         text=True,
         check=False,
@@ -61,7 +60,7 @@ def check_good(reply: MessageView, printed: str) -> None:
 @pytest.mark.requirement("004-R2.4")
 def test_langgraph_runs_are_recorded_in_process_and_over_http(tmp_path: Path):
     printed = record(tmp_path, "notice", "--data", "data")
-    with serving(tmp_path, OFF) as server:
+    with serving(tmp_path, **OFF) as server:
         check_good(recorded(server.url, "notice"), printed)
         printed = record(tmp_path, "deposit", "--url", server.url)
         check_good(recorded(server.url, "deposit"), printed)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from tests.scripted_model import (
     Wait,
     closed_port,
 )
-from tests.serving import ServerProcess, serving
+from tests.serving import Server, environment, run, serving
 from tests.waiting import PATIENCE_S
 from threadkeep.client.blocking import LoopThread
 from threadkeep.client.terminal import DEMONSTRATION, Screen
@@ -40,30 +40,26 @@ from threadkeep.domain.message import Usage
 from threadkeep.gateways.local import DEMONSTRATION_MODEL
 
 WAIT_S = PATIENCE_S
+TERMINAL = environment({}) | {"TERM": "xterm"}
 
 
 def settings_for(model: ScriptedModel, **more: str) -> dict[str, str]:
     return {
-        "THREADKEEP_GATEWAY": "openai",
-        "THREADKEEP_GATEWAY_URL": model.url,
-        "THREADKEEP_MODEL": "scripted",
+        "gateway": "openai",
+        "gateway_url": model.url,
+        "model": "scripted",
         **more,
     }
 
 
 @pytest.fixture
-def server(tmp_path: Path, model: ScriptedModel) -> Generator[ServerProcess]:
-    with serving(tmp_path, settings_for(model)) as server:
+def server(tmp_path: Path, model: ScriptedModel) -> Generator[Server]:
+    with serving(tmp_path, **settings_for(model)) as server:
         yield server
 
 
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "threadkeep", "chat", *arguments]
-
-
-def environment(more: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-    return {**kept, "TERM": "xterm", **more}
 
 
 class Person:
@@ -72,7 +68,7 @@ class Person:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self._master, slave = pty.openpty()
         self.process = subprocess.Popen(
-            command(*arguments), cwd=folder, env=environment({}), stdin=slave, stdout=slave, stderr=slave
+            command(*arguments), cwd=folder, env=TERMINAL, stdin=slave, stdout=slave, stderr=slave
         )
         os.close(slave)
         self._seen = ""
@@ -113,12 +109,12 @@ def person(folder: Path, *arguments: str) -> Generator[Person]:
 
 
 def piped(
-    folder: Path, lines: str, *arguments: str, more: Mapping[str, str] | None = None
+    folder: Path, lines: str, *arguments: str, settings: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command(*arguments),
         cwd=folder,
-        env=environment(more or {}),
+        env=environment(settings or {}),
         input=lines,
         capture_output=True,
         text=True,
@@ -136,7 +132,7 @@ async def outcome_of(model: ScriptedModel) -> Outcome:
 
 
 def test_reply_comes_as_it_is_said_with_thoughts_and_tools_dimmed(
-    server: ServerProcess, model: ScriptedModel, tmp_path: Path
+    server: Server, model: ScriptedModel, tmp_path: Path
 ):
     gate = Gate()
     model.script([Think("Hm."), Say("Let me see."), UseTool("add", {"a": 1})])
@@ -157,7 +153,7 @@ def test_reply_comes_as_it_is_said_with_thoughts_and_tools_dimmed(
 
 
 def test_ctrl_c_stops_the_answer_and_keeps_it_and_a_second_one_leaves(
-    server: ServerProcess, model: ScriptedModel, tmp_path: Path
+    server: Server, model: ScriptedModel, tmp_path: Path
 ):
     model.script([Say("half an ans"), Wait(Gate()), Say("wer")])
     with person(tmp_path, "--url", server.url) as somebody:
@@ -182,7 +178,7 @@ def test_ctrl_c_stops_the_answer_and_keeps_it_and_a_second_one_leaves(
 
 
 def test_impatient_person_leaves_while_the_answer_is_being_stopped(
-    server: ServerProcess, model: ScriptedModel, tmp_path: Path
+    server: Server, model: ScriptedModel, tmp_path: Path
 ):
     model.script([Say("half"), Wait(Gate())])
     with person(tmp_path, "--url", server.url) as somebody:
@@ -238,9 +234,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-def test_cut_connection_is_taken_up_where_it_broke(
-    server: ServerProcess, model: ScriptedModel, tmp_path: Path
-):
+def test_cut_connection_is_taken_up_where_it_broke(server: Server, model: ScriptedModel, tmp_path: Path):
     gate = Gate()
     model.script([Say("One, "), Wait(gate), Say("two.")])
     with closing(Line(server.url)) as line, person(tmp_path, "--url", line.url) as somebody:
@@ -256,7 +250,7 @@ def test_cut_connection_is_taken_up_where_it_broke(
     assert [it["content"] for it in main_messages(server.url)] == ["Count", "One, two."]
 
 
-def test_pipe_gets_plain_text_and_no_prompt(server: ServerProcess, model: ScriptedModel, tmp_path: Path):
+def test_pipe_gets_plain_text_and_no_prompt(server: Server, model: ScriptedModel, tmp_path: Path):
     model.script([Think("Hm."), Say("One\x1b[31m.\x07"), Pause(0.1), Say("\n因为")])
     done = piped(tmp_path, "Why?\n\n/quit\nnever\n", "--url", server.url)
     assert done.returncode == 0, done.stderr
@@ -267,7 +261,7 @@ def test_pipe_gets_plain_text_and_no_prompt(server: ServerProcess, model: Script
 
 
 def test_new_begins_another_conversation_and_help_tells_of_it(
-    server: ServerProcess, model: ScriptedModel, tmp_path: Path
+    server: Server, model: ScriptedModel, tmp_path: Path
 ):
     done = piped(tmp_path, "One\n/help\n/new\nTwo\n/dance\n", "--url", server.url)
     assert done.returncode == 0, done.stderr
@@ -279,7 +273,7 @@ def test_new_begins_another_conversation_and_help_tells_of_it(
         assert len(client.get("/api/conversations").json()["items"]) == 2
 
 
-def test_agent_is_found_by_its_name(server: ServerProcess, model: ScriptedModel, tmp_path: Path):
+def test_agent_is_found_by_its_name(server: Server, model: ScriptedModel, tmp_path: Path):
     with httpx.Client(base_url=server.url, trust_env=False) as client:
         client.post("/api/agents", json={"name": "法律 Advisor", "systemPrompt": "Be brief."})
     done = piped(tmp_path, "Why?\n", "--url", server.url, "--agent", "法律 advisor")
@@ -291,9 +285,7 @@ def test_agent_is_found_by_its_name(server: ServerProcess, model: ScriptedModel,
     assert "法律 Advisor" in nobody.stderr
 
 
-def test_failing_model_is_told_and_the_talk_goes_on(
-    server: ServerProcess, model: ScriptedModel, tmp_path: Path
-):
+def test_failing_model_is_told_and_the_talk_goes_on(server: Server, model: ScriptedModel, tmp_path: Path):
     model.script([Status(401, "no")])
     done = piped(tmp_path, "Why?\nAgain\n", "--url", server.url)
     assert done.returncode == 0
@@ -303,15 +295,15 @@ def test_failing_model_is_told_and_the_talk_goes_on(
 
 def test_without_a_server_the_data_folder_is_served_for_the_talk(model: ScriptedModel, tmp_path: Path):
     with closed_port() as url:
-        more = settings_for(model, THREADKEEP_PORT=url.rpartition(":")[2])
-        done = piped(tmp_path, "Why?\n", "--data", "data", more=more)
+        own = settings_for(model, port=url.rpartition(":")[2])
+        done = piped(tmp_path, "Why?\n", "--data", "data", settings=own)
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines()[-1] == "OK."
-        again = piped(tmp_path, "", "--data", "data", "--agent", "Assistant", more=more)
+        again = piped(tmp_path, "", "--data", "data", "--agent", "Assistant", settings=own)
         assert (again.returncode, again.stderr) == (0, "")
-        with serving(tmp_path, settings_for(model)) as server:
+        with serving(tmp_path, **settings_for(model)) as server:
             assert [it["content"] for it in main_messages(server.url)] == ["Why?", "OK."]
-            busy = piped(tmp_path, "Why?\n", "--data", "data", more=more)
+            busy = piped(tmp_path, "Why?\n", "--data", "data", settings=own)
             assert busy.returncode == 1
             assert busy.stderr.startswith("threadkeep: ")
             assert "Traceback" not in busy.stderr
@@ -322,18 +314,11 @@ def test_server_that_is_away_or_wants_a_token_is_told_in_one_line(model: Scripte
         away = piped(tmp_path, "Why?\n", "--url", url)
     assert (away.returncode, away.stderr.count("\n")) == (1, 1)
     assert "does not answer" in away.stderr
-    with serving(tmp_path, settings_for(model, THREADKEEP_JWT_SECRET=SECRET)) as server:
+    with serving(tmp_path, **settings_for(model, jwt_secret=SECRET)) as server:
         stranger = piped(tmp_path, "Why?\n", "--url", server.url)
         assert (stranger.returncode, stranger.stderr.count("\n")) == (1, 1)
         assert "--token" in stranger.stderr
-        token = subprocess.run(
-            [sys.executable, "-m", "threadkeep", "token", "--user", "alice"],
-            env=environment({"THREADKEEP_JWT_SECRET": SECRET}),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
+        token = run("token", "--user", "alice", folder=tmp_path, jwt_secret=SECRET).stdout.strip()
         alice = piped(tmp_path, "Why?\n", "--url", server.url, "--token", token)
         assert alice.stdout.splitlines()[-1] == "OK.", alice.stderr
 

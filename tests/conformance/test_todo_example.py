@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.process import environment
+from tests.serving import environment
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,8 +11,8 @@ import psycopg
 from tests.docs.pages import DOCS
 from tests.docs.scripts import GRAVITY
 from tests.docs.walk import Walk
-from tests.http.process import environment
 from tests.postgres import Postgres
+from tests.serving import environment
 
 SITE = """
 SECRET_KEY = "x" * 50

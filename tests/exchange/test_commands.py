@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.exchange.foreign import branched, claude
-from tests.http.process import environment as surroundings
+from tests.serving import environment as surroundings
 from tests.serving import serving
 from tests.waiting import PATIENCE_S
 from threadkeep.cli.progress import Progress

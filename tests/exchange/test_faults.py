@@ -12,8 +12,8 @@ import pytest
 
 from tests.exchange.foreign import branched, chatgpt, claude, said
 from tests.exchange.making import keep_everything, kept_of, opened_store
-from tests.http.process import environment
 from tests.making import ALICE, NOW, keep_agent
+from tests.serving import environment
 from tests.waiting import PATIENCE_S
 from threadkeep.cli.exchange import export_user, import_file
 from threadkeep.domain.conversation import Conversation

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal
-from tests.http.process import Server, run
 from tests.postgres import PostgresServer
+from tests.serving import Server, run
 from tests.waiting import PATIENCE_S, until
 
 CLIENTS = 8

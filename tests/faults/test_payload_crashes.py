@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from tests.faults import stalling
-from tests.http.process import Server
 from tests.scripted_model import Say, ScriptedModel, UseTool
+from tests.serving import Server
 from tests.waiting import PATIENCE_S
 from threadkeep.storage.payload_folder import HOUR_S
 

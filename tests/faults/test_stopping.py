@@ -8,16 +8,15 @@ import httpx
 import pytest
 
 from tests.scripted_model import Gate, Say, ScriptedModel, Wait
-from tests.serving import ServerProcess
+from tests.serving import Server
 from threadkeep.client import Client, ClientError
 from threadkeep.domain.events import Done, Failed, Text, TurnEvent
 
 
-def serve(folder: Path, model: ScriptedModel, grace_s: float) -> ServerProcess:
-    settings = {
-        "GATEWAY": "openai", "GATEWAY_URL": model.url, "MODEL": "scripted", "SHUTDOWN_GRACE_S": str(grace_s),
-    }  # fmt: skip
-    return ServerProcess(folder, {f"THREADKEEP_{name}": value for name, value in settings.items()})
+def serve(folder: Path, model: ScriptedModel, grace_s: float) -> Server:
+    return Server(
+        folder, gateway="openai", gateway_url=model.url, model="scripted", shutdown_grace_s=str(grace_s)
+    )
 
 
 async def new_conversation(client: Client) -> str:
@@ -52,7 +51,7 @@ def said(events: list[TurnEvent]) -> str:
     return "".join(event.body.text for event in events if isinstance(event.body, Text))
 
 
-async def ended(server: ServerProcess) -> int:
+async def ended(server: Server) -> int:
     return await asyncio.to_thread(server.wait)
 
 
@@ -119,11 +118,7 @@ async def test_second_signal_ends_it_at_once(tmp_path: Path, model: ScriptedMode
 
 async def test_user_with_too_many_turns_is_told_when_to_try_again(tmp_path: Path, model: ScriptedModel):
     model.script([Say("One.")])
-    server = ServerProcess(
-        tmp_path,
-        {"THREADKEEP_GATEWAY": "openai", "THREADKEEP_GATEWAY_URL": model.url,
-         "THREADKEEP_USER_TURNS_PER_MINUTE": "1"},
-    )  # fmt: skip
+    server = Server(tmp_path, gateway="openai", gateway_url=model.url, user_turns_per_minute="1")
     async with Client(server.url) as client:
         conversation_id = await new_conversation(client)
         await client.ask(conversation_id, "First?")

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.http.process import Server
 from tests.scripted_model import Gate, Pause, Recorded, Reply, Say, ScriptedModel, Wait
+from tests.serving import Server
 from tests.talking import parse
 from tests.waiting import until
 

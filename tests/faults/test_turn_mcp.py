@@ -6,7 +6,6 @@ import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -250,11 +249,11 @@ async def test_instructions_in_a_result_stay_data(chaos: Chaos, model: ScriptedM
 
 @pytest.mark.parametrize("crashes", [False, True])
 def test_no_server_outlives_the_process_that_started_it(tmp_path: Path, *, crashes: bool):
-    environment = {"THREADKEEP_GATEWAY": "openai", "THREADKEEP_MCP_ALLOWED_COMMANDS": "python"}
     pids_file = tmp_path / "pids"
     chaos = Chaos(None, pids_file)  # pyright: ignore[reportArgumentType]
     servers = {"good": chaos.server("good"), "stubborn": chaos.server("stubborn")}
-    with serving(tmp_path, environment) as server, httpx.Client(base_url=server.url, timeout=30) as client:
+    allowed = serving(tmp_path, gateway="openai", mcp_allowed_commands="python")
+    with allowed as server, server.client() as client:
         agent = client.post("/api/agents", json={"name": "A", "settings": {"mcpServers": servers}}).json()
         for name in servers:
             tested = client.post(f"/api/agents/{agent['id']}/mcp-servers/{name}/test").json()

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from tests.conftest import TEMPLATE
-from tests.http.process import Server
 from tests.postgres import Postgres, PostgresServer
 from tests.scripted_model import Gate, Pause, Say, ScriptedModel, Wait
+from tests.serving import Server
 from tests.talking import JSON, Talk, parse, talking
 from tests.waiting import PATIENCE_S, until
 from threadkeep import Settings

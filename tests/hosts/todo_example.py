@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.http.process import END_S, environment
+from tests.serving import END_S, environment
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "todo"
 

@@ -14,9 +14,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
 from tests.conftest import SECRET, TEMPLATE
-from tests.http.process import Server
 from tests.postgres import Postgres
 from tests.scripted_model import Gate, Reply, Say, ScriptedModel, Status, Usage, Wait
+from tests.serving import Server
 from tests.talking import Talk, talking
 from tests.waiting import PATIENCE_S, until
 from threadkeep import Settings, User, UserRole

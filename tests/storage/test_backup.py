@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.process import environment, run
 from tests.scripted_model import Say, ScriptedModel
-from tests.serving import serving
+from tests.serving import environment, run, serving
 from threadkeep.client import Client
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.storage.backup import back_up, restore
@@ -27,8 +26,8 @@ async def told(client: Client) -> dict[str, list[tuple[int, str, object, str]]]:
 
 async def test_backup_under_load_is_restored_message_by_message(tmp_path: Path, model: ScriptedModel):
     model.script(*([Say(f"Answer {number}. " + "x" * 5000)] for number in range(TALKS * TURNS + 1)))
-    settings = {"THREADKEEP_GATEWAY": "openai", "THREADKEEP_GATEWAY_URL": model.url}
-    with serving(tmp_path, settings) as server:
+    settings = {"gateway": "openai", "gateway_url": model.url}
+    with serving(tmp_path, **settings) as server:
         async with Client(server.url) as client:
             agent = await client.create_agent("Advisor")
 
@@ -48,7 +47,7 @@ async def test_backup_under_load_is_restored_message_by_message(tmp_path: Path, 
     assert (tmp_path / "backup.tar").stat().st_mode & 0o077 == 0
     (tmp_path / "again").mkdir()
     assert run("restore", "--data", "again/data", "backup.tar", folder=tmp_path).returncode == 0
-    with serving(tmp_path / "again", settings) as server:
+    with serving(tmp_path / "again", **settings) as server:
         async with Client(server.url) as client:
             kept = await told(client)
     # All that was answered before is in it, and nothing that was never said; what ran is ended with its text.
