@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 PART_BYTES = 1024 * 1024
-_SPACE = b" \t\r\n,"
 _BRACKET = re.compile(rb'["{}\[\]]')
 _STRING_END = re.compile(rb'["\\]')
 
