@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import uvicorn
 
 from threadkeep.bootstrap import create_app
-from threadkeep.http.server import listen
+from threadkeep.http.server import listen, uvicorn_config
 from threadkeep.settings import Settings
 
 SHUTDOWN_S = 2
@@ -18,16 +18,7 @@ async def embedded(settings: Settings) -> AsyncGenerator[str]:
     """Serves the data folder on a free port of this machine; gives its address."""
     app = create_app(settings)
     with listen("127.0.0.1", 0) as listener:
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                server_header=False,
-                timeout_graceful_shutdown=SHUTDOWN_S,
-            )
-        )
+        server = uvicorn.Server(uvicorn_config(app, SHUTDOWN_S))
         async with app.lifespan():
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             try:

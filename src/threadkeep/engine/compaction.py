@@ -6,17 +6,11 @@ from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
 from threadkeep.domain.message import Message
-from threadkeep.domain.text import is_blank, storable
+from threadkeep.domain.text import is_blank
+from threadkeep.engine.asking import ask
 from threadkeep.engine.context import is_in_context, to_context
 from threadkeep.engine.tokens import estimate_tokens
-from threadkeep.ports.gateway import (
-    Gateway,
-    GatewayError,
-    ModelMessage,
-    ModelRequest,
-    TextBlock,
-    TextDelta,
-)
+from threadkeep.ports.gateway import Gateway, GatewayError
 
 MOST_SUMMARY_CHARACTERS = 12_000
 MOST_SUMMARY_TOKENS = 4_000
@@ -50,7 +44,7 @@ async def summarise(
     most = min(MOST_SUMMARY_CHARACTERS, gateway.context_tokens // 4)
     summary = earlier
     for part in _parts(messages, zone, min(gateway.context_tokens // 2, MOST_TOKENS_A_CALL)):
-        summary = (await _ask(gateway, model, summary, part))[:most]
+        summary = (await _summarise_part(gateway, model, summary, part))[:most]
     return summary or ""
 
 
@@ -73,17 +67,9 @@ def context_tokens(messages: Sequence[Message], summary: str | None, zone: tzinf
     return sum(estimate_tokens(it.content) for it in to_context(messages, summary=summary, zone=zone))
 
 
-async def _ask(gateway: Gateway, model: str | None, earlier: str | None, part: str) -> str:
+async def _summarise_part(gateway: Gateway, model: str | None, earlier: str | None, part: str) -> str:
     told = f"Messages:\n\n{part}" if not earlier else f"Summary so far:\n\n{earlier}\n\nMessages:\n\n{part}"
-    request = ModelRequest(
-        model,
-        _INSTRUCTION,
-        (ModelMessage("user", (TextBlock(told),)),),
-        temperature=0.0,
-        max_tokens=MOST_SUMMARY_TOKENS,
-    )
-    pieces = [event.text async for event in gateway.stream(request) if isinstance(event, TextDelta)]
-    summary = storable("".join(pieces)).strip()
+    summary = (await ask(gateway, model, _INSTRUCTION, told, max_tokens=MOST_SUMMARY_TOKENS)).strip()
     if is_blank(summary):
         raise GatewayError("The model gave an empty summary.", retryable=True)
     return summary

@@ -2,8 +2,9 @@
 
 import re
 
-from threadkeep.domain.text import is_blank, storable
-from threadkeep.ports.gateway import Gateway, ModelMessage, ModelRequest, TextBlock, TextDelta
+from threadkeep.domain.text import is_blank
+from threadkeep.engine.asking import ask
+from threadkeep.ports.gateway import Gateway
 
 MOST_TITLE_CHARACTERS = 50
 MOST_EXCERPT_CHARACTERS = 2_000
@@ -31,15 +32,8 @@ def derive_title(content: str) -> str | None:
 async def ask_for_title(gateway: Gateway, model: str | None, asked: str, answered: str) -> str | None:
     """A title by the model; None when it has none to give."""
     excerpt = f"User: {asked[:MOST_EXCERPT_CHARACTERS]}\n\nAssistant: {answered[:MOST_EXCERPT_CHARACTERS]}"
-    request = ModelRequest(
-        model,
-        _INSTRUCTION,
-        (ModelMessage("user", (TextBlock(excerpt),)),),
-        temperature=0.0,
-        max_tokens=MOST_TITLE_TOKENS,
-    )
-    pieces = [event.text async for event in gateway.stream(request) if isinstance(event, TextDelta)]
-    lines = [line.strip(" \t\"'“”‘’「」《》#*.。") for line in storable("".join(pieces)).splitlines()]
+    answer = await ask(gateway, model, _INSTRUCTION, excerpt, max_tokens=MOST_TITLE_TOKENS)
+    lines = [line.strip(" \t\"'“”‘’「」《》#*.。") for line in answer.splitlines()]
     return _shortened(next((line for line in lines if not is_blank(line)), ""))
 
 

@@ -138,7 +138,7 @@ def message_view(message: Message, *, archived: bool = False) -> MessageView:
         else (),
         citations=[_citation_view(it) for it in message.citations] if message.citations else (),
         artifact_ids=message.artifact_ids,
-        tool_calls=[_tool_call_view(it) for it in message.tool_calls] if message.tool_calls else (),
+        tool_calls=[tool_call_view(it) for it in message.tool_calls] if message.tool_calls else (),
         token_count=message.token_count,
         usage=usage_view(message.usage) if message.usage else None,
         model=message.model,
@@ -188,7 +188,8 @@ def failure_view(failure: Failure) -> FailureView:
     return FailureView(code=failure.code, message=failure.message, retryable=failure.retryable)
 
 
-def _tool_call_view(call: ToolCall) -> ToolCallView:
+def tool_call_view(call: ToolCall) -> ToolCallView:
+    """One use of a tool."""
     return ToolCallView(
         tool_call_id=call.tool_call_id,
         tool_name=call.tool_name,

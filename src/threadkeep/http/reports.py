@@ -6,11 +6,13 @@ from typing import Annotated, Literal
 from urllib.parse import quote
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, field
+from msgspec import Meta, Struct, field
+from msgspec.structs import asdict
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.http.message_views import tool_call_view
 from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.report_html import POLICY, html_report
 from threadkeep.http.report_json import json_export, json_report
@@ -146,15 +148,7 @@ def _milliseconds(moment: str | None, param: str) -> int | None:
 def _views(records: Sequence[ToolRecord]) -> list[ToolResultView]:
     return [
         ToolResultView(
-            tool_call_id=call.tool_call_id,
-            tool_name=call.tool_name,
-            server=call.server,
-            arguments=call.arguments,
-            status=call.status,
-            result=call.result,
-            duration_ms=call.duration_ms,
-            error=UNSET if call.error is None else call.error,
-            chart_data=UNSET if call.chart_data is None else call.chart_data,
+            **asdict(tool_call_view(call)),
             conversation_id=record.conversation_id,
             turn_id=call.turn_id,
             run_id=call.turn_id,

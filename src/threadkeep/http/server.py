@@ -35,6 +35,22 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def uvicorn_config(app: Threadkeep, shutdown_s: int) -> uvicorn.Config:
+    """How uvicorn is to serve us: limits and log lines are ours, and so is the lifespan."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=shutdown_s,
+        ws_max_size=MOST_MESSAGE_BYTES,
+        ws_ping_interval=PING_EVERY_S,
+        ws_ping_timeout=PING_EVERY_S,
+        ws_per_message_deflate=False,  # most messages are a few words, for which it costs more than it saves
+    )
+
+
 def serve(
     app: Threadkeep, listener: socket.socket, *, when_ready: Callable[[], None], grace_s: float
 ) -> None:
@@ -46,19 +62,7 @@ def serve(
 async def _serve(
     app: Threadkeep, listener: socket.socket, when_ready: Callable[[], None], grace_s: float
 ) -> None:
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        timeout_graceful_shutdown=SHUTDOWN_S,
-        ws_max_size=MOST_MESSAGE_BYTES,
-        ws_ping_interval=PING_EVERY_S,
-        ws_ping_timeout=PING_EVERY_S,
-        ws_per_message_deflate=False,  # most messages are a few words, for which it costs more than it saves
-    )
-    server = _Server(config)
+    server = _Server(uvicorn_config(app, SHUTDOWN_S))
     filter_uvicorns_lines()
     stopping = _Stopping(app, server, grace_s)
     for number in (signal.SIGINT, signal.SIGTERM):
