@@ -13,7 +13,7 @@ import pytest
 from tests.engine.in_memory import InMemoryTools
 from tests.postgres import Postgres, open_postgres
 from tests.scripted_model import ScriptedModel
-from tests.talking import Talk, talking
+from tests.talking import Talk, scripted_settings, talking
 from tests.waiting import PATIENCE_S
 from threadkeep import Settings, User, UserRole, bootstrap, create_app
 from threadkeep.domain.events import EventBody
@@ -183,16 +183,11 @@ def piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def talk(database_url: str, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Talk]:
     """Threadkeep on a real port, talking to the scripted model; everyone is `local`."""
-    settings = Settings.load(
-        {},
+    settings = scripted_settings(
+        model,
         data=tmp_path / "data",
         database_url=database_url,
-        database_pool_size=4,
         secret_key=secret_key_for(database_url),
-        gateway="openai",
-        gateway_url=model.url,
-        gateway_api_key="sk-scripted",
-        model="scripted",
         embedding_url="off",
     )
     async with talking(settings) as talk:

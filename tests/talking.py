@@ -10,6 +10,7 @@ import httpx
 import msgspec
 import uvicorn
 
+from tests.scripted_model import ScriptedModel
 from threadkeep import Settings, create_app
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.server import listen
@@ -73,6 +74,19 @@ async def parse(answer: httpx.Response) -> AsyncIterator[dict[str, Any]]:
             yield event
         elif name in {"id", "event"}:
             head[name] = value
+
+
+def scripted_settings(model: ScriptedModel, **more: Any) -> Settings:
+    """Settings with which the scripted model answers."""
+    return Settings.load(
+        {},
+        gateway="openai",
+        gateway_url=model.url,
+        gateway_api_key="sk-scripted",
+        model="scripted",
+        database_pool_size=4,
+        **more,
+    )
 
 
 @asynccontextmanager

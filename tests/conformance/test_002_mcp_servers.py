@@ -11,8 +11,7 @@ import pytest
 from tests.conftest import secret_key_for
 from tests.mcp.roles import DOMAIN, LAWYER, write
 from tests.scripted_model import Say, ScriptedModel, UseTool
-from tests.talking import Talk, talking
-from threadkeep import Settings
+from tests.talking import Talk, scripted_settings, talking
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.workspace import Workspaces
 
@@ -25,16 +24,12 @@ async def talk(
 ) -> AsyncIterator[Talk]:
     """A Threadkeep whose operator allows `mcp-server-time`, which lies beside our Python."""
     monkeypatch.setenv("PATH", os.pathsep.join((str(Path(sys.executable).parent), os.defpath)))
-    settings = Settings.load(
-        {},
+    settings = scripted_settings(
+        model,
         data=tmp_path / "data",
         database_url=database_url,
         secret_key=secret_key_for(database_url),
         mcp_allowed_commands=("mcp-server-time",),
-        gateway="openai",
-        gateway_url=model.url,
-        gateway_api_key="sk-scripted",
-        model="scripted",
     )
     async with talking(settings) as talk:
         yield talk

@@ -10,8 +10,7 @@ import pytest
 
 from tests.engine.in_memory import InMemoryTools, gives
 from tests.scripted_model import Say, ScriptedModel, UseTool
-from tests.talking import Talk, talking
-from threadkeep import Settings
+from tests.talking import Talk, scripted_settings, talking
 from threadkeep.ports.tools import Outcome, ProducedFile
 from threadkeep.storage import payload_folder
 
@@ -30,15 +29,11 @@ async def shared(
     tools: InMemoryTools, database_url: str, model: ScriptedModel, tmp_path: Path
 ) -> AsyncIterator[Talk]:
     """Threadkeep whose payloads are files, whatever its database."""
-    settings = Settings.load(
-        {},
+    settings = scripted_settings(
+        model,
         data=tmp_path / "data",
         database_url=database_url,
         payload_store="folder",
-        gateway="openai",
-        gateway_url=model.url,
-        gateway_api_key="sk-scripted",
-        model="scripted",
     )
     async with talking(settings) as talk:
         yield talk

@@ -17,9 +17,9 @@ from tests.conftest import SECRET, TEMPLATE
 from tests.postgres import Postgres
 from tests.scripted_model import Gate, Reply, Say, ScriptedModel, Status, Usage, Wait
 from tests.serving import Server
-from tests.talking import Talk, talking
+from tests.talking import Talk, scripted_settings, talking
 from tests.waiting import PATIENCE_S, until
-from threadkeep import Settings, User, UserRole
+from threadkeep import User, UserRole
 from threadkeep.domain.ids import UserId
 from threadkeep.http import ws
 from threadkeep.http.tokens import issue_token
@@ -493,14 +493,9 @@ async def test_refused_request_is_answered_with_the_reason(
 @pytest.fixture
 async def guarded(database_url: str, model: ScriptedModel) -> AsyncIterator[Talk]:
     """Threadkeep with sign-in."""
-    settings = Settings.load(
-        {},
+    settings = scripted_settings(
+        model,
         database_url=database_url,
-        database_pool_size=4,
-        gateway="openai",
-        gateway_url=model.url,
-        gateway_api_key="sk-scripted",
-        model="scripted",
         jwt_secret=SECRET,
     )
     async with talking(settings) as talk:
@@ -636,14 +631,9 @@ async def test_client_that_does_not_read_is_dropped_and_comes_back(
 
 @asynccontextmanager
 async def two_nodes(postgres: Postgres, model: ScriptedModel) -> AsyncGenerator[tuple[Talk, Talk]]:
-    settings = Settings.load(
-        {},
+    settings = scripted_settings(
+        model,
         database_url=postgres.create_database(template=TEMPLATE),
-        database_pool_size=4,
-        gateway="openai",
-        gateway_url=model.url,
-        gateway_api_key="sk-scripted",
-        model="scripted",
     )
     async with talking(settings) as one, talking(settings) as other:
         yield one, other

@@ -16,8 +16,8 @@ from tests.mcp.roles import DOMAIN, LAWYER, write
 from tests.mcp.running import descriptors, until_none
 from tests.mcp.turning import obey
 from tests.scripted_model import ScriptedModel
-from tests.talking import JSON
-from threadkeep import Settings, User, create_app
+from tests.talking import JSON, scripted_settings
+from threadkeep import User, create_app
 from threadkeep.domain.ids import UserId
 from threadkeep.http.app import Threadkeep
 from threadkeep.mcp.personal import FOLDER
@@ -64,13 +64,9 @@ async def office(
     monkeypatch.setenv("PATH", f"{node / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     model.otherwise = obey
-    settings = Settings.load(
-        {},
+    settings = scripted_settings(
+        model,
         data=tmp_path / "data",
-        gateway="openai",
-        gateway_url=model.url,
-        gateway_api_key="sk-scripted",
-        model="scripted",
         promptx_command=f"node {node}/node_modules/dpml-prompt/src/bin/promptx.js mcp-server",
         mcp_connect_budget_s=60,
     )

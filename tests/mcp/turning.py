@@ -13,8 +13,7 @@ import pytest
 
 from tests.mcp.running import CHAOS, descriptors, is_alive, until_none
 from tests.scripted_model import Recorded, Reply, Say, ScriptedModel, UseTool
-from tests.talking import Talk, talking
-from threadkeep import Settings
+from tests.talking import Talk, scripted_settings, talking
 
 
 def obey(request: Recorded) -> Reply:
@@ -82,15 +81,10 @@ async def running_chaos(
     """Threadkeep with a model that obeys; nothing of its servers may be left at the end."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     model.otherwise = obey
-    settings = Settings.load(
-        {},
+    settings = scripted_settings(
+        model,
         data=folder / "data",
         database_url=database_url,
-        database_pool_size=4,
-        gateway="openai",
-        gateway_url=model.url,
-        gateway_api_key="sk-scripted",
-        model="scripted",
         secret_key="a-key-for-tests-that-is-long-enough",
         mcp_allowed_commands=("python", "npx"),
         mcp_pass_environment=("PATH", "HOME", "npm_config_registry"),

@@ -1,9 +1,7 @@
 """Both databases find the same chunks, in the same order, with the same scores."""
 
-import hashlib
 import random
-import struct
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from bench.retrieval.labelled import CHINESE, ENGLISH
 from tests.conftest import TEMPLATE
 from tests.making import NOW, keep_agent
 from tests.postgres import Postgres
+from tests.retrieval.embedding import DrawnEmbedder
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.ids import AgentId, DocumentId
@@ -25,29 +24,7 @@ from threadkeep.storage.store import open_store
 
 AGENT = AgentId("00000000-0000-7000-8000-000000000001")
 DOCUMENT = DocumentId("00000000-0000-7000-8000-000000000002")
-DIMENSIONS = 16
 QUERIES = 150
-
-
-class HashedEmbedder:
-    """Vectors that mean nothing, but are the same every time."""
-
-    name = "hashed"
-
-    def understands(self, text: str) -> bool:
-        return True
-
-    async def embed_query(self, query: str) -> bytes:
-        digest = hashlib.sha256(query.encode()).digest()[:DIMENSIONS]
-        numbers = [byte - 127.5 for byte in digest]
-        length = sum(number * number for number in numbers) ** 0.5
-        return struct.pack(f"<{DIMENSIONS}e", *(number / length for number in numbers))
-
-    async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
-        return [await self.embed_query(text) for text in texts]
-
-    async def close(self) -> None:
-        pass
 
 
 def corpus() -> list[str]:
@@ -85,7 +62,7 @@ async def filled(url: str) -> AsyncGenerator[Store]:
         await store.documents.add_part(document, ExtractedPart(chunks, 1.0), NOW)
         await store.documents.update(agent.id, DOCUMENT, lambda it: it.become(DocumentStatus.READY, NOW))
         waiting = await store.chunks.without_vector(agent.id, "hashed", limit=len(chunks))
-        vectors = await HashedEmbedder().embed([text for _, text in waiting])
+        vectors = await DrawnEmbedder().embed([text for _, text in waiting])
         await store.chunks.add_vectors(
             "hashed", [(id_, vector) for (id_, _), vector in zip(waiting, vectors, strict=True)]
         )
@@ -105,9 +82,9 @@ async def answers(index: DocumentIndex) -> dict[str, list[tuple[str, float]]]:
     }
 
 
-@pytest.mark.parametrize("embedder", [None, HashedEmbedder()], ids=["words", "fused"])
+@pytest.mark.parametrize("embedder", [None, DrawnEmbedder()], ids=["words", "fused"])
 async def test_order_and_scores_do_not_depend_on_the_database(
-    postgres: Postgres, tmp_path: Path, embedder: HashedEmbedder | None, monkeypatch: pytest.MonkeyPatch
+    postgres: Postgres, tmp_path: Path, embedder: DrawnEmbedder | None, monkeypatch: pytest.MonkeyPatch
 ):
     # So few that all ways of finding candidates are taken: rare terms, some of them, and only common ones.
     monkeypatch.setattr(chunk_index, "MOST_POSTINGS", 100)

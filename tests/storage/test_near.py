@@ -1,8 +1,6 @@
 """Vectors of large collections in pgvector, which the tests' own PostgreSQL has."""
 
-import random
-import struct
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psycopg
@@ -11,6 +9,7 @@ import pytest
 from tests.conftest import TEMPLATE
 from tests.making import keep_agent, keep_document
 from tests.postgres import Postgres
+from tests.retrieval.embedding import DrawnEmbedder
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.ports.retriever import Candidates
@@ -27,28 +26,6 @@ from threadkeep.storage.near import PgVector, near_on
 from threadkeep.storage.store import open_database, store_on
 
 CHUNKS, SMALL = 120, 3
-DIMENSIONS = 32
-
-
-class DrawnEmbedder:
-    """A vector for each text, the same every time."""
-
-    name = "drawn"
-
-    def understands(self, text: str) -> bool:
-        return True
-
-    async def embed_query(self, query: str) -> bytes:
-        chance = random.Random(query)
-        numbers = [chance.gauss(0, 1) for _ in range(DIMENSIONS)]
-        length = sum(number * number for number in numbers) ** 0.5
-        return struct.pack(f"<{DIMENSIONS}e", *(number / length for number in numbers))
-
-    async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
-        return [await self.embed_query(text) for text in texts]
-
-    async def close(self) -> None:
-        pass
 
 
 @pytest.fixture

@@ -1,0 +1,31 @@
+"""An embedder without a model."""
+
+import random
+import struct
+from collections.abc import Sequence
+
+DIMENSIONS = 32
+
+
+class DrawnEmbedder:
+    """Vectors that mean nothing, but are the same for the same text every time."""
+
+    name = "drawn"
+
+    def understands(self, text: str) -> bool:
+        """All are alike to it."""
+        return True
+
+    async def embed_query(self, query: str) -> bytes:
+        """A direction drawn by lot."""
+        chance = random.Random(query)
+        numbers = [chance.gauss(0, 1) for _ in range(DIMENSIONS)]
+        length = sum(number * number for number in numbers) ** 0.5
+        return struct.pack(f"<{DIMENSIONS}e", *(number / length for number in numbers))
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
+        """One for each."""
+        return [await self.embed_query(text) for text in texts]
+
+    async def close(self) -> None:
+        """There is nothing to end."""
