@@ -140,13 +140,25 @@ async def version(url: str) -> int:
         return connection.info.server_version // 10_000
 
 
+WORD_INDEXES = """SELECT indexname, indexdef FROM pg_indexes
+    WHERE schemaname = current_schema() AND indexdef LIKE '%USING gin%'"""
+
+
 async def load(url: str, dataset: Rows) -> None:
     """Fills an empty, migrated database quickly."""
     connection = await connect(url)
     await connection.execute("SET session_replication_role = replica")  # no look at foreign keys
+    await connection.execute("SET maintenance_work_mem = '512MB'")
     async with connection.transaction():
+        # The indexes of words are made at the end, which takes a third of the time.
+        found = await connection.execute(WORD_INDEXES)
+        indexes = await found.fetchall()
+        for name, _ in indexes:
+            await connection.execute(cast("LiteralString", f"DROP INDEX {name}"))
         for batch in dataset.batches():
             await _load(connection, batch)
+        for _, definition in indexes:
+            await connection.execute(cast("LiteralString", definition))
     await connection.execute("VACUUM ANALYZE")  # the server does it by itself a minute later
     await connection.execute("CHECKPOINT")
     await connection.close()

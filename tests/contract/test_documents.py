@@ -120,7 +120,7 @@ async def test_nothing_is_added_to_a_document_that_is_no_longer_worked_on(store:
 async def test_vectors_are_read_in_the_order_in_which_they_came(store: Store):
     agent = await keep_agent(store)
     await keep_document(store, agent.id, "one", "two", "three")
-    waiting = await store.chunks.without_vector(agent.id, "m", limit=10)
+    waiting = sorted(await store.chunks.without_vector(agent.id, "m", limit=10))
     assert [text for _, text in waiting] == ["one", "two", "three"]
     (one, _), (two, _), (three, _) = waiting
     await store.chunks.add_vectors("m", [(three, b"3")])
@@ -128,8 +128,10 @@ async def test_vectors_are_read_in_the_order_in_which_they_came(store: Store):
     read = await store.chunks.vectors(agent.id, "m", after=0, limit=10)
     assert [(id_, vector) for _, id_, vector in read] == [(three, b"3"), (one, b"1")]
     await store.chunks.add_vectors("m", [(two, b"2")])
-    later = await store.chunks.vectors(agent.id, "m", after=read[-1][0], limit=10)
-    assert [(id_, vector) for _, id_, vector in later] == [(two, b"2")]
+    for again in (store.chunks.vectors, store.chunks.newer_vectors):
+        later = await again(agent.id, "m", after=read[-1][0], limit=10)
+        assert [(id_, vector) for _, id_, vector in later] == [(two, b"2")]
+    assert await store.chunks.newest_vector() == later[-1][0]
     assert await store.chunks.without_vector(agent.id, "m", limit=10) == []
     assert len(await store.chunks.without_vector(agent.id, "another model", limit=10)) == 3
 

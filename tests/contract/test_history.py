@@ -1,8 +1,11 @@
 """The index of messages and titles, on every database."""
 
+import pytest
+
 from tests.making import ALICE, NOW, keep_agent, keep_begun, keep_conversation, keep_turn
 from threadkeep.domain.conversation import Conversation
 from threadkeep.ports.store import Store
+from threadkeep.storage import history as history_module
 from threadkeep.storage.database import Database, Statement
 
 ENTRIES = Statement("SELECT (SELECT COUNT(*) FROM tk_entries), (SELECT COUNT(*) FROM tk_searchable)")
@@ -62,3 +65,20 @@ async def test_very_long_message_is_found_by_its_beginning(store: Store):
     await follow(store, conversation)
     assert len(await texts(store, "beginning")) == 1
     assert len(await texts(store, "违约")) == 1
+
+
+async def test_entries_of_one_moment_do_not_push_each_other_out(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    def same_moment(uuid: str) -> int:
+        return 7
+
+    monkeypatch.setattr(history_module, "entry_number", same_moment)
+    agent = await keep_agent(store)
+    for number in range(2):
+        conversation = await keep_conversation(store, agent, title=f"lighthouse {number}")
+        conversation = await keep_turn(store, conversation, f"lighthouse asked {number}", "lighthouse told")
+        await store.history.follow(conversation.id, limit=10)
+    found = await store.history.search(ALICE, "lighthouse", before=None, limit=10)
+    assert len(found) == len({it.entry_id for it in found}) == 6
+    assert len({it.message_id for it in found}) == 5

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log_ = logging.getLogger("threadkeep.retrieval")
 
-MOST_CANDIDATES = 128
+MOST_CANDIDATES = 96
 MOST_NEAR = 64
 VECTORS_AT_ONCE = 20_000
 MOST_COLLECTIONS_KEPT = 16

@@ -6,7 +6,7 @@ from threadkeep.domain.ids import FIRST_UUID, ConversationId, UserId
 from threadkeep.domain.message import MessageRole
 from threadkeep.ports.history import SaidHit
 from threadkeep.retrieval.tokens import query_terms, spans, terms
-from threadkeep.storage.database import Database, Plan, Query, Row, Rows, Statement
+from threadkeep.storage.database import Database, Plan, Row, Rows, Statement
 from threadkeep.storage.messages import text_of
 from threadkeep.storage.terms import collection_of, match_all, numbered
 
@@ -36,7 +36,11 @@ _MESSAGES = Statement(
 )
 _ADD = Statement(
     """INSERT INTO tk_entries (id, conversation_id, message_id, terms)
-    VALUES (:id, :conversation_id, :message_id, :terms) ON CONFLICT DO NOTHING"""
+    VALUES (:id, :conversation_id, :message_id, :terms) ON CONFLICT DO NOTHING RETURNING id"""
+)
+_HAS_ENTRY = Statement("SELECT 1 FROM tk_entries WHERE message_id = :message_id")
+_HAS_TITLE = Statement(
+    "SELECT 1 FROM tk_entries WHERE conversation_id = :conversation_id AND message_id IS NULL"
 )
 _FORGET_TITLE = Statement(
     "DELETE FROM tk_entries WHERE conversation_id = :conversation_id AND message_id IS NULL"
@@ -116,25 +120,25 @@ def _follow(conversation_id: ConversationId, limit: int) -> Plan[bool]:
     if title != known_title:
         yield _FORGET_TITLE(conversation_id=conversation_id)
         if title:
-            yield _entry(number, conversation_id, None, title)
+            yield from _add_entry(number, conversation_id, None, title)
     messages = yield _MESSAGES(conversation_id=conversation_id, to_seq=to_seq, limit=limit)
     for message_id, seq, content, content_type, completed_at in messages:
         if completed_at is None:  # it is still being written
             break
-        yield _entry(number, conversation_id, message_id, text_of(content, content_type))
+        yield from _add_entry(number, conversation_id, message_id, text_of(content, content_type))
         to_seq = seq
     yield _KNOW(conversation_id=conversation_id, to_seq=to_seq, title=title)
     return len(messages) == limit and messages[-1][1] == to_seq
 
 
-def _entry(number: int, conversation_id: ConversationId, message_id: str | None, text: str) -> Query:
-    found = dict.fromkeys(terms(text[:MOST_CHARACTERS]))
-    return _ADD(
-        id=entry_number(message_id or conversation_id),
-        conversation_id=conversation_id,
-        message_id=message_id,
-        terms=" ".join(numbered(number, found)),
-    )
+def _add_entry(number: int, conversation_id: ConversationId, message_id: str | None, text: str) -> Plan[None]:
+    found = " ".join(numbered(number, dict.fromkeys(terms(text[:MOST_CHARACTERS]))))
+    id_ = entry_number(message_id or conversation_id)
+    whose = {"conversation_id": conversation_id, "message_id": message_id}
+    while not (yield _ADD(id=id_, terms=found, **whose)):
+        if (yield (_HAS_ENTRY if message_id else _HAS_TITLE)(**whose)):
+            return  # another node was quicker
+        id_ += 1  # it is another's of the same millisecond, as imported ones may be
 
 
 def entry_number(uuid: str) -> int:
