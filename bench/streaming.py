@@ -82,14 +82,20 @@ def turn_delays(url: str, sample: Sample, effort: Effort) -> Iterator[Delays]:
         f"longest silence of each of {CROWD} turns",
         [max(after - before for before, after in itertools.pairwise(it.came_at)) * 1000 for it in many],
     )
-    # While all of them run: from the last one's first piece to the first one's last.
-    begun, ended = max(it.came_at[0] for it in many), min(it.sent_at[-1] for it in many)
+    print(f"\n{_shares(many)}")
+
+
+def _shares(turns: Sequence[Stream]) -> str:
+    """What each turn got while all of them ran: from the last one's first piece to the first one's last."""
+    begun, ended = max(it.came_at[0] for it in turns), min(it.sent_at[-1] for it in turns)
+    if begun >= ended:
+        return f"{len(turns)} turns: the first had ended before the last had begun; the machine is too busy."
     sent, shown = (
-        [sum(begun <= at <= ended for at in times) / (ended - begun) for times in turns]
-        for turns in ([it.sent_at for it in many], [it.came_at for it in many])
+        [sum(begun <= at <= ended for at in times) / (ended - begun) for times in kind]
+        for kind in ([it.sent_at for it in turns], [it.came_at for it in turns])
     )
-    print(
-        f"\n{CROWD} turns at once for {ended - begun:.1f} s: the model sent {median(sent):.1f} pieces"
+    return (
+        f"{len(turns)} turns at once for {ended - begun:.1f} s: the model sent {median(sent):.1f} pieces"
         f" a second to each; shown were {min(shown):.1f} at least, {median(shown):.1f} in the median."
     )
 
