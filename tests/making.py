@@ -75,7 +75,7 @@ async def keep_begun(store: Store, begun: BegunTurn) -> None:
     await store.turns.begin(begun, Lease("a-node", 1, 10**9))
 
 
-async def keep_ended(store: Store, ended: EndedTurn) -> None:
+async def keep_ended(store: Store, ended: EndedTurn, *, fence: int = 1) -> None:
     """A turn's end in the store, with the events that tell it."""
     turn, reply = ended.turn, ended.assistant_message
     bodies: list[EventBody] = [
@@ -86,7 +86,7 @@ async def keep_ended(store: Store, ended: EndedTurn) -> None:
         else Done("COMPLETED", reply.id, reply.usage or Usage(0, 0), "end_turn"),
     ]
     events = [TurnEvent(turn.id, seq, NOW, body) for seq, body in enumerate(bodies, 1)]
-    await store.turns.end(ended, LogChunk(turn.id, 1, len(events), encode_chunk(events)), 1)
+    await store.turns.end(ended, LogChunk(turn.id, 1, len(events), encode_chunk(events)), fence)
 
 
 async def keep_turn(

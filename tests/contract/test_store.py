@@ -36,7 +36,8 @@ from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import Lease
+from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.ports.turns import IdempotencyKey
 
 EVERYTHING = ConversationFilter()
 
@@ -242,6 +243,41 @@ async def test_turn_ends_once(store: Store):
     with pytest.raises(StorageConflict):
         await keep_ended(store, ends[1])
     assert (await all_messages(store, conversation))[1].content == "first"
+
+
+async def test_turn_that_was_taken_over_is_neither_written_nor_ended_by_who_lost_it(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    begun = conversation.begin_turn("?", NOW)
+    await store.turns.begin(begun, Lease("a-stalled-node", 1, -1))
+    held = await store.log.adopt(begun.turn.id, Lease("another", 1, 10**9), alone=False)
+    assert held
+    assert await store.log.adopt(begun.turn.id, Lease("a-third", 1, 10**9), alone=False) is None
+    reply = held.reply.finish(MessageStatus.COMPLETED, "Said.", NOW + 1)
+    ended = held.conversation.end_turn(held.turn, reply, NOW + 1)
+    with pytest.raises(StorageConflict):
+        await keep_ended(store, ended)
+    assert await store.log.append([(LogChunk(begun.turn.id, 1, 1, "{}"), 1)]) == set()
+    assert await store.log.read(begun.turn.id, 0) == []
+    assert (await all_messages(store, conversation))[1].status is MessageStatus.PENDING
+    await keep_ended(store, ended, fence=held.fence)
+    after_the_end = LogChunk(begun.turn.id, 4, 4, "{}")
+    assert await store.log.append([(after_the_end, held.fence)]) == set()
+
+
+async def test_idempotency_key_is_forgotten_after_a_day(store: Store):
+    day = 24 * 60 * 60 * 1000
+    conversation = await keep_conversation(store, await keep_agent(store))
+    key, lease = IdempotencyKey("once", "hash"), Lease("a-node", 1, 10**9)
+    first = conversation.begin_turn("?", NOW)
+    await store.turns.begin(first, lease, key)
+    assert await store.turns.find_by_key(conversation.id, "once", NOW + day) == (first.turn, "hash")
+    assert await store.turns.find_by_key(conversation.id, "once", NOW + day + 1) is None
+    reply = first.assistant_message.finish(MessageStatus.COMPLETED, "Said.", NOW + 1)
+    ended = first.conversation.end_turn(first.turn, reply, NOW + 1)
+    await keep_ended(store, ended)
+    second = ended.conversation.begin_turn("?", NOW + day + 1)
+    await store.turns.begin(second, lease, key)
+    assert await store.turns.find_by_key(conversation.id, "once", NOW + day + 1) == (second.turn, "hash")
 
 
 async def test_turns_that_run_are_told_with_whose_they_are_and_how_they_stand(store: Store):

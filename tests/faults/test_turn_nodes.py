@@ -131,6 +131,9 @@ async def test_any_node_follows_resumes_and_aborts(nodes: list[Client], model: S
     check_whole(events)
     assert (events[-1]["type"], events[-1]["status"]) == ("done", "CANCELLED")
     assert await resumed == events[seen:]
+    model.script([Say("anew")])
+    anew = await there.http.post(f"/api/conversations/{conversation}/regenerate", headers=JSON)
+    assert texts(await here.events(anew.json()["turnId"])) == "anew"
     await there.check_goes_on(conversation)
 
 

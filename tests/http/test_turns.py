@@ -1,13 +1,15 @@
 """Turns over HTTP: streamed, followed, stopped, regenerated, never lost."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.scripted_model import Gate, Reply, Say, ScriptedModel, Status, Think, Usage, Wait
-from tests.talking import JSON, Talk, parse
+from tests.talking import JSON, Talk, parse, talking
+from threadkeep import Settings
 from threadkeep.services.passages import Passages
 
 
@@ -284,6 +286,34 @@ async def test_users_own_title_is_never_replaced(talk: Talk, model: ScriptedMode
     await talk.ask(conversation)
     assert (await talk.client.get(path)).json()["title"] == "Mine"
     assert len(model.requests) == 1
+
+
+async def test_user_begins_no_more_than_allowed_at_the_same_moment(
+    database_url: str, model: ScriptedModel, tmp_path: Path
+):
+    settings = Settings.load(
+        {},
+        data=tmp_path / "data",
+        database_url=database_url,
+        gateway="openai",
+        gateway_url=model.url,
+        model="scripted",
+        embedding_url="off",
+        user_running_turns=2,
+    )
+    gate = Gate()
+    model.otherwise = [Wait(gate), Say("done")]
+    async with talking(settings) as talk:
+        paths = [f"/api/conversations/{await talk.conversation()}/messages" for _ in range(6)]
+        answers = await asyncio.gather(
+            *(talk.client.post(path, json={"content": "?"}, headers=JSON) for path in paths)
+        )
+        assert sorted(it.status_code for it in answers) == [202, 202, 429, 429, 429, 429]
+        gate.open()
+        for it in answers:
+            if it.status_code == 202:
+                await talk.events(it.json()["turnId"])
+        assert (await talk.client.post(paths[0], json={"content": "?"}, headers=JSON)).status_code == 202
 
 
 async def test_deleting_a_conversation_stops_its_turn(talk: Talk, model: ScriptedModel):

@@ -69,6 +69,15 @@ async def test_nothing_is_shown_before_it_is_stored(writing: Writing):
     assert [chunk.turn_id for chunk in writing.announced] == [turn_log.turn_id]
 
 
+async def test_writer_outlives_an_announcement_that_fails(writing: Writing, monkeypatch: pytest.MonkeyPatch):
+    turn_log = await writing.open()
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "announced", None)  # which cannot be added to
+        await turn_log.add(Text("a"), at_once=True)
+    await turn_log.add(Text("b"), at_once=True)
+    assert await writing.bodies(turn_log) == [Text("a"), Text("b")]
+
+
 async def test_event_that_is_in_no_hurry_is_stored_soon(writing: Writing):
     turn_log = await writing.open()
     await turn_log.add(Text("Hello"))

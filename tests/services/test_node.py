@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,7 @@ from threadkeep.domain.events import (
     TurnEvent,
     UsageReported,
 )
+from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.engine.stop import Stop
@@ -42,6 +44,8 @@ from threadkeep.services.metrics import Metrics
 from threadkeep.services.node import Node
 from threadkeep.storage.bus import LocalBus
 from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.turn_log import SqlTurnLog
+from threadkeep.storage.turns import SqlTurns
 
 DEAD = Lease("a-dead-node", 1, 0)
 LEASE = Statement("SELECT lease_until FROM tk_turns WHERE id = :id")
@@ -149,6 +153,25 @@ async def test_turn_is_followed_and_aborted_from_another_node(nodes: Nodes, stor
     assert await following == await stored_events(store, begun.turn.id)
     await here.abort(begun.turn.id)  # again, and from where it ran
     await there.abort(begun.turn.id)
+
+
+@pytest.mark.parametrize(("store_of", "look"), [(SqlTurns, "status"), (SqlTurnLog, "read")])
+async def test_follower_that_comes_just_when_a_turn_ends_sees_its_end(
+    nodes: Nodes, store: Store, monkeypatch: pytest.MonkeyPatch, store_of: Any, look: str
+):
+    here, there = nodes.start(), nodes.start()
+    begun, script = await run(there, store)
+    await until_shown(there, begun.turn.id, 1)
+    looks = getattr(store_of, look)
+
+    async def end_before(own_store: object, turn_id: TurnId, *rest: object) -> object:
+        if not script.closed:
+            script.say(Text("x"), script.done())
+            await follow(there, turn_id)
+        return await looks(own_store, turn_id, *rest)
+
+    monkeypatch.setattr(store_of, look, end_before)
+    assert kinds(await follow(here, begun.turn.id)) == ["turn_start", "text", "done"]
 
 
 async def test_lost_signals_only_cost_time(nodes: Nodes, store: Store):

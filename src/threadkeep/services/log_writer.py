@@ -172,7 +172,10 @@ class LogWriter:
                 self._lag.observe((now - turn_log.taken_at) / 1000)
             else:
                 turn_log.error = TurnLost()
-        await self._announce(chunk for chunk in chunks.values() if chunk.turn_id in accepted)
+        try:
+            await self._announce(chunk for chunk in chunks.values() if chunk.turn_id in accepted)
+        except Exception:  # whoever waits looks by itself too; without this task no turn would go on
+            log.exception("what is stored could not be announced")
 
     async def _append(self, chunks: list[tuple[TurnLog, LogChunk]]) -> set[TurnId]:
         """Stores chunks; while the database is away it is tried again, and nobody is shown anything."""

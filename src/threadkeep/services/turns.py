@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ from threadkeep.domain.events import (
     TurnEvent,
     TurnStart,
 )
-from threadkeep.domain.ids import ConversationId, TurnId, is_uuid
+from threadkeep.domain.ids import ConversationId, TurnId, UserId, is_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage, check_user_content
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.receipt import Receipt
@@ -112,6 +113,7 @@ class Turns:
         allowances: Allowances,
     ) -> None:
         self._allowances = allowances
+        self._beginning = Counter[UserId]()
         self._store = store
         self._node = node
         self._gateway = gateway
@@ -256,12 +258,16 @@ class Turns:
     async def _begin(self, user: User, agent: Agent, begun: BegunTurn, key: IdempotencyKey | None) -> Turn:
         if self.is_draining:
             raise ShuttingDown("This process is ending; try again in a moment.")
-        self._allowances.take(user.id, self._node.running_of(user.id))
+        # Those that are being stored count too: many may be asked for at the same moment.
+        self._allowances.take(user.id, self._node.running_of(user.id) + self._beginning[user.id])
+        self._beginning[user.id] += 1
         try:
             await self._store.turns.begin(begun, self._node.lease, key)
         except StorageError:
             self._allowances.give_back(user.id)  # what is not begun is not counted, however often it is tried
             raise
+        finally:
+            self._beginning -= Counter([user.id])
         self._node.run(begun, lambda stop: self._events(user, agent, begun, stop))
         return begun.turn
 
