@@ -12,7 +12,7 @@ from tests.mcp.remote_servers import bad_server, on, serving_http
 from tests.mcp.running import Limits, Pooled, chaos, pooled
 from threadkeep.domain.mcp import RemoteServer
 from threadkeep.mcp.digest import MOST_ERROR_CHARACTERS, MOST_TOOLS, MOST_TOOLS_BYTES, digest
-from threadkeep.mcp.large import LARGE_BYTES, MOST_UNCLAIMED, Inbox, Reading
+from threadkeep.mcp.large import CANNOT_READ, LARGE_BYTES, MOST_UNCLAIMED, Inbox, Reading
 
 LIMITS = Limits(budget_s=60, connect_s=60, ping_s=60)
 ROWS = [{"id": number, "name": f"row {number}"} for number in range(10_000)]
@@ -116,6 +116,21 @@ async def test_deeply_nested_answer_over_http_is_an_error(here: Pooled):
     async with serving_http(bad_server(on("tools/call", deep))) as url:
         assert (await here.call(RemoteServer(url), "bad")).status == "error"
         await here.pool.close()
+
+
+async def test_large_message_that_nobody_can_read_is_an_error(here: Pooled, monkeypatch: pytest.MonkeyPatch):
+    await here.tools(chaos())
+    for name, place in (("sys.executable", "/no/such/python"), ("digest.__file__", "/no/such/file")):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"threadkeep.mcp.large.{name}", place)
+            outcome = await here.call(chaos(), "rows", rows=10_000)
+        assert (outcome.status, outcome.error) == ("error", CANNOT_READ)
+    assert (await here.call(chaos(), "echo", text="still here")).result == "still here"
+
+
+async def test_large_notice_is_passed_over():
+    notice = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": ROWS}}
+    assert await Inbox(Reading()).small(msgspec.json.encode(notice)) is None
 
 
 def test_claim_of_a_server_is_worth_nothing():

@@ -9,6 +9,7 @@ as they are stored, as JSON in one piece. Nothing else of ours is imported here,
 
 import base64
 import binascii
+import contextlib
 import mimetypes
 import re
 import sys
@@ -224,8 +225,9 @@ if __name__ == "__main__":
     import resource
 
     os.nice(5)  # those who talk come first
-    resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR_S, _PROCESSOR_S))
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    with contextlib.suppress(ValueError, OSError):  # not every system has such limits
+        resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR_S, _PROCESSOR_S))
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     try:
         digested = digest(sys.stdin.buffer.read())
     except (ValueError, RecursionError, MemoryError):

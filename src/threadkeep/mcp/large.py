@@ -1,6 +1,7 @@
 """Large messages of servers: read in a process of their own, so that no turn waits for that."""
 
 import asyncio
+import logging
 import re
 import sys
 import uuid
@@ -15,6 +16,8 @@ from threadkeep.mcp.digest import Answer, Digest, read_result
 from threadkeep.ports.tools import Outcome, ProducedFile
 from threadkeep.retrieval.process import end_process, worker_environment
 
+log = logging.getLogger("threadkeep.mcp")
+
 LARGE_BYTES = 64 * 1024
 MANY_OBJECTS = 500
 MOST_AT_ONCE = 2
@@ -27,6 +30,7 @@ _INVALID_REQUEST = -32600
 ENDS_BYTES = 256
 _ID_AT_THE_BEGINNING = re.compile(rb'^\{\s*"jsonrpc":\s*"2\.0",\s*"id":\s*(\d{1,9}),')
 _ID_AT_THE_END = re.compile(rb'"id":\s*(\d{1,9})(,\s*"jsonrpc":\s*"2\.0")?\s*\}\s*$')
+_UNASKED = re.compile(rb'\{\s*("jsonrpc":\s*"2\.0",\s*)?"method"')
 _CLAIM = "threadkeep/claim"
 
 _decode = msgspec.msgpack.Decoder(Digest).decode
@@ -49,6 +53,13 @@ class Reading:
 
     async def read(self, message: bytes) -> Digest | None:
         """A large message, read; None where it cannot be."""
+        try:
+            return await self._read(message)
+        except (TimeoutError, OSError, msgspec.DecodeError) as exc:
+            log.warning("a large message could not be read: %s", type(exc).__name__)
+            return None
+
+    async def _read(self, message: bytes) -> Digest | None:
         async with self._free:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-P", digest.__file__,
@@ -58,8 +69,6 @@ class Reading:
                 async with asyncio.timeout(READING_S):
                     read, _ = await process.communicate(message)
                 return _decode(read) if process.returncode == 0 else None
-            except TimeoutError:
-                return None
             finally:
                 await end_process(process)
 
@@ -75,6 +84,8 @@ class Inbox:
         """A message as the session may see it; None where it cannot be read."""
         if len(message) <= LARGE_BYTES and message.count(b"{") <= MANY_OBJECTS:
             return message
+        if _UNASKED.match(message):
+            return None
         read = await self._reading.read(message)
         if read is None or read.answer is None:
             return read and read.message
