@@ -69,6 +69,23 @@ async def test_turn_goes_on_without_a_server_that_ends_at_once(chaos: Chaos):
     assert "top-secret" not in json.dumps(shown)
 
 
+async def test_program_that_the_operator_has_forbidden_since_it_was_saved_does_not_run(
+    database_url: str, model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with running_chaos(database_url, model, tmp_path, monkeypatch) as chaos:
+        agent = await chaos.agent(chaos=chaos.server("good"))
+    async with running_chaos(database_url, model, tmp_path, monkeypatch, allowed=["npx"]) as chaos:
+        reply = await chaos.use(await chaos.conversation(agent), "echo", text="hello")
+        assert [call["status"] for call in reply["toolCalls"]] == ["error"]
+        (notice,) = await chaos.notices(reply["turnId"])
+        assert notice.startswith("chaos is away: The command must be one of: npx.")
+        tested = await chaos.talk.client.post(f"/api/agents/{agent}/mcp-servers/chaos/test")
+        for shown in (tested.json(), await chaos.detail(agent)):
+            assert shown["status"] == "failed"
+            assert shown["error"].startswith("The command must be one of: npx.")
+        assert not chaos.pids()
+
+
 @pytest.mark.parametrize(
     ("tool", "timeout_s", "status", "error"),
     [

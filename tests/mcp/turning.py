@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +77,7 @@ async def running_chaos(
     monkeypatch: pytest.MonkeyPatch,
     *,
     budget_s: float = 60,
+    allowed: Sequence[str] = ("python", "npx"),
 ) -> AsyncGenerator[Chaos]:
     """Threadkeep with a model that obeys; nothing of its servers may be left at the end."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
@@ -86,7 +87,7 @@ async def running_chaos(
         data=folder / "data",
         database_url=database_url,
         secret_key="a-key-for-tests-that-is-long-enough",
-        mcp_allowed_commands=("python", "npx"),
+        mcp_allowed_commands=tuple(allowed),
         mcp_pass_environment=("PATH", "HOME", "npm_config_registry"),
         mcp_connect_budget_s=budget_s,
     )

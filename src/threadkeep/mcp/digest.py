@@ -28,7 +28,7 @@ MOST_LEVELS = 200
 MOST_FILE_NAME = 100
 
 _MEDIA_TYPE = re.compile(r"[a-z]+/[a-z0-9][a-z0-9.+-]{0,80}")
-_PROCESSOR_S = 20
+_PROCESSOR_S = 10
 _MEMORY_BYTES = 2 * 1024 * 1024 * 1024
 
 # Names as they are on the wire.
@@ -49,7 +49,7 @@ class Block(msgspec.Struct):
     type: str
     text: str = ""
     data: str = ""
-    mimeType: str = ""  # noqa: N815
+    mimeType: str | None = None  # noqa: N815
     uri: str = ""
     name: str = ""
     title: str | None = None
@@ -174,7 +174,7 @@ def _read(blocks: Sequence[Block]) -> tuple[list[str], list[File]]:
             case "resource_link":
                 texts.append(f"[{block.title or block.name}]({block.uri})")
             case "image" | "audio":
-                texts.append(_keep(files, "", block.mimeType, block.data))
+                texts.append(_keep(files, "", block.mimeType or "", block.data))
             case "resource" if block.resource is not None:
                 texts.append(_read_resource(files, block.resource))
             case _:

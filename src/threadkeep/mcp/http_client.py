@@ -132,7 +132,7 @@ class _Events(_Read):
         if small is message:
             return event
         others = [line for line in lines if line and not line.startswith(b"data:")]
-        return b"\n".join((*others, b"data: " + (small or _NOTHING), b"", b""))
+        return b"\n".join((*others, b"data: " + (_NOTHING if small is None else small), b"", b""))
 
 
 class _Message(_Read):
@@ -144,4 +144,5 @@ class _Message(_Read):
             message += chunk
             if len(message) > MOST_LINE_BYTES:
                 raise httpx2.StreamError(f"The message has more than {MOST_LINE_BYTES} bytes.")
-        yield await self._small(bytes(message)) or _NOTHING
+        small = await self._small(bytes(message))
+        yield _NOTHING if small is None else small

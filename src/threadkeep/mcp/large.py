@@ -31,7 +31,6 @@ ENDS_BYTES = 256
 _ID_AT_THE_BEGINNING = re.compile(rb'^\{\s*"jsonrpc":\s*"2\.0",\s*"id":\s*(\d{1,9}),')
 _ID_AT_THE_END = re.compile(rb'"id":\s*(\d{1,9})(,\s*"jsonrpc":\s*"2\.0")?\s*\}\s*$')
 _UNASKED = re.compile(rb'\{\s*("jsonrpc":\s*"2\.0",\s*)?"method"')
-_CLAIM = "threadkeep/claim"
 
 _decode = msgspec.msgpack.Decoder(Digest).decode
 
@@ -106,7 +105,7 @@ class Inbox:
             del self._waiting[next(iter(self._waiting))]
         self._waiting[claim] = Answer(_value(answer.value), _value(answer.chart), answer.error, answer.files)
         whole = msgspec.json.decode(message)
-        whole["result"]["structuredContent"] = {_CLAIM: claim}
+        whole["result"]["structuredContent"] = {"threadkeep/claim": claim}
         return msgspec.json.encode(whole)
 
 
