@@ -25,7 +25,7 @@ from tests.scripted_model import Say, ScriptedModel, closed_port
 from tests.talking import talking
 from threadkeep import Settings
 from threadkeep.domain.document import DOCX, HEAD_BYTES, PDF, TEXT, DocumentStatus, media_type_of
-from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
+from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, StorageUnavailable
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.http.uploads import Files
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed
@@ -63,6 +63,20 @@ async def test_file_that_cannot_be_read_says_why(tmp_path: Path, content: bytes,
     path.write_bytes(content)
     with pytest.raises(ExtractionFailed, match=reason):
         await pages_of(path, media_type_of("file", content[:HEAD_BYTES]))
+
+
+async def test_file_for_which_there_is_no_place_is_refused_for_now(alice: httpx.AsyncClient, tmp_path: Path):
+    agent_id = (await alice.post("/api/agents", json={"name": "A"})).json()["id"]
+    path = f"/api/agents/{agent_id}/documents"
+    files = {"files": ("notes.md", b"# Soup")}
+    in_the_way = tmp_path / "data" / "agents"
+    in_the_way.parent.mkdir(exist_ok=True)
+    in_the_way.write_text("not a folder")
+    refused = await alice.post(path, files=files)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, StorageUnavailable.code)
+    assert (await alice.get(path)).json()["items"] == []
+    in_the_way.unlink()
+    assert (await alice.post(path, files=files)).status_code == 202
 
 
 async def test_page_count_that_lies_is_not_believed(tmp_path: Path):

@@ -1,10 +1,8 @@
 """Documents of agents: kept, read, made searchable, taken away."""
 
 import asyncio
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import BinaryIO
 
 from threadkeep.domain.agent import Agent
@@ -24,6 +22,7 @@ from threadkeep.ports.retriever import Found, Retriever
 from threadkeep.ports.store import Store
 from threadkeep.services import Clock
 from threadkeep.services.agents import Agents
+from threadkeep.services.document_files import keep_file
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.reading import READ_JOB, document_path, remove_chunks
 
@@ -63,14 +62,14 @@ class Documents:
         media_type = await self.check(file_name, file)
         id_, now = DocumentId(new_uuid()), self._clock()
         path = document_path(self._workspaces, agent.id, id_)
-        size, sha256 = await asyncio.to_thread(_keep, file, path)
+        size, sha256 = await asyncio.to_thread(keep_file, file, path)
         status = DocumentStatus.PROCESSING
         fresh = Document(id_, agent.id, file_name, media_type, size, sha256, status, now, now)
         document = await self._store.documents.add(fresh)
         if document.id == fresh.id:
             await self._jobs.add(READ_JOB, _names(document))
         else:
-            path.unlink(missing_ok=True)
+            await asyncio.to_thread(path.unlink, missing_ok=True)
         return document
 
     async def get(self, user: User, agent_id: str, document_id: str) -> Document:
@@ -111,7 +110,8 @@ class Documents:
         )
         await remove_chunks(self._store.documents, document)
         await self._store.documents.delete(document)
-        document_path(self._workspaces, document.agent_id, document.id).unlink(missing_ok=True)
+        path = document_path(self._workspaces, document.agent_id, document.id)
+        await asyncio.to_thread(path.unlink, missing_ok=True)
 
     async def search(
         self, user: User, agent_id: str, query: str, *, top_k: int | None, threshold: float | None
@@ -140,20 +140,6 @@ def _names(document: Document) -> dict[str, str]:
 
 def _head(file: BinaryIO) -> bytes:
     file.seek(0)
-    return file.read(HEAD_BYTES)
-
-
-def _keep(file: BinaryIO, path: Path) -> tuple[int, str]:
-    """Copies a file to its place; gives its size and its hash."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    digest = hashlib.sha256()
+    head = file.read(HEAD_BYTES)
     file.seek(0)
-    with path.open("xb") as kept:
-        try:
-            while part := file.read(1024 * 1024):
-                digest.update(part)
-                kept.write(part)
-        except BaseException:
-            path.unlink()
-            raise
-        return kept.tell(), digest.hexdigest()
+    return head

@@ -1,6 +1,5 @@
 """The files beside an export, each of which must be what its hash says."""
 
-import hashlib
 from pathlib import Path
 
 from threadkeep.domain.document import Document
@@ -8,9 +7,8 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.payload import Payload, content_hash
 from threadkeep.engine.aside import MOST_FILE_BYTES
 from threadkeep.ports.exchange import ImportSource
+from threadkeep.services.document_files import keep_file
 from threadkeep.services.exports import document_name, payload_name
-
-COPIED_AT_ONCE = 1024 * 1024
 
 
 def payload_content(source: ImportSource, payload: Payload) -> bytes:
@@ -30,13 +28,8 @@ def copy_document(source: ImportSource, document: Document, path: Path) -> None:
     file = source.open(document_name(document))
     if file is None:
         raise InvalidRequest("its file is not in the export")
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    digest, size = hashlib.sha256(), 0
-    with file, path.open("wb") as kept:
-        while (part := file.read(COPIED_AT_ONCE)) and size <= document.size:
-            digest.update(part)
-            size += len(part)
-            kept.write(part)
-    if (size, digest.hexdigest()) != (document.size, document.sha256):
+    with file:
+        kept = keep_file(file, path, most=document.size)
+    if kept != (document.size, document.sha256):
         path.unlink()
         raise InvalidRequest("its file is damaged")
