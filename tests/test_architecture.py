@@ -16,8 +16,8 @@ ROOMS = {
     "domain": set[str](),
     "ports": {"domain"},
     "engine": {"ports", "domain"},
-    # The log is stored as the `events` dialect writes it.
     "exchange": {"ports", "domain"},
+    # The log is stored as the `events` dialect writes it.
     "services": {"engine", "dialects", "ports", "domain", "logs", "tasks"},
     "dialects": {"domain"},
     "http": {"services", "engine", "dialects", "ports", "domain", "settings", "logs", "tasks", "version"},
@@ -26,13 +26,15 @@ ROOMS = {
     "gateways": {"ports", "domain"},
     "mcp": {"retrieval", "ports", "domain", "logs", "tasks", "version"},
     "retrieval": {"ports", "domain"},
+    # It also runs a Threadkeep of its own, reads streams as gateways do, and shares the views.
+    "client": {"bootstrap", "http", "gateways", "dialects", "domain", "settings", "tasks", "version"},
     "settings": {"domain"},
     "logs": {"domain"},
     "version": set[str](),
     "tasks": set[str](),
 }
 # These put the house together, so they may know everything.
-BUILDERS = {"bootstrap", "cli", "doctor", "__init__", "__main__", "client"}
+BUILDERS = {"bootstrap", "cli", "doctor", "__init__", "__main__"}
 # Heavy libraries that come with an extra, or that few turns need, and are loaded on first use.
 EXTRAS = {
     "threadkeep.mcp.promptx_stdio",
