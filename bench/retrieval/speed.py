@@ -20,7 +20,7 @@ from threadkeep.retrieval.tokens import terms
 from threadkeep.storage.store import open_store
 from threadkeep.storage.terms import numbered
 
-WORDS_A_CHUNK = 100
+WORDS_A_CHUNK = 120
 """About a thousand characters, which is how documents are split."""
 CHUNKS_A_BATCH = 5_000
 DIMENSIONS = 384

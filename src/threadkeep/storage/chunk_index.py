@@ -50,26 +50,20 @@ _AMONG = "chunk.id IN (SELECT value FROM json_each(:ids))"
 _AMONG_POSTGRES = "chunk.id = ANY(CAST(CAST(:ids AS text) AS bigint[]))"
 
 
-def _of_chunks(sql: str, columns: str) -> Statement:
-    return Statement(
-        sql.replace("{among}", _AMONG),
-        postgres=sql.replace("{among}", _AMONG_POSTGRES),
-        page_columns=columns,
-    )
-
-
-TERMS = _of_chunks(
-    """SELECT chunk.id, chunk.term_count, chunk.terms FROM tk_chunks AS chunk
-    JOIN tk_documents AS document ON document.id = chunk.document_id
-    WHERE {among} AND document.status = 'ready'""",
-    "id, term_count, terms",
+_READY = """FROM tk_chunks AS chunk JOIN tk_documents AS document ON document.id = chunk.document_id
+    WHERE {among} AND document.status = 'ready'"""
+# All in one answer, a line a chunk: half of what it would cost as rows or as JSON.
+_LINE = "chunk.id || ' ' || chunk.term_count || ' ' || chunk.terms || ' '"
+TERMS = Statement(
+    f"SELECT group_concat({_LINE}, char(10)) {_READY.format(among=_AMONG)}",
+    postgres=f"SELECT string_agg({_LINE}, chr(10)) {_READY.format(among=_AMONG_POSTGRES)}",
 )
-CHUNKS = _of_chunks(
-    """SELECT chunk.id, chunk.document_id, chunk.position, document.file_name, chunk.page, chunk.heading,
-        chunk.text
-    FROM tk_chunks AS chunk JOIN tk_documents AS document ON document.id = chunk.document_id
-    WHERE {among} AND document.status = 'ready'""",
-    "id, document_id, position, file_name, page, heading, text",
+_CHUNKS = f"""SELECT chunk.id, chunk.document_id, chunk.position, document.file_name, chunk.page,
+        chunk.heading, chunk.text {_READY}"""
+CHUNKS = Statement(
+    _CHUNKS.format(among=_AMONG),
+    postgres=_CHUNKS.format(among=_AMONG_POSTGRES),
+    page_columns="id, document_id, position, file_name, page, heading, text",
 )
 _VECTORS = """SELECT vector.seq, chunk.id, vector.vector FROM tk_documents AS document
     JOIN tk_chunks AS chunk ON chunk.document_id = document.id
@@ -134,14 +128,17 @@ class SqlChunkIndex:
         self, collection: Collection, chunk_ids: Sequence[int], terms: Sequence[str]
     ) -> Sequence[ChunkTerms]:
         """How often these chunks have the terms."""
-        rows = await self._database.fetch(TERMS(ids=self._ids(chunk_ids)))
-        # Each kept term has its collection's number before it and, but for the last, a space behind it.
+        ((text,),) = await self._database.fetch(TERMS(ids=self._ids(chunk_ids)))
+        # Each kept term has its collection's number before it and a space behind it.
         kept = [
             (term, f"{name} ") for term, name in zip(terms, numbered(collection.number, terms), strict=True)
         ]
+        lines = (line.split(" ", 2) for line in text.split("\n")) if text else ()
         return [
-            ChunkTerms(id_, {term: count for term, name in kept if (count := f"{text} ".count(name))}, length)
-            for id_, length, text in rows
+            ChunkTerms(
+                int(id_), {term: count for term, name in kept if (count := found.count(name))}, int(length)
+            )
+            for id_, length, found in lines
         ]
 
     async def chunks(self, chunk_ids: Sequence[int]) -> Sequence[tuple[int, Hit]]:
