@@ -21,7 +21,7 @@ from threadkeep.bootstrap import opened_jobs_and_store
 from threadkeep.cli.exchange import export_user, import_file
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageRefused, StorageUnavailable, UserNotFound
-from threadkeep.domain.ids import UserId
+from threadkeep.domain.ids import DocumentId, UserId, new_uuid
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.services.reading import READ_JOB
 from threadkeep.settings import Settings
@@ -76,6 +76,25 @@ async def test_agent_whose_prompt_could_not_be_written_comes_whole_the_next_time
     assert await import_file(there, file, ALICE, None) == 0
     role = there.workspaces.of(before["agents"][0].id) / "ROLE.md"
     assert role.read_text() == "You know the law."
+
+
+async def test_citations_follow_a_document_that_is_there_under_another_id(
+    here: Settings, there: Settings, tmp_path: Path
+):
+    file = tmp_path / "alice.zip"
+    before = await export_everything(here, file)
+    assert await import_file(there, file, ALICE, None) == 0
+    async with opened_store(there) as store:
+        (document,) = await store.documents.page(before["agents"][0].id, before=None, offset=0, limit=9)
+        again = replace(document, id=DocumentId(new_uuid()))
+        await store.documents.delete(document)
+        await store.documents.add(again)
+        for id_ in before["order"]:
+            assert await store.conversations.purge(ALICE, id_)
+    assert await import_file(there, file, ALICE, None) == 0
+    after = await read(there, ALICE)
+    messages = [message for id_ in before["order"] for message in after[id_]["messages"]]
+    assert {it.document_id for message in messages for it in message.citations} == {again.id}
 
 
 async def test_agent_comes_with_prompt_files_documents_and_servers_switched_off(

@@ -117,9 +117,9 @@ class Import:
         conversation = replace(
             whole.conversation, user_id=self._user.id, session_id=new_session_id(), active_turn_id=None
         )
-        whole = replace(whole, conversation=conversation)
-        if id_ != conversation.id:
-            whole = rekey(whole, self._places.own_id, self._documents)
+        # Also where it keeps its ids, it may cite a document that is here under another one.
+        rename = self._places.own_id if id_ != conversation.id else str
+        whole = rekey(replace(whole, conversation=conversation), rename, self._documents)
         is_main = await self._store.exchange.add(whole, content)
         await make_searchable(self._store, whole.conversation.id)
         self.report.count("conversation")
