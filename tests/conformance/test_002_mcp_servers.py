@@ -12,6 +12,7 @@ from tests.conftest import secret_key_for
 from tests.mcp.roles import DOMAIN, LAWYER, write
 from tests.scripted_model import Say, ScriptedModel, UseTool
 from tests.talking import Talk, scripted_settings, talking
+from tests.waiting import PATIENCE_S
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.workspace import Workspaces
 
@@ -30,6 +31,7 @@ async def talk(
         database_url=database_url,
         secret_key=secret_key_for(database_url),
         mcp_allowed_commands=("mcp-server-time",),
+        mcp_connect_budget_s=PATIENCE_S,
     )
     async with talking(settings) as talk:
         yield talk
