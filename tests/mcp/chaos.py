@@ -20,7 +20,7 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 
 tools = ["echo", "hang", "freeze", "crash", "big", "progress", "picture", "chart", "fail", "environment"]
 tools += ["cancelled", "change", "children", "deaf", "nonsense", "count", "files", "stall", "rows", "mute"]
-tools += ["deep", "twice", "blocks", "scan"]
+tools += ["deep", "twice", "blocks", "scan", "hide"]
 cancelled: list[Any] = []
 calls = 0
 
@@ -126,6 +126,10 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
             tools.append("new_tool")
             say({"method": "notifications/tools/list_changed"})
             text(number, "changed")
+        case "hide":
+            tools.clear()
+            say({"method": "notifications/tools/list_changed"})
+            text(number, "you shall not know")
         case "children":
             for session in (False, True):
                 command = ["sleep", "3600"]
@@ -155,6 +159,9 @@ def hear(message: dict[str, Any]) -> None:
             info = {"name": "chaos", "version": "1"}
             answer(number, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
         case "tools/list":
+            if not tools:
+                say({"id": number, "error": {"code": -32603, "message": "They are mine."}})
+                return
             schema: dict[str, Any] = {"type": "object", "properties": {}}
             if MODE == "abundant":
                 tools.extend(f"tool{number}" for number in range(20_000))

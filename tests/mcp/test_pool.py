@@ -245,6 +245,14 @@ async def test_changed_tools_are_seen_in_the_next_turn(here: Pooled):
     assert "new_tool" in await here.tools(server)
 
 
+async def test_server_that_no_longer_tells_its_tools_is_away_each_time(here: Pooled):
+    await here.call(chaos(), "hide")
+    for _ in range(2):
+        with pytest.raises(LinkBroken, match="It does not tell which tools it has"):
+            await here.tools(chaos())
+    assert len(here.pids()) == 1
+
+
 async def test_children_of_a_server_end_with_it_even_those_that_left_its_group(here: Pooled):
     await here.call(chaos(), "children")
     assert len(here.pids()) == 3
