@@ -1,5 +1,6 @@
 """Messages so large that they are read by a process of their own; nothing of them is lost on the way."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -86,19 +87,27 @@ def as_json(number: int) -> Response:
     return JSONResponse(msgspec.json.decode(message({"content": [], "structuredContent": ROWS}, number)))
 
 
-def as_event(number: int) -> Response:
-    """An event in pieces, its message on two lines, after a comment and before the next event."""
-    body = message({"content": [], "structuredContent": ROWS}, number)
-    whole = b": hello\r\n\r\nid: 1\r\nevent: message\r\ndata:" + body[:-1] + b"\r\ndata: }\r\n\r\n: bye\n\n"
+def as_events(line_end: bytes, blank: bytes) -> Callable[[int], Response]:
+    """An event in pieces, its message on two lines, after a comment; the stream stays open."""
 
-    async def pieces() -> AsyncIterator[bytes]:
-        for start in range(0, len(whole), 10_001):
-            yield whole[start : start + 10_001]
+    def make(number: int) -> Response:
+        body = message({"content": [], "structuredContent": ROWS}, number)
+        lines = (b": hello", b"", b"id: 1", b"event: message", b"data:" + body[:-1], b"data: }")
+        whole = line_end.join(lines) + line_end + blank
 
-    return StreamingResponse(pieces(), media_type="text/event-stream")
+        async def pieces() -> AsyncIterator[bytes]:
+            for start in range(0, len(whole), 10_001):
+                yield whole[start : start + 10_001]
+            await asyncio.Event().wait()
+
+        return StreamingResponse(pieces(), media_type="text/event-stream")
+
+    return make
 
 
-@pytest.mark.parametrize("make", [as_json, as_event])
+@pytest.mark.parametrize(
+    "make", [as_json, as_events(b"\n", b"\n"), as_events(b"\r\n", b"\r\n"), as_events(b"\n", b"\r\n")]
+)
 async def test_dense_value_arrives_whole_over_http(here: Pooled, make: Callable[[Any], Response]):
     async with serving_http(bad_server(on("tools/call", make))) as url:
         outcome = await here.call(RemoteServer(url), "bad")

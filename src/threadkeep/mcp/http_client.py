@@ -11,7 +11,7 @@ from threadkeep.mcp.lines import MESSAGE_COSTS, MOST_LINE_BYTES, Pace
 # No limit on reading: how long a call may take is decided where it is made.
 TIMEOUT = httpx2.Timeout(10, read=None)
 
-_EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 _LONGEST_END = 4
 _NOTHING = b"null"  # the SDK finds that this is no message
 _FAREWELL = {"connect": 1.0, "read": 1.0, "write": 1.0, "pool": 1.0}
@@ -111,9 +111,10 @@ class _Events(_Read):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pace, held, seen = Pace(), bytearray(), 0
         async for chunk in self._inner:
-            await pace.spend(len(chunk) + MESSAGE_COSTS * chunk.count(b"\n\n"))
+            await pace.spend(len(chunk))
             held += chunk
             while end := _EVENT_END.search(held, seen):
+                await pace.spend(MESSAGE_COSTS)
                 yield await self._event(bytes(held[: end.end()]))
                 del held[: end.end()]
                 seen = 0
