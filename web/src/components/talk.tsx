@@ -3,9 +3,9 @@ import { useEffect, useMemo, useState } from "react";
 import { send } from "../api/client";
 import { type AgentView, type ConversationView } from "../api/schema";
 import { agents, refreshAgents } from "../state/agents";
-import { refreshConversations } from "../state/conversations";
+import { conversations, refreshConversations } from "../state/conversations";
 import { go, type Route } from "../state/route";
-import { useStore } from "../state/store";
+import { useSelected, useStore } from "../state/store";
 import { Thread, problemOf } from "../thread/thread";
 import { type Problem } from "../thread/reduce";
 import { useWords } from "../words";
@@ -50,6 +50,11 @@ function OpenThread({ at: { id, seq }, begun, onMenu }: OpenProps) {
   useEffect(() => {
     if (joined && seq !== undefined) void thread.showAt(seq);
   }, [thread, joined, seq]);
+  // The list is read again now and then, and so hears of a title that came by itself or from elsewhere.
+  const listed = useSelected(conversations, (list) => list.items.find((it) => it.id === id));
+  useEffect(() => {
+    if (listed) thread.retitle(listed.title);
+  }, [thread, listed]);
   return <ThreadView thread={thread} seq={seq} onMenu={onMenu} />;
 }
 

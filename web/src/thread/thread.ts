@@ -156,6 +156,12 @@ export class Thread {
     this.onTurn();
   }
 
+  /** Somebody else has given the conversation a title. */
+  retitle(title: string | null): void {
+    const { conversation } = this.state.get();
+    if (conversation && conversation.title !== title) this.#tell({ type: "changed", conversation: { ...conversation, title } });
+  }
+
   dismiss(): void {
     this.#tell({ type: "dismissed" });
   }
