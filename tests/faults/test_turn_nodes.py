@@ -14,9 +14,8 @@ from tests.conftest import TEMPLATE
 from tests.postgres import Postgres, PostgresServer
 from tests.scripted_model import Gate, Pause, Say, ScriptedModel, Wait
 from tests.serving import Server
-from tests.talking import JSON, Talk, parse, talking
+from tests.talking import JSON, Talk, parse, scripted_settings, talking
 from tests.waiting import PATIENCE_S, until
-from threadkeep import Settings
 from threadkeep.services import log_writer
 from threadkeep.services import node as node_module
 from threadkeep.storage import postgres as postgres_module
@@ -207,15 +206,7 @@ async def test_database_that_restarts_in_mid_turn(
 @asynccontextmanager
 async def two_nodes_here(database_url: str, model: ScriptedModel) -> AsyncGenerator[tuple[Talk, Talk]]:
     """Two nodes in this process, whose patience a test can set."""
-    settings = Settings.load(
-        {},
-        database_url=database_url,
-        database_pool_size=4,
-        gateway="openai",
-        gateway_url=model.url,
-        model="scripted",
-        embedding_url="off",
-    )
+    settings = scripted_settings(model, database_url=database_url, embedding_url="off")
     async with talking(settings) as here, talking(settings) as there:
         yield here, there
 

@@ -8,8 +8,7 @@ import httpx
 import pytest
 
 from tests.scripted_model import Gate, Reply, Say, ScriptedModel, Status, Think, Usage, Wait
-from tests.talking import JSON, Talk, parse, talking
-from threadkeep import Settings
+from tests.talking import JSON, Talk, parse, scripted_settings, talking
 from threadkeep.services.passages import Passages
 
 
@@ -291,15 +290,8 @@ async def test_users_own_title_is_never_replaced(talk: Talk, model: ScriptedMode
 async def test_user_begins_no_more_than_allowed_at_the_same_moment(
     database_url: str, model: ScriptedModel, tmp_path: Path
 ):
-    settings = Settings.load(
-        {},
-        data=tmp_path / "data",
-        database_url=database_url,
-        gateway="openai",
-        gateway_url=model.url,
-        model="scripted",
-        embedding_url="off",
-        user_running_turns=2,
+    settings = scripted_settings(
+        model, data=tmp_path / "data", database_url=database_url, user_running_turns=2
     )
     gate = Gate()
     model.otherwise = [Wait(gate), Say("done")]

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import signal
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,9 +20,9 @@ from tests.scripted_model import Gate, Reply, Say, ScriptedModel, Status, Usage,
 from tests.serving import Server
 from tests.talking import Talk, scripted_settings, talking
 from tests.waiting import PATIENCE_S, until
-from threadkeep import User, UserRole
+from threadkeep import Settings, User, UserRole, create_app
 from threadkeep.domain.ids import UserId
-from threadkeep.http import ws
+from threadkeep.http import server, ws
 from threadkeep.http.tokens import issue_token
 from threadkeep.services import sessions
 from threadkeep.storage.bus import PostgresBus
@@ -32,6 +33,18 @@ WHOLE_TURN = [
     *("conversation_start", "message_start", "text_delta", "text_delta", "message_delta", "message_stop"),
     *("message_complete", "assistant_message", "conversation_end"),
 ]
+HANDSHAKE = b"\r\n".join(
+    (
+        b"GET /ws HTTP/1.1",
+        b"Host: 127.0.0.1",
+        b"Upgrade: websocket",
+        b"Connection: Upgrade",
+        b"Sec-WebSocket-Version: 13",
+        b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+        b"\r\n",
+    )
+)
+PING, CLOSE = 0x89, 0x88  # whole frames of these kinds
 TWO_PIECES: Reply = [Say("Be"), Say("cause."), Usage(7, 3)]
 
 pytestmark = pytest.mark.usefixtures("piece_by_piece")
@@ -354,16 +367,16 @@ async def test_session_id_is_in_no_log_line(
 
 
 async def test_served_at_debug_level_nothing_secret_is_logged(tmp_path: Path):
-    with Server(tmp_path, log_level="debug", gateway="openai") as server:
-        url = f"ws{server.url.removeprefix('http')}/ws?token=in-the-address"
+    with Server(tmp_path, log_level="debug", gateway="openai") as running:
+        url = f"ws{running.url.removeprefix('http')}/ws?token=in-the-address"
         async with connect(url, subprotocols=[Subprotocol("bearer.in-the-protocol")]) as socket:
             client = Tab(socket)
             await client.subscribe("in-a-message")
             assert await client.error() == ("CONVERSATION_NOT_FOUND", "in-a-message")
-        server.stop()
-    assert "/ws" in server.output
+        running.stop()
+    assert "/ws" in running.output
     for secret in ("in-the-address", "in-the-protocol", "in-a-message"):
-        assert secret not in server.output
+        assert secret not in running.output
 
 
 # Several sessions
@@ -624,6 +637,25 @@ async def test_client_that_does_not_read_is_dropped_and_comes_back(
     async with tab(talk) as client:
         await client.subscribe(session_id, stuck.events[-1][0])
         assert await client.until("conversation_end") == whole[len(stuck.events) :]
+
+
+async def test_server_pings_and_leaves_who_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server, "PING_EVERY_S", 0.1)
+    app = create_app(Settings.load({}, data=tmp_path / "data", gateway="openai"))
+    ready, listener = asyncio.Event(), server.listen("127.0.0.1", 0)
+    serving = asyncio.create_task(server._serve(app, listener, ready.set, 0))  # pyright: ignore[reportPrivateUsage]
+    await ready.wait()
+    reader, writer = await asyncio.open_connection(*listener.getsockname())
+    writer.write(HANDSHAKE)
+    await reader.readuntil(b"\r\n\r\n")
+    kind, length = await reader.readexactly(2)
+    assert (kind, len(await reader.readexactly(length))) == (PING, length)
+    kind, length = await reader.readexactly(2)  # for want of an answer
+    assert (kind, int.from_bytes((await reader.readexactly(length))[:2])) == (CLOSE, 1011)
+    writer.close()
+    await writer.wait_closed()
+    signal.raise_signal(signal.SIGTERM)
+    await serving
 
 
 # Several nodes
