@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from bench import beside, compacted, history, prompting
 from bench.measure import Effort
-from bench.retrieval import speed
+from bench.retrieval import near, speed
 from bench.table import Times
 
 Measure = Callable[[Effort, Sequence[str]], Awaitable[Sequence[Times]]]
@@ -14,5 +14,6 @@ KNOWLEDGE: Mapping[str, Measure] = {
     "compaction": compacted.measure,
     "ingest": beside.measure,
     "search": speed.measure,
+    "near": near.measure,
     "history": history.measure,
 }

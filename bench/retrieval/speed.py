@@ -55,7 +55,7 @@ class Chunks:
         term_count = 0
         for first in range(1, self.count + 1, CHUNKS_A_BATCH):
             rows: list[Values] = []
-            for id_ in range(first, first + CHUNKS_A_BATCH):
+            for id_ in range(first, min(first + CHUNKS_A_BATCH, self.count + 1)):
                 text = words(chance, WORDS_A_CHUNK)
                 found = terms(text)
                 in_chunks.update(set(found))
@@ -94,7 +94,7 @@ async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
                 ("by words", DocumentIndex(store.chunks, None), WORDS_AIM_MS),
                 ("fused", DocumentIndex(store.chunks, embedder), FUSED_AIM_MS),
             ):
-                took, cpu = await _searches(index, agent_id)
+                took, cpu = await searches(index, agent_id)
                 lines.append(Times(f"{database}: search of {effort.chunks:,} chunks, {name}", took, aim=aim))
                 lines.append(Times("the same, processor time here", cpu))
             await store.close()
@@ -102,7 +102,7 @@ async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
     return lines
 
 
-async def _searches(index: DocumentIndex, agent_id: AgentId) -> tuple[list[float], list[float]]:
+async def searches(index: DocumentIndex, agent_id: AgentId) -> tuple[list[float], list[float]]:
     """Milliseconds that each search took, and of this process's processor time."""
     chance = random.Random(8)
     took: list[float] = []

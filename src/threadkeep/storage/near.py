@@ -131,15 +131,19 @@ class PgVector:
             return None
         yield _LOOK_FURTHER()
         kind = f"{self._home}.halfvec({_dimensions(query)})"
-        apart = f"CAST(vector AS {kind}) OPERATOR({self._home}.<=>) CAST(CAST(:query AS text) AS {kind})"
+        # In a query of its own the text is read once, and not for every row.
+        wanted = f"(SELECT CAST(CAST(:query AS text) AS {kind}))"
+        apart = f"CAST(vector AS {kind}) OPERATOR({self._home}.<=>) {wanted}"
         # Whole numbers in the text: a partial index is used where the query itself says what it holds.
         here = f"collection = {number} AND space = {space}"
         near = yield Statement(
             f"SELECT chunk_id, 1 - ({apart}) FROM tk_near WHERE {here} ORDER BY {apart} LIMIT :limit"
         )(query=_text(query), limit=limit)
         asked = yield Statement(
-            f"""SELECT chunk_id, 1 - ({apart}) FROM tk_near
-            WHERE {here} AND chunk_id = ANY(CAST(:others AS bigint[]))"""
+            # By their numbers: the database may think that a collection has fewer rows than are asked for.
+            f"""SELECT chunk_id, 1 - ({apart}) FROM (
+                SELECT * FROM tk_near WHERE chunk_id = ANY(CAST(:others AS bigint[])) OFFSET 0) AS other
+            WHERE {here}"""
         )(query=_text(query), others=list(others))
         # A vector of nothing but zeros points nowhere: its cosine is no number.
         return {id_: cosine for id_, cosine in (*near, *asked) if not isnan(cosine)}
