@@ -69,6 +69,14 @@ class Postgres:
         self._databases.add(name)
         return self.url(name)
 
+    def create_database_in(self, encoding: str) -> str:
+        """Makes an empty database whose text is kept in another encoding than UTF-8; returns its address."""
+        name = f"tk_test_{secrets.token_hex(8)}"
+        made = sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING {} LOCALE 'C'")
+        self._execute(made.format(sql.Identifier(name), sql.Literal(encoding)))
+        self._databases.add(name)
+        return self.url(name)
+
     def borrow_database(self, template: str) -> str:
         """The address of a database like `template`, of which somebody else may have had the use before."""
         if self._structure is None:

@@ -14,7 +14,9 @@ from tests.postgres import Mode, Postgres, PostgresServer, free_port
 from threadkeep.domain.errors import SettingsError, StorageConflict, StorageRefused, StorageUnavailable
 from threadkeep.domain.ids import new_uuid
 from threadkeep.storage.database import Plan, Statement
+from threadkeep.storage.look import look_at
 from threadkeep.storage.postgres import PostgresDatabase
+from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_database
 
 POOL_SIZE = 4
@@ -259,3 +261,24 @@ async def asleep(url: str, count: int = 1) -> None:
             if await cursor.fetchone() == (count,):
                 return
             await asyncio.sleep(0.01)
+
+
+async def test_database_that_cannot_keep_every_script_is_refused_and_not_touched(postgres: Postgres):
+    url = await asyncio.to_thread(postgres.create_database_in, "SQL_ASCII")
+    with pytest.raises(SettingsError, match="SQL_ASCII"):
+        await PostgresDatabase.open(url, schema=None, pool_size=1)
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        tables = await connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+        assert await tables.fetchone() == (0,)
+    look = await look_at(url, schema=None, box=SecretBox([]))  # as the doctor does
+    assert look is not None and "SQL_ASCII" in str(look.refusal)
+
+
+async def test_every_script_is_kept_whatever_encoding_clients_are_given(url: str):
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        await connection.execute(sql.SQL("ALTER DATABASE {} SET client_encoding TO 'LATIN1'").format(name))
+    database = await PostgresDatabase.open(url, schema=None, pool_size=1)
+    await database.execute(ADD(name="对话"))
+    assert "对话" in await stored(database)
+    await database.close()

@@ -24,6 +24,8 @@ _SERVERS = Statement(
 _REFUSAL = Statement(
     "SELECT NULL",
     postgres="""SELECT CASE WHEN pg_is_in_recovery() THEN 'It is a replica, which can only be read.'
+        WHEN current_setting('server_encoding') <> 'UTF8'
+        THEN 'It keeps text as ' || current_setting('server_encoding') || ', not as UTF8.'
         WHEN NOT has_schema_privilege(current_schema(), 'CREATE')
         THEN 'Its user may not make tables in the schema ' || current_schema() || '.' END""",
 )

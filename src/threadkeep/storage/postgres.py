@@ -35,6 +35,8 @@ LISTEN_AGAIN_S = 0.5
 MIGRATION_LOCK = 0x7468_7265_6164  # "thread": one process migrates, the others wait for it
 
 
+# Whatever the server, the role or the environment would choose: people write in every script.
+_ENCODING = "UTF8"
 _AWAY = "The database cannot be reached at present; try again in a moment."
 
 
@@ -75,6 +77,7 @@ class PostgresDatabase:
                 "autocommit": True,
                 "cursor_factory": psycopg.AsyncRawCursor,
                 "application_name": "threadkeep",
+                "client_encoding": _ENCODING,
             },
         )
         try:
@@ -96,6 +99,7 @@ class PostgresDatabase:
                 cursor_factory=psycopg.AsyncRawCursor,
                 application_name="threadkeep",
                 connect_timeout=int(WAIT_FOR_CONNECTION_S),
+                client_encoding=_ENCODING,
             )
         except psycopg.Error as exc:
             raise StorageRefused(f"The PostgreSQL database cannot be used: {_for_operators(exc)}") from exc
@@ -220,9 +224,17 @@ async def _drive(connection: Connection, plan: Plan[T]) -> T:
 
 async def _migrate(url: str, schema: str | None, user_table: str | None) -> None:
     connection = await psycopg.AsyncConnection.connect(
-        url, cursor_factory=psycopg.AsyncRawCursor, connect_timeout=int(WAIT_FOR_CONNECTION_S)
+        url,
+        cursor_factory=psycopg.AsyncRawCursor,
+        connect_timeout=int(WAIT_FOR_CONNECTION_S),
+        client_encoding=_ENCODING,
     )
     async with connection:
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != _ENCODING:
+            raise SettingsError(
+                f"The database keeps text as {encoding}; make one that keeps every script: createdb -E UTF8."
+            )
         await connection.execute("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK])
         # Before the path leads to our own schema: the host's table is found as the host finds it.
         host_column = await _drive(connection, find_host_column(user_table)) if user_table else None
