@@ -131,3 +131,22 @@ async def test_name_that_does_not_exist_is_a_failed_connection():
             await http.get("http://nowhere.invalid/mcp")
         with pytest.raises((httpx2.ConnectError, httpx2.InvalidURL)):
             await http.get(f"http://{'a' * 70}.example/mcp")
+
+
+async def test_certificate_is_checked_for_the_name_and_not_for_the_address(
+    resolve: Any, monkeypatch: pytest.MonkeyPatch
+):
+    resolve(["8.8.8.8"])
+    sent: list[httpx2.Request] = []
+
+    async def note(_: object, request: httpx2.Request) -> httpx2.Response:
+        sent.append(request)
+        raise httpx2.ConnectError("nobody is there", request=request)
+
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", note)
+    async with client() as http:
+        with pytest.raises(httpx2.ConnectError, match="nobody is there"):
+            await http.get("https://mcp.example/mcp")
+    (request,) = sent
+    assert (request.url.host, request.headers["host"]) == ("8.8.8.8", "mcp.example")
+    assert request.extensions["sni_hostname"] == "mcp.example"
