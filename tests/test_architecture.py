@@ -20,7 +20,18 @@ ROOMS = {
     # The log is stored as the `events` dialect writes it.
     "services": {"engine", "dialects", "ports", "domain", "logs", "tasks"},
     "dialects": {"domain"},
-    "http": {"services", "engine", "dialects", "ports", "domain", "settings", "logs", "tasks", "version"},
+    "http": {
+        "services",
+        "engine",
+        "dialects",
+        "ports",
+        "domain",
+        "choices",
+        "settings",
+        "logs",
+        "tasks",
+        "version",
+    },
     # How a text is searched is told once, in `retrieval/tokens.py`.
     "storage": {"retrieval", "ports", "domain", "tasks"},
     "gateways": {"ports", "domain"},
@@ -28,7 +39,8 @@ ROOMS = {
     "retrieval": {"ports", "domain"},
     # It also runs a Threadkeep of its own, reads streams as gateways do, and shares the views.
     "client": {"bootstrap", "http", "gateways", "dialects", "domain", "settings", "tasks", "version"},
-    "settings": {"domain"},
+    "settings": {"domain", "choices"},
+    "choices": set[str](),
     "logs": {"domain"},
     "version": set[str](),
     "tasks": set[str](),

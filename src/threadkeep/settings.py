@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import msgspec
 from msgspec import Meta
 
+from threadkeep.choices import with_choices
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.workspace import Workspaces
 
@@ -205,7 +206,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         try:
             settings = msgspec.convert(given, Settings, strict=False, dec_hook=_to_path)
         except msgspec.ValidationError as exc:
-            raise SettingsError(f"Settings: {exc}".replace("`$.", "`")) from exc
+            message, _, place = str(exc).partition(" - at `$.")
+            name = f"{PREFIX}{place.rstrip('`').upper()}: " if place else "Settings: "
+            raise SettingsError(f"{name}{with_choices(message, Settings, place)}.") from exc
         settings.check()
         return settings
 

@@ -110,7 +110,7 @@ async def patch_agent(call: ApiCall, *, agent_id: str, body: AgentPatch) -> Repl
         try:
             return _draft(msgspec.convert(merged, AgentBody), agent.settings.mcp_servers)
         except msgspec.ValidationError as exc:
-            raise refused(exc) from exc
+            raise refused(exc, AgentBody) from exc
 
     agent = await call.services.agents.update(
         call.user, agent_id, revise, expected_version=_expected_version(call.request.headers.get("if-match"))

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
+from threadkeep.choices import with_choices
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
 
 T = TypeVar("T")
@@ -44,7 +45,7 @@ def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     try:
         decoded = decoder.decode(raw or b"{}")
     except msgspec.ValidationError as exc:
-        raise refused(exc) from exc
+        raise refused(exc, decoder.type) from exc
     except msgspec.DecodeError as exc:
         raise InvalidRequest(f"The body is not valid JSON: {exc}.") from exc
     except UnicodeDecodeError as exc:
@@ -67,16 +68,16 @@ def decode_query(request: Request, struct: type[T]) -> T:
     try:
         return msgspec.convert(given, struct, strict=False)
     except msgspec.ValidationError as exc:
-        raise refused(exc) from exc
+        raise refused(exc, struct) from exc
 
 
-def refused(error: msgspec.ValidationError) -> InvalidRequest:
-    """A validation error with the field it is about."""
+def refused(error: msgspec.ValidationError, kind: Any) -> InvalidRequest:
+    """A validation error of a `kind` with the field it is about."""
     text = str(error)
     place = _PLACE.search(text)
     named = _FIELD.search(text)
     parts = [place[1] if place else "", named[1] if named else ""]
-    message = text[: place.start()] if place else text
+    message = with_choices(text[: place.start()], kind, place[1]) if place else text
     return InvalidRequest(f"{message}.", param=".".join(filter(None, parts)) or None)
 
 

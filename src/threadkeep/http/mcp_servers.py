@@ -68,7 +68,7 @@ def servers_from_body(given: Any, kept: Mapping[str, McpServer]) -> Mapping[str,
     try:
         entries = msgspec.convert(given, dict[str, Any])
     except msgspec.ValidationError as exc:
-        raise McpConfigInvalid(refused(exc).message, param="settings.mcpServers") from exc
+        raise McpConfigInvalid(refused(exc, dict[str, Any]).message, param="settings.mcpServers") from exc
     check_server_names(entries)
     return {name: _server(name, entry, kept.get(name)) for name, entry in entries.items()}
 
@@ -78,7 +78,7 @@ def _server(name: str, entry: Any, kept: McpServer | None) -> McpServer:
     try:
         body = msgspec.convert(entry, McpServerBody)
     except msgspec.ValidationError as exc:
-        refusal = refused(exc)
+        refusal = refused(exc, McpServerBody)
         raise McpConfigInvalid(refusal.message, param=".".join(filter(None, (place, refusal.param)))) from exc
     if (body.command is None) == (body.url is None):
         raise McpConfigInvalid(

@@ -226,7 +226,7 @@ class Socket:
             user = await self._sign_in.user(self._signed)
             answer |= await handle(self._services, user, body)
         except msgspec.ValidationError as exc:
-            answer |= _error_data(refused(exc))
+            answer |= _error_data(refused(exc, kind))
         except ThreadkeepError as exc:
             answer |= _error_data(exc)
         except Exception:

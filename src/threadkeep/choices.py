@@ -1,0 +1,49 @@
+"""What a value could have been that is none of those allowed: msgspec tells only that it is not."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import inspect
+
+_STEP = re.compile(r"\w+|\[[^\]]*\]")
+
+
+def with_choices(message: str, kind: Any, place: str) -> str:
+    """A validation error's words; with the values that `place` in `kind` takes, where they are a few."""
+    if not message.startswith("Invalid enum value"):
+        return message
+    node: inspect.Type | None = inspect.type_info(kind)
+    for step in _STEP.findall(place):
+        node = _inside(node, step)
+    allowed = ", ".join(sorted(map(str, _values(node))))
+    return f"{message}; it can be: {allowed}" if allowed else message
+
+
+def _inside(node: inspect.Type | None, step: str) -> inspect.Type | None:
+    match node:
+        case inspect.Metadata(type=inner):
+            return _inside(inner, step)
+        case inspect.UnionType(types=types):
+            return next((found for it in types if (found := _inside(it, step))), None)
+        case inspect.StructType(fields=fields):
+            return next((field.type for field in fields if field.encode_name == step), None)
+        case inspect.DictType(value_type=inner) | inspect.CollectionType(item_type=inner):
+            return inner
+        case _:
+            return None
+
+
+def _values(node: inspect.Type | None) -> Iterator[object]:
+    match node:
+        case inspect.Metadata(type=inner):
+            yield from _values(inner)
+        case inspect.UnionType(types=types):
+            for it in types:
+                yield from _values(it)
+        case inspect.EnumType(cls=kinds):
+            yield from (kind.value for kind in kinds)
+        case inspect.LiteralType(values=values):
+            yield from values
+        case _:
+            pass
