@@ -174,11 +174,11 @@ async def test_model_exchanged_behind_its_endpoint_breaks_no_search(store: Store
     index = DocumentIndex(store.chunks, embedder)
     assert len((await index.search(agent.id, "harbour", top_k=5, threshold=0.3)).hits) == 1
     embedder.size = 4
-    await keep_document(store, agent.id, "harbour two")
+    await keep_document(store, agent.id, "harbour two", "harbour three")
     assert await reading.embed({"agent_id": agent.id}) is None
     for which in (index, DocumentIndex(store.chunks, embedder)):
         found = await which.search(agent.id, "harbour", top_k=5, threshold=0.3)
-        assert {hit.text for hit in found.hits} == {"harbour one", "harbour two"}
+        assert {hit.text for hit in found.hits} == {"harbour one", "harbour two", "harbour three"}
 
 
 async def test_new_model_reads_everything_anew_after_the_start_and_words_find_it_meanwhile(
