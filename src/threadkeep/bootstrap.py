@@ -99,7 +99,14 @@ def create_app(settings: Settings | None = None, *, current_user: CurrentUser | 
             await runtime.close()
             await door.close()
 
-    return Threadkeep(settings, door, runtime.services, running, embedded=current_user is not None)
+    return Threadkeep(
+        settings,
+        door,
+        runtime.services,
+        running,
+        embedded=current_user is not None,
+        is_demonstration=settings.gateway == "local" and settings.model is None and has_model(settings),
+    )
 
 
 def has_model(settings: Settings) -> bool:
@@ -293,6 +300,8 @@ async def _start_services(
     )
     history = History(store)
     started.push_async_callback(history.close)
+    if outside.alone:  # nobody is left who could be doing one
+        await outside.jobs.release_all()
     jobs = _jobs(outside, history, compactions, reading)
     started.push_async_callback(jobs.close)
     node = Node(store, outside.bus, system_clock, metrics, alone=outside.alone)

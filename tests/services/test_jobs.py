@@ -1,16 +1,22 @@
 """Background work: done once, tried again when it fails, not forgotten in a crash."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.waiting import PATIENCE_S, until
+from threadkeep import Settings, create_app
+from threadkeep.bootstrap import opened_jobs_and_store
 from threadkeep.domain.ids import new_uuid
 from threadkeep.ports.jobs import Job
 from threadkeep.services import jobs as jobs_module
 from threadkeep.services.jobs import Handler, Jobs, NotYet, pause_ms
+from threadkeep.services.titles import TITLE_JOB
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.jobs import SqlJobs
 
@@ -130,6 +136,25 @@ async def test_job_of_a_runner_that_died_is_done_by_another(runners: Runners):
     runners.start()
     await runners.until_empty()
     assert runners.done == ["x"]
+
+
+async def test_what_dead_processes_held_is_given_back_and_their_attempt_counts(runners: Runners):
+    await runners.store.add(Job(new_uuid(), "note", {"it": "x"}))
+    await runners.store.take("a-dead-one", "note", lease_ms=60_000, limit=4)
+    assert await runners.store.take("the-next", "note", lease_ms=60_000, limit=4) == []
+    await runners.store.release_all()
+    (again,) = await runners.store.take("the-next", "note", lease_ms=60_000, limit=4)
+    assert again.attempts == 2
+
+
+async def test_next_start_on_sqlite_does_at_once_what_a_dead_process_held(tmp_path: Path):
+    settings = Settings.load({}, data=tmp_path, gateway_url="http://127.0.0.1:9")
+    async with opened_jobs_and_store(settings) as (jobs, _):
+        await jobs.add(Job(new_uuid(), TITLE_JOB, {"user_id": "local", "conversation_id": new_uuid()}))
+        assert await jobs.take("a-dead-one", TITLE_JOB, lease_ms=3_600_000, limit=1)
+    with closing(sqlite3.connect(tmp_path / "threadkeep.db")) as file:
+        async with create_app(settings).lifespan():
+            await until(lambda: file.execute(COUNT.sqlite).fetchone() == (0,))
 
 
 async def test_job_that_somebody_does_is_nobody_elses(runners: Runners):

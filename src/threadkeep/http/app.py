@@ -47,11 +47,15 @@ class Threadkeep:
         running: Callable[[], AbstractAsyncContextManager[None]],
         *,
         embedded: bool,
+        is_demonstration: bool,
     ) -> None:
         self.services = services
         self._running = running
         pages = Starlette(
-            routes=_page_routes(settings, sign_in, services, embedded=embedded),
+            routes=[
+                *_routes(sign_in, services),
+                *page_routes(is_demonstration=is_demonstration, embedded=embedded),
+            ],
             exception_handlers={HTTPException: _answer_http_exception},
             lifespan=self._lifespan,
         )
@@ -93,9 +97,9 @@ def _endpoints(
     return by_path
 
 
-def _page_routes(
-    settings: Settings, sign_in: SignIn, services: Callable[[], Awaitable[Services]], *, embedded: bool
-) -> list[BaseRoute]:
+def _routes(sign_in: SignIn, services: Callable[[], Awaitable[Services]]) -> list[BaseRoute]:
+    """What stands beside the table of routes."""
+
     async def get_openapi(request: Request) -> Response:
         return Response(_document(), media_type="application/json")
 
@@ -107,9 +111,6 @@ def _page_routes(
         StarletteRoute("/openapi.json", get_openapi),
         StarletteRoute("/metrics", metrics_endpoint(sign_in, services)),
         StarletteRoute("/docs", get_docs),
-        *page_routes(
-            is_demonstration=settings.gateway == "local" and settings.model is None, embedded=embedded
-        ),
     ]
 
 

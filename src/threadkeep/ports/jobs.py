@@ -30,6 +30,10 @@ class JobStore(Protocol):
         """Gives back what a holder took and will not do, as if it had never been taken."""
         ...
 
+    async def release_all(self) -> None:
+        """Gives back what others took who are gone, for a process that is alone; their attempts count."""
+        ...
+
     async def finish(self, job: Job) -> None:
         """Forgets a job that is done."""
         ...

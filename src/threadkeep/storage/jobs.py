@@ -26,6 +26,7 @@ _RELEASE = Statement(
     """UPDATE tk_jobs SET lease_until = NULL, holder = NULL, attempts = attempts - 1
     WHERE holder = :holder"""
 )
+_RELEASE_ALL = Statement("UPDATE tk_jobs SET lease_until = NULL, holder = NULL WHERE holder IS NOT NULL")
 _FINISH = Statement("DELETE FROM tk_jobs WHERE id = :id")
 _POSTPONE = with_clock(
     """UPDATE tk_jobs SET lease_until = NULL, holder = NULL, run_at = {now} + :delay_ms, error = :error
@@ -59,6 +60,10 @@ class SqlJobs:
     async def release(self, holder: str) -> None:
         """Gives back what a holder took and will not do."""
         await self._database.execute(_RELEASE(holder=holder))
+
+    async def release_all(self) -> None:
+        """Gives back what others took who are gone; their attempts count."""
+        await self._database.execute(_RELEASE_ALL())
 
     async def finish(self, job: Job) -> None:
         """Forgets a job that is done."""
