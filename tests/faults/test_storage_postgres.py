@@ -12,12 +12,14 @@ from psycopg import sql
 from tests.conftest import TEMPLATE
 from tests.postgres import Mode, Postgres, PostgresServer, free_port
 from threadkeep.domain.errors import SettingsError, StorageConflict, StorageRefused, StorageUnavailable
-from threadkeep.domain.ids import new_uuid
+from threadkeep.domain.ids import TurnId, new_uuid
+from threadkeep.ports.turn_log import LogChunk
 from threadkeep.storage.database import Plan, Statement
 from threadkeep.storage.look import look_at
 from threadkeep.storage.postgres import PostgresDatabase
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_database
+from threadkeep.storage.turn_log import SqlTurnLog
 
 POOL_SIZE = 4
 ADD = Statement("INSERT INTO tk_meta (name, value) VALUES (:name, '')")
@@ -170,6 +172,17 @@ async def test_running_write_ends_before_the_database_is_closed(url: str):
         await database.fetch(NAMES())
     with psycopg.connect(url) as connection:
         assert {name for (name,) in connection.execute("SELECT name FROM tk_meta")} == pair("last")
+
+
+async def test_slow_readers_of_all_connections_keep_no_lease_and_no_log_waiting(database: PostgresDatabase):
+    slow = [asyncio.create_task(database.fetch(SLEEP(seconds=60))) for _ in range(3 * POOL_SIZE)]
+    log = SqlTurnLog(database)
+    assert await log.renew("a-node", [TurnId(new_uuid())], 4_000) == {}
+    assert await log.append([(LogChunk(TurnId(new_uuid()), 1, 1, "{}"), 1)]) == set()
+    assert not any(task.done() for task in slow)
+    for task in slow:
+        task.cancel()
+    await asyncio.gather(*slow, return_exceptions=True)
 
 
 async def test_nul_character_is_refused_and_nothing_else_suffers(database: PostgresDatabase):

@@ -105,8 +105,11 @@ class Database(Protocol):
         """Runs a plan of reading statements in one go. The plan may be run again."""
         ...
 
-    async def execute(self, query: Query) -> Rows:
-        """Runs one writing statement in a transaction of its own; returns after the commit."""
+    async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
+        """Runs one writing statement in a transaction of its own; returns after the commit.
+
+        What is urgent does not wait for others who keep the database busy.
+        """
         ...
 
     async def write(self, plan: Callable[[], Plan[T]]) -> T:

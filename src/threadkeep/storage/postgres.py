@@ -29,9 +29,12 @@ log = logging.getLogger("threadkeep.storage")
 
 T = TypeVar("T")
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
+_Pool = AsyncConnectionPool[Connection]
 
 WAIT_FOR_CONNECTION_S = 5.0
 LISTEN_AGAIN_S = 0.5
+URGENT_CONNECTIONS = 2
+"""For what must not wait behind slow reads: a node that cannot renew its leases loses its turns."""
 MIGRATION_LOCK = 0x7468_7265_6164  # "thread": one process migrates, the others wait for it
 
 
@@ -49,9 +52,10 @@ class PostgresDatabase:
 
     dialect: Literal["postgres"] = "postgres"
 
-    def __init__(self, url: str, pool: "AsyncConnectionPool[Connection]") -> None:
+    def __init__(self, url: str, pool: _Pool, urgent_pool: _Pool) -> None:
         self._url = url
         self._pool = pool
+        self._urgent_pool = urgent_pool
         self._checking = False
 
     @staticmethod
@@ -61,32 +65,16 @@ class PostgresDatabase:
         """Connects, and brings the schema up to date while other nodes wait."""
         _check_url(url)
 
-        async def configure(connection: Connection) -> None:
-            await _configure(connection, schema)
-
-        pool = AsyncConnectionPool[Connection](
-            url,
-            min_size=1,
-            max_size=pool_size,
-            open=False,
-            timeout=WAIT_FOR_CONNECTION_S,
-            # Tries that back off for minutes would keep us away long after the server has come back.
-            reconnect_timeout=WAIT_FOR_CONNECTION_S,
-            configure=configure,
-            kwargs={
-                "autocommit": True,
-                "cursor_factory": psycopg.AsyncRawCursor,
-                "application_name": "threadkeep",
-                "client_encoding": _ENCODING,
-            },
-        )
+        pool, urgent_pool = (_new_pool(url, schema, size) for size in (pool_size, URGENT_CONNECTIONS))
         try:
             await _migrate(url, schema, user_table)
             await pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
+            await urgent_pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
         except psycopg.Error as exc:
             await pool.close()
+            await urgent_pool.close()
             raise StorageRefused(f"The PostgreSQL database cannot be used: {_for_operators(exc)}") from exc
-        return PostgresDatabase(url, pool)
+        return PostgresDatabase(url, pool, urgent_pool)
 
     @staticmethod
     async def snapshot(url: str, *, schema: str | None) -> Snapshot:
@@ -134,9 +122,9 @@ class PostgresDatabase:
             async with self._connection() as connection:
                 return await _drive(connection, plan())
 
-    async def execute(self, query: Query) -> Rows:
+    async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
         """Runs one statement, which is its own transaction: one round trip."""
-        async with self._connection() as connection:
+        async with self._connection(urgent=urgent) as connection:
             return await _run(connection, query)
 
     async def write(self, plan: Callable[[], Plan[T]]) -> T:
@@ -159,11 +147,12 @@ class PostgresDatabase:
     async def close(self) -> None:
         """Lets running statements end and closes the connections."""
         await self._pool.close()
+        await self._urgent_pool.close()
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncGenerator[Connection]:
+    async def _connection(self, *, urgent: bool = False) -> AsyncGenerator[Connection]:
         try:
-            async with self._pool.connection() as connection:
+            async with (self._urgent_pool if urgent else self._pool).connection() as connection:
                 yield connection
         except (psycopg.IntegrityError, psycopg.DataError, psycopg.errors.DeadlockDetected) as exc:
             raise StorageConflict(
@@ -185,8 +174,31 @@ class PostgresDatabase:
         self._checking = True
         try:
             await self._pool.check()
+            await self._urgent_pool.check()
         finally:
             self._checking = False
+
+
+def _new_pool(url: str, schema: str | None, size: int) -> _Pool:
+    async def configure(connection: Connection) -> None:
+        await _configure(connection, schema)
+
+    return AsyncConnectionPool(
+        url,
+        min_size=1,
+        max_size=size,
+        open=False,
+        timeout=WAIT_FOR_CONNECTION_S,
+        # Tries that back off for minutes would keep us away long after the server has come back.
+        reconnect_timeout=WAIT_FOR_CONNECTION_S,
+        configure=configure,
+        kwargs={
+            "autocommit": True,
+            "cursor_factory": psycopg.AsyncRawCursor,
+            "application_name": "threadkeep",
+            "client_encoding": _ENCODING,
+        },
+    )
 
 
 async def _configure(connection: Connection, schema: str | None) -> None:

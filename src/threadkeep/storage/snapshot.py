@@ -39,7 +39,7 @@ class Snapshot:
         """Runs a plan of reading statements."""
         return cast("T", await self._drive(plan()))
 
-    async def execute(self, query: Query) -> NoReturn:
+    async def execute(self, query: Query, *, urgent: bool = False) -> NoReturn:
         """Nothing is written."""
         raise StorageRefused("A snapshot is for reading only.")
 

@@ -85,8 +85,8 @@ class SqliteDatabase:
         await asyncio.sleep(0)  # whoever reads on and on lets others have their turn
         return result
 
-    async def execute(self, query: Query) -> Rows:
-        """Runs one writing statement."""
+    async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
+        """Runs one writing statement. Readers never keep the writer waiting, so nothing is more urgent."""
         return await self._ask(self._writes, lambda: single(query))
 
     async def write(self, plan: Callable[[], Plan[T]]) -> T:

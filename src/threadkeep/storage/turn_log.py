@@ -93,7 +93,7 @@ class SqlTurnLog:
     async def append(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
         """Keeps chunks in one transaction; when one is refused, each is tried alone."""
         try:
-            written = await self._database.execute(_APPEND_ALL(chunks=_to_json(chunks)))
+            written = await self._database.execute(_APPEND_ALL(chunks=_to_json(chunks)), urgent=True)
         except StorageConflict:
             written = ()
         if len(written) == len(chunks):
@@ -102,7 +102,7 @@ class SqlTurnLog:
 
     async def _append_alone(self, chunk: LogChunk, fence: int) -> bool:
         try:
-            return bool(await self._database.execute(append_query(chunk, fence)))
+            return bool(await self._database.execute(append_query(chunk, fence), urgent=True))
         except StorageConflict:
             return False
 
@@ -115,7 +115,7 @@ class SqlTurnLog:
     async def renew(self, node_id: str, turn_ids: Iterable[TurnId], length_ms: int) -> dict[TurnId, bool]:
         """Renews the leases of turns that a node runs."""
         rows = await self._database.execute(
-            _RENEW_ALL(node_id=node_id, turn_ids=to_json(list(turn_ids)), length_ms=length_ms)
+            _RENEW_ALL(node_id=node_id, turn_ids=to_json(list(turn_ids)), length_ms=length_ms), urgent=True
         )
         return {TurnId(turn_id): bool(abort) for turn_id, abort in rows}
 
