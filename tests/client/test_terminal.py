@@ -343,3 +343,19 @@ def test_notices_do_not_disturb():
     screen.show(Text("two"))
     screen.show(Failed("X", "broken"))
     assert out.getvalue() == "One\n! web is away\ntwo\nError: broken\n"
+
+
+def test_terminal_shows_that_the_model_is_asked_until_it_answers(monkeypatch: pytest.MonkeyPatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    screen, waiting = Screen(out := Terminal()), "\x1b[2m…\x1b[0m\r\x1b[K"
+    screen.show(IterationStart(1))
+    screen.show(Text("One"))
+    screen.show(IterationStart(2))
+    screen.show(Text("two"))
+    screen.show(Done("COMPLETED", "m", Usage(1, 1), "end_turn"))
+    assert out.getvalue() == f"{waiting}One\n{waiting}two\n"

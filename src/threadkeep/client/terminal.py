@@ -46,7 +46,7 @@ DEMONSTRATION = (
 )
 MOST_ARGUMENT_CHARACTERS = 200
 
-_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+_DIM, _PLAIN, _ERASE_LINE = "\x1b[2m", "\x1b[0m", "\r\x1b[K"
 # What a model says is text and must not steer the terminal.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -59,6 +59,7 @@ class Screen:
         self._dims = out.isatty() and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
         self._kind: str | None = None
         self._is_at_start = True
+        self._is_waiting = False
         self._told_of_demonstration = False
 
     def show(self, event: EventBody) -> None:
@@ -84,7 +85,9 @@ class Screen:
                 self._end_line()
             case Failed(message=message):
                 self.line(f"Error: {message}")
-            case IterationStart() | Retrieval() | ToolProgress() | UsageReported():
+            case IterationStart():
+                self._wait()
+            case Retrieval() | ToolProgress() | UsageReported():
                 pass
 
     def aside(self, text: str) -> None:
@@ -96,6 +99,13 @@ class Screen:
         """A line of its own."""
         self._end_line()
         self._write(clean(text) + "\n")
+
+    def _wait(self) -> None:
+        """Shows that the model is asked, until something comes in its place."""
+        if self._dims:
+            self._end_line()
+            self._write(self._dimmed("…"))
+            self._is_waiting = self._is_at_start = True
 
     def _stream(self, kind: str, text: str) -> None:
         if self._kind != kind:
@@ -114,8 +124,9 @@ class Screen:
 
     def _write(self, text: str) -> None:
         if text:
-            self._out.write(text)
+            self._out.write(_ERASE_LINE + text if self._is_waiting else text)
             self._out.flush()
+            self._is_waiting = False
             self._is_at_start = text.removesuffix(_PLAIN).endswith("\n")
 
 
