@@ -277,5 +277,5 @@ def test_setting_needs_postgresql_and_a_column():
     with pytest.raises(SettingsError, match="delete_user"):
         Settings.load({}, user_table="users.id")
     for wrong in ("users", "a.b.c.d", "users.id; drop", 'us"ers.id', "users."):
-        with pytest.raises(SettingsError, match="user_table"):
+        with pytest.raises(SettingsError, match="THREADKEEP_USER_TABLE"):
             Settings.load({}, user_table=wrong, database_url="postgresql://host/app")

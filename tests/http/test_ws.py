@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, Self
 
 import msgspec
 import pytest
+import uvicorn
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin, Subprotocol
@@ -642,20 +642,20 @@ async def test_client_that_does_not_read_is_dropped_and_comes_back(
 async def test_server_pings_and_leaves_who_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(server, "PING_EVERY_S", 0.1)
     app = create_app(Settings.load({}, data=tmp_path / "data", gateway="openai"))
-    ready, listener = asyncio.Event(), server.listen("127.0.0.1", 0)
-    serving = asyncio.create_task(server._serve(app, listener, ready.set, 0))  # pyright: ignore[reportPrivateUsage]
-    await ready.wait()
-    reader, writer = await asyncio.open_connection(*listener.getsockname())
-    writer.write(HANDSHAKE)
-    await reader.readuntil(b"\r\n\r\n")
-    kind, length = await reader.readexactly(2)
-    assert (kind, len(await reader.readexactly(length))) == (PING, length)
-    kind, length = await reader.readexactly(2)  # for want of an answer
-    assert (kind, int.from_bytes((await reader.readexactly(length))[:2])) == (CLOSE, 1011)
-    writer.close()
-    await writer.wait_closed()
-    signal.raise_signal(signal.SIGTERM)
-    await serving
+    listener, ours = server.listen("127.0.0.1", 0), uvicorn.Server(server.uvicorn_config(app, 1))
+    async with app.lifespan():
+        serving = asyncio.create_task(ours.serve(sockets=[listener]))
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(HANDSHAKE)
+        await reader.readuntil(b"\r\n\r\n")
+        kind, length = await reader.readexactly(2)
+        assert (kind, len(await reader.readexactly(length))) == (PING, length)
+        kind, length = await reader.readexactly(2)  # for want of an answer
+        assert (kind, int.from_bytes((await reader.readexactly(length))[:2])) == (CLOSE, 1011)
+        writer.close()
+        await writer.wait_closed()
+        ours.should_exit = True
+        await serving
 
 
 # Several nodes
