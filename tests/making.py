@@ -17,6 +17,7 @@ from threadkeep.domain.ids import (
     ConversationId,
     DocumentId,
     PayloadId,
+    TurnId,
     UserId,
     new_uuid,
 )
@@ -72,21 +73,29 @@ async def keep_conversation(
 
 async def keep_begun(store: Store, begun: BegunTurn) -> None:
     """A begun turn in the store, written by a node that does not die."""
-    await store.turns.begin(begun, Lease("a-node", 1, 10**9))
+    await store.turns.begin(begun, Lease("a-node", 1, 10**9), opening_of(begun))
+
+
+def opening_of(begun: BegunTurn) -> LogChunk:
+    """The first chunk of a turn's log."""
+    return chunk_of(begun.turn.id, 1, TurnStart.of(begun.turn))
+
+
+def chunk_of(turn_id: TurnId, first_seq: int, *bodies: EventBody, at: int = NOW) -> LogChunk:
+    """Events as a log keeps them."""
+    events = [TurnEvent(turn_id, seq, at, body) for seq, body in enumerate(bodies, first_seq)]
+    return LogChunk(turn_id, first_seq, events[-1].seq, encode_chunk(events))
 
 
 async def keep_ended(store: Store, ended: EndedTurn, *, fence: int = 1) -> None:
     """A turn's end in the store, with the events that tell it."""
     turn, reply = ended.turn, ended.assistant_message
-    bodies: list[EventBody] = [
-        TurnStart(turn.conversation_id, turn.user_message_id, reply.id, turn.model),
-        Text(str(reply.content)),
+    end = (
         Failed(reply.error.code, reply.error.message)
         if reply.error
-        else Done("COMPLETED", reply.id, reply.usage or Usage(0, 0), "end_turn"),
-    ]
-    events = [TurnEvent(turn.id, seq, NOW, body) for seq, body in enumerate(bodies, 1)]
-    await store.turns.end(ended, LogChunk(turn.id, 1, len(events), encode_chunk(events)), fence)
+        else Done("COMPLETED", reply.id, reply.usage or Usage(0, 0), "end_turn")
+    )
+    await store.turns.end(ended, chunk_of(turn.id, 2, Text(str(reply.content)), end), fence)
 
 
 async def keep_turn(

@@ -16,6 +16,7 @@ from tests.making import (
     keep_ended,
     keep_turn,
     make_agent,
+    opening_of,
 )
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.conversation import Conversation, ConversationStatus
@@ -248,7 +249,7 @@ async def test_turn_ends_once(store: Store):
 async def test_turn_that_was_taken_over_is_neither_written_nor_ended_by_who_lost_it(store: Store):
     conversation = await keep_conversation(store, await keep_agent(store))
     begun = conversation.begin_turn("?", NOW)
-    await store.turns.begin(begun, Lease("a-stalled-node", 1, -1))
+    await store.turns.begin(begun, Lease("a-stalled-node", 1, -1), opening_of(begun))
     held = await store.log.adopt(begun.turn.id, Lease("another", 1, 10**9), alone=False)
     assert held
     assert await store.log.adopt(begun.turn.id, Lease("a-third", 1, 10**9), alone=False) is None
@@ -256,8 +257,8 @@ async def test_turn_that_was_taken_over_is_neither_written_nor_ended_by_who_lost
     ended = held.conversation.end_turn(held.turn, reply, NOW + 1)
     with pytest.raises(StorageConflict):
         await keep_ended(store, ended)
-    assert await store.log.append([(LogChunk(begun.turn.id, 1, 1, "{}"), 1)]) == set()
-    assert await store.log.read(begun.turn.id, 0) == []
+    assert await store.log.append([(LogChunk(begun.turn.id, 2, 2, "{}"), 1)]) == set()
+    assert await store.log.read(begun.turn.id, 0) == [opening_of(begun)]
     assert (await all_messages(store, conversation))[1].status is MessageStatus.PENDING
     await keep_ended(store, ended, fence=held.fence)
     after_the_end = LogChunk(begun.turn.id, 4, 4, "{}")
@@ -269,14 +270,14 @@ async def test_idempotency_key_is_forgotten_after_a_day(store: Store):
     conversation = await keep_conversation(store, await keep_agent(store))
     key, lease = IdempotencyKey("once", "hash"), Lease("a-node", 1, 10**9)
     first = conversation.begin_turn("?", NOW)
-    await store.turns.begin(first, lease, key)
+    await store.turns.begin(first, lease, opening_of(first), key)
     assert await store.turns.find_by_key(conversation.id, "once", NOW + day) == (first.turn, "hash")
     assert await store.turns.find_by_key(conversation.id, "once", NOW + day + 1) is None
     reply = first.assistant_message.finish(MessageStatus.COMPLETED, "Said.", NOW + 1)
     ended = first.conversation.end_turn(first.turn, reply, NOW + 1)
     await keep_ended(store, ended)
     second = ended.conversation.begin_turn("?", NOW + day + 1)
-    await store.turns.begin(second, lease, key)
+    await store.turns.begin(second, lease, opening_of(second), key)
     assert await store.turns.find_by_key(conversation.id, "once", NOW + day + 1) == (second.turn, "hash")
 
 
@@ -288,7 +289,7 @@ async def test_turns_that_run_are_told_with_whose_they_are_and_how_they_stand(st
     ]
     for number, it in enumerate(begun):
         lease_ms = -1 if number == 2 else 10**9
-        await store.turns.begin(it, Lease("a-node", 1, lease_ms))
+        await store.turns.begin(it, Lease("a-node", 1, lease_ms), opening_of(it))
     await store.log.request_abort(begun[1].turn.id)
     ended = await keep_turn(store, await keep_conversation(store, agent), "a", "b")
     assert ended.active_turn_id is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.conftest import Api
 from tests.http.calls import Json, items, main_chat, new_agent, new_conversation, refusal, stored
 from tests.http.document import operations
-from tests.making import NOW, keep_briefing, keep_document, keep_turn, make_compaction
+from tests.making import NOW, keep_briefing, keep_document, keep_turn, make_compaction, opening_of
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
@@ -72,7 +72,7 @@ async def keep_running(api: Api, conversation: Conversation) -> None:
     """A turn that runs as long as the test does: the server takes it for its own."""
     node_id = (await api.app.services()).running_turns.node_id
     begun = conversation.begin_turn("Why?", NOW, model="scripted")
-    await api.store.turns.begin(begun, Lease(node_id, 1, 10**9))
+    await api.store.turns.begin(begun, Lease(node_id, 1, 10**9), opening_of(begun))
 
 
 async def run_with_tool(client: httpx.AsyncClient, conversation_id: str, run: str) -> httpx.Response:

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import replace
 
-from tests.making import ALICE, NOW, keep_agent, keep_conversation
+from tests.making import ALICE, NOW, keep_agent, keep_conversation, opening_of
 from threadkeep.dialects.events import decode_chunk
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import StorageUnavailable
-from threadkeep.domain.events import Done, EventBody, Failed, TurnEvent, TurnStart
+from threadkeep.domain.events import Done, EventBody, Failed, TurnEvent
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, Usage
 from threadkeep.domain.turn import TurnStatus
@@ -105,16 +105,15 @@ def faulty(
 
 async def begin(store: Store, lease: Lease) -> BegunTurn:
     """A turn in a conversation of its own, begun by whoever holds the lease."""
-    conversation = await keep_conversation(store, await keep_agent(store))
-    begun = conversation.begin_turn("Why?", NOW, model="scripted")
-    await store.turns.begin(begun, lease)
+    begun = await make_begun(store)
+    await store.turns.begin(begun, lease, opening_of(begun))
     return begun
 
 
-def start_of(begun: BegunTurn) -> TurnStart:
-    """The first event of a turn."""
-    turn = begun.turn
-    return TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
+async def make_begun(store: Store) -> BegunTurn:
+    """A turn in a conversation of its own, not stored yet."""
+    conversation = await keep_conversation(store, await keep_agent(store))
+    return conversation.begin_turn("Why?", NOW, model="scripted")
 
 
 class Script:
@@ -124,7 +123,6 @@ class Script:
         self._begun = begun
         self._bodies: asyncio.Queue[EventBody | Exception] = asyncio.Queue()
         self.closed = False
-        self.say(start_of(begun))
 
     def say(self, *bodies: EventBody | Exception) -> None:
         """What comes next."""
@@ -159,9 +157,9 @@ class Script:
 
 async def run(node: Node, store: Store) -> tuple[BegunTurn, Script]:
     """A scripted turn that runs on a node."""
-    begun = await begin(store, node.lease)
+    begun = await make_begun(store)
     script = Script(begun)
-    node.run(begun, script.events)
+    await node.begin(begun, None, script.events)
     return begun, script
 
 

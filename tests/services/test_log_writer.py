@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from tests.services.running import Fault, FaultyLog, begin, shown_events, start_of, stored_events
+from tests.services.running import Fault, FaultyLog, make_begun, shown_events, stored_events
 from threadkeep.domain.errors import StorageUnavailable
-from threadkeep.domain.events import EventBody, Text, Thought, ToolCalled
+from threadkeep.domain.events import EventBody, Text, Thought, ToolCalled, TurnStart
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.services import log_writer, system_clock
@@ -34,12 +34,18 @@ class Writing:
 
     async def open(self, *, fence: int = 1) -> TurnLog:
         """The log of a new turn."""
-        return self.writer.open((await begin(self.store, LEASE)).turn.id, fence)
+        begun = await make_begun(self.store)
+        turn_log = self.writer.open(begun.turn.id, fence)
+        opening = turn_log.take(TurnStart.of(begun.turn))
+        assert opening
+        await self.store.turns.begin(begun, LEASE, opening)
+        turn_log.live.extend([opening])
+        return turn_log
 
     async def bodies(self, turn_log: TurnLog) -> list[EventBody]:
-        """What is stored, which is what was shown."""
-        events = await stored_events(self.store, turn_log.turn_id)
-        assert shown_events(turn_log.live) == events
+        """What is stored, which is what was shown, after the turn's beginning."""
+        opening, *events = await stored_events(self.store, turn_log.turn_id)
+        assert shown_events(turn_log.live) == [opening, *events]
         return [event.body for event in events]
 
 
@@ -61,27 +67,18 @@ async def test_nothing_is_shown_before_it_is_stored(writing: Writing):
     adding = asyncio.create_task(turn_log.add(Text("Hello"), at_once=True))
     await writing.fault.reached.wait()
     await asyncio.sleep(0.05)
-    assert (turn_log.live.last_seq, writing.announced, adding.done()) == (0, [], False)
-    assert await writing.store.log.read(turn_log.turn_id, 0) == []
+    assert (turn_log.live.last_seq, writing.announced, adding.done()) == (1, [], False)
+    assert await writing.store.log.read(turn_log.turn_id, 1) == []
     writing.fault.gate.set()
     await adding
     assert await writing.bodies(turn_log) == [Text("Hello")]
     assert [chunk.turn_id for chunk in writing.announced] == [turn_log.turn_id]
 
 
-async def test_writer_outlives_an_announcement_that_fails(writing: Writing, monkeypatch: pytest.MonkeyPatch):
-    turn_log = await writing.open()
-    with monkeypatch.context() as patch:
-        patch.setattr(writing, "announced", None)  # which cannot be added to
-        await turn_log.add(Text("a"), at_once=True)
-    await turn_log.add(Text("b"), at_once=True)
-    assert await writing.bodies(turn_log) == [Text("a"), Text("b")]
-
-
 async def test_event_that_is_in_no_hurry_is_stored_soon(writing: Writing):
     turn_log = await writing.open()
     await turn_log.add(Text("Hello"))
-    assert turn_log.live.last_seq == 0
+    assert turn_log.live.last_seq == 1
     await turn_log.live.changed()
     assert await writing.bodies(turn_log) == [Text("Hello")]
 
@@ -195,5 +192,5 @@ async def test_database_that_stays_away_fails_the_turn_and_nothing_was_shown(
     assert writing.announced == []
     writing.fault.away = False
     another = await writing.open()
-    await another.add(start_of(await begin(writing.store, LEASE)), at_once=True)
-    assert len(await writing.bodies(another)) == 1
+    await another.add(Text("x"), at_once=True)
+    assert await writing.bodies(another) == [Text("x")]

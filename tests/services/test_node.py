@@ -1,27 +1,26 @@
 """Nodes: a turn is written by one of them, ends once, and is ended by another when its own is gone."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from tests.making import ALICE
+from tests.making import ALICE, chunk_of
 from tests.services.running import (
     Fault,
     Script,
     begin,
     faulty,
     follow,
+    make_begun,
     reply_of,
     run,
-    start_of,
     stored_events,
     until_shown,
 )
 from tests.waiting import until
-from threadkeep.dialects.events import encode_chunk
 from threadkeep.domain.events import (
     EventBody,
     Failed,
@@ -36,6 +35,7 @@ from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.engine.stop import Stop
+from threadkeep.ports.bus import Signal
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.services import Clock, log_writer, system_clock
@@ -111,6 +111,22 @@ async def test_turn_is_shown_as_it_is_stored_and_ends_with_its_message(nodes: No
     assert script.closed
 
 
+class DeafBus(LocalBus):
+    """A bus that takes nothing."""
+
+    async def publish(self, signals: Iterable[Signal]) -> None:
+        """Fails."""
+        raise ConnectionError("nobody hears this")
+
+
+async def test_turn_goes_on_where_nothing_can_be_announced(nodes: Nodes, store: Store):
+    node = nodes.start(bus=DeafBus())
+    begun, script = await run(node, store)
+    script.say(Text("a"), ToolCalled("1", "add", "", {}), ToolResulted("1", "add", "ok", 1), script.done())
+    assert kinds(await follow(node, begun.turn.id))[-1] == "done"
+    assert (await reply_of(store, begun)).status is MessageStatus.COMPLETED
+
+
 async def test_end_is_not_shown_before_it_is_stored(nodes: Nodes, store: Store):
     fault = Fault()
     fault.gate.clear()
@@ -121,7 +137,7 @@ async def test_end_is_not_shown_before_it_is_stored(nodes: Nodes, store: Store):
     await fault.reached.wait()
     async with node.watch(begun.turn.id) as live:
         await asyncio.sleep(0.05)
-        assert (live.last_seq, live.ended) == (2, False)
+        assert (live.last_seq, live.ended) == (1, False)
     assert not following.done()
     fault.gate.set()
     assert kinds(await following) == ["turn_start", "text", "done"]
@@ -185,15 +201,14 @@ async def test_lost_signals_only_cost_time(nodes: Nodes, store: Store):
     assert await following == await stored_events(store, begun.turn.id)
 
 
+@pytest.mark.usefixtures("short_lease")
 async def test_node_whose_turn_was_taken_over_writes_nothing_and_shows_the_others_end(
     nodes: Nodes, store: Store
 ):
     fault = Fault()
     fault.stalled = True  # its heart stands still, but it still writes
     stalled = nodes.start(log=fault)
-    begun = await begin(store, Lease(stalled.id, 1, 0))
-    script = Script(begun)
-    stalled.run(begun, script.events)
+    begun, script = await run(stalled, store)
     following = asyncio.create_task(follow(stalled, begun.turn.id))
     script.say(Text("shown "))
     await until_shown(stalled, begun.turn.id, 2)
@@ -209,13 +224,12 @@ async def test_node_whose_turn_was_taken_over_writes_nothing_and_shows_the_other
     assert script.closed
 
 
+@pytest.mark.usefixtures("short_lease")
 async def test_node_that_hears_that_its_turn_was_taken_over_stops_it(nodes: Nodes, store: Store):
     fault = Fault()
     fault.stalled = True
     stalled = nodes.start(log=fault)
-    begun = await begin(store, Lease(stalled.id, 1, 0))
-    script = Script(begun)
-    stalled.run(begun, script.events)
+    begun, script = await run(stalled, store)
     following = asyncio.create_task(follow(stalled, begun.turn.id))
     await until_shown(stalled, begun.turn.id, 1)
     taken_over = await follow(nodes.start(), begun.turn.id)
@@ -228,17 +242,15 @@ async def test_node_that_hears_that_its_turn_was_taken_over_stops_it(nodes: Node
 async def test_turn_of_a_dead_node_gets_every_open_call_closed(nodes: Nodes, store: Store):
     begun = await begin(store, DEAD)
     bodies = [
-        start_of(begun),
         Text("Let me see."),
         ToolCalled("1", "add", "math", {}),
         ToolCalled("2", "sub", "math", {}),
         ToolCalled("3", "mul", "math", {}),
         ToolResulted("2", "sub", "ok", 1),
     ]
-    events = [TurnEvent(begun.turn.id, seq, seq, body) for seq, body in enumerate(bodies, 1)]
-    for chunk in (events[:2], events[2:]):
-        texts = LogChunk(begun.turn.id, chunk[0].seq, chunk[-1].seq, encode_chunk(chunk))
-        assert await store.log.append([(texts, 1)])
+    for chunk in (chunk_of(begun.turn.id, 2, *bodies[:1]), chunk_of(begun.turn.id, 3, *bodies[1:])):
+        assert await store.log.append([(chunk, 1)])
+    events = await stored_events(store, begun.turn.id)
     node = nodes.start()
     shown = await follow(node, begun.turn.id)
     assert shown[: len(events)] == events
@@ -319,9 +331,8 @@ async def test_clocks_of_nodes_may_differ(nodes: Nodes, store: Store, hours: int
     script.say(Thought("Hm."), ToolCalled("1", "add", "", {}))
     await until_shown(there, begun.turn.id, 2)
     dead = await begin(store, DEAD)
-    events = [start_of(dead), Thought("Hm."), ToolCalled("1", "add", "", {})]
-    texts = encode_chunk(TurnEvent(dead.turn.id, seq, system_clock(), it) for seq, it in enumerate(events, 1))
-    assert await store.log.append([(LogChunk(dead.turn.id, 1, 3, texts), 1)])
+    thinking = chunk_of(dead.turn.id, 2, Thought("Hm."), ToolCalled("1", "add", "", {}), at=system_clock())
+    assert await store.log.append([(thinking, 1)])
     here = nodes.start(clock=lambda: system_clock() + hours * 3_600_000)
     assert kinds(await follow(here, dead.turn.id))[-1] == "error"
     steps = (await reply_of(store, dead)).thought_process
@@ -337,7 +348,7 @@ async def test_clocks_of_nodes_may_differ(nodes: Nodes, store: Store, hours: int
 
 async def test_who_has_seen_the_end_is_not_counted_any_more(nodes: Nodes, store: Store):
     node = nodes.start()
-    begun = await begin(store, node.lease)
+    begun = await make_begun(store)
     script, tidied = Script(begun), asyncio.Event()
 
     async def events(stop: Stop) -> AsyncGenerator[EventBody]:
@@ -345,7 +356,7 @@ async def test_who_has_seen_the_end_is_not_counted_any_more(nodes: Nodes, store:
             yield body
         await tidied.wait()
 
-    node.run(begun, events)
+    await node.begin(begun, None, events)
     await until_shown(node, begun.turn.id, 1)
     assert (node.running_count, node.running_of(ALICE)) == (1, 1)
     script.say(Text("x"), script.done())
@@ -381,7 +392,7 @@ async def test_database_that_stays_away_fails_the_turn_when_it_is_back(
 ):
     monkeypatch.setattr(log_writer, "GIVE_UP_AFTER_S", 0.01)
     fault = Fault()
-    node = nodes.start(log=fault, alone=True)
+    node = nodes.start(log=fault, turns=fault, alone=True)
     begun, script = await run(node, store)
     following = asyncio.create_task(follow(node, begun.turn.id))
     script.say(Text("shown"))

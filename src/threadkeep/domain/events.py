@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
+from threadkeep.domain.turn import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,11 @@ class TurnStart:
     user_message_id: str
     message_id: str
     model: str | None
+
+    @staticmethod
+    def of(turn: Turn) -> "TurnStart":
+        """The first event of a turn."""
+        return TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,6 @@ class Folding:
         self._usage: Usage | None = None
         self._end: Done | Failed | None = None
         self._ended_at: int | None = None
-        self._started = False
         self._model: str | None = None
         self.last_seq = 0
 
@@ -81,7 +80,7 @@ class Folding:
             case Thought(text):
                 self._thought(text, at)
             case TurnStart():
-                self._started, self._model = True, event.body.model
+                self._model = event.body.model
             case Retrieval() as body:
                 self._hits += body.hits
                 sources = ", ".join(dict.fromkeys(hit.source for hit in body.hits))
@@ -135,7 +134,7 @@ class Folding:
             case Failed():
                 return MessageStatus.FAILED
             case None:
-                return MessageStatus.STREAMING if self._started else before
+                return MessageStatus.STREAMING if self.last_seq > 1 else before
 
     def _step(
         self, kind: str, title: str, at: int, detail: str = "", tool_call_id: str | None = None

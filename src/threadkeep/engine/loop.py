@@ -19,7 +19,6 @@ from threadkeep.domain.events import (
     Thought,
     ToolCalled,
     ToolResulted,
-    TurnStart,
     UsageReported,
 )
 from threadkeep.domain.ids import new_uuid
@@ -77,12 +76,11 @@ async def run_turn(
     opening: Sequence[Notice | Retrieval] = (),
     sending: Sending = _send_on,
 ) -> AsyncGenerator[EventBody]:
-    """Everything that happens in a turn, ending in exactly one Done or Failed, whatever happens.
+    """Everything that happens in a turn once it has begun, ending in exactly one Done or Failed, always.
 
     `opening` tells what was amiss or was found before it began. `sending` is awaited with the first request,
     its tools included, before the model gets it.
     """
-    yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
     for event in opening:
         yield event
     run = _Run(turn, request, gateway, toolbox, limits, sending)

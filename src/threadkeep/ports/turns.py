@@ -48,8 +48,13 @@ class RunningTurn:
 class TurnStore(Protocol):
     """Turns: how they begin and how they end."""
 
-    async def begin(self, begun: BegunTurn, lease: Lease, key: IdempotencyKey | None = None) -> None:
-        """Keeps a begun turn; StorageConflict when the conversation has moved on since it was read."""
+    async def begin(
+        self, begun: BegunTurn, lease: Lease, opening: LogChunk, key: IdempotencyKey | None = None
+    ) -> None:
+        """Keeps a begun turn with the first of its log, all or nothing.
+
+        StorageConflict when the conversation has moved on since it was read.
+        """
         ...
 
     async def end(self, ended: EndedTurn, chunk: LogChunk, fence: int) -> None:

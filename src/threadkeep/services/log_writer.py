@@ -86,9 +86,13 @@ class TurnLog:
         ]
         self._pending.clear()
         self.taken_at = events[0].at
-        for event in events:
-            self.folding.add(event)
-        return LogChunk(self.turn_id, first, events[-1].seq, encode_chunk(events))
+        try:
+            for event in events:
+                self.folding.add(event)
+            return LogChunk(self.turn_id, first, events[-1].seq, encode_chunk(events))
+        except Exception as exc:  # what comes after would leave a gap
+            self.error = exc
+            raise
 
 
 class LogWriter:
@@ -107,6 +111,8 @@ class LogWriter:
         self._announce = announce
         self._due: dict[TurnLog, asyncio.Future[None] | None] = {}
         """The logs with something pending, and what is done once it is stored, where somebody waits."""
+        self._storing: dict[TurnLog, asyncio.Future[None] | None] = {}
+        """The same for what is on its way to the database."""
         self._something_due = asyncio.Event()
         self._hurry = asyncio.Event()
         self._task = asyncio.create_task(self._run())
@@ -123,10 +129,18 @@ class LogWriter:
     async def flush(self, turn_log: TurnLog) -> None:
         """Has what is pending stored at once; raises when it cannot be."""
         self.schedule(turn_log)
-        stored = self._due[turn_log] or asyncio.get_running_loop().create_future()
-        self._due[turn_log] = stored
         self._hurry.set()
-        await asyncio.shield(stored)
+        await _done(self._due, turn_log)
+        if turn_log.error is not None:
+            raise turn_log.error
+
+    async def settle(self, turn_log: TurnLog) -> None:
+        """Waits until nothing is on its way to the database; raises when that could not be stored.
+
+        What is pending stays so, and can be taken and stored with something else.
+        """
+        while turn_log in self._storing:
+            await _done(self._storing, turn_log)
         if turn_log.error is not None:
             raise turn_log.error
 
@@ -139,13 +153,14 @@ class LogWriter:
             await self._something_due.wait()
             if not self._hurry.is_set():
                 await _wait_at_most(self._hurry, FLUSH_EVERY_S)
-            due, self._due = self._due, {}
+            self._storing, self._due = self._due, {}
             self._something_due.clear()
             self._hurry.clear()
-            await self._store_all(list(due))
-            for stored in due.values():
-                if stored is not None and not stored.done():
-                    stored.set_result(None)
+            await self._store_all(list(self._storing))
+            stored, self._storing = self._storing, {}
+            for waiter in stored.values():
+                if waiter is not None and not waiter.done():
+                    waiter.set_result(None)
 
     async def _store_all(self, logs: list[TurnLog]) -> None:
         chunks: dict[TurnLog, LogChunk] = {}
@@ -155,9 +170,8 @@ class LogWriter:
             try:
                 if (chunk := turn_log.take()) is not None:
                     chunks[turn_log] = chunk
-            except Exception as exc:  # it harms no other turn
+            except Exception:  # it harms no other turn
                 log.exception("the log of turn %s could not be written", turn_log.turn_id)
-                turn_log.error = exc
         try:
             accepted = await self._append(list(chunks.items()))
         except Exception as exc:
@@ -172,10 +186,7 @@ class LogWriter:
                 self._lag.observe((now - turn_log.taken_at) / 1000)
             else:
                 turn_log.error = TurnLost()
-        try:
-            await self._announce(chunk for chunk in chunks.values() if chunk.turn_id in accepted)
-        except Exception:  # whoever waits looks by itself too; without this task no turn would go on
-            log.exception("what is stored could not be announced")
+        await self._announce(chunk for chunk in chunks.values() if chunk.turn_id in accepted)
 
     async def _append(self, chunks: list[tuple[TurnLog, LogChunk]]) -> set[TurnId]:
         """Stores chunks; while the database is away it is tried again, and nobody is shown anything."""
@@ -183,6 +194,12 @@ class LogWriter:
             return set()
         rows = [(chunk, turn_log.fence) for turn_log, chunk in chunks]
         return await persist(lambda: self._store.append(rows))
+
+
+async def _done(logs: dict[TurnLog, asyncio.Future[None] | None], turn_log: TurnLog) -> None:
+    waiter = logs[turn_log] or asyncio.get_running_loop().create_future()
+    logs[turn_log] = waiter
+    await asyncio.shield(waiter)
 
 
 async def persist(write: Callable[[], Awaitable[T]]) -> T:

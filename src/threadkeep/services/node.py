@@ -26,6 +26,7 @@ from threadkeep.logs import Subject, about, add_to_subject
 from threadkeep.ports.bus import Bus, Signal
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
+from threadkeep.ports.turns import IdempotencyKey
 from threadkeep.services import Clock
 from threadkeep.services.live_log import LiveLog
 from threadkeep.services.log_writer import LogWriter, TurnLog, TurnLost, persist
@@ -86,15 +87,23 @@ class Node:
         self._beating = [asyncio.create_task(self._beat(it)) for it in (self._renew, self._bury_the_dead)]
 
     @property
-    def lease(self) -> Lease:
-        """What a turn that begins on this node is stored with."""
+    def _lease(self) -> Lease:
         return Lease(self.id, FIRST_FENCE, LEASE_MS)
 
-    def run(self, begun: BegunTurn, events: Callable[[Stop], AsyncGenerator[EventBody]]) -> None:
-        """Runs a turn that has been stored with this node's lease."""
+    async def begin(
+        self,
+        begun: BegunTurn,
+        key: IdempotencyKey | None,
+        events: Callable[[Stop], AsyncGenerator[EventBody]],
+    ) -> None:
+        """Stores a turn with this node's lease and its first event, which is shown at once, and runs it."""
+        turn_log = self._writer.open(begun.turn.id, FIRST_FENCE)
+        opening = turn_log.take(TurnStart.of(begun.turn))
+        assert opening is not None
+        await self._store.turns.begin(begun, self._lease, opening, key)
+        turn_log.live.extend([opening])
         stop = Stop()
         held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, FIRST_FENCE)
-        turn_log = self._writer.open(begun.turn.id, held.fence)
         task = asyncio.create_task(self._run(held, turn_log, events(stop)))
         self._running[begun.turn.id] = _Running(
             begun.conversation.id, begun.conversation.user_id, task, turn_log, stop
@@ -201,6 +210,7 @@ class Node:
     async def _run(self, held: HeldTurn, turn_log: TurnLog, events: AsyncGenerator[EventBody]) -> None:
         add_to_subject(conversation_id=held.conversation.id, turn_id=held.turn.id)
         try:
+            await self._announce(turn_log.live.since(0))
             await self._write(held, turn_log, events)
             if not turn_log.live.ended:
                 await self._give_up(turn_log)
@@ -214,7 +224,7 @@ class Node:
                 if isinstance(body, Done | Failed):
                     await self._end(held, turn_log, body)
                 else:
-                    await turn_log.add(body, at_once=isinstance(body, TurnStart | ToolCalled))
+                    await turn_log.add(body, at_once=isinstance(body, ToolCalled))
         except TurnLost:
             log.warning("turn %s was taken over by another node", held.turn.id)
         except StorageError as exc:
@@ -244,8 +254,8 @@ class Node:
             log.exception("turn %s could not be ended", held.turn.id)
 
     async def _end(self, held: HeldTurn, turn_log: TurnLog, *last: EventBody) -> None:
-        """Stores the last events, the reply and the turn's end together, then shows them."""
-        await self._writer.flush(turn_log)
+        """Stores what is pending, the last events, the reply and the turn's end together, then shows them."""
+        await self._writer.settle(turn_log)
         chunk = turn_log.take(*last)
         assert chunk is not None
         reply = turn_log.folding.message(held.reply)
@@ -269,7 +279,10 @@ class Node:
             # That a turn has begun is worth telling once there is something to read.
             if chunk.first_seq == 1 and (running := self._running.get(chunk.turn_id)):
                 signals.append(f"{CHANGED} {running.conversation_id}")
-        await self._bus.publish(signals)
+        try:
+            await self._bus.publish(signals)
+        except Exception:  # whoever waits looks by itself too, and no turn may end of it
+            log.exception("what is stored could not be announced")
 
     def _hear(self, signal: Signal) -> None:
         kind, _, name = signal.partition(" ")
@@ -329,7 +342,7 @@ class Node:
 
     async def _bury(self, turn_id: TurnId) -> None:
         """Ends a turn whose node is gone: what was shown is kept, and the conversation goes on."""
-        held = await self._store.log.adopt(turn_id, self.lease, alone=self._alone)
+        held = await self._store.log.adopt(turn_id, self._lease, alone=self._alone)
         if held is None:
             return
         turn_log = self._writer.open(turn_id, held.fence)
@@ -351,10 +364,8 @@ def _tell_end(turn: Turn) -> None:
 
 
 def _loose_ends(held: HeldTurn, turn_log: TurnLog) -> Iterable[EventBody]:
-    """What a log still lacks before its last event: a beginning, results of tools, what was spent."""
-    turn, folding = held.turn, turn_log.folding
-    if not folding.last_seq:
-        yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
+    """What a log still lacks before its last event: results of tools, what was spent."""
+    folding = turn_log.folding
     for call in folding.open_calls:
         yield ToolResulted(
             call.tool_call_id, call.tool_name, "interrupted", error="The process that ran the tool ended."

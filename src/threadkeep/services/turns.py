@@ -262,13 +262,12 @@ class Turns:
         self._allowances.take(user.id, self._node.running_of(user.id) + self._beginning[user.id])
         self._beginning[user.id] += 1
         try:
-            await self._store.turns.begin(begun, self._node.lease, key)
+            await self._node.begin(begun, key, lambda stop: self._events(user, agent, begun, stop))
         except StorageError:
             self._allowances.give_back(user.id)  # what is not begun is not counted, however often it is tried
             raise
         finally:
             self._beginning -= Counter([user.id])
-        self._node.run(begun, lambda stop: self._events(user, agent, begun, stop))
         return begun.turn
 
     async def _events(
@@ -278,7 +277,6 @@ class Turns:
         try:
             prepared = await stop.guard(lambda: self._prepare(agent, begun, gateway))
         except (Stopped, ThreadkeepError) as exc:
-            yield TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
             yield _early_end(turn, exc)
             return
         tools = (
@@ -393,9 +391,7 @@ def _replay(turn: Turn, reply: Message) -> LogChunk:
         end = Failed(reply.error.code, reply.error.message, reply.error.retryable)
     elif reply.status is MessageStatus.CANCELLED:
         end = replace(end, status="CANCELLED", stop_reason="aborted")
-    bodies: list[EventBody] = [
-        TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
-    ]
+    bodies: list[EventBody] = [TurnStart.of(turn)]
     if isinstance(reply.content, str) and reply.content:
         bodies.append(Text(reply.content))
     at = turn.ended_at or turn.started_at

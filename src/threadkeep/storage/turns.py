@@ -23,6 +23,7 @@ _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, as
     status, model, started_at, idempotency_key, request_hash, node_id, fence, user_id, lease_until)"""
 _INSERT_MESSAGE = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
     status, model, created_at, completed_at)"""
+_INSERT_CHUNK = "INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)"
 
 _ADVANCE_FOR_TURN = Statement(_ADVANCE)
 _ADVANCE_FOR_RECORDED = Statement(f"{ADVANCE} RETURNING id")
@@ -52,7 +53,9 @@ _BEGIN_IN_ONE = with_clock(
     turn AS ({_INSERT_TURN}
         SELECT :turn_id::uuid, id, :asked_id::uuid, :reply_id::uuid, :origin, 'RUNNING', :model, :now::bigint,
             :key, :request_hash, :node_id, :fence::bigint, :user_id, {{now}} + :length_ms::bigint
-        FROM conversation)
+        FROM conversation),
+    chunk AS ({_INSERT_CHUNK}
+        SELECT :turn_id::uuid, :first_seq::bigint, :last_event_seq::bigint, :events FROM conversation)
     {_INSERT_MESSAGE}
         SELECT :asked_id::uuid, id, :asked_seq::bigint, :turn_id::uuid, 'user', 'text', :content,
             'COMPLETED', NULL, :now::bigint, :now::bigint FROM conversation
@@ -75,7 +78,6 @@ _UPDATE_REPLY = """UPDATE tk_messages SET status = :status, content = :content,
 _UPDATE_CONVERSATION = """UPDATE tk_conversations
     SET active_turn_id = NULL, updated_at = :now, last_message_at = :now
     WHERE id = :conversation_id AND active_turn_id = :turn_id"""
-_INSERT_CHUNK = "INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)"
 _END_TURN, _END_REPLY, _FREE = map(Statement, (_UPDATE_TURN, _UPDATE_REPLY, _UPDATE_CONVERSATION))
 _ADD_CHUNK = Statement(f"{_INSERT_CHUNK} VALUES (:turn_id, :first_seq, :last_event_seq, :events)")
 _END_IN_ONE = Statement(
@@ -149,9 +151,11 @@ class SqlTurns:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def begin(self, begun: BegunTurn, lease: Lease, key: IdempotencyKey | None = None) -> None:
+    async def begin(
+        self, begun: BegunTurn, lease: Lease, opening: LogChunk, key: IdempotencyKey | None = None
+    ) -> None:
         """Keeps a begun turn, unless the conversation has moved on since it was read."""
-        values = _begin_values(begun, lease, key)
+        values = _begin_values(begun, lease, key) | _chunk_values(opening)
         if self._database.dialect == "postgres" and begun.user_message is not None and key is None:
             moved_on = not await self._database.execute(_BEGIN_IN_ONE(**values))
         else:
@@ -259,7 +263,12 @@ def _begin(begun: BegunTurn, values: dict[str, Any]) -> Plan[Rows]:
     if begun.overwritten is not None and not (yield _OVERWRITE(**values)):
         raise StorageConflict("The reply has been overwritten already.")
     yield _ADD_REPLY(**values)
+    yield _ADD_CHUNK(**values)
     return advanced
+
+
+def _chunk_values(chunk: LogChunk) -> dict[str, Any]:
+    return {"first_seq": chunk.first_seq, "last_event_seq": chunk.last_seq, "events": chunk.events}
 
 
 def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int) -> dict[str, Any]:
@@ -284,9 +293,7 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int) -> dict[str, Any]
         "token_count": reply.token_count,
         "model": reply.model,
         "completed_at": reply.completed_at,
-        "first_seq": chunk.first_seq,
-        "last_event_seq": chunk.last_seq,
-        "events": chunk.events,
+        **_chunk_values(chunk),
     }
 
 
