@@ -10,6 +10,7 @@ from tests.making import (
     BOB,
     NOW,
     all_messages,
+    chunk_of,
     keep_agent,
     keep_begun,
     keep_briefing,
@@ -19,11 +20,10 @@ from tests.making import (
     make_compaction,
 )
 from threadkeep.bootstrap import opened_jobs_and_store
-from threadkeep.dialects.events import encode_chunk
 from threadkeep.domain.agent import AgentSettings, Visibility
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.document import Document, DocumentStatus
-from threadkeep.domain.events import Text, TurnEvent, TurnStart
+from threadkeep.domain.events import Text
 from threadkeep.domain.ids import DocumentId, MemoryId, PayloadId, UserId, new_uuid
 from threadkeep.domain.mcp import RemoteServer, StdioServer
 from threadkeep.domain.memory import Memory
@@ -35,7 +35,6 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services.reading import document_path
 from threadkeep.settings import Settings
 from threadkeep.storage.prompt_files import FolderPromptFiles
@@ -142,17 +141,10 @@ async def opened_store(settings: Settings) -> AsyncGenerator[Store]:
 
 
 async def begin_without_end(store: Store, conversation: Conversation) -> None:
-    """A turn that is still running, with a tool that has not answered."""
+    """A turn that is still running, in the middle of a word."""
     begun = conversation.begin_turn("Still there?", NOW + 20)
     await keep_begun(store, begun)
-    turn = begun.turn
-    events = [
-        TurnEvent(
-            turn.id, 1, NOW, TurnStart(conversation.id, turn.user_message_id, turn.assistant_message_id, None)
-        ),
-        TurnEvent(turn.id, 2, NOW, Text("I am st")),
-    ]
-    await store.log.append([(LogChunk(turn.id, 1, 2, encode_chunk(events)), 1)])
+    await store.log.append([(chunk_of(begun.turn.id, 2, Text("I am st")), 1)])
 
 
 async def kept_of(store: Store, user: UserId) -> dict[str, Any]:
