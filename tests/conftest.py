@@ -24,8 +24,8 @@ from threadkeep.http.app import Threadkeep
 from threadkeep.http.tokens import issue_token
 from threadkeep.ports.gateway import ModelEvent
 from threadkeep.ports.store import Store
+from threadkeep.services.answers import Answers
 from threadkeep.services.log_writer import TurnLog
-from threadkeep.services.turns import Turns
 from threadkeep.storage.database import Database
 from threadkeep.storage.store import open_database, store_on
 
@@ -154,12 +154,12 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> InMemoryTools:
     """The tools of every agent, for tests that name this fixture before `talk`: functions of the test."""
     tools = InMemoryTools()
 
-    def build(*built: Any, **named: Any) -> Turns:
-        arguments: dict[str, Any] = signature(Turns).bind(*built, **named).arguments
+    def build(*built: Any, **named: Any) -> Answers:
+        arguments: dict[str, Any] = signature(Answers).bind(*built, **named).arguments
         arguments["tools"] = tools
-        return Turns(**arguments)
+        return Answers(**arguments)
 
-    monkeypatch.setattr(bootstrap, "Turns", build)
+    monkeypatch.setattr(bootstrap, "Answers", build)
     return tools
 
 

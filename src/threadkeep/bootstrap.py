@@ -45,6 +45,7 @@ from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import Allowances
+from threadkeep.services.answers import Answers
 from threadkeep.services.briefings import Briefings
 from threadkeep.services.cleaning import Cleaning
 from threadkeep.services.compactions import COMPACTION_JOB, Compactions
@@ -311,10 +312,10 @@ async def _start_services(
     retriever = DocumentIndex(store.chunks, outside.embedder, near_index=outside.near_index)
     tools = _tools(settings, outside, catalog, roles, retriever)
     allowances = Allowances(at_once=settings.user_running_turns, per_minute=settings.user_turns_per_minute)
-    turns = Turns(
-        store, node, gateway, prompts, Passages(retriever), history, tools, jobs, system_clock,
-        settings.zone, allowances,
-    )  # fmt: skip
+    answers = Answers(
+        store, gateway, prompts, Passages(retriever), history, tools, jobs, system_clock, settings.zone
+    )
+    turns = Turns(store, node, answers, allowances, system_clock)
     conversations = Conversations(store, agents, turns, history, system_clock, settings.zone)
     services = Services(
         agents=agents,

@@ -26,6 +26,7 @@ from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import Allowances
+from threadkeep.services.answers import Answers
 from threadkeep.services.history import History
 from threadkeep.services.jobs import Jobs
 from threadkeep.services.metrics import Metrics
@@ -63,19 +64,10 @@ class Talking:
         files = FolderPromptFiles(Workspaces(self.folder))
         prompts = Prompts(self.store, Agents(self.store, CATALOG, system_clock), files, None, gateway)
         passages = Passages(DocumentIndex(self.store.chunks, None))
-        turns = Turns(
-            self.store,
-            self.node,
-            gateway,
-            prompts,
-            passages,
-            self.history,
-            tools,
-            self.jobs,
-            system_clock,
-            UTC,
-            NO_LIMITS,
+        answers = Answers(
+            self.store, gateway, prompts, passages, self.history, tools, self.jobs, system_clock, UTC
         )
+        turns = Turns(self.store, self.node, answers, NO_LIMITS, system_clock)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
         return turns, gateway, await turns.send(USER, conversation.id, "1 + 2?")
 

@@ -22,6 +22,7 @@ from threadkeep.services.access import checked, own_conversation
 from threadkeep.services.agents import Agents
 from threadkeep.services.history import History
 from threadkeep.services.payloads import whole_messages
+from threadkeep.services.replies import written_so_far
 from threadkeep.services.turns import Turns
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -122,7 +123,7 @@ class Conversations:
             raise ConversationNotFound
         conversation, page = found
         if conversation.active_turn_id is not None:
-            page = [await self._turns.current(message) for message in page]
+            page = [await written_so_far(self._store.log, message) for message in page]
         return conversation, page
 
     async def context(

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from threadkeep.dialects.events import decode_chunk
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.conversation import Conversation
@@ -17,7 +16,6 @@ from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.domain.workspace import Workspaces
-from threadkeep.engine.fold import Folding
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.exchange import (
     EXPORT_VERSION,
@@ -35,6 +33,7 @@ from threadkeep.ports.payloads import Lost
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store
 from threadkeep.services.reading import document_path
+from threadkeep.services.replies import written_so_far
 
 T = TypeVar("T")
 
@@ -141,11 +140,7 @@ class Export:
         """A reply that is being written, as a crash at this moment would leave it."""
         if message.completed_at is not None or message.turn_id is None:
             return message
-        folding = Folding()
-        for chunk in await self._store.log.read(message.turn_id, 0):
-            for event in decode_chunk(chunk.events):
-                folding.add(event)
-        current = folding.message(message)
+        current = await written_so_far(self._store.log, message)
         calls = [
             call.end(ToolCallStatus.INTERRUPTED, error=_CUT_OFF.message)
             if call.status is ToolCallStatus.RUNNING
