@@ -28,8 +28,8 @@ class Effort:
     http_rounds: int
     requests_a_block: int
     turn_rounds: int
-    pieces: int
-    """How many pieces a reply of the model has."""
+    reply_s: int
+    """How long the model speaks."""
     calm_turns: int
     crowd_pieces: int
     said: int
@@ -50,7 +50,7 @@ QUICK = Effort(
     http_rounds=4,
     requests_a_block=100,
     turn_rounds=1,
-    pieces=100,
+    reply_s=5,
     calm_turns=30,
     crowd_pieces=200,
     said=50_000,
@@ -67,7 +67,7 @@ FULL = Effort(
     http_rounds=15,
     requests_a_block=300,
     turn_rounds=4,
-    pieces=200,
+    reply_s=10,
     calm_turns=100,
     crowd_pieces=300,
     said=1_000_000,

@@ -38,25 +38,26 @@ class Pace(NamedTuple):
     """Pieces a second."""
 
 
-PACES = (Pace("anthropic", 20), Pace("openai", 20), Pace("anthropic", 100))
+PACES = (Pace("anthropic", 20), Pace("openai", 20), Pace("anthropic", 100), Pace("anthropic", 200))
 
 
 def turn_costs(url: str, sample: Sample, effort: Effort) -> Iterator[Line]:
     """What a piece of the model costs the server, read, stored and sent, and what a further reader does."""
     questions = _questions(sample, TURNS)
     for pace in PACES:
-        given = {PIECES_VARIABLE: str(effort.pieces), RATE_VARIABLE: str(pace.rate)}
+        pieces = pace.rate * effort.reply_s
+        given = {PIECES_VARIABLE: str(pieces), RATE_VARIABLE: str(pace.rate)}
         floor: list[float] = []
         alone: list[float] = []
         each_more: list[float] = []
         with (
             serve("bench.bare_stream:create_app", given) as bare,
-            serve_with_model(url, pace, effort.pieces) as ours,
+            serve_with_model(url, pace, pieces) as ours,
         ):
             for _ in range(1 + effort.turn_rounds):
-                floor.append(_cost(bare, questions, effort))
-                alone.append(_cost(ours, questions, effort))
-                followed = _cost(ours, questions, effort, followers=FOLLOWERS)
+                floor.append(_cost(bare, questions, pieces))
+                alone.append(_cost(ours, questions, pieces))
+                followed = _cost(ours, questions, pieces, followers=FOLLOWERS)
                 each_more.append((followed - alone[-1]) / FOLLOWERS)
         # The first round warms up.
         name = f"{TURNS} turns at {pace.rate} pieces/s ({pace.wire})"
@@ -145,7 +146,7 @@ def _questions(sample: Sample, count: int) -> list[Request]:
     ]
 
 
-def _cost(server: Server, questions: Sequence[Request], effort: Effort, *, followers: int = 0) -> float:
+def _cost(server: Server, questions: Sequence[Request], pieces: int, *, followers: int = 0) -> float:
     """Microseconds of the server's processors a piece of the model, the turns' begins and ends included."""
     before = server.cpu_s()
     streams = Streams(server.port)
@@ -154,7 +155,7 @@ def _cost(server: Server, questions: Sequence[Request], effort: Effort, *, follo
         streams.read_heads(turns)
         streams.open(request("GET", f"{turn.turn_path}/events") for turn in turns * followers)
     streams.read_all()
-    return (server.cpu_s() - before) * 1e6 / len(questions) / effort.pieces
+    return (server.cpu_s() - before) * 1e6 / len(questions) / pieces
 
 
 def _lags(streams: Sequence[Stream]) -> list[float]:
