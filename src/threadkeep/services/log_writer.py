@@ -1,8 +1,8 @@
 """Writes the logs of all turns of this node: an event is shown only after it is stored.
 
 Text arrives hundreds of times a second, so events wait a moment for company: what is pending of all turns
-goes to the database together. The first event, a tool call before its tool runs, and the last event go
-at once.
+goes to the database together. A tool call goes at once, before its tool runs. A turn's first event is stored
+with its beginning, and what is pending when it ends with its end.
 """
 
 import asyncio
