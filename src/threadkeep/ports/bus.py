@@ -11,7 +11,7 @@ class Bus(Protocol):
     """A way to wake others. Signals may be lost or come twice; nobody may rely on one alone."""
 
     async def publish(self, signals: Iterable[Signal]) -> None:
-        """Tells every node, this one included."""
+        """Tells this node at once, and every other one soon."""
         ...
 
     def subscribe(self, hear: Callable[[Signal], None]) -> Callable[[], None]:

@@ -47,30 +47,49 @@ class LocalBus:
 
 
 class PostgresBus(LocalBus):
-    """Nodes that share a PostgreSQL database. One connection listens; it is renewed when it breaks."""
+    """Nodes that share a PostgreSQL database. One connection listens; it is renewed when it breaks.
+
+    A NOTIFY is a commit of its own, for which nobody who tells something need wait: what is told meanwhile
+    goes with the next one, each signal once.
+    """
 
     def __init__(self, database: Database) -> None:
         super().__init__()
         self._database = database
+        self._untold: dict[Signal, None] = {}
+        self._more = asyncio.Event()
+        self._is_closing = False
         self._listening = asyncio.create_task(self._listen())
+        self._telling = asyncio.create_task(self._tell())
 
     async def publish(self, signals: Iterable[Signal]) -> None:
-        """Tells every node in as few statements as the size of a payload allows; this one at once."""
+        """Tells this node at once and the others soon."""
         signals = list(signals)
         self.deliver(signals)
-        for payload in _payloads(signals):
-            try:
-                await self._database.execute(_NOTIFY(channel=CHANNEL, payload=payload))
-            except StorageError as exc:
-                # Whoever waits for a signal also looks by itself from time to time.
-                log.warning("other nodes could not be told: %s", exc.message)
+        self._untold.update(dict.fromkeys(signals))
+        self._more.set()
+
+    async def _tell(self) -> None:
+        while self._untold or not self._is_closing:
+            await self._more.wait()
+            self._more.clear()
+            untold, self._untold = self._untold, {}
+            for payload in _payloads(untold):
+                try:
+                    await self._database.execute(_NOTIFY(channel=CHANNEL, payload=payload))
+                except StorageError as exc:
+                    # Whoever waits for a signal also looks by itself from time to time.
+                    log.warning("other nodes could not be told: %s", exc.message)
 
     async def _listen(self) -> None:
         async for payload in self._database.listen(CHANNEL):
             self.deliver(payload.split("\n"))
 
     async def close(self) -> None:
-        """Stops listening."""
+        """Tells what is left to tell and stops listening."""
+        self._is_closing = True
+        self._more.set()
+        await self._telling
         await end_tasks(self._listening)
 
 
