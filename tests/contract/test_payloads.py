@@ -182,7 +182,8 @@ async def test_purge_takes_the_contents_along_and_no_others(kept: Kept):
 async def test_deleting_a_user_tells_whose_contents_are_to_go(kept: Kept):
     conversation = await talk(kept)
     await add(kept, conversation)
-    assert await kept.store.users.delete(ALICE, NOW) == [conversation.id]
+    purged = await kept.store.users.delete(ALICE, NOW)
+    assert purged and purged.conversation_ids == [conversation.id]
     await kept.store.payloads.forget([conversation.id])
     assert await kept.count() == 0
     assert await kept.store.users.delete(ALICE, NOW) is None

@@ -396,7 +396,9 @@ async def test_deleting_a_user_keeps_what_others_said_to_their_agents(store: Sto
     lonely = await keep_agent(store, ALICE, name="lonely")
     others = await keep_turn(store, await keep_conversation(store, shared, BOB), "q", "a")
     own = await keep_turn(store, await keep_conversation(store, shared, ALICE), "q", "a")
-    assert await store.users.delete(ALICE, NOW)
+    purged = await store.users.delete(ALICE, NOW)
+    assert purged and set(purged.agent_ids) == {shared.id, lonely.id}
+    assert purged.conversation_ids == [own.id]
     assert not await store.users.delete(ALICE, NOW)
     assert await store.agents.get(lonely.id) is None
     emptied = await store.agents.get(shared.id)

@@ -201,7 +201,6 @@ async def test_folders_are_listed_and_removed_with_everything(
     workspaces.shared.mkdir()
     (workspaces.of(AGENT) / "deep" / "er").mkdir(parents=True)
     assert await files.agent_ids() == [AGENT]
-    await files.remove(AGENT)
-    await files.remove(AGENT)
+    assert [await files.remove(AGENT) for _ in range(2)] == [True, False]
     assert await files.agent_ids() == []
     assert workspaces.shared.exists()

@@ -37,6 +37,9 @@ class PromptFiles(Protocol):
         """The agents that have a folder."""
         ...
 
-    async def remove(self, agent_id: AgentId) -> None:
-        """Removes the folder of an agent with all that is in it."""
+    async def remove(self, agent_id: AgentId, *, idle_s: float = 0) -> bool:
+        """Removes the folder of an agent with all that is in it; tells whether it did.
+
+        Not one in which a component was written within `idle_s` seconds.
+        """
         ...

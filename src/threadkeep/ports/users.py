@@ -1,16 +1,25 @@
 """Where the users are kept of whom we know."""
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.ids import ConversationId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, UserId
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What went with a user, and may have files that go too."""
+
+    agent_ids: Sequence[AgentId]
+    conversation_ids: Sequence[ConversationId]
 
 
 class UserStore(Protocol):
     """The users we know of."""
 
-    async def delete(self, user_id: UserId, now: int) -> Sequence[ConversationId] | None:
-        """Removes a user and all that is theirs; tells which conversations, or None where nobody was known.
+    async def delete(self, user_id: UserId, now: int) -> Purged | None:
+        """Removes a user and all that is theirs; None where nobody was known.
 
         Their agents that others talk to are emptied and hidden.
         """

@@ -10,6 +10,7 @@ from threadkeep.tasks import end_tasks
 log = logging.getLogger("threadkeep")
 
 CLEAN_UP_EVERY_S = 3600
+ORPHANED_S = 3600  # the row of a younger file may still be on its way
 
 Step = Callable[[], Awaitable[int | None]]
 

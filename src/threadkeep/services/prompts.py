@@ -1,10 +1,12 @@
 """System prompts: put together anew for every turn, shown to and edited by those whose agent it is."""
 
 import logging
+from collections.abc import Iterable
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import InvalidRequest, NotFound, StorageUnavailable
 from threadkeep.domain.events import Notice
+from threadkeep.domain.ids import AgentId
 from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.text import check_storable, is_blank
 from threadkeep.domain.user import User
@@ -26,6 +28,7 @@ from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.roles import Roles
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
+from threadkeep.services.cleaning import ORPHANED_S
 
 log = logging.getLogger("threadkeep.prompts")
 
@@ -84,18 +87,29 @@ class Prompts:
         await self._files.write(agent.id, which, "" if is_blank(text) else text)
         return await self.assemble(agent)
 
+    async def forget(self, agent_ids: Iterable[AgentId]) -> None:
+        """Removes the folders of agents that have gone with their owner, or were emptied."""
+        for agent_id in agent_ids:
+            await self._remove(agent_id)
+
     async def remove_orphans(self) -> int:
-        """Removes the folders of agents that are gone, or were emptied with their owner."""
+        """Removes the folders that nothing belongs to any more, such as one that resisted before.
+
+        A young one stays: an import writes the files of an agent before the agent itself is kept.
+        """
         removed = 0
         for agent_id in await self._files.agent_ids():
             agent = await self._store.agents.get(agent_id)
             if agent is None or (agent.owner_id is None and not agent.is_default):
-                try:
-                    await self._files.remove(agent_id)
-                    removed += 1
-                except StorageUnavailable as exc:
-                    log.warning("%s", exc.message)
+                removed += await self._remove(agent_id, idle_s=ORPHANED_S)
         return removed
+
+    async def _remove(self, agent_id: AgentId, *, idle_s: float = 0) -> bool:
+        try:
+            return await self._files.remove(agent_id, idle_s=idle_s)
+        except StorageUnavailable as exc:
+            log.warning("%s", exc.message)
+            return False
 
     async def _role(self, agent: Agent, activated: str | None) -> tuple[str, list[Notice]]:
         """What the prompt says of the role: how to activate it; all of it once that is done, or cannot be."""

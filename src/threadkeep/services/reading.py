@@ -16,6 +16,7 @@ from threadkeep.ports.embedder import Embedder, EmbedderError
 from threadkeep.ports.retriever import LARGE_COLLECTION, NearIndex
 from threadkeep.ports.store import Store
 from threadkeep.services import Clock
+from threadkeep.services.cleaning import ORPHANED_S
 from threadkeep.services.jobs import Next, NotYet
 
 log = logging.getLogger("threadkeep.documents")
@@ -31,7 +32,6 @@ HARMLESS = "text"
 """What every embedder takes that takes anything."""
 LOOK_AGAIN_MS = 5_000
 STALLED_MS = 24 * 60 * 60 * 1000
-ORPHANED_S = 60 * 60
 
 
 class Reading:

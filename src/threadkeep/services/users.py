@@ -24,10 +24,11 @@ class Users:
         if (user_id != user.id and not user.is_admin) or "\x00" in user_id:
             raise UserNotFound
         purged = await self._store.users.delete(UserId(user_id), self._clock())
-        await self._prompts.remove_orphans()
-        if purged is None and user_id != user.id:
+        if purged is not None:
+            await self._prompts.forget(purged.agent_ids)
+            await self._store.payloads.forget(purged.conversation_ids)
+        elif user_id != user.id:
             raise UserNotFound
-        await self._store.payloads.forget(purged or ())
         await self._servers.forget(UserId(user_id))
 
     async def sweep(self) -> None:

@@ -53,10 +53,13 @@ class FolderPromptFiles:
         """The agents that have a folder."""
         return await asyncio.to_thread(_agent_ids, self._workspaces.shared.parent)
 
-    async def remove(self, agent_id: AgentId) -> None:
-        """Removes the folder of an agent with all that is in it."""
+    async def remove(self, agent_id: AgentId, *, idle_s: float = 0) -> bool:
+        """Removes the folder of an agent with all that is in it; tells whether it did.
+
+        Not one in which a component was written within `idle_s` seconds.
+        """
         try:
-            await asyncio.to_thread(_remove, self._workspaces.of(agent_id))
+            return await asyncio.to_thread(_remove, self._workspaces.of(agent_id), idle_s)
         except OSError as exc:
             raise StorageUnavailable(f"The folder of {agent_id} cannot be removed: {exc.strerror}.") from exc
 
@@ -161,9 +164,16 @@ def _agent_ids(root: Path) -> Sequence[AgentId]:
         return []
 
 
-def _remove(folder: Path) -> None:
+def _remove(folder: Path, idle_s: float) -> bool:
+    try:
+        status = folder.lstat()
+    except FileNotFoundError:
+        return False
+    if idle_s and status.st_mtime > time.time() - idle_s:
+        return False
     # A link in the place of the folder goes itself, and not what it leads to.
-    if folder.is_symlink():
+    if stat.S_ISLNK(status.st_mode):
         folder.unlink()
-    elif folder.exists():
+    else:
         shutil.rmtree(folder)
+    return True

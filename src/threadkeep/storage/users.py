@@ -1,8 +1,9 @@
 """Users in the database: one row for each known id, so that foreign keys hold."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
-from threadkeep.domain.ids import ConversationId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, UserId
+from threadkeep.ports.users import Purged
 from threadkeep.storage.database import Database, Plan, Statement
 
 IDS_AT_ONCE = 1000
@@ -18,6 +19,7 @@ _EMPTY = """UPDATE tk_agents SET owner_id = NULL, description = '', system_promp
         deleted_at = COALESCE(deleted_at, :now), updated_at = :now, version = version + 1"""
 _EMPTY_SHARED_AGENTS = Statement(f"{_EMPTY} WHERE owner_id = :id AND {_HAS_OTHERS}")
 _DELETE_AGENTS = Statement("DELETE FROM tk_agents WHERE owner_id = :id")
+_AGENTS = Statement("SELECT id FROM tk_agents WHERE owner_id = :id")
 _CONVERSATIONS = Statement("SELECT id FROM tk_conversations WHERE user_id = :id")
 AFTER = Statement("SELECT id FROM tk_users WHERE id > :after ORDER BY id LIMIT :limit")
 _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id RETURNING id")
@@ -39,7 +41,7 @@ class SqlUsers:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def delete(self, user_id: UserId, now: int) -> Sequence[ConversationId] | None:
+    async def delete(self, user_id: UserId, now: int) -> Purged | None:
         """Removes a user and, by cascade, all that is theirs."""
         return await self._database.write(lambda: _delete(user_id, now))
 
@@ -56,12 +58,15 @@ class SqlUsers:
         await self._database.write(lambda: _sweep(now))
 
 
-def _delete(user_id: UserId, now: int) -> Plan[Sequence[ConversationId] | None]:
+def _delete(user_id: UserId, now: int) -> Plan[Purged | None]:
+    agents = yield _AGENTS(id=user_id)
     conversations = yield _CONVERSATIONS(id=user_id)
     yield _EMPTY_SHARED_AGENTS(id=user_id, now=now)
     yield _DELETE_AGENTS(id=user_id)
     known = yield _DELETE_USER(id=user_id)
-    return [ConversationId(id_) for (id_,) in conversations] if known else None
+    if not known:
+        return None
+    return Purged([AgentId(id_) for (id_,) in agents], [ConversationId(id_) for (id_,) in conversations])
 
 
 def _sweep(now: int) -> Plan[None]:
