@@ -4,15 +4,27 @@ import asyncio
 import logging
 import re
 import socket
+from collections.abc import Sequence
+from contextlib import nullcontext
 
 import msgspec
 import pytest
+from starlette.types import Message
 
+from tests.making import chunk_of
 from tests.scripted_model import Gate, Say, ScriptedModel, Wait
 from tests.talking import Talk, parse
 from tests.waiting import until
+from threadkeep.dialects.events import decode_chunk
+from threadkeep.dialects.sse import TurnContext
+from threadkeep.dialects.text import TEXT
+from threadkeep.domain.events import Text
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, new_uuid
 from threadkeep.http import stream
 from threadkeep.http.server import filter_uvicorns_lines
+from threadkeep.http.stream import EventStream
+from threadkeep.ports.turn_log import LogChunk
+from threadkeep.services.live_log import LiveLog
 
 
 async def test_turn_that_says_nothing_gives_signs_of_life(
@@ -84,3 +96,27 @@ async def test_reader_that_is_slow_but_reads_is_kept(
         whole = await talk.events(turn_id)
         await asyncio.sleep(0.5)  # it takes nothing for a while
         assert [event async for event in parse(answer)] == whole
+
+
+async def test_stream_of_a_turn_whose_end_is_not_known_is_broken_off():
+    live = LiveLog(TurnId(new_uuid()))
+    live.extend([chunk_of(live.turn_id, 1, Text("half"))])
+    encoder = TEXT.start(TurnContext(live.turn_id, MessageId("m"), ConversationId("c"), AgentId("a")))
+
+    async def whole(chunks: Sequence[LogChunk]) -> Sequence[LogChunk]:
+        return chunks
+
+    def encode(chunk: LogChunk) -> bytes:
+        return b"".join(map(encoder.encode, decode_chunk(chunk.events)))
+
+    async def receive() -> Message:
+        return await asyncio.Future[Message]()
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        live.close()
+
+    await EventStream(nullcontext(live), 0, whole, encode, encoder.end, {})({}, receive, send)
+    assert [(it["body"], it["more_body"]) for it in sent[1:]] == [(b"data: half\n\n", True)]

@@ -1,6 +1,8 @@
 """Turns over HTTP: streamed, followed, stopped, regenerated, never lost."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,9 @@ import pytest
 
 from tests.scripted_model import Gate, Reply, Say, ScriptedModel, Status, Think, Usage, Wait
 from tests.talking import JSON, Talk, parse, scripted_settings, talking
+from threadkeep.domain.ids import TurnId
+from threadkeep.services.live_log import LiveLog
+from threadkeep.services.node import Node
 from threadkeep.services.passages import Passages
 
 
@@ -355,3 +360,25 @@ async def test_trimmed_log_is_replayed_from_the_message(talk: Talk, model: Scrip
     ]
     gone = await talk.client.get(f"/api/turns/{turn_id}/events?after=2")
     assert (gone.status_code, gone.json()["error"]["code"]) == (410, "EVENTS_EXPIRED")
+
+
+async def test_who_waits_on_a_node_that_ends_is_not_told_that_the_turn_was_stopped(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    gate = Gate()
+    model.script([Say("half"), Wait(gate)])
+    conversation = await talk.conversation()
+
+    @asynccontextmanager
+    async def show_no_more(node: Node, turn_id: TurnId) -> AsyncGenerator[LiveLog]:
+        live = LiveLog(turn_id)
+        live.close()
+        yield live
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Node, "watch", show_no_more)
+        path = f"/api/conversations/{conversation}/messages?wait=true"
+        answer = await talk.client.post(path, json={"content": "?"}, headers=JSON)
+    gate.open()
+    error = answer.json()["error"]
+    assert (error["code"], error["details"]["message"]["status"]) == ("INTERRUPTED", "PENDING")

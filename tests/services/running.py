@@ -15,6 +15,7 @@ from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.ports.turns import IdempotencyKey
 from threadkeep.services.live_log import LiveLog
 from threadkeep.services.node import Node
 from threadkeep.storage.database import Database
@@ -77,11 +78,24 @@ class FaultyLog(SqlTurnLog):
 
 
 class FaultyTurns(SqlTurns):
-    """Turns whose end goes as the fault says."""
+    """Turns whose beginning and end go as the faults say."""
 
-    def __init__(self, database: Database, fault: Fault) -> None:
+    def __init__(self, database: Database, beginning: Fault, fault: Fault) -> None:
         super().__init__(database)
+        self._beginning = beginning
         self._fault = fault
+
+    async def begin(
+        self, begun: BegunTurn, lease: Lease, opening: LogChunk, key: IdempotencyKey | None = None
+    ) -> None:
+        """Keeps a begun turn, or not."""
+        await self._beginning.hold()
+        what = self._beginning.next()
+        if what == "before":
+            raise AWAY
+        await super().begin(begun, lease, opening, key)
+        if what == "after":
+            raise AWAY
 
     async def end(self, ended: EndedTurn, chunk: LogChunk, fence: int) -> None:
         """Keeps a turn's end, or not."""
@@ -95,11 +109,18 @@ class FaultyTurns(SqlTurns):
 
 
 def faulty(
-    store: Store, database: Database, *, log: Fault | None = None, turns: Fault | None = None
+    store: Store,
+    database: Database,
+    *,
+    log: Fault | None = None,
+    beginning: Fault | None = None,
+    turns: Fault | None = None,
 ) -> Store:
     """A store on the same database that fails as told."""
     return replace(
-        store, log=FaultyLog(database, log or Fault()), turns=FaultyTurns(database, turns or Fault())
+        store,
+        log=FaultyLog(database, log or Fault()),
+        turns=FaultyTurns(database, beginning or Fault(), turns or Fault()),
     )
 
 

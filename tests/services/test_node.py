@@ -21,6 +21,7 @@ from tests.services.running import (
     until_shown,
 )
 from tests.waiting import until
+from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
     EventBody,
     Failed,
@@ -63,13 +64,14 @@ class Nodes:
         self,
         *,
         log: Fault | None = None,
+        beginning: Fault | None = None,
         turns: Fault | None = None,
         bus: LocalBus | None = None,
         clock: Clock = system_clock,
         alone: bool = False,
     ) -> Node:
         """Another node."""
-        store = faulty(self.store, self.database, log=log, turns=turns)
+        store = faulty(self.store, self.database, log=log, beginning=beginning, turns=turns)
         self.made.append(Node(store, bus or LocalBus(), clock, Metrics(), alone=alone))
         return self.made[-1]
 
@@ -420,3 +422,83 @@ async def test_closing_ends_turns_and_keeps_what_they_said(nodes: Nodes, store: 
     reply = await reply_of(store, begun)
     assert (reply.status, reply.content) == (MessageStatus.FAILED, "half")
     assert script.closed
+
+
+def slow_beginning() -> Fault:
+    """A database that takes its time to store how a turn begins."""
+    fault = Fault()
+    fault.gate.clear()
+    return fault
+
+
+async def test_turn_is_begun_though_whoever_asked_for_it_goes_meanwhile(nodes: Nodes, store: Store):
+    fault = slow_beginning()
+    node = nodes.start(beginning=fault)
+    begun = await make_begun(store)
+    script = Script(begun)
+    script.say(Text("x"), script.done())
+    asking = asyncio.create_task(node.begin(begun, None, script.events))
+    await fault.reached.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert node.running_of(ALICE) == 1
+    fault.gate.set()
+    await until(lambda: script.closed)
+    assert (await reply_of(store, begun)).status is MessageStatus.COMPLETED
+
+
+async def test_turn_whose_beginning_is_stored_but_not_answered_is_run(nodes: Nodes, store: Store):
+    fault = Fault()
+    fault.plan = ["after"]
+    begun, script = await run(nodes.start(beginning=fault), store)
+    script.say(Text("x"), script.done())
+    await until(lambda: script.closed)
+    assert (await reply_of(store, begun)).status is MessageStatus.COMPLETED
+
+
+async def test_turn_whose_beginning_is_not_stored_is_not_run(nodes: Nodes, store: Store):
+    fault = Fault()
+    fault.plan = ["before"]
+    node = nodes.start(beginning=fault)
+    with pytest.raises(StorageUnavailable):
+        await run(node, store)
+    assert (node.running_count, node.running_of(ALICE)) == (0, 0)
+
+
+@pytest.mark.parametrize("end", ["drain", "close"])
+async def test_turn_that_begins_while_its_node_ends_is_ended_too(nodes: Nodes, store: Store, end: str):
+    fault = slow_beginning()
+    node = nodes.start(beginning=fault)
+    beginning = asyncio.create_task(run(node, store))
+    await fault.reached.wait()
+    ending = asyncio.create_task(node.drain(0) if end == "drain" else node.close())
+    await until(lambda: node.is_draining)
+    fault.gate.set()
+    begun, _ = await beginning
+    await ending
+    if end == "close":
+        nodes.made.remove(node)
+    reply = await reply_of(store, begun)
+    assert (reply.status, reply.error and reply.error.code) == (MessageStatus.FAILED, "INTERRUPTED")
+
+
+async def test_log_of_a_turn_whose_end_could_not_be_stored_is_closed_but_has_not_ended(
+    nodes: Nodes, store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(node_module, "CLOSE_S", 0.01)
+    fault = Fault()
+    node = nodes.start(log=fault, turns=fault)
+    begun, _ = await run(node, store)
+    async with node.watch(begun.turn.id) as live:
+        fault.away = True
+        await node.close()
+        nodes.made.remove(node)
+        assert (live.closed, live.ended) == (True, False)
+
+
+async def test_log_of_a_turn_that_is_gone_is_closed_but_has_not_ended(nodes: Nodes, store: Store):
+    begun = await make_begun(store)  # which is not stored
+    async with nodes.start().watch(begun.turn.id) as live:
+        await until(lambda: live.closed)
+        assert not live.ended

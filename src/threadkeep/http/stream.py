@@ -19,7 +19,8 @@ HEARTBEAT_EVERY_S = 15.0
 SLOWEST_READ_S = 30.0
 
 # Whether the answer of this request was broken off on purpose. There is no other way to leave a reader who
-# takes nothing: an end that is sent would wait behind what is not taken, and would look like a whole stream.
+# takes nothing: an end that is sent would wait behind what is not taken. And it would look like a whole
+# stream, which it is not where the turn's end is not known either.
 broken_off: ContextVar[bool] = ContextVar("broken_off", default=False)
 
 
@@ -70,6 +71,10 @@ class EventStream(Response):
                 self._shown = chunks[-1].last_seq
             elif live.ended:
                 await reader.send(self._end(), more=False)
+                return
+            elif live.closed:
+                broken_off.set(True)
+                log.info("a stream is broken off: how its turn ends cannot be told here")
                 return
             elif reader.needs_sign_of_life:
                 await reader.send(HEARTBEAT)

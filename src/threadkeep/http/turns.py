@@ -183,8 +183,12 @@ def _good(message: Message) -> Message:
     kinds: dict[str, type[TurnFailed]] = {
         it.code: it for it in (GenerationFailed, GenerationTimeout, GenerationInterrupted)
     }
-    kind = GenerationAborted if message.error is None else kinds.get(message.error.code, GenerationFailed)
-    told = message.error.message if message.error else "The turn was stopped."
+    if message.error is not None:
+        kind, told = kinds.get(message.error.code, GenerationFailed), message.error.message
+    elif message.status is MessageStatus.CANCELLED:
+        kind, told = GenerationAborted, "The turn was stopped."
+    else:
+        kind, told = GenerationInterrupted, "The process that ran this turn is ending."
     raise kind(told, details={"message": message_view(message)})
 
 

@@ -14,6 +14,9 @@ class LiveLog:
     def __init__(self, turn_id: TurnId) -> None:
         self.turn_id = turn_id
         self.ended = False
+        """Whether the turn's last event is here."""
+        self.closed = False
+        """Whether no more will come: the turn has ended, or we cannot know how it goes on."""
         self._chunks: list[LogChunk] = []
         self._changed = asyncio.Event()
 
@@ -26,6 +29,12 @@ class LiveLog:
         """Shows chunks that are stored; those that are shown already are passed over."""
         self._chunks += [chunk for chunk in chunks if chunk.first_seq > self.last_seq]
         self.ended = self.ended or ended
+        self.closed = self.closed or ended
+        self.wake()
+
+    def close(self) -> None:
+        """Shows no more, whether the turn has ended or not."""
+        self.closed = True
         self.wake()
 
     def since(self, seq: int) -> Sequence[LogChunk]:
@@ -40,16 +49,16 @@ class LiveLog:
         self._changed.clear()
 
     async def changed(self) -> None:
-        """Returns when there is more, or the turn has ended, or somebody wakes us to look again."""
+        """Returns when there is more, or no more will come, or somebody wakes us to look again."""
         await self._changed.wait()
 
     async def follow(self, after_seq: int) -> AsyncGenerator[Sequence[LogChunk]]:
-        """All chunks with events after `after_seq`, as they come, until the turn has ended."""
+        """All chunks with events after `after_seq`, as they come, until no more will."""
         while True:
             if fresh := self.since(after_seq):
                 after_seq = fresh[-1].last_seq
                 yield fresh
-            elif self.ended:
+            elif self.closed:
                 return
             else:
                 await self.changed()

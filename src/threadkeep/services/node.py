@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from threadkeep.dialects.events import decode_chunk
 from threadkeep.domain.conversation import BegunTurn
-from threadkeep.domain.errors import StorageConflict, StorageError
+from threadkeep.domain.errors import StorageConflict, StorageError, StorageUnavailable
 from threadkeep.domain.events import (
     Done,
     EventBody,
@@ -76,6 +76,7 @@ class Node:
         self._bus = bus
         self._clock = clock
         self._alone = alone
+        self._beginning: dict[TurnId, tuple[UserId, asyncio.Task[None]]] = {}
         self._running: dict[TurnId, _Running] = {}
         self._mirrors: dict[TurnId, _Mirror] = {}
         self._given_up: set[asyncio.Task[None]] = set()
@@ -96,11 +97,31 @@ class Node:
         key: IdempotencyKey | None,
         events: Callable[[Stop], AsyncGenerator[EventBody]],
     ) -> None:
-        """Stores a turn with this node's lease and its first event, which is shown at once, and runs it."""
+        """Stores a turn with this node's lease and its first event, which is shown at once, and runs it.
+
+        Whoever asked for it may be cancelled meanwhile: what is stored has to be run.
+        """
+        task = asyncio.create_task(self._begin(begun, key, events))
+        self._beginning[begun.turn.id] = begun.conversation.user_id, task
+        await asyncio.shield(task)
+
+    async def _begin(
+        self,
+        begun: BegunTurn,
+        key: IdempotencyKey | None,
+        events: Callable[[Stop], AsyncGenerator[EventBody]],
+    ) -> None:
         turn_log = self._writer.open(begun.turn.id, FIRST_FENCE)
         opening = turn_log.take(TurnStart.of(begun.turn))
         assert opening is not None
-        await self._store.turns.begin(begun, self._lease, opening, key)
+        try:
+            await self._store.turns.begin(begun, self._lease, opening, key)
+        except StorageUnavailable:
+            # Unless it was stored, and only the answer was lost on the way.
+            if await self._store.turns.status(begun.turn.id) is not TurnStatus.RUNNING:
+                raise
+        finally:
+            del self._beginning[begun.turn.id]
         turn_log.live.extend([opening])
         stop = Stop()
         held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, FIRST_FENCE)
@@ -116,17 +137,16 @@ class Node:
         return sum(not running.log.live.ended for running in self._running.values())
 
     def running_of(self, user_id: UserId) -> int:
-        """How many turns of a user run here; who has seen a turn's end can begin the next."""
-        return sum(
-            running.user_id == user_id and not running.log.live.ended for running in self._running.values()
-        )
+        """How many turns of a user run here or begin to; who has seen a turn's end can begin the next."""
+        running = sum(it.user_id == user_id and not it.log.live.ended for it in self._running.values())
+        return running + sum(it == user_id for it, _ in self._beginning.values())
 
     async def drain(self, grace_s: float) -> None:
         """Begins no further turn, gives those that run so long to end by themselves, and ends the rest.
 
         Whoever follows a turn sees its end, as long as somebody serves them while this runs.
         """
-        self.is_draining = True
+        await self._begin_no_more()
         tasks = {running.task for running in self._running.values()}
         if tasks and grace_s:
             log.info("waiting for %d running turns, %g s at most", len(tasks), grace_s)
@@ -194,9 +214,17 @@ class Node:
         """Ends the turns that run here as interrupted, keeping what they have said."""
         self._unsubscribe()
         await end_tasks(*self._beating)
+        await self._begin_no_more()
+        await end_tasks(*(task for _, task in self._beginning.values()))
         await end_tasks(*self._given_up)
         await end_tasks(*await self._interrupt(), *(mirror.task for mirror in self._mirrors.values()))
         await self._writer.close()
+
+    async def _begin_no_more(self) -> None:
+        """Lets those turns run that are being stored, unless that takes too long, and no others."""
+        self.is_draining = True
+        if self._beginning:
+            await asyncio.wait([task for _, task in self._beginning.values()], timeout=CLOSE_S)
 
     async def _interrupt(self) -> set["asyncio.Task[None]"]:
         """Stops what runs here; the turns that had to be stopped, ended unless they took too long."""
@@ -215,7 +243,7 @@ class Node:
             if not turn_log.live.ended:
                 await self._give_up(turn_log)
         finally:
-            turn_log.live.extend([], ended=True)
+            turn_log.live.close()
 
     async def _write(self, held: HeldTurn, turn_log: TurnLog, events: AsyncGenerator[EventBody]) -> None:
         """Stores and shows a turn's events to the end, if that can be."""
@@ -298,11 +326,15 @@ class Node:
 
     async def _feed(self, live: LiveLog, wake: asyncio.Event) -> None:
         """Reads the log of a turn that does not run here, when told to and from time to time."""
-        while not live.ended:
+        while not live.closed:
             wake.clear()
             try:
                 # The status first: once it says that the turn has ended, the log is complete.
-                ended = await self._store.turns.status(live.turn_id) is not TurnStatus.RUNNING
+                status = await self._store.turns.status(live.turn_id)
+                if status is None:  # purged
+                    live.close()
+                    return
+                ended = status is not TurnStatus.RUNNING
                 live.extend(await self._store.log.read(live.turn_id, live.last_seq), ended=ended)
             except StorageError as exc:
                 log.warning("turn %s cannot be read: %s", live.turn_id, exc.message)

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from threadkeep.domain.errors import (
     TurnInProgress,
     TurnNotFound,
 )
-from threadkeep.domain.ids import ConversationId, TurnId, UserId, is_uuid
+from threadkeep.domain.ids import ConversationId, TurnId, is_uuid
 from threadkeep.domain.message import Message, MessageRole, check_user_content
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
@@ -59,7 +58,6 @@ class Turns:
         self._answers = answers
         self._allowances = allowances
         self._clock = clock
-        self._beginning = Counter[UserId]()
 
     async def send(
         self, user: User, conversation_id: str, content: str, *, idempotency_key: str | None = None
@@ -179,16 +177,12 @@ class Turns:
     async def _begin(self, user: User, agent: Agent, begun: BegunTurn, key: IdempotencyKey | None) -> Turn:
         if self.is_draining:
             raise ShuttingDown("This process is ending; try again in a moment.")
-        # Those that are being stored count too: many may be asked for at the same moment.
-        self._allowances.take(user.id, self._node.running_of(user.id) + self._beginning[user.id])
-        self._beginning[user.id] += 1
+        self._allowances.take(user.id, self._node.running_of(user.id))
         try:
             await self._node.begin(begun, key, lambda stop: self._answers.events(user, agent, begun, stop))
         except StorageError:
             self._allowances.give_back(user.id)  # what is not begun is not counted, however often it is tried
             raise
-        finally:
-            self._beginning -= Counter([user.id])
         return begun.turn
 
     async def _open(self, user: User, conversation_id: str) -> tuple[Conversation, Agent]:
