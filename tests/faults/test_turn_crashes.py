@@ -1,127 +1,97 @@
-"""`kill -9` at random moments: what anybody was shown is there, the turn has ended, the talk goes on."""
+"""`kill -9` at any moment: what anybody was shown is there, the turn has ended, the talk goes on."""
 
 import asyncio
 import random
-from functools import partial
+import signal
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from tests.scripted_model import Gate, Pause, Recorded, Reply, Say, ScriptedModel, Wait
+from tests.faults.killing import LEFT_AT, WHOLE, Left, Moment, Round, converse, reply_to, texts
+from tests.mcp.running import is_alive, until_none
+from tests.scripted_model import ScriptedModel
 from tests.serving import Server
-from tests.talking import parse
-from tests.waiting import until
+from tests.waiting import PATIENCE_S
 
-KILLS, AT_ONCE = 10, 5
-SEED = 20260107
-WORDS = [f"word{number} " for number in range(60)]
-REPLY: Reply = [step for word in WORDS for step in (Say(word), Pause(0.006))]
-WHOLE = "".join(WORDS)
-
-
-def texts(events: list[dict[str, Any]]) -> str:
-    return "".join(event["text"] for event in events if event["type"] == "text")
-
-
-class Round:
-    """One turn whose server is killed."""
-
-    def __init__(self, number: int, conversation: str) -> None:
-        self.question = f"question {number}"
-        self.path = f"/api/conversations/{conversation}/messages"
-        self.shown: list[dict[str, Any]] = []
-        self.turn_id: str | None = None
-
-    async def ask(self, client: httpx.AsyncClient) -> None:
-        """Asks and follows until the server is gone."""
-        try:
-            async with client.stream("POST", self.path, json={"content": self.question}) as answer:
-                assert answer.status_code == 200, "the conversation cannot be continued"
-                self.turn_id = answer.headers["location"].rpartition("/")[2]
-                async for event in parse(answer):
-                    self.shown.append(event)
-        except httpx.HTTPError:
-            pass
-
-    async def check(self, client: httpx.AsyncClient) -> str:
-        """After the restart: nothing is lost, and all is at an end. Gives how it ended."""
-        messages = (await client.get(f"{self.path}?limit=200")).json()["items"]
-        asked = [it for it in messages if it["content"] == self.question]
-        if self.turn_id is None and not asked:
-            return "NOT ACCEPTED"  # and nobody was told otherwise
-        assert len(asked) == 1, "the user's message is lost"
-        turn_id = asked[0]["turnId"]
-        assert self.turn_id in {None, turn_id}
-        async with client.stream("GET", f"/api/turns/{turn_id}/events") as answer:
-            events = [event async for event in parse(answer)]
-        assert [event["seq"] for event in events] == [*range(1, len(events) + 1)]
-        assert [event["type"] in {"done", "error"} for event in events] == [False] * (len(events) - 1) + [
-            True
-        ]
-        assert events[: len(self.shown)] == self.shown
-        assert WHOLE.startswith(texts(events))
-        reply = (await client.get(f"/api/turns/{turn_id}")).json()
-        assert reply["status"] in {"FAILED", "COMPLETED"}
-        messages = (await client.get(f"{self.path}?limit=200")).json()["items"]
-        (said,) = (it for it in messages if it["id"] == reply["assistantMessageId"])
-        assert (said["status"], said["content"]) == (reply["status"], texts(events))
-        assert (texts(events) == WHOLE) or reply["status"] == "FAILED"
-        return reply["status"]
-
-
-def reply_to(request: Recorded) -> Reply:
-    """Most turns are in the middle when they are killed; some may end before."""
-    return REPLY if request.number % AT_ONCE == 0 else [*REPLY, Wait(Gate())]
+# Ten kills for each of five seeds.
+SEEDS = range(20260107, 20260112)
+KILLS = [
+    Moment.UNREAD,
+    *[Moment.ASKED] * 2,
+    Moment.BEGUN,
+    *[Moment.TALKING] * 2,
+    *[Moment.IN_TOOL] * 2,
+    Moment.ALL_SAID,
+    Moment.DONE,
+]
+# Turns in other conversations meanwhile, which the kill meets wherever they are.
+OTHERS = [Moment.TALKING, Moment.ALL_SAID]
 
 
 @pytest.mark.requirement("004-R2.3", "004-NFR-reliability-1")
-async def test_fifty_turns_are_killed(tmp_path: Path):
-    print(f"seed {SEED}")
-    chance = random.Random(SEED)
-    ends: list[str] = []
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_server_is_killed_ten_times(tmp_path: Path, seed: int):
+    chance = random.Random(seed)
+    left: list[Left] = []
     rounds: list[Round] = []
     conversations: list[str] = []
+    pids_file, journal = tmp_path / "pids", tmp_path / "data" / "threadkeep.db-wal"
     with ScriptedModel(otherwise=reply_to) as model:
         settings = {
             "gateway": "openai",
             "gateway_url": model.url,
             "gateway_api_key": "sk-scripted",
             "model": "scripted",
+            "secret_key": "a-key-for-tests-that-is-long-enough",
+            "mcp_allowed_commands": "python",
         }
-        for number in range(KILLS):
+        for number, moment in enumerate(chance.sample(KILLS, len(KILLS))):
             with Server(tmp_path, **settings) as server:
                 async with server.async_client() as client:
-                    ends += [await it.check(client) for it in rounds]
-                    conversations = conversations or [await started(client) for _ in range(AT_ONCE)]
-                    rounds = [Round(number, conversation) for conversation in conversations]
-                    asking = [asyncio.create_task(it.ask(client)) for it in rounds]
-                    if number:  # the first time at once, before anything is begun
-                        words = chance.randrange(len(WORDS) * (AT_ONCE - 1))
-                        await until(partial(have_shown, rounds, words))
-                    server.kill()
-                    await asyncio.gather(*asking)
+                    left += await check(client, rounds)
+                    if not conversations:
+                        conversations = [await converse(client) for _ in range(3)]
+                        conversations.append(await converse(client, pids_file))
+                    *plain, tooled = conversations
+                    aimed = [tooled] if moment is Moment.IN_TOOL else []
+                    rounds = [
+                        Round(number, conversation, it, chance, journal)
+                        for conversation, it in zip([*aimed, *plain], [moment, *OTHERS], strict=False)
+                    ]
+                    await kill(server, client, model, rounds)
         with Server(tmp_path, **settings) as server:
             async with server.async_client() as client:
-                ends += [await it.check(client) for it in rounds]
-                model.otherwise = REPLY
-                last = Round(KILLS, conversations[0])
-                await last.ask(client)
-        assert texts(last.shown) == WHOLE
+                left += await check(client, rounds)
+                for conversation in conversations:
+                    last = Round(len(KILLS), conversation, Moment.DONE, chance)
+                    await last.ask(client)
+                    assert texts(last.shown) == WHOLE
         assert not model.refused
-    assert len(ends) == KILLS * AT_ONCE
-    assert ends.count("FAILED") > len(ends) // 2, ends
+    assert len(left) == len(KILLS)
+    assert set(left) == set(Left), "the kills are not spread over the life of a turn"
+    pids = [int(line) for line in pids_file.read_text().split()]
+    await until_none(lambda: [pid for pid in pids if is_alive(pid)])
 
 
-async def started(client: httpx.AsyncClient) -> str:
-    """A new conversation for which no title is asked."""
-    made = await client.post("/api/agents", json={"name": "Advisor"})
-    conversation = (await client.post(f"/api/agents/{made.json()['id']}/conversations")).json()["id"]
-    await client.patch(f"/api/conversations/{conversation}", json={"title": "Crash"})
-    return conversation
+async def kill(
+    server: Server, client: httpx.AsyncClient, model: ScriptedModel, rounds: Sequence[Round]
+) -> None:
+    """Asks all at once, and kills the server at the moment of the first."""
+    aimed = rounds[0]
+    if aimed.moment is Moment.UNREAD:
+        server.process.send_signal(signal.SIGSTOP)
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as asking:
+        for it in rounds:
+            asking.create_task(it.ask(client))
+        while not aimed.is_reached(model):  # noqa: ASYNC110  (seen by us, by the model or in a file)
+            await asyncio.sleep(0.0005)
+        server.kill()
 
 
-def have_shown(rounds: list[Round], words: int) -> bool:
-    """Whether all turns have been begun, and so many words have been shown in all."""
-    return all(it.turn_id for it in rounds) and sum(texts(it.shown).count(" ") for it in rounds) >= words
+async def check(client: httpx.AsyncClient, rounds: Sequence[Round]) -> list[Left]:
+    """Whether all is as it must be after a kill, and what it left of the turn that it was aimed at."""
+    left = [await it.check(client) for it in rounds]
+    assert not rounds or left[0] in LEFT_AT[rounds[0].moment], (left, rounds[0].question)
+    return left[:1]
