@@ -362,6 +362,21 @@ async def test_turn_that_never_stops_using_tools_is_stopped():
     assert events[-1] == Done("COMPLETED", "a", Usage(30, 15), "max_iterations")
 
 
+async def test_turn_that_only_ever_used_tools_says_so():
+    gateway = InMemoryGateway(*(use(ToolUse(str(n), "adds", {})) for n in range(1, 4)))
+    events = await run(gateway, InMemoryTools(adds=adds), limits=TurnLimits(2, 0))
+    message = "The agent has used tools as often as it may, without an answer."
+    assert events[-1] == Failed("AGENTX_ERROR", message, retryable=True)
+
+
+@pytest.mark.parametrize("usage", [ModelUsage(10, 10**30), ModelUsage(-1, 5), ModelUsage(10**12, 5)])
+async def test_usage_that_cannot_be_is_estimated_instead(usage: ModelUsage):
+    events = await run(InMemoryGateway([TextDelta("Hello."), usage, ModelStopped("end_turn")]))
+    (spent,) = (event for event in events if isinstance(event, UsageReported))
+    assert spent.estimated
+    assert 0 < spent.output_tokens < 10
+
+
 @pytest.mark.parametrize(
     "said", [[], [TextDelta("")], [TextDelta(" \n"), TextDelta("\u200b")], [ThoughtDelta("Hm.")]]
 )

@@ -106,6 +106,19 @@ async def test_what_is_not_a_whole_response_is_an_error(client: httpx.AsyncClien
 
 
 @pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"HTTP/1.1 200 OK\r\nX: ", id="header"),
+        pytest.param(CHUNKED[:-2] + b"X: ", id="trailer"),
+    ],
+)
+async def test_line_that_never_ends_is_given_up(client: httpx.AsyncClient, data: bytes):
+    async with serving(data, *[b"y" * 10_000] * 100, closes=False) as server:
+        with pytest.raises(httpx.RemoteProtocolError, match="not HTTP"):
+            await client.post(server.url, content=b"x")
+
+
+@pytest.mark.parametrize(
     ("data", "closes", "connections"),
     [
         pytest.param(SIZED, False, 1, id="kept open"),

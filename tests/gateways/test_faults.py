@@ -23,6 +23,7 @@ from tests.scripted_model import (
     Wait,
     closed_port,
 )
+from threadkeep.gateways import http as gateway_http
 from threadkeep.ports.gateway import ModelStopped, ModelUsage, Retrying, TextDelta, ToolUse
 
 BROKE_OFF = "The model's answer broke off."
@@ -111,6 +112,34 @@ async def test_endless_event_is_an_error(wire: str):
         _, error = await ask(make_gateway(wire, model.url))
     assert error
     assert error.message == "The model's answer could not be read."
+
+
+async def test_answer_without_an_end_is_given_up(wire: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(gateway_http, "MOST_ANSWER_BYTES", 1024 * 1024)
+    with ScriptedModel([Say("Hello."), *[Say("x" * 100_000)] * 20, Hang()]) as model:
+        events, error = await ask(make_gateway(wire, model.url))
+        assert await model.requests[0].until_over() == "disconnected"
+    assert error
+    assert (error.message, error.retryable) == ("The model's answer does not end.", True)
+    assert text_of(events).startswith("Hello.")
+    assert len(text_of(events)) <= 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"<!doctype html>\n\n<p>Sign in</p>", "The model provider sent a web page; is its address right?"),
+        (b'{"error": {"message": "It loads"}}', "The model provider has failed: It loads."),
+        (b'{\n\n"choices": []}', "The model provider did not stream its answer."),
+        (b"OK\n", BROKE_OFF),
+    ],
+    ids=["page", "error", "answer", "text"],
+)
+async def test_answer_that_is_no_stream_is_named_so(wire: str, body: bytes, message: str):
+    with ScriptedModel(otherwise=[Status(200, body=body)]) as model:
+        _, error = await ask(make_gateway(wire, model.url))
+    assert error
+    assert error.message == message
 
 
 @pytest.mark.parametrize("end", [b"\xff", b"\\ud83d"], ids=["broken UTF-8", "half a surrogate pair"])

@@ -122,7 +122,6 @@ class _ModelCall:
     tool_uses: list[ToolUse] = field(default_factory=list[ToolUse])
     usage: ModelUsage | None = None
     stop_reason: str = "end_turn"
-    length: int = 0
 
     def close_thought(self, signature: str) -> None:
         """The reasoning so far goes back to the model as the provider signed it."""
@@ -207,7 +206,7 @@ class _Run:
                     case ToolUse():
                         call.tool_uses.append(clean_use(self._with_own_id(event)))
                     case ModelUsage():
-                        call.usage = event
+                        call.usage = event if event.is_possible else None
                     case Retrying(code, message):
                         yield Notice(code, message)
                     case ModelStopped(reason):
@@ -266,6 +265,9 @@ class _Run:
 
     def answered(self) -> Terminal:
         """How a turn ends that was not broken off."""
+        if not self._has_spoken and self._stop_reason == "max_iterations":
+            message = "The agent has used tools as often as it may, without an answer."
+            return Failed("AGENTX_ERROR", message, retryable=True)
         if not self._has_spoken:
             return Failed("AGENTX_ERROR", "The model gave an empty reply.", retryable=True)
         return Done("COMPLETED", self._turn.assistant_message_id, self._usage, self._stop_reason)

@@ -133,7 +133,7 @@ class _Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._status = 0
         self._headers: list[tuple[bytes, bytes]] = []
-        self._header_bytes = 0
+        self._other_bytes = 0  # that have come since the last piece of the body
         self._pieces: list[bytes] = []
         self._waiting_bytes = 0
         self._is_paused = False
@@ -224,10 +224,14 @@ class _Connection(asyncio.Protocol):
         if self._is_complete:
             self.abort()  # nobody has asked for this
             return
+        self._other_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as exc:
             self._fail(httpx.RemoteProtocolError(f"This is not HTTP: {type(exc).__name__}."))
+        # The parser joins the pieces of a header's line, and tells of it only when it ends.
+        if self._other_bytes > MOST_HEADER_BYTES:
+            self._fail(httpx.RemoteProtocolError("This is not HTTP: too many headers."))
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -247,9 +251,6 @@ class _Connection(asyncio.Protocol):
             raise ValueError("nobody has asked for another response")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._header_bytes += len(name) + len(value)
-        if self._header_bytes > MOST_HEADER_BYTES:
-            raise ValueError("too many headers")
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -261,6 +262,7 @@ class _Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         self._pieces.append(body)
+        self._other_bytes = 0
         self._waiting_bytes += len(body)
         if self._waiting_bytes > MOST_WAITING_BYTES and not self._is_paused and self._transport:
             self._is_paused = True

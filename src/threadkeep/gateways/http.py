@@ -14,7 +14,14 @@ import httpx
 
 from threadkeep.domain.errors import SettingsError
 from threadkeep.gateways.connection import StreamTransport, tls_context
-from threadkeep.gateways.refusals import Unanswered, Unreadable, broke_off, pause_asked_for, refusal
+from threadkeep.gateways.refusals import (
+    Unanswered,
+    Unreadable,
+    broke_off,
+    no_stream,
+    pause_asked_for,
+    refusal,
+)
 from threadkeep.gateways.sse import EventReader, EventTooLong, ServerSentEvent
 from threadkeep.ports.gateway import GatewayError, ModelEvent, Retrying, TextDelta, ThoughtDelta
 
@@ -22,6 +29,7 @@ CONNECT_S = 10.0
 SILENCE_S = 60.0
 MOST_TRIES = 3
 FIRST_PAUSE_S = 0.5
+MOST_ANSWER_BYTES = 128 * 1024 * 1024  # several times what the longest answers of today's models take
 MOST_ERROR_BYTES = 64 * 1024
 ERROR_BODY_S = 5.0
 LAST_BYTES_S = 0.2
@@ -119,14 +127,24 @@ class Provider:
         try:
             if not response.is_success:
                 raise await self._refusal(response)
-            reader = EventReader()
+            reader, size = EventReader(), 0
+            has_events, opening = False, b""
             pieces = _pieces(response)
             async for piece in pieces:
-                for meaning in _read_piece(reader.feed(piece), answer):
+                size += len(piece)
+                if size > MOST_ANSWER_BYTES:
+                    raise GatewayError("The model's answer does not end.", retryable=True)
+                events = reader.feed(piece)
+                if not has_events:
+                    has_events = bool(events)
+                    opening = (opening + piece)[:MOST_ERROR_BYTES]
+                for meaning in _read_piece(events, answer):
                     yield meaning
                 if answer.is_complete:
                     await _read_last_bytes(pieces)
                     return
+            if not has_events and (error := no_stream(opening, secret=self._secret)):
+                raise error
             for meaning in _read_end(reader, answer):
                 yield meaning
         except EventTooLong as exc:

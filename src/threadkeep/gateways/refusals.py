@@ -55,6 +55,8 @@ def refusal(status: int, body: bytes, *, after_s: float | None, secret: str) -> 
     """The error for a response that is not an answer."""
     if status in (401, 403):
         return GatewayError(KEY_REFUSED)
+    if 300 <= status < 400:
+        return GatewayError(f"The model provider has another address than the one that is set ({status}).")
     error = _find_error(body)
     reason = _readable(error.get("message"), secret)
     if status in _PASSING and "insufficient_quota" not in (error.get("code"), error.get("type")):
@@ -77,6 +79,18 @@ def stream_error(error: object, *, secret: str) -> GatewayError:
     else:
         lasts = any(word in kind for word in _LASTING for kind in kinds)
     return Refused(message, reason) if lasts else Unanswered(message)
+
+
+def no_stream(body: bytes, *, secret: str) -> GatewayError | None:
+    """The error for an answer without a single event, where it can be seen what it is instead."""
+    if body.lstrip().startswith(b"<"):
+        return GatewayError("The model provider sent a web page; is its address right?", retryable=True)
+    if not body.lstrip().startswith((b"{", b"[")):
+        return None
+    error = _find_error(body)
+    if _readable(error.get("message"), secret):
+        return stream_error(error, secret=secret)
+    return GatewayError("The model provider did not stream its answer.")
 
 
 def pause_asked_for(headers: Mapping[str, str], clock: Callable[[], float]) -> float | None:

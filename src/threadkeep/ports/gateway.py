@@ -9,6 +9,8 @@ from typing import Any, Literal, Protocol
 
 from threadkeep.domain.errors import ThreadkeepError
 
+MOST_TOKENS = 10**9
+
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
@@ -112,6 +114,11 @@ class ModelUsage:
 
     input_tokens: int
     output_tokens: int
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether a model can have cost this: a count that no column holds must not cost the answer."""
+        return all(0 <= tokens <= MOST_TOKENS for tokens in (self.input_tokens, self.output_tokens))
 
 
 @dataclass(frozen=True, slots=True)
