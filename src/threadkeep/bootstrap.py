@@ -71,6 +71,7 @@ from threadkeep.services.users import Users
 from threadkeep.settings import Settings
 from threadkeep.storage.bus import bus_on
 from threadkeep.storage.database import Database
+from threadkeep.storage.document_files import FolderDocumentFiles
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.near import near_on
 from threadkeep.storage.prompt_files import FolderPromptFiles
@@ -296,8 +297,9 @@ async def _start_services(
     agents = Agents(store, catalog, system_clock)
     await agents.ensure_default()
     compactions = Compactions(store, gateway, system_clock, settings.zone)
+    document_files = FolderDocumentFiles(workspaces)
     reading = Reading(
-        store, workspaces, ProcessExtractor(), outside.embedder, system_clock, outside.near_index
+        store, document_files, ProcessExtractor(), outside.embedder, system_clock, outside.near_index
     )
     history = History(store)
     started.push_async_callback(history.close)
@@ -321,7 +323,7 @@ async def _start_services(
         agents=agents,
         mcp_servers=McpServers(store, agents, catalog, tools),
         conversations=conversations,
-        documents=Documents(store, agents, workspaces, retriever, jobs, system_clock),
+        documents=Documents(store, agents, document_files, retriever, jobs, system_clock),
         history=history,
         turns=turns,
         running_turns=RunningTurns(store, node, system_clock),

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
 from tests.making import (
@@ -35,8 +36,8 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
-from threadkeep.services.reading import document_path
 from threadkeep.settings import Settings
+from threadkeep.storage.document_files import FolderDocumentFiles
 from threadkeep.storage.prompt_files import FolderPromptFiles
 
 SECRET_OF_SERVER = "sk-of-a-server-that-nobody-may-see"
@@ -60,9 +61,7 @@ async def keep_everything(store: Store, settings: Settings) -> None:
         DocumentStatus.PROCESSING, NOW, NOW,
     )  # fmt: skip
     await store.documents.add(document)
-    path = document_path(settings.workspaces, agent.id, document.id)
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
+    await FolderDocumentFiles(settings.workspaces).keep(agent.id, document.id, BytesIO(content))
     bobs = await keep_agent(store, BOB, name="Bob's", visibility=Visibility.PUBLIC, system_prompt=BOBS_PROMPT)
     for it, told in ((agent, "Has a cat."), (bobs, "Likes tea.")):
         await store.memories.add(ALICE, it.id, Memory(MemoryId(new_uuid()), told, ("pets",), NOW), most=9)

@@ -6,6 +6,7 @@ import signal
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 
 import httpx
@@ -34,7 +35,8 @@ from threadkeep.retrieval.embed import EndpointEmbedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services import system_clock
-from threadkeep.services.reading import Reading, document_path
+from threadkeep.services.reading import Reading
+from threadkeep.storage.document_files import FolderDocumentFiles
 
 MEGABYTE = 1024 * 1024
 
@@ -121,12 +123,10 @@ async def test_file_whose_worker_is_killed_is_tried_once_more(
 ):
     agent = await keep_agent(store)
     document = await keep_document(store, agent.id, "half of a try that broke off", ready=False)
-    workspaces = Workspaces(tmp_path)
-    path = document_path(workspaces, agent.id, document.id)
-    path.parent.mkdir(parents=True)
-    path.write_text("the whole text")
+    files = FolderDocumentFiles(Workspaces(tmp_path))
+    await files.keep(agent.id, document.id, BytesIO(b"the whole text"))
     extractor = KilledWorkers(kills)
-    reading = Reading(store, workspaces, extractor, None, system_clock)
+    reading = Reading(store, files, extractor, None, system_clock)
     await reading.read({"agent_id": agent.id, "document_id": document.id})
     kept = await store.documents.get(agent.id, document.id)
     assert kept

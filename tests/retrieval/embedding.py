@@ -1,8 +1,18 @@
-"""An embedder without a model."""
+"""An embedder without a model, and documents read by any."""
 
 import random
 import struct
 from collections.abc import Sequence
+from pathlib import Path
+
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.ports.embedder import Embedder
+from threadkeep.ports.retriever import NearIndex
+from threadkeep.ports.store import Store
+from threadkeep.retrieval.extractor import ProcessExtractor
+from threadkeep.services import system_clock
+from threadkeep.services.reading import Reading
+from threadkeep.storage.document_files import FolderDocumentFiles
 
 DIMENSIONS = 32
 
@@ -29,3 +39,11 @@ class DrawnEmbedder:
 
     async def close(self) -> None:
         """There is nothing to end."""
+
+
+def reading_with(
+    embedder: Embedder, store: Store, folder: Path, near_index: NearIndex | None = None
+) -> Reading:
+    """Has this embedder read what is kept in a store and a folder."""
+    files = FolderDocumentFiles(Workspaces(folder))
+    return Reading(store, files, ProcessExtractor(), embedder, system_clock, near_index)

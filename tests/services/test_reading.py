@@ -8,21 +8,19 @@ import httpx
 import pytest
 
 from tests.making import ALICE, keep_agent, keep_document
+from tests.retrieval.embedding import reading_with
 from tests.waiting import until
 from threadkeep import bootstrap
 from threadkeep.bootstrap import Runtime
 from threadkeep.domain.user import User
-from threadkeep.domain.workspace import Workspaces
 from threadkeep.http.services import Services
 from threadkeep.ports.embedder import EmbedderError
 from threadkeep.ports.store import Store
 from threadkeep.retrieval.embed import EndpointEmbedder
-from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services import jobs as jobs_module
-from threadkeep.services import system_clock
 from threadkeep.services.jobs import Jobs, Next, NotYet
-from threadkeep.services.reading import EMBED_JOB, Reading
+from threadkeep.services.reading import EMBED_JOB
 from threadkeep.settings import Settings
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.jobs import SqlJobs
@@ -57,7 +55,7 @@ async def test_documents_get_their_vectors_when_the_endpoint_is_back_without_any
     monkeypatch.setattr(embedder, "_client", client)
     agent = await keep_agent(store)
     await keep_document(store, agent.id, *(f"text {number}" for number in range(20)))
-    reading = Reading(store, Workspaces(tmp_path), ProcessExtractor(), embedder, system_clock)
+    reading = reading_with(embedder, store, tmp_path)
     jobs = Jobs(SqlJobs(database), {EMBED_JOB: reading.embed})
 
     async def has_tried_for_an_hour() -> bool:
@@ -113,7 +111,7 @@ async def test_text_that_the_endpoint_always_refuses_is_left_to_its_words_and_ho
     texts = [f"plain harbour {number}" for number in range(20)]
     await keep_document(store, agent.id, "an unspeakable lighthouse", *texts)
     embedder = PickyEmbedder()
-    reading = Reading(store, Workspaces(tmp_path), ProcessExtractor(), embedder, system_clock)
+    reading = reading_with(embedder, store, tmp_path)
     jobs = Jobs(SqlJobs(database), {EMBED_JOB: reading.embed})
 
     async def is_done() -> bool:
@@ -138,7 +136,7 @@ async def test_text_that_the_endpoint_always_refuses_is_left_to_its_words_and_ho
     )
     assert "an unspeakable lighthouse" in [hit.text for hit in found.hits]
     # Another model may take it.
-    other = Reading(store, Workspaces(tmp_path), ProcessExtractor(), PickyEmbedder("n"), system_clock)
+    other = reading_with(PickyEmbedder("n"), store, tmp_path)
     assert await other.unembedded() == [agent.id]
 
 
@@ -147,7 +145,7 @@ async def test_endpoint_that_goes_away_has_refused_nobody(store: Store, tmp_path
     await keep_document(store, agent.id, "one", "two")
     embedder = PickyEmbedder()
     embedder.is_away = True
-    reading = Reading(store, Workspaces(tmp_path), ProcessExtractor(), embedder, system_clock)
+    reading = reading_with(embedder, store, tmp_path)
     for _ in range(5):
         with pytest.raises(NotYet):
             await reading.embed({"agent_id": agent.id})
@@ -169,7 +167,7 @@ async def test_model_exchanged_behind_its_endpoint_breaks_no_search(store: Store
     agent = await keep_agent(store)
     await keep_document(store, agent.id, "harbour one")
     embedder = SizedEmbedder()
-    reading = Reading(store, Workspaces(tmp_path), ProcessExtractor(), embedder, system_clock)
+    reading = reading_with(embedder, store, tmp_path)
     assert await reading.embed({"agent_id": agent.id}) is None
     index = DocumentIndex(store.chunks, embedder)
     assert len((await index.search(agent.id, "harbour", top_k=5, threshold=0.3)).hits) == 1
@@ -242,7 +240,7 @@ class HeldEmbedder:
 
 async def test_two_jobs_for_one_agent_do_not_read_the_same_chunks_twice(store: Store, tmp_path: Path):
     embedder = HeldEmbedder()
-    reading = Reading(store, Workspaces(tmp_path), ProcessExtractor(), embedder, system_clock)
+    reading = reading_with(embedder, store, tmp_path)
     agent = await keep_agent(store)
     await keep_document(store, agent.id, "one", "two")
     arguments = {"agent_id": agent.id}

@@ -9,16 +9,13 @@ import pytest
 from tests.conftest import TEMPLATE
 from tests.making import keep_agent, keep_document
 from tests.postgres import Postgres
-from tests.retrieval.embedding import DrawnEmbedder
+from tests.retrieval.embedding import DrawnEmbedder, reading_with
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.workspace import Workspaces
 from threadkeep.ports.retriever import Candidates
 from threadkeep.ports.store import Store
 from threadkeep.retrieval import index as index_module
-from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services import reading as reading_module
-from threadkeep.services import system_clock
 from threadkeep.services.reading import Reading
 from threadkeep.storage import near as near_module
 from threadkeep.storage.database import Database, Statement
@@ -56,7 +53,7 @@ def large_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
 async def filled(store: Store, near: PgVector, folder: Path, count: int) -> tuple[Agent, Reading]:
     agent = await keep_agent(store)
     await keep_document(store, agent.id, *(f"text {number}" for number in range(count)))
-    reading = Reading(store, Workspaces(folder), ProcessExtractor(), DrawnEmbedder(), system_clock, near)
+    reading = reading_with(DrawnEmbedder(), store, folder, near)
     assert await reading.embed({"agent_id": agent.id}) is None
     return agent, reading
 
@@ -128,11 +125,11 @@ async def test_extension_that_comes_later_takes_over_what_is_there_and_chunks_th
     store = await store_on(database)
     agent = await keep_agent(store)
     document = await keep_document(store, agent.id, *(f"text {number}" for number in range(CHUNKS)))
-    before = Reading(store, Workspaces(tmp_path), ProcessExtractor(), DrawnEmbedder(), system_clock)
+    before = reading_with(DrawnEmbedder(), store, tmp_path)
     assert await before.embed({"agent_id": agent.id}) is None
     near = await near_on(database, store.chunks)
     assert near
-    after = Reading(store, Workspaces(tmp_path), ProcessExtractor(), DrawnEmbedder(), system_clock, near)
+    after = reading_with(DrawnEmbedder(), store, tmp_path, near)
     collection = (await asked(store, agent)).collection
     vector = await DrawnEmbedder().embed_query("question")
     assert await near.nearest(collection, "drawn", vector, limit=3, others=()) is None

@@ -22,6 +22,7 @@ from threadkeep.services.import_report import ImportReport
 from threadkeep.services.imports import Import
 from threadkeep.services.reassigning import reassign
 from threadkeep.settings import Settings
+from threadkeep.storage.document_files import FolderDocumentFiles
 from threadkeep.storage.prompt_files import FolderPromptFiles
 
 MOST_TOLD = 20
@@ -75,9 +76,9 @@ async def export_user(settings: Settings, owner: UserId, file: Path) -> int:
     """Writes all that is kept of a user into a file, also while a server runs; 0 if nothing was lost."""
     conversations = messages = 0
     lost: list[str] = []
-    workspaces = settings.workspaces
+    prompts, documents = FolderPromptFiles(settings.workspaces), FolderDocumentFiles(settings.workspaces)
     async with reading_store(settings) as store:
-        export = Export(store, FolderPromptFiles(workspaces), workspaces, owner, system_clock())
+        export = Export(store, prompts, documents, owner, system_clock())
         with writing(file) as archive:
             with archive.lines() as put:
                 async for record in export.records():
@@ -97,9 +98,9 @@ async def export_user(settings: Settings, owner: UserId, file: Path) -> int:
 async def import_file(settings: Settings, file: Path, owner: UserId, agent: str | None) -> int:
     """Brings a file in for a user; 0 if nothing had to be left out."""
     progress = Progress(f"Importing {file.name}")
-    workspaces = settings.workspaces
+    prompts, documents = FolderPromptFiles(settings.workspaces), FolderDocumentFiles(settings.workspaces)
     async with opened_jobs_and_store(settings) as (jobs, store):
-        taking = Import(store, jobs, FolderPromptFiles(workspaces), workspaces, system_clock, User(owner))
+        taking = Import(store, jobs, prompts, documents, system_clock, User(owner))
         try:
             with reading(file, progress.tell) as source:
                 await taking.take(source, agent)

@@ -17,14 +17,13 @@ from threadkeep.domain.errors import DocumentNotFound
 from threadkeep.domain.ids import DocumentId, is_uuid, new_uuid
 from threadkeep.domain.text import check_line
 from threadkeep.domain.user import User
-from threadkeep.domain.workspace import Workspaces
+from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.retriever import Found, Retriever
 from threadkeep.ports.store import Store
 from threadkeep.services import Clock
 from threadkeep.services.agents import Agents
-from threadkeep.services.document_files import keep_file
 from threadkeep.services.jobs import Jobs
-from threadkeep.services.reading import READ_JOB, document_path, remove_chunks
+from threadkeep.services.reading import READ_JOB, remove_chunks
 
 
 class Documents:
@@ -34,14 +33,14 @@ class Documents:
         self,
         store: Store,
         agents: Agents,
-        workspaces: Workspaces,
+        files: DocumentFiles,
         retriever: Retriever,
         jobs: Jobs,
         clock: Clock,
     ) -> None:
         self._store = store
         self._agents = agents
-        self._workspaces = workspaces
+        self._files = files
         self._retriever = retriever
         self._jobs = jobs
         self._clock = clock
@@ -61,15 +60,14 @@ class Documents:
         """Keeps a file and has it read; the same file again is the document that is there already."""
         media_type = await self.check(file_name, file)
         id_, now = DocumentId(new_uuid()), self._clock()
-        path = document_path(self._workspaces, agent.id, id_)
-        size, sha256 = await asyncio.to_thread(keep_file, file, path)
+        size, sha256 = await self._files.keep(agent.id, id_, file)
         status = DocumentStatus.PROCESSING
         fresh = Document(id_, agent.id, file_name, media_type, size, sha256, status, now, now)
         document = await self._store.documents.add(fresh)
         if document.id == fresh.id:
             await self._jobs.add(READ_JOB, _names(document))
         else:
-            await asyncio.to_thread(path.unlink, missing_ok=True)
+            await self._files.remove(agent.id, id_)
         return document
 
     async def get(self, user: User, agent_id: str, document_id: str) -> Document:
@@ -110,8 +108,7 @@ class Documents:
         )
         await remove_chunks(self._store.documents, document)
         await self._store.documents.delete(document)
-        path = document_path(self._workspaces, document.agent_id, document.id)
-        await asyncio.to_thread(path.unlink, missing_ok=True)
+        await self._files.remove(document.agent_id, document.id)
 
     async def search(
         self, user: User, agent_id: str, query: str, *, top_k: int | None, threshold: float | None

@@ -15,8 +15,8 @@ from threadkeep.domain.message import Failure, Message, MessageStatus
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.domain.workspace import Workspaces
 from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.exchange import (
     EXPORT_VERSION,
     ConversationEnd,
@@ -32,7 +32,6 @@ from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store
-from threadkeep.services.reading import document_path
 from threadkeep.services.replies import written_so_far
 
 T = TypeVar("T")
@@ -56,11 +55,16 @@ class Export:
     """One user's data. The store that it is given is a snapshot, so that all of it is of one moment."""
 
     def __init__(
-        self, store: Store, prompt_files: PromptFiles, workspaces: Workspaces, user_id: UserId, now: int
+        self,
+        store: Store,
+        prompt_files: PromptFiles,
+        document_files: DocumentFiles,
+        user_id: UserId,
+        now: int,
     ) -> None:
         self._store = store
         self._prompt_files = prompt_files
-        self._workspaces = workspaces
+        self._document_files = document_files
         self._user_id = user_id
         self._now = now
         self._introduced: set[AgentId] = set()
@@ -96,8 +100,7 @@ class Export:
         """The files that records name; None in place of one that is lost."""
         async for agent in self._own_agents():
             async for document in self._documents(agent.id):
-                path = document_path(self._workspaces, agent.id, document.id)
-                yield document_name(document), path if path.is_file() else None
+                yield document_name(document), await self._document_files.find(agent.id, document.id)
         written: set[str] = set()
         async for conversation in _all(self._conversations):
             async for payload in self._payloads(conversation):

@@ -1,14 +1,12 @@
 """The files beside an export, each of which must be what its hash says."""
 
-from pathlib import Path
-
 from threadkeep.domain.document import Document
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.payload import Payload, content_hash
 from threadkeep.engine.aside import MOST_FILE_BYTES
+from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.exchange import ImportSource
-from threadkeep.services.document_files import keep_file
-from threadkeep.services.exports import document_name, payload_name
+from threadkeep.services.exports import payload_name
 
 
 def payload_content(source: ImportSource, payload: Payload) -> bytes:
@@ -23,13 +21,13 @@ def payload_content(source: ImportSource, payload: Payload) -> bytes:
     return content
 
 
-def copy_document(source: ImportSource, document: Document, path: Path) -> None:
-    """Puts a document's file into its place."""
-    file = source.open(document_name(document))
+async def keep_document(source: ImportSource, name: str, document: Document, files: DocumentFiles) -> None:
+    """Keeps the file of a document, which has this name in the export."""
+    file = source.open(name)
     if file is None:
         raise InvalidRequest("its file is not in the export")
     with file:
-        kept = keep_file(file, path, most=document.size)
+        kept = await files.keep(document.agent_id, document.id, file, most=document.size)
     if kept != (document.size, document.sha256):
-        path.unlink()
+        await files.remove(document.agent_id, document.id)
         raise InvalidRequest("its file is damaged")

@@ -4,7 +4,6 @@ Ids are kept where they are free. Where one is somebody else's, for a file may b
 the thing and all that belongs to it get ids made of the user's and the old ones, the same every time.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,10 +15,10 @@ from threadkeep.domain.errors import InvalidRequest, StorageConflict, StorageErr
 from threadkeep.domain.ids import DocumentId, MemoryId, new_uuid
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
-from threadkeep.domain.workspace import Workspaces
 from threadkeep.engine.rekeying import check_id, checked, rekey
 from threadkeep.engine.retelling import retell
 from threadkeep.engine.values import TooDeep
+from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.exchange import (
     Flawed,
     ForeignConversation,
@@ -34,11 +33,12 @@ from threadkeep.ports.jobs import Job, JobStore
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store
 from threadkeep.services import Clock
+from threadkeep.services.exports import document_name
 from threadkeep.services.import_agents import ImportedAgents
-from threadkeep.services.import_files import copy_document, payload_content
+from threadkeep.services.import_files import keep_document, payload_content
 from threadkeep.services.import_places import Places
 from threadkeep.services.import_report import ImportReport
-from threadkeep.services.reading import READ_JOB, document_path
+from threadkeep.services.reading import READ_JOB
 from threadkeep.services.reassigning import make_searchable
 
 MOST_MEMORIES = 100_000
@@ -52,13 +52,13 @@ class Import:
         store: Store,
         jobs: JobStore,
         prompt_files: PromptFiles,
-        workspaces: Workspaces,
+        document_files: DocumentFiles,
         clock: Clock,
         user: User,
     ) -> None:
         self._store = store
         self._jobs = jobs
-        self._workspaces = workspaces
+        self._document_files = document_files
         self._clock = clock
         self._user = user
         self.report = ImportReport()
@@ -139,16 +139,15 @@ class Import:
             self._documents[document.id] = id_
             self.report.there += 1
             return
-        path = document_path(self._workspaces, agent_id, DocumentId(id_))
-        await asyncio.to_thread(copy_document, source, document, path)
         fresh = replace(
             document, id=DocumentId(id_), agent_id=agent_id, status=DocumentStatus.PROCESSING, progress=0.0,
             chunk_count=0, error=None, updated_at=self._clock(),
         )  # fmt: skip
+        await keep_document(source, document_name(document), fresh, self._document_files)
         kept = await self._store.documents.add(fresh)
         self._documents[document.id] = kept.id
         if kept.id != fresh.id:
-            path.unlink()
+            await self._document_files.remove(agent_id, fresh.id)
             self.report.there += 1
             return
         await self._jobs.add(Job(new_uuid(), READ_JOB, {"agent_id": agent_id, "document_id": fresh.id}))

@@ -2,15 +2,13 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any
 
 from threadkeep.domain.document import Document, DocumentStatus
-from threadkeep.domain.ids import AgentId, DocumentId, is_uuid
-from threadkeep.domain.workspace import Workspaces
+from threadkeep.domain.ids import AgentId, DocumentId
+from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.documents import DocumentStore, ExtractionBroke, ExtractionFailed, Extractor
 from threadkeep.ports.embedder import Embedder, EmbedderError
 from threadkeep.ports.retriever import LARGE_COLLECTION, NearIndex
@@ -40,14 +38,14 @@ class Reading:
     def __init__(
         self,
         store: Store,
-        workspaces: Workspaces,
+        files: DocumentFiles,
         extractor: Extractor,
         embedder: Embedder | None,
         clock: Clock,
         near_index: NearIndex | None = None,
     ) -> None:
         self._store = store
-        self._workspaces = workspaces
+        self._files = files
         self._extractor = extractor
         self._embedder = embedder
         self._clock = clock
@@ -87,8 +85,8 @@ class Reading:
         await self._store.documents.update(document.agent_id, document.id, end)
 
     async def _read(self, document: Document) -> None:
-        path = document_path(self._workspaces, document.agent_id, document.id)
-        if not path.is_file():
+        path = await self._files.find(document.agent_id, document.id)
+        if path is None:
             raise ExtractionFailed("The file is no longer there; send it again.")
         await remove_chunks(self._store.documents, document)  # of a try that broke off
         async with aclosing(self._extractor.extract(path, document.media_type)) as parts:
@@ -175,28 +173,12 @@ class Reading:
         now = self._clock()
         for document in await self._store.documents.stalled(now - STALLED_MS):
             await self._end(document, "Reading the file was given up.")
-        for folder in await asyncio.to_thread(_folders, self._workspaces):
-            known = await self._store.documents.ids_of(AgentId(folder.parent.name))
-            await asyncio.to_thread(_remove_strangers, folder, known)
-
-
-def document_path(workspaces: Workspaces, agent_id: AgentId, document_id: DocumentId) -> Path:
-    """Where the file of a document lies."""
-    return workspaces.of(agent_id) / "documents" / document_id
+        for agent_id in await self._files.agent_ids():
+            known = await self._store.documents.ids_of(agent_id)
+            await self._files.keep_only(agent_id, known, idle_s=ORPHANED_S)
 
 
 async def remove_chunks(documents: DocumentStore, document: Document) -> None:
     """Takes all chunks of a document out of every index, a few at a time: turns are not held up."""
     while await documents.remove_chunks(document, limit=REMOVED_AT_ONCE):
         pass
-
-
-def _folders(workspaces: Workspaces) -> list[Path]:
-    found = (workspaces.data / "agents").glob("*/documents")
-    return [folder for folder in found if is_uuid(folder.parent.name)]
-
-
-def _remove_strangers(folder: Path, known: set[DocumentId]) -> None:
-    for file in folder.iterdir():
-        if file.name not in known and file.stat().st_mtime < time.time() - ORPHANED_S:
-            file.unlink(missing_ok=True)
