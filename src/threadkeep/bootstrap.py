@@ -318,6 +318,7 @@ async def _start_services(
         store, gateway, prompts, Passages(retriever), history, tools, jobs, system_clock, settings.zone
     )
     turns = Turns(store, node, answers, allowances, system_clock)
+    running_turns = RunningTurns(store, node, system_clock)
     conversations = Conversations(store, agents, turns, history, system_clock, settings.zone)
     services = Services(
         agents=agents,
@@ -326,7 +327,7 @@ async def _start_services(
         documents=Documents(store, agents, document_files, retriever, jobs, system_clock),
         history=history,
         turns=turns,
-        running_turns=RunningTurns(store, node, system_clock),
+        running_turns=running_turns,
         prompts=prompts,
         executions=Executions(store, turns, history, system_clock),
         compactions=compactions,
@@ -335,7 +336,7 @@ async def _start_services(
         reports=Reports(store, conversations, system_clock),
         sessions=Sessions(store, turns),
         usages=Usages(store, system_clock),
-        users=Users(store, prompts, PersonalServers(outside.pool, workspaces), system_clock),
+        users=Users(store, running_turns, prompts, PersonalServers(outside.pool, workspaces), system_clock),
         metrics=metrics,
         store=store,
         gateway=gateway,

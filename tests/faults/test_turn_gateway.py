@@ -258,6 +258,21 @@ async def crawl(reader: socket.socket) -> None:
         await asyncio.sleep(1)
 
 
+@on_both
+async def test_turn_whose_user_is_deleted_is_stopped_and_its_followers_told(talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([Say("one two "), Wait(gate), Say("three")])
+    turn_id = await talk.begin(await untitled(talk))
+    follower = talk.follow(turn_id)
+    events = [await anext(follower)]
+    await gate.reached()
+    assert (await talk.client.delete("/api/users/local")).status_code == 204
+    events += [event async for event in follower]
+    assert (events[-1]["type"], events[-1]["status"]) == ("done", "CANCELLED")
+    assert (await talk.client.get(f"/api/turns/{turn_id}")).status_code == 404
+    assert await model.requests[0].until_over() == "disconnected"
+
+
 async def test_last_event_id_of_the_past_the_future_and_of_others(talk: Talk, model: ScriptedModel):
     gate = Gate()
     model.script([Say("one two "), Wait(gate), Say("three")], [Say("other")])

@@ -1,15 +1,18 @@
 """The turns that run, for whoever operates Threadkeep: whose they are and where, never what they say."""
 
+import asyncio
 from collections.abc import Sequence
 
 from threadkeep.domain.errors import Forbidden, TurnInProgress, TurnNotFound
-from threadkeep.domain.ids import TurnId, is_uuid, new_uuid
+from threadkeep.domain.ids import TurnId, UserId, is_uuid, new_uuid
 from threadkeep.domain.user import User
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.store import Store
 from threadkeep.ports.turns import RunningTurn
 from threadkeep.services import Clock
 from threadkeep.services.node import Node
+
+TURNS_AT_ONCE = 200
 
 
 class RunningTurns:
@@ -52,6 +55,14 @@ class RunningTurns:
                 details={"turnId": turn.id},
             )
         return True
+
+    async def abort_all_of(self, user_id: UserId) -> None:
+        """Stops the turns of a user who goes; a node that does not answer cannot keep them either."""
+        after: str | None = None
+        while turns := await self._store.turns.running(after=after, offset=0, limit=TURNS_AT_ONCE):
+            theirs = [turn.id for turn in turns if turn.user_id == user_id]
+            await asyncio.gather(*map(self._node.abort, theirs))
+            after = turns[-1].id
 
 
 def _check_admin(user: User) -> None:

@@ -7,13 +7,22 @@ from threadkeep.ports.mcp import PersonalServers
 from threadkeep.ports.store import Store
 from threadkeep.services import Clock
 from threadkeep.services.prompts import Prompts
+from threadkeep.services.running_turns import RunningTurns
 
 
 class Users:
     """The use cases of users."""
 
-    def __init__(self, store: Store, prompts: Prompts, servers: PersonalServers, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        running_turns: RunningTurns,
+        prompts: Prompts,
+        servers: PersonalServers,
+        clock: Clock,
+    ) -> None:
         self._store = store
+        self._running_turns = running_turns
         self._prompts = prompts
         self._servers = servers
         self._clock = clock
@@ -23,6 +32,7 @@ class Users:
         # A NUL character is in no user's id, and PostgreSQL would refuse to look for it.
         if (user_id != user.id and not user.is_admin) or "\x00" in user_id:
             raise UserNotFound
+        await self._running_turns.abort_all_of(UserId(user_id))
         purged = await self._store.users.delete(UserId(user_id), self._clock())
         if purged is not None:
             await self._prompts.forget(purged.agent_ids)
