@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.making import (
 )
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.conversation import Conversation, ConversationStatus
-from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.errors import StorageConflict, StorageError
 from threadkeep.domain.ids import AgentId, BriefingId, ConversationId, TurnId, new_uuid
 from threadkeep.domain.message import (
     Citation,
@@ -244,6 +245,41 @@ async def test_turn_ends_once(store: Store):
     with pytest.raises(StorageConflict):
         await keep_ended(store, ends[1])
     assert (await all_messages(store, conversation))[1].content == "first"
+
+
+@pytest.mark.parametrize("key", [None, IdempotencyKey("once", "hash")], ids=["without-key", "with-key"])
+async def test_turn_whose_first_event_cannot_be_stored_is_not_begun(store: Store, key: IdempotencyKey | None):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    begun = conversation.begin_turn("?", NOW)
+    unstorable = LogChunk(begun.turn.id, 1, 1, cast("Any", None))
+    with pytest.raises(StorageError):
+        await store.turns.begin(begun, Lease("a-node", 1, 10**9), unstorable, key)
+    assert await store.turns.status(begun.turn.id) is None
+    assert await all_messages(store, conversation) == []
+    assert await store.conversations.get(ALICE, conversation.id) == conversation
+    await store.turns.begin(begun, Lease("a-node", 1, 10**9), opening_of(begun), key)
+    assert await store.log.read(begun.turn.id, 0) == [opening_of(begun)]
+
+
+@pytest.mark.parametrize("uses_tool", [False, True], ids=["without-tool", "with-tool"])
+async def test_turn_whose_last_events_cannot_be_stored_runs_on(store: Store, uses_tool: bool):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    begun = conversation.begin_turn("?", NOW)
+    await keep_begun(store, begun)
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, "Said.", NOW + 1)
+    if uses_tool:
+        call = ToolCall(
+            begun.turn.id, "call_1", reply.id, "search", "web", {}, ToolCallStatus.RUNNING, NOW
+        ).end(ToolCallStatus.OK, result=1, duration_ms=1)
+        reply = replace(reply, tool_calls=(call,))
+    ended = begun.conversation.end_turn(begun.turn, reply, NOW + 1)
+    with pytest.raises(StorageError):
+        await store.turns.end(ended, LogChunk(begun.turn.id, 2, 2, cast("Any", None)), 1)
+    assert await store.turns.status(begun.turn.id) is TurnStatus.RUNNING
+    assert (await all_messages(store, conversation))[1].status is MessageStatus.PENDING
+    assert await store.conversations.get(ALICE, conversation.id) == begun.conversation
+    await keep_ended(store, ended)
+    assert (await all_messages(store, conversation))[1] == reply
 
 
 async def test_turn_that_was_taken_over_is_neither_written_nor_ended_by_who_lost_it(store: Store):

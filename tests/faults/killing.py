@@ -11,6 +11,7 @@ import httpx
 from tests.mcp.running import CHAOS
 from tests.scripted_model import Gate, Pause, Recorded, Reply, Say, ScriptedModel, UseTool, Wait
 from tests.talking import parse
+from tests.waiting import until
 
 WORDS = [f"word{number} " for number in range(40)]
 WHOLE = "".join(WORDS)
@@ -103,9 +104,10 @@ class Round:
         self.path = f"/api/conversations/{conversation}/messages"
         # Who does not know whether it was heard asks again with the same key.
         self.headers = {"Idempotency-Key": self.question} if moment in {Moment.UNREAD, Moment.ASKED} else {}
-        self.is_out = False
+        self.is_out = self.is_over = False
         self.turn_id: str | None = None
         self.shown: list[dict[str, Any]] = []
+        self.shown_elsewhere: list[dict[str, Any]] | None = None
 
     async def ask(self, client: httpx.AsyncClient) -> None:
         """Asks and follows until the server is gone."""
@@ -123,6 +125,14 @@ class Round:
                     self.shown.append(event)
         except httpx.HTTPError:
             pass
+        finally:
+            self.is_over = True
+
+    async def watch(self, client: httpx.AsyncClient) -> None:
+        """Follows the turn, once it is known, to its end on another node than the one that is killed."""
+        await until(lambda: self.is_over or self.turn_id is not None)
+        if self.turn_id is not None:
+            self.shown_elsewhere = await follow(client, self.turn_id)
 
     async def _trace(self, name: str, _: object) -> None:
         self.is_out = self.is_out or name == "http11.send_request_body.complete"
@@ -169,6 +179,7 @@ class Round:
         events = await follow(client, asked["turnId"])
         check_whole(events)
         assert events[: len(self.shown)] == self.shown
+        assert self.shown_elsewhere in (None, events)
         assert WHOLE.startswith(texts(events))
         turn = (await client.get(f"/api/turns/{asked['turnId']}")).json()
         (reply,) = (it for it in await self._messages(client) if it["id"] == turn["assistantMessageId"])
@@ -198,6 +209,7 @@ async def follow(client: httpx.AsyncClient, turn_id: str) -> list[dict[str, Any]
 def check_whole(events: list[dict[str, Any]]) -> None:
     """No gap, no repeat, one end, and every call of a tool has one result."""
     assert [event["seq"] for event in events] == [*range(1, len(events) + 1)]
+    assert events[0]["type"] == "turn_start"
     assert [event["type"] in {"done", "error"} for event in events] == [False] * (len(events) - 1) + [True]
     called, ended = (
         [event["tool_call_id"] for event in events if event["type"] == kind]

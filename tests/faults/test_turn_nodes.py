@@ -1,8 +1,9 @@
 """Two real nodes on one PostgreSQL: any of them shows and stops any turn, and one ends the other's."""
 
 import asyncio
+import random
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,16 @@ import psycopg
 import pytest
 
 from tests.conftest import TEMPLATE
+from tests.faults.killing import (
+    LEFT_AT,
+    WHOLE,
+    Moment,
+    Round,
+    check_whole,
+    converse,
+    reply_to,
+    texts,
+)
 from tests.postgres import Postgres, PostgresServer
 from tests.scripted_model import Gate, Pause, Say, ScriptedModel, Wait
 from tests.serving import Server
@@ -46,7 +57,7 @@ class Client:
         assert answer.status_code == 202, answer.text
         return answer.json()["turnId"]
 
-    async def follow(self, turn_id: str, after: int | None = None) -> AsyncIterator[dict[str, Any]]:
+    async def follow(self, turn_id: str, after: int | None = None) -> AsyncGenerator[dict[str, Any]]:
         """A turn's events as they come."""
         headers = {} if after is None else {"Last-Event-ID": str(after)}
         async with self.http.stream("GET", f"/api/turns/{turn_id}/events", headers=headers) as answer:
@@ -59,9 +70,10 @@ class Client:
 
     async def until_text(self, turn_id: str) -> int:
         """Until something of the reply is seen here; its number."""
-        async for event in self.follow(turn_id):
-            if event["type"] == "text":
-                return event["seq"]
+        async with aclosing(self.follow(turn_id)) as events:
+            async for event in events:
+                if event["type"] == "text":
+                    return event["seq"]
         raise AssertionError("nothing was said")
 
     async def reply(self, conversation: str) -> dict[str, Any]:
@@ -74,9 +86,8 @@ class Client:
         assert (await self.events(await self.begin(conversation)))[-1].get("status") == "COMPLETED"
 
 
-@asynccontextmanager
-async def two_nodes(folder: Path, database_url: str, model: ScriptedModel) -> AsyncGenerator[list[Client]]:
-    settings = {
+def node_settings(database_url: str, model: ScriptedModel) -> dict[str, str]:
+    return {
         "database_url": database_url,
         "database_pool_size": "4",
         "gateway": "openai",
@@ -84,24 +95,25 @@ async def two_nodes(folder: Path, database_url: str, model: ScriptedModel) -> As
         "gateway_api_key": "sk-scripted",
         "model": "scripted",
     }
+
+
+async def start_node(stack: AsyncExitStack, folder: Path, settings: dict[str, str]) -> Client:
+    """A node that runs as long as the stack is not unwound."""
+    server = stack.enter_context(await asyncio.to_thread(Server, folder, **settings))
+    return Client(server, await stack.enter_async_context(server.async_client()))
+
+
+@asynccontextmanager
+async def two_nodes(folder: Path, database_url: str, model: ScriptedModel) -> AsyncGenerator[list[Client]]:
+    settings = node_settings(database_url, model)
     async with AsyncExitStack() as stack:
-        servers = [stack.enter_context(Server(folder, **settings)) for _ in range(2)]
-        yield [Client(server, await stack.enter_async_context(server.async_client())) for server in servers]
+        yield [await start_node(stack, folder, settings) for _ in range(2)]
 
 
 @pytest.fixture
 async def nodes(tmp_path: Path, postgres: Postgres, model: ScriptedModel) -> AsyncIterator[list[Client]]:
     async with two_nodes(tmp_path, postgres.create_database(template=TEMPLATE), model) as nodes:
         yield nodes
-
-
-def check_whole(events: list[dict[str, Any]]) -> None:
-    assert [event["seq"] for event in events] == [*range(1, len(events) + 1)]
-    assert [event["type"] in {"done", "error"} for event in events] == [False] * (len(events) - 1) + [True]
-
-
-def texts(events: list[dict[str, Any]]) -> str:
-    return "".join(event["text"] for event in events if event["type"] == "text")
 
 
 async def test_any_node_follows_resumes_and_aborts(nodes: list[Client], model: ScriptedModel):
@@ -137,39 +149,45 @@ async def test_any_node_follows_resumes_and_aborts(nodes: list[Client], model: S
 
 
 @pytest.mark.requirement("004-R2.3")
-async def test_killed_nodes_turn_is_ended_by_the_other(nodes: list[Client], model: ScriptedModel):
-    here, there = nodes
-    model.script([*WORDS, Wait(Gate())], [*WORDS, Wait(Gate())])
-    conversations = [await here.conversation() for _ in range(2)]
-    turns = [await here.begin(conversation) for conversation in conversations]
-    followers = [asyncio.create_task(there.events(turn_id)) for turn_id in turns]
-    seen_here = [asyncio.create_task(collect(here, turn_id)) for turn_id in turns]
-    for turn_id in turns:
-        await there.until_text(turn_id)
-    here.server.kill()
-    ended = await asyncio.gather(*followers)
-    for conversation, turn_id, events, mine in zip(
-        conversations, turns, ended, await asyncio.gather(*seen_here), strict=True
-    ):
-        check_whole(events)
-        assert events[: len(mine)] == mine
-        assert (events[-1]["type"], events[-1]["code"]) == ("error", "INTERRUPTED")
-        assert await there.events(turn_id) == events
-        reply = await there.reply(conversation)
-        assert (reply["status"], reply["content"]) == ("FAILED", texts(events))
-        assert "".join(f"{number} " for number in range(20)).startswith(texts(events))
-        await there.check_goes_on(conversation)
-
-
-async def collect(client: Client, turn_id: str) -> list[dict[str, Any]]:
-    """All that is seen before the server is gone."""
-    seen: list[dict[str, Any]] = []
-    try:
-        async for event in client.follow(turn_id):
-            seen.append(event)  # noqa: PERF401  (kept when it breaks off)
-    except httpx.HTTPError:
-        pass
-    return seen
+async def test_one_of_two_nodes_is_killed_again_and_again(
+    tmp_path: Path, postgres: Postgres, model: ScriptedModel
+):
+    chance = random.Random(20260107)
+    model.otherwise = reply_to
+    settings = {
+        **node_settings(postgres.create_database(template=TEMPLATE), model),
+        "secret_key": "a-key-for-tests-that-is-long-enough",
+        "mcp_allowed_commands": "python",
+    }
+    async with AsyncExitStack() as stack:
+        here, there = [await start_node(stack, tmp_path, settings) for _ in range(2)]
+        tooled = await converse(here.http, tmp_path / "pids")
+        conversations = [tooled, *[await converse(here.http) for _ in range(3)]]
+        for number, aim in enumerate((Moment.TALKING, Moment.ASKED, Moment.ALL_SAID)):
+            moments = (Moment.IN_TOOL, Moment.BEGUN, Moment.TALKING, aim)
+            rounds = [
+                Round(number, conversation, moment, chance)
+                for conversation, moment in zip(conversations, moments, strict=True)
+            ]
+            *others, aimed = rounds
+            async with asyncio.TaskGroup() as group:
+                watching = [group.create_task(it.watch(there.http)) for it in rounds]
+                asking = [group.create_task(it.ask(here.http)) for it in others]
+                await until(lambda others=others: all(it.is_reached(model) for it in others))
+                asking.append(group.create_task(aimed.ask(here.http)))
+                await until(lambda aimed=aimed: aimed.is_reached(model))
+                here.server.kill()
+                await asyncio.wait(asking)
+                back = await start_node(stack, tmp_path, settings)
+                await asyncio.wait(watching)  # the other shows how the dead one's turns end
+            for it in rounds:
+                assert await it.check(there.http) in LEFT_AT[it.moment], it.question
+            here, there = there, back
+        for node, conversation in zip([here, there] * 2, conversations, strict=True):
+            last = Round(9, conversation, Moment.DONE, chance)
+            await last.ask(node.http)
+            assert texts(last.shown) == WHOLE
+    assert not model.refused
 
 
 @pytest.fixture(scope="module")

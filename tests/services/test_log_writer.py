@@ -110,6 +110,44 @@ async def test_what_comes_during_a_write_goes_with_the_next(writing: Writing):
     assert await writing.bodies(turn_log) == [Text("a"), Text("bc")]
 
 
+async def test_settled_is_what_is_no_longer_on_its_way(writing: Writing):
+    fault = writing.fault
+    mine, other = await writing.open(), await writing.open()
+    fault.gate.clear()
+    first = asyncio.create_task(mine.add(Text("a"), at_once=True))
+    await fault.reached.wait()
+    settling = asyncio.create_task(writing.writer.settle(mine))
+    await asyncio.sleep(0)
+    await mine.add(Text("b"))
+    hurrying = asyncio.create_task(other.add(Text("x"), at_once=True))
+    await asyncio.sleep(0)
+    fault.reached.clear()
+    fault.gate.set()
+    fault.gate.clear()  # the first write goes on, and the next one starts at once and waits
+    await fault.reached.wait()
+    await asyncio.sleep(0.05)
+    assert (first.done(), settling.done(), mine.live.last_seq) == (True, False, 2)
+    fault.gate.set()
+    await asyncio.gather(first, settling, hurrying)
+    assert await writing.bodies(mine) == [Text("a"), Text("b")]
+
+
+async def test_what_could_not_be_stored_is_not_settled(writing: Writing, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(log_writer, "GIVE_UP_AFTER_S", 0)
+    turn_log = await writing.open()
+    writing.fault.gate.clear()
+    writing.fault.plan = ["before"]
+    await turn_log.add(Text("a"))
+    await writing.fault.reached.wait()
+    settling = asyncio.create_task(writing.writer.settle(turn_log))
+    await asyncio.sleep(0)
+    writing.fault.gate.set()
+    with pytest.raises(StorageUnavailable):
+        await settling
+    with pytest.raises(StorageUnavailable):
+        await writing.writer.settle(turn_log)
+
+
 async def test_turn_of_another_node_is_refused_and_the_others_are_stored(writing: Writing):
     mine, lost, too = await writing.open(), await writing.open(fence=2), await writing.open()
     for turn_log in (mine, lost, too):

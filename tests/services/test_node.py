@@ -146,6 +146,21 @@ async def test_end_is_not_shown_before_it_is_stored(nodes: Nodes, store: Store):
     assert (await reply_of(store, begun)).content == "x"
 
 
+async def test_end_waits_for_what_is_on_its_way(nodes: Nodes, store: Store):
+    fault, end = Fault(), Fault()
+    fault.gate.clear()
+    node = nodes.start(log=fault, turns=end)
+    begun, script = await run(node, store)
+    script.say(Text("a"))
+    await fault.reached.wait()
+    script.say(Text("b"), script.done())
+    await asyncio.sleep(0.05)
+    assert not end.reached.is_set()
+    fault.gate.set()
+    assert kinds(await follow(node, begun.turn.id)) == ["turn_start", "text", "text", "done"]
+    assert (await reply_of(store, begun)).content == "ab"
+
+
 @pytest.mark.parametrize("plan", [["before"], ["after"], ["before", "after", "before"]])
 async def test_end_whose_answer_is_lost_happens_once(nodes: Nodes, store: Store, plan: list[str]):
     fault = Fault()
