@@ -16,6 +16,7 @@ from typing import IO
 from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
 from threadkeep.client.reaching import find_agent, reach
+from threadkeep.client.wrapping import Wrap
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
     Done,
@@ -52,11 +53,13 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Screen:
-    """Shows what comes as it comes; asides are dimmed where the output is a terminal."""
+    """Shows what comes as it comes; on a terminal it is wrapped at words, and asides are dimmed."""
 
     def __init__(self, out: IO[str]) -> None:
         self._out = out
-        self._dims = out.isatty() and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
+        self._is_terminal = out.isatty() and os.environ.get("TERM") != "dumb"
+        self._dims = self._is_terminal and not os.environ.get("NO_COLOR")
+        self._wrap = Wrap(self._columns)
         self._kind: str | None = None
         self._is_at_start = True
         self._is_waiting = False
@@ -93,16 +96,16 @@ class Screen:
     def aside(self, text: str) -> None:
         """A line that is no part of the reply."""
         self._end_line()
-        self._write(self._dimmed(clean(text)) + "\n")
+        self._write(self._dimmed(self._wrapped(text)) + "\n")
 
     def line(self, text: str) -> None:
         """A line of its own."""
         self._end_line()
-        self._write(clean(text) + "\n")
+        self._write(self._wrapped(text) + "\n")
 
     def _wait(self) -> None:
         """Shows that the model is asked, until something comes in its place."""
-        if self._dims:
+        if self._is_terminal:
             self._end_line()
             self._write(self._dimmed("…"))
             self._is_waiting = self._is_at_start = True
@@ -111,13 +114,25 @@ class Screen:
         if self._kind != kind:
             self._end_line()
             self._kind = kind
-        text = clean(text)
+        text = self._wrapped(text)
         self._write(self._dimmed(text) if kind == "thought" else text)
 
     def _end_line(self) -> None:
         self._kind = None
+        self._wrap = Wrap(self._columns)
         if not self._is_at_start:
             self._write("\n")
+
+    def _wrapped(self, text: str) -> str:
+        """The next piece of a text, or all of it, as it is written."""
+        return self._wrap.feed(clean(text))
+
+    def _columns(self) -> int:
+        """How wide the terminal is; 0 if it is none or does not tell."""
+        if self._is_terminal:
+            with suppress(OSError):
+                return os.get_terminal_size(self._out.fileno()).columns
+        return 0
 
     def _dimmed(self, text: str) -> str:
         return f"{_DIM}{text}{_PLAIN}" if self._dims and text else text
