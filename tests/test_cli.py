@@ -90,6 +90,10 @@ def test_serving_strangers_without_sign_in_is_refused(capsys: pytest.CaptureFixt
     [
         ({"gateway": "openai"}, "Model: none. Set ANTHROPIC_API_KEY"),
         ({"gateway": "anthropic", "gateway_api_key": "k"}, "Model: claude-sonnet-4-5 at api.anthropic.com"),
+        (
+            {"gateway": "openai", "gateway_url": "http://127.0.0.1:11434/v1", "model": "small"},
+            "Model: small at 127.0.0.1:11434\n",
+        ),
     ],
 )
 def test_server_tells_which_model_answers(tmp_path: Path, settings: dict[str, str], told: str):

@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
@@ -65,8 +66,9 @@ def command(*arguments: str) -> list[str]:
 class Person:
     """Somebody at a terminal in which `threadkeep chat` runs."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, columns: int = 0) -> None:
         self._master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, (24, columns))
         self.process = subprocess.Popen(
             command(*arguments), cwd=folder, env=TERMINAL, stdin=slave, stdout=slave, stderr=slave
         )
@@ -100,8 +102,8 @@ class Person:
 
 
 @contextmanager
-def person(folder: Path, *arguments: str) -> Generator[Person]:
-    somebody = Person(folder, *arguments)
+def person(folder: Path, *arguments: str, columns: int = 0) -> Generator[Person]:
+    somebody = Person(folder, *arguments, columns=columns)
     try:
         yield somebody
     finally:
@@ -150,6 +152,41 @@ def test_reply_comes_as_it_is_said_with_thoughts_and_tools_dimmed(
         somebody.sees("> ")
         somebody.types("\x04")
         assert somebody.leaves() == 0
+
+
+def test_terminal_gets_lines_that_break_between_words(server: Server, model: ScriptedModel, tmp_path: Path):
+    gate = Gate()
+    model.script([Say("Gravity pulls all things tog"), Wait(gate), Say("ether, 一切。")])
+    with person(tmp_path, "--url", server.url, columns=30) as somebody:
+        assert "Assistant. /help \r\ntells what else there is; \r\nCtrl-D leaves." in somebody.sees("> ")
+        somebody.types("Why?\n")
+        somebody.sees("Gravity pulls all things tog")
+        gate.open()
+        somebody.sees("\x1b[3D\x1b[K\r\ntogether, 一切。\r\n")
+
+
+def test_pasted_lines_are_one_message(server: Server, model: ScriptedModel, tmp_path: Path):
+    with person(tmp_path, "--url", server.url) as somebody:
+        somebody.sees("> ")
+        somebody.types("\x1b[200~one\ntwo\x1b[201~\n")
+        somebody.sees("OK.\r\n")
+    assert [it["content"] for it in main_messages(server.url)] == ["one\ntwo", "OK."]
+
+
+def test_what_is_typed_during_an_answer_waits_for_the_prompt(
+    server: Server, model: ScriptedModel, tmp_path: Path
+):
+    gate = Gate()
+    model.script([Say("half"), Wait(gate), Say(" and half")])
+    with person(tmp_path, "--url", server.url) as somebody:
+        somebody.sees("> ")
+        somebody.types("Why?\n")
+        somebody.sees("half")
+        somebody.types("And then?\n")
+        gate.open()
+        assert somebody.sees("and half\r\n") == " and half\r\n"
+        somebody.sees("OK.\r\n")
+    assert [it["content"] for it in main_messages(server.url)][2:] == ["And then?", "OK."]
 
 
 def test_ctrl_c_stops_the_answer_and_keeps_it_and_a_second_one_leaves(
@@ -307,6 +344,21 @@ def test_without_a_server_the_data_folder_is_served_for_the_talk(model: Scripted
             assert busy.returncode == 1
             assert busy.stderr.startswith("threadkeep: ")
             assert "Traceback" not in busy.stderr
+
+
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:8710", "http://", "http://127.0.0.1:99999", "ftp://127.0.0.1"]
+)
+def test_what_is_no_address_is_told_in_one_line(tmp_path: Path, url: str):
+    done = piped(tmp_path, "", "--url", url)
+    assert done.returncode == 1
+    assert done.stderr == f"threadkeep: {url!r} is not an address like http://127.0.0.1:8710.\n"
+
+
+def test_wrong_path_of_a_server_is_told_as_such(server: Server, tmp_path: Path):
+    done = piped(tmp_path, "", "--url", f"{server.url}/chat")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "not under this path" in done.stderr
 
 
 def test_server_that_is_away_or_wants_a_token_is_told_in_one_line(model: ScriptedModel, tmp_path: Path):

@@ -75,8 +75,8 @@ def _model(settings: Settings) -> str:
     if not has_model(settings):
         return "none. Set ANTHROPIC_API_KEY or OPENAI_API_KEY; `threadkeep doctor` tells what else would do."
     if settings.gateway != "local":
-        host = urlsplit(settings.gateway_url or DEFAULT_URLS[settings.gateway]).hostname
-        return f"{settings.model or DEFAULT_MODELS[settings.gateway]} at {host}"
+        where = urlsplit(settings.gateway_url or DEFAULT_URLS[settings.gateway]).netloc
+        return f"{settings.model or DEFAULT_MODELS[settings.gateway]} at {where}"
     if settings.model:
         return f"{settings.model} in this process"
     return (

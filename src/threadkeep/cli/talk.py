@@ -36,7 +36,10 @@ def add_ingest(commands: Commands) -> None:
 
 def _add_target(command: argparse.ArgumentParser) -> None:
     command.add_argument("--agent", help="the agent's name (the default agent)")
-    command.add_argument("--url", help="a running Threadkeep (the usual one if it runs, else one of our own)")
+    command.add_argument(
+        "--url",
+        help="address of a server (http://127.0.0.1:8710; where none runs, the data folder itself is used)",
+    )
 
 
 def _chat(settings: Settings, given: argparse.Namespace) -> int:

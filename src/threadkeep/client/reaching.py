@@ -6,15 +6,16 @@ from msgspec import UNSET
 
 from threadkeep.client.client import Client
 from threadkeep.client.embedded import embedded
-from threadkeep.client.errors import ClientError
-from threadkeep.domain.errors import AgentNotFound, Unauthenticated
+from threadkeep.client.errors import ClientError, NotReached
+from threadkeep.domain.errors import AgentNotFound, RouteNotFound, Unauthenticated
 from threadkeep.http.views import AgentView
 from threadkeep.settings import Settings
 
 
 async def reach(settings: Settings, stack: AsyncExitStack, *, url: str | None, token: str | None) -> Client:
     """A client of the server at `url`; without one of the usual server, or of one of our own if none runs."""
-    client = await stack.enter_async_context(Client(url or _usual_url(settings), token=token))
+    address = _usual_url(settings) if url is None else url
+    client = await stack.enter_async_context(Client(address, token=token))
     if url is None and not await client.is_there():
         own = await stack.enter_async_context(embedded(settings))
         client = await stack.enter_async_context(Client(own, token=token))
@@ -29,6 +30,11 @@ async def find_agent(client: Client, name: str | None) -> AgentView:
         if exc.code == Unauthenticated.code:
             hint = "Give a token with --token; `threadkeep token --user NAME` makes one."
             raise Unauthenticated(f"{exc.message} {hint}") from exc
+        if exc.code == RouteNotFound.code:
+            raise NotReached(
+                "A Threadkeep answers, but not under this path. Its address has none, unless an application "
+                "has mounted it at one, as in http://127.0.0.1:8000/chat."
+            ) from exc
         raise
     if name is None:
         return next(agent for agent in found if agent.is_default)

@@ -10,7 +10,8 @@ import os
 import re
 import signal
 import sys
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Generator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import IO
 
 from threadkeep.client.blocking import LoopThread
@@ -220,7 +221,8 @@ def _converse(loop: LoopThread, talk: Chat, screen: Screen) -> None:
     prompt = "> " if sys.stdin.isatty() and sys.stdout.isatty() else ""
     if prompt:
         with suppress(ImportError):
-            importlib.import_module("readline")  # line editing and history
+            readline = importlib.import_module("readline")  # line editing and history
+            readline.parse_and_bind("set enable-bracketed-paste on")  # pasted lines are one message
     while True:
         try:
             line = input(prompt).encode("utf-8", "replace").decode().strip()
@@ -247,13 +249,34 @@ def _answer(loop: LoopThread, talk: Chat, line: str) -> None:
     """Waits for the answer. Ctrl-C stops it; a second one comes out of here and leaves."""
     answering = loop.start(talk.say(line))
     try:
-        try:
-            answering.result()
-        except KeyboardInterrupt:
-            loop.wait(talk.stop())
-            answering.result()
+        with _keys_unseen():
+            try:
+                answering.result()
+            except KeyboardInterrupt:
+                loop.wait(talk.stop())
+                answering.result()
     finally:
         answering.cancel()
+
+
+@contextmanager
+def _keys_unseen() -> Generator[None]:
+    """What is typed meanwhile is not put into the middle of the answer; the next prompt shows it."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    try:
+        termios = importlib.import_module("termios")
+    except ImportError:  # as on Windows
+        yield
+        return
+    flags = termios.tcgetattr(sys.stdin)
+    quiet = [*flags[:3], flags[3] & ~termios.ECHO, *flags[4:]]
+    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, flags)
 
 
 def clean(text: str) -> str:

@@ -22,6 +22,8 @@ MOST_TRIES = 5
 PAUSE_S = 1.0
 PAGE_SIZE = 100
 
+_PORTS = range(1, 65536)
+
 
 class Wire:
     """One server, and who we are to it."""
@@ -125,7 +127,7 @@ def _address(url: str) -> httpx.URL:
         address = httpx.URL(url)
     except (httpx.InvalidURL, ValueError) as exc:
         raise _no_address(url) from exc
-    if address.scheme not in {"http", "https"}:
+    if address.scheme not in {"http", "https"} or not address.host or (address.port or 1) not in _PORTS:
         raise _no_address(url)
     return address
 
