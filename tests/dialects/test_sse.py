@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dialects.recorded import CONTEXT, RECORDED, patient, texts, told, turns
-from threadkeep.dialects import DIALECTS, chunk_encoder
-from threadkeep.dialects.events import encode_chunk
+from threadkeep.dialects import DIALECTS
 from threadkeep.dialects.sse import HEARTBEAT, Dialect, Position, frame
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.events import TurnEvent
@@ -57,18 +56,6 @@ def test_resumed_stream_is_the_rest_of_the_whole(dialect: Dialect, events: list[
     encoder = dialect.start(CONTEXT)
     seen = b"".join([encoder.encode(event) for event in events[:cut]])
     assert seen + told(dialect, events, Position(min(cut, len(events)))) == told(dialect, events)
-
-
-@every_dialect
-@patient
-@given(events=turns, cut=st.integers(0, 12), seen=st.integers(0, 12))
-def test_stored_chunks_are_told_like_their_events(
-    dialect: Dialect, events: list[TurnEvent], cut: int, seen: int
-):
-    encode = chunk_encoder(dialect, CONTEXT, Position(seen))
-    chunks = [(part[0].seq, encode_chunk(part)) for part in (events[:cut], events[cut:]) if part]
-    frames = b"".join([encode(first_seq, text) for first_seq, text in chunks])
-    assert frames + dialect.closing == told(dialect, events, Position(seen))
 
 
 @every_dialect
