@@ -30,9 +30,16 @@ class Talk:
 
     async def conversation(self, **agent: Any) -> str:
         """A new conversation with a new agent."""
+        return await self._start({}, agent)
+
+    async def titled_conversation(self, **agent: Any) -> str:
+        """One that has a title already: the model is not asked for one, only for the replies."""
+        return await self._start({"title": "About that"}, agent)
+
+    async def _start(self, conversation: dict[str, Any], agent: dict[str, Any]) -> str:
         made = await self.client.post("/api/agents", json={"name": "Advisor", **agent})
-        started = await self.client.post(f"/api/agents/{made.json()['id']}/conversations")
-        return started.json()["id"]
+        path = f"/api/agents/{made.json()['id']}/conversations"
+        return (await self.client.post(path, json=conversation)).json()["id"]
 
     async def ask(self, conversation_id: str, content: str = "Why?") -> dict[str, Any]:
         """Sends a message and waits for the finished reply."""

@@ -8,8 +8,7 @@ from tests.talking import Talk
 
 
 async def talk_of(talk: Talk, turns: int) -> str:
-    conversation = await talk.conversation(settings={"compactionThreshold": 10})
-    await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "No title is asked for"})
+    conversation = await talk.titled_conversation(settings={"compactionThreshold": 10})
     for number in range(turns):
         await talk.ask(conversation, f"问题 {number}")
     return conversation

@@ -26,8 +26,7 @@ async def workspace(talk: Talk, conversation: str, tmp_path: Path) -> Path:
 
 @pytest.mark.requirement("001-R4-S1")
 async def test_changed_component_is_used_in_the_next_turn(talk: Talk, model: ScriptedModel, tmp_path: Path):
-    conversation = await talk.conversation(systemPrompt="Be brief.")
-    await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "No title is asked for"})
+    conversation = await talk.titled_conversation(systemPrompt="Be brief.")
     folder = await workspace(talk, conversation, tmp_path)
     (folder / "RULES.md").write_text("Answer in French.")
     (folder / "IDENTITY.md").write_text("You are Ada.")
@@ -42,8 +41,7 @@ async def test_changed_component_is_used_in_the_next_turn(talk: Talk, model: Scr
 async def test_component_that_is_too_long_is_cut_with_a_mark(
     talk: Talk, model: ScriptedModel, tmp_path: Path
 ):
-    conversation = await talk.conversation(systemPrompt="Be brief.")
-    await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "No title is asked for"})
+    conversation = await talk.titled_conversation(systemPrompt="Be brief.")
     folder = await workspace(talk, conversation, tmp_path)
     for name in ("IDENTITY", "ROLE", "RULES", "TOOLS", "USER", "MEMORY"):
         (folder / f"{name}.md").write_text(f"{name} begins {'x' * 1_000_000} {name} ends")

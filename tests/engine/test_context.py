@@ -249,8 +249,7 @@ def test_thoughts_go_with_the_replies_where_the_agent_wants_them():
 
 async def test_model_gets_thoughts_where_the_agent_wants_them(talk: Talk, model: ScriptedModel):
     model.script([Think("Hm. "), Think("Yes."), Say("Because.")], [Say("Again.")])
-    conversation = await talk.conversation(settings={"contextThoughts": True})
-    await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "No title is asked for"})
+    conversation = await talk.titled_conversation(settings={"contextThoughts": True})
     await talk.ask(conversation, "Why?")
     await talk.ask(conversation, "Really?")
     expected = ["Why?", "<thinking>\nHm. Yes.\n</thinking>\n\nBecause.", "Really?"]
@@ -264,8 +263,7 @@ async def test_regenerated_question_is_asked_although_a_card_came_after_it(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(OpenAIGateway, "context_tokens", property(lambda _: 1024 + 40), raising=False)
-    conversation_id = await talk.conversation(settings={"contextMessages": 1})
-    await talk.client.patch(f"/api/conversations/{conversation_id}", json={"title": "No title is asked for"})
+    conversation_id = await talk.titled_conversation(settings={"contextMessages": 1})
     await talk.ask(conversation_id, "Why?")
     conversation = await talk.store.conversations.get(UserId("local"), ConversationId(conversation_id))
     assert conversation
@@ -279,8 +277,7 @@ async def test_regenerated_question_is_asked_although_a_card_came_after_it(
 
 
 async def test_model_gets_the_latest_twenty_of_fifty(talk: Talk, model: ScriptedModel):
-    conversation = await talk.conversation()
-    await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "No title is asked for"})
+    conversation = await talk.titled_conversation()
     for number in range(25):
         await talk.ask(conversation, f"question {number}")
     await talk.ask(conversation, "the last one")
@@ -296,8 +293,7 @@ async def test_model_gets_the_latest_twenty_of_fifty(talk: Talk, model: Scripted
 async def test_question_is_asked_however_little_context_an_agent_wants(
     talk: Talk, model: ScriptedModel, count: int
 ):
-    conversation = await talk.conversation(settings={"contextMessages": count})
-    await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "No title is asked for"})
+    conversation = await talk.titled_conversation(settings={"contextMessages": count})
     for number in range(3):
         assert (await talk.ask(conversation, f"question {number}"))["status"] == "COMPLETED"
     sent = [it["content"] for it in model.requests[-1].body["messages"][1:]]

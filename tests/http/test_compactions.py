@@ -28,10 +28,9 @@ def summarising(model: ScriptedModel) -> None:
 
 async def long_talk(talk: Talk, turns: int = 4, **settings: Any) -> str:
     """A conversation of so many turns, that has a title of its own."""
-    conversation = await talk.conversation(
+    conversation = await talk.titled_conversation(
         systemPrompt="Be brief.", settings={"compactionThreshold": 6, **settings}
     )
-    await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "No title is asked for"})
     for number in range(turns):
         await talk.ask(conversation, f"question {number}")
     return conversation

@@ -142,8 +142,7 @@ async def test_turn_tells_what_is_amiss_and_goes_on(talk: Talk, model: ScriptedM
 async def test_edit_in_mid_turn_is_for_the_next_turn(talk: Talk, model: ScriptedModel):
     gate = Gate()
     model.script([Say("One"), Wait(gate), Say(".")], [Say("Two.")])
-    conversation = await talk.conversation(systemPrompt="")
-    await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "No title is asked for"})
+    conversation = await talk.titled_conversation(systemPrompt="")
     agent_id = (await talk.client.get(f"/api/conversations/{conversation}")).json()["agentId"]
     await put(talk.client, agent_id, "RULES", "old")
     first = await talk.begin(conversation)

@@ -44,8 +44,7 @@ async def rebuilt(talk: Talk, turn_id: str) -> bytes:
 async def test_request_is_rebuilt_byte_for_byte(talk: Talk, model: ScriptedModel, thoughts: bool):
     model.otherwise = [Think("想一想"), Say('因为\n"so".')]
     settings = {"temperature": 0.5, "maxTokens": 100, "contextMessages": 3, "contextThoughts": thoughts}
-    conversation = await talk.conversation(systemPrompt=PROMPT, model="scripted-2", settings=settings)
-    await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "no title is asked for"})
+    conversation = await talk.titled_conversation(systemPrompt=PROMPT, model="scripted-2", settings=settings)
     turns = [(await talk.ask(conversation, f"第{n}?"))["turnId"] for n in range(3)]
     regenerated = await talk.client.post(
         f"/api/conversations/{conversation}/regenerate?wait=true", headers={"Accept": "application/json"}
