@@ -26,6 +26,7 @@ from tests.scripted_model import (
     Status,
     Think,
     UnknownEvent,
+    Usage,
     UseTool,
     Wait,
 )
@@ -92,6 +93,26 @@ async def check_goes_on(talk: Talk, model: ScriptedModel, conversation: str) -> 
     again = await talk.client.post(f"/api/conversations/{conversation}/regenerate?wait=true", headers=JSON)
     assert again.json()["content"] == "All is well."
     assert not model.refused
+
+
+@on_both
+@pytest.mark.parametrize(
+    "reply",
+    [
+        [Say("Said."), Usage(2**64, 1)],
+        [Say("Said."), Usage(1, -(2**64))],
+        [Say("Said."), Usage(2**64, 1), UseTool("absent", {})],
+    ],
+    ids=["too-many", "less-than-none", "too-many-before-a-tool"],
+)
+async def test_model_that_counts_tokens_as_no_database_does(talk: Talk, model: ScriptedModel, reply: Reply):
+    model.script(reply)
+    model.otherwise = [Say(" Done.")]
+    conversation = await untitled(talk)
+    events = await talk.events(await talk.begin(conversation))
+    assert (await check_ended(talk, conversation, events))["status"] == "COMPLETED"
+    assert all(0 < event["output_tokens"] < 100 for event in events if event["type"] == "usage")
+    await check_goes_on(talk, model, conversation)
 
 
 @on_both

@@ -50,6 +50,10 @@ from threadkeep.ports.gateway import (
 log = logging.getLogger("threadkeep.engine")
 
 
+MOST_TOKENS = 1_000_000_000
+"""Of one call: more than any model reads or writes, and far less than a database can add up."""
+
+
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
     """How long a turn may go on; 0 means no limit."""
@@ -240,10 +244,11 @@ class _Run:
         self._request = replace(self._request, messages=(*self._request.messages, *told))
 
     def _spend(self, call: _ModelCall) -> UsageReported:
-        """Counts what a call has cost; estimated where the provider did not say."""
+        """Counts what a call has cost; estimated where the provider did not say, or said what cannot be."""
         self._call = None
-        if call.usage is not None:
-            spent = Usage(call.usage.input_tokens, call.usage.output_tokens)
+        told = call.usage
+        if told and 0 <= told.input_tokens <= MOST_TOKENS and 0 <= told.output_tokens <= MOST_TOKENS:
+            spent = Usage(told.input_tokens, told.output_tokens)
         else:
             said = "".join([*call.text, *call.thought])
             spent = Usage(estimate_request_tokens(self._request), estimate_tokens(said), estimated=True)
