@@ -21,6 +21,7 @@ from tests.services.running import (
     until_shown,
 )
 from tests.waiting import until
+from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
     EventBody,
@@ -35,6 +36,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.stop import Stop
 from threadkeep.ports.bus import Signal
 from threadkeep.ports.store import Store
@@ -517,3 +519,25 @@ async def test_log_of_a_turn_that_is_gone_is_closed_but_has_not_ended(nodes: Nod
     async with nodes.start().watch(begun.turn.id) as live:
         await until(lambda: live.closed)
         assert not live.ended
+
+
+async def test_dead_turn_whose_log_cannot_be_read_is_ended_with_what_can_and_holds_up_no_other(
+    nodes: Nodes, store: Store
+):
+    dead = [await begin(store, DEAD) for _ in range(2)]
+    strange_id, strange = dead[0].turn.id, '{"type": "of a later version"}'
+    said, lost = chunk_of(strange_id, 2, Text("said")), chunk_of(strange_id, 5, Text("lost"))
+    for chunk in (said, LogChunk(strange_id, 3, 4, strange), lost):
+        assert await store.log.append([(chunk, 1)])
+    nodes.start()
+    for begun in dead:
+        await until(lambda it=begun: is_ended(store, it))
+    reply = await store.messages.get(dead[0].assistant_message.id)
+    assert reply
+    assert (reply.content, reply.error and reply.error.code) == ("said", "INTERRUPTED")
+    (end,) = await store.log.read(strange_id, lost.last_seq)
+    assert end.first_seq == lost.last_seq + 1
+
+
+async def is_ended(store: Store, begun: BegunTurn) -> bool:
+    return await store.turns.status(begun.turn.id) is not TurnStatus.RUNNING

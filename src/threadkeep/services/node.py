@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from dataclasses import dataclass
 
-from threadkeep.dialects.events import decode_chunk
+from threadkeep.dialects.events import UnreadableEvent, decode_chunk
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import StorageConflict, StorageError, StorageUnavailable
 from threadkeep.domain.events import (
@@ -378,9 +378,14 @@ class Node:
         if held is None:
             return
         turn_log = self._writer.open(turn_id, held.fence)
-        for chunk in await self._store.log.read(turn_id, 0):
-            for event in decode_chunk(chunk.events):
-                turn_log.folding.add(event)
+        chunks = await self._store.log.read(turn_id, 0)
+        try:
+            for chunk in chunks:
+                for event in decode_chunk(chunk.events):
+                    turn_log.folding.add(event)
+        except UnreadableEvent as exc:  # of a node of a later version: what comes before it is kept
+            log.warning("turn %s is ended with what can be read of it: %s", turn_id, exc.message)
+            turn_log.folding.last_seq = chunks[-1].last_seq
         try:
             await self._end(held, turn_log, *_loose_ends(held, turn_log), INTERRUPTED)
         except TurnLost:
