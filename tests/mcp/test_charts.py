@@ -4,17 +4,16 @@ from typing import Any
 
 import pytest
 
-from tests.making import ALICE, make_agent
+from tests.making import ALICE, NOW, make_agent
 from threadkeep.domain.chart import Chart, ChartKind, Series, read_chart
-from threadkeep.domain.ids import ConversationId, MessageId, TurnId
-from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.user import User
 from threadkeep.engine.arguments import problem_with
 from threadkeep.mcp.charts import MAKE_CHART, ChartServer
 from threadkeep.ports.tools import Caller, Outcome
 
-TURN = Turn(TurnId("t"), ConversationId("c"), MessageId("q"), MessageId("a"), TurnStatus.RUNNING, 0)
-CALLER = Caller(make_agent(), User(ALICE), TURN)
+AGENT = make_agent()
+CALLER = Caller(AGENT, User(ALICE), Conversation.start(ALICE, AGENT.id, NOW))
 ROWS = [{"month": "一月", "sales": 3, "cost": 2.5}, {"month": "二月", "sales": 5, "cost": None}]
 
 

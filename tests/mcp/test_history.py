@@ -1,11 +1,12 @@
 """`search_history`: the archived messages of this conversation, and of no other."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.making import ALICE, BOB, NOW, keep_agent, keep_conversation, keep_turn, make_compaction
+from tests.making import ALICE, BOB, keep_agent, keep_conversation, keep_turn, make_compaction
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import UserId
@@ -28,12 +29,11 @@ async def archived_talk(store: Store, agent: Agent, user: UserId = ALICE, to_seq
         conversation = await keep_turn(store, conversation, asked, answered)
     if to_seq:
         await store.compactions.add(make_compaction(conversation.id, 1, to_seq))
-    return conversation
+    return replace(conversation, archived_to_seq=to_seq)
 
 
 async def caller(agent: Agent, conversation: Conversation, user: UserId = ALICE) -> Caller:
-    idle = Conversation.begin_turn(conversation, "?", NOW)
-    return Caller(agent, User(user), idle.turn)
+    return Caller(agent, User(user), conversation)
 
 
 async def search(server: HistoryServer, who: Caller, arguments: Mapping[str, Any]) -> Outcome:

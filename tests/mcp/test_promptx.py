@@ -31,8 +31,7 @@ class Calling:
 
     def caller(self, user: UserId = ALICE, agent: Agent | None = None) -> Caller:
         agent = agent or self.agent
-        turn = Conversation.start(user, agent.id, NOW).begin_turn("?", NOW, model=None).turn
-        return Caller(agent, User(user), turn)
+        return Caller(agent, User(user), Conversation.start(user, agent.id, NOW))
 
     async def __call__(
         self, name: str, arguments: Mapping[str, Any], user: UserId = ALICE, agent: Agent | None = None

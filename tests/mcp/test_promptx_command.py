@@ -43,8 +43,7 @@ class Other:
         **arguments: str,
     ) -> Outcome:
         agent = agent or self.agent
-        turn = Conversation.start(user, agent.id, NOW).begin_turn("?", NOW, model=None).turn
-        caller = Caller(agent, User(user), turn)
+        caller = Caller(agent, User(user), Conversation.start(user, agent.id, NOW))
         server = PromptXCommand(command, self.workspaces, self.pool)
         assert await server.tools(caller) == TOOLS
         *_, outcome = [step async for step in server.call(caller, name, arguments)]

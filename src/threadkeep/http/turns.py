@@ -10,6 +10,7 @@ from starlette.requests import Request
 from threadkeep.dialects import DIALECTS
 from threadkeep.dialects.events import EVENTS, decode_chunk, frames_of_chunk
 from threadkeep.dialects.sse import Encoder, Position, TurnContext
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
     GenerationAborted,
     GenerationFailed,
@@ -68,18 +69,19 @@ async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery,
     With `Accept: application/json` the answer is 202 with the turn's ids; with `wait=true` it is the finished
     message. The same `Idempotency-Key` never starts a second turn.
     """
-    turn = await call.services.turns.send(
+    turn, conversation = await call.services.turns.send(
         call.user,
         conversation_id,
         body.content or "",
         idempotency_key=_idempotency_key(call.request),
     )
-    return await _answer(call, turn, query)
+    return await _answer(call, turn, conversation, query)
 
 
 async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery) -> Sent:
     """Overwrite the latest reply and answer anew; answers as sending a message does."""
-    return await _answer(call, await call.services.turns.regenerate(call.user, conversation_id), query)
+    turn, conversation = await call.services.turns.regenerate(call.user, conversation_id)
+    return await _answer(call, turn, conversation, query)
 
 
 async def send_chat(call: ApiCall, *, query: SendQuery, body: MessageBody) -> Sent:
@@ -154,16 +156,17 @@ async def get_turn_events(call: ApiCall, *, turn_id: str, query: EventsQuery) ->
     """Follow a turn's events from the start or after `Last-Event-ID`, live; 204 when nothing is left."""
     turn = await call.services.turns.get(call.user, turn_id)
     last_id = query.after if query.after is not None else call.request.headers.get("last-event-id")
-    return await _stream(call, turn, query.dialect, last_id or None)
+    conversation = await call.services.conversations.get(call.user, turn.conversation_id)
+    return await _stream(call, turn, conversation, query.dialect, last_id or None)
 
 
-async def _answer(call: ApiCall, turn: Turn, query: SendQuery) -> Sent:
-    add_to_subject(conversation_id=turn.conversation_id, turn_id=turn.id)
+async def _answer(call: ApiCall, turn: Turn, conversation: Conversation, query: SendQuery) -> Sent:
+    add_to_subject(conversation_id=conversation.id, turn_id=turn.id)
     accept = call.request.headers.get("accept", "")
     location = {"Location": call.link(f"/api/turns/{turn.id}")}
     as_json = query.wait or "application/json" in accept
     if not as_json or "text/event-stream" in accept:
-        stream = await _stream(call, turn, query.dialect, None)
+        stream = await _stream(call, turn, conversation, query.dialect, None)
         assert stream is not None
         stream.headers.update(location)
         return stream
@@ -192,10 +195,11 @@ def _good(message: Message) -> Message:
     raise kind(told, details={"message": message_view(message)})
 
 
-async def _stream(call: ApiCall, turn: Turn, dialect_name: str, last_id: str | None) -> EventStream | None:
+async def _stream(
+    call: ApiCall, turn: Turn, conversation: Conversation, dialect_name: str, last_id: str | None
+) -> EventStream | None:
     """The events after `last_id` in a dialect; None when nothing is left."""
     dialect = DIALECTS[dialect_name]
-    conversation = await call.services.conversations.get(call.user, turn.conversation_id)
     context = TurnContext(
         turn.id, turn.assistant_message_id, conversation.id, conversation.agent_id, conversation.session_id
     )

@@ -282,8 +282,7 @@ async def _create_image(services: Services, user: User, body: ImageCreate) -> di
 
 
 async def _send_message(services: Services, user: User, body: MessageSend) -> dict[str, Any]:
-    conversation = await services.conversations.get(user, body.image_id)
-    turn = await services.turns.send(user, conversation.id, body.content)
+    turn, conversation = await services.turns.send(user, body.image_id, body.content)
     return {"imageId": conversation.id, "agentId": conversation.agent_id, "turnId": turn.id}
 
 

@@ -51,8 +51,9 @@ class HistoryServer:
         self._store = store
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
-        """The tool, where something is archived."""
-        return (SEARCH_HISTORY,) if await self._archived_to(caller) else ()
+        """The tool, where something is archived and the model has its summary."""
+        had_archived = caller.conversation.archived_to_seq
+        return (SEARCH_HISTORY,) if had_archived and await self._archived_to(caller) else ()
 
     async def call(
         self, caller: Caller, name: str, arguments: Mapping[str, Any]
@@ -70,14 +71,14 @@ class HistoryServer:
             yield Outcome("ok", {"messages": found}, query=query)
 
     async def _archived_to(self, caller: Caller) -> int:
-        conversation = await self._store.conversations.get(caller.user.id, caller.turn.conversation_id)
+        conversation = await self._store.conversations.get(caller.user.id, caller.conversation.id)
         return conversation.archived_to_seq if conversation else 0
 
     async def _search(self, caller: Caller, query: str, limit: int) -> list[dict[str, Any]]:
         """The messages that hold most of the words; of those that hold as many, the newest."""
         wanted = frozenset(query_terms(query))
         best: list[tuple[float, int, Message]] = []
-        async for page in self._pages(caller.turn.conversation_id, await self._archived_to(caller)):
+        async for page in self._pages(caller.conversation.id, await self._archived_to(caller)):
             # Taking texts apart would hold others up here.
             best += await asyncio.to_thread(_scored, page, wanted)
             best = sorted(best, key=lambda it: it[:2], reverse=True)[:limit]

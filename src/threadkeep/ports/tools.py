@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from threadkeep.domain.agent import Agent
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.events import RetrievalHit
-from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 
 
@@ -27,11 +27,11 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """For whom a tool is called, and in which turn."""
+    """For whom a tool is called, and where: in a conversation as it was when the turn began."""
 
     agent: Agent
     user: User
-    turn: Turn
+    conversation: Conversation
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,9 +92,8 @@ class Answers:
         except (Stopped, ThreadkeepError) as exc:
             yield _early_end(turn, exc)
             return
-        tools = (
-            self._tools.session(Caller(agent, user, turn)) if self._tools and gateway.supports_tools else None
-        )
+        caller = Caller(agent, user, begun.conversation)
+        tools = self._tools.session(caller) if self._tools and gateway.supports_tools else None
         limits = TurnLimits(agent.settings.max_iterations, agent.settings.generation_timeout_s)
 
         async def keep_receipt(sent: ModelRequest) -> None:

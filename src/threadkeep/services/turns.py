@@ -61,7 +61,7 @@ class Turns:
 
     async def send(
         self, user: User, conversation_id: str, content: str, *, idempotency_key: str | None = None
-    ) -> Turn:
+    ) -> tuple[Turn, Conversation]:
         """Begins a turn that answers a user's message; the same key gives the same turn."""
         key = None
         if idempotency_key:
@@ -75,7 +75,7 @@ class Turns:
                 turn, request_hash = found
                 if request_hash != key.request_hash:
                     raise IdempotencyMismatch("This Idempotency-Key was used with another content.")
-                return turn
+                return turn, conversation
             begun = conversation.begin_turn(
                 content, self._clock(), model=self._answers.model(agent), title=derive_title(content)
             )
@@ -85,7 +85,7 @@ class Turns:
                 continue  # somebody else wrote first: read again and decide anew
         raise TurnInProgress("The conversation changes too quickly; try again.")
 
-    async def regenerate(self, user: User, conversation_id: str) -> Turn:
+    async def regenerate(self, user: User, conversation_id: str) -> tuple[Turn, Conversation]:
         """Overwrites the latest reply and answers the same question anew."""
         for _ in range(TRIES):
             conversation, agent = await self._open(user, conversation_id)
@@ -174,7 +174,9 @@ class Turns:
             )
         return Aborted(turn.id, await self._reply(turn))
 
-    async def _begin(self, user: User, agent: Agent, begun: BegunTurn, key: IdempotencyKey | None) -> Turn:
+    async def _begin(
+        self, user: User, agent: Agent, begun: BegunTurn, key: IdempotencyKey | None
+    ) -> tuple[Turn, Conversation]:
         if self.is_draining:
             raise ShuttingDown("This process is ending; try again in a moment.")
         self._allowances.take(user.id, self._node.running_of(user.id))
@@ -183,7 +185,7 @@ class Turns:
         except StorageError:
             self._allowances.give_back(user.id)  # what is not begun is not counted, however often it is tried
             raise
-        return begun.turn
+        return begun.turn, begun.conversation
 
     async def _open(self, user: User, conversation_id: str) -> tuple[Conversation, Agent]:
         """A conversation in which the user may begin a turn, and its agent."""
