@@ -14,6 +14,7 @@ from tests.postgres import Mode, Postgres, PostgresServer, free_port
 from threadkeep.domain.errors import SettingsError, StorageConflict, StorageRefused, StorageUnavailable
 from threadkeep.domain.ids import TurnId, new_uuid
 from threadkeep.ports.turn_log import LogChunk
+from threadkeep.storage import postgres as storage_postgres
 from threadkeep.storage.database import Plan, Statement
 from threadkeep.storage.look import look_at
 from threadkeep.storage.postgres import PostgresDatabase
@@ -65,6 +66,21 @@ async def works(database: PostgresDatabase) -> None:
         *(database.fetch(NAMES()) for _ in names),
     )
     assert set[str]().union(*map(pair, names)) <= await stored(database)
+
+
+def sleeping() -> Plan[None]:
+    yield SLEEP(seconds=600)
+
+
+@pytest.mark.parametrize("is_plan", [False, True], ids=["statement", "plan"])
+async def test_read_that_a_frozen_server_never_answers_fails_clearly(
+    database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch, is_plan: bool
+):
+    monkeypatch.setattr(storage_postgres, "MOST_READ_S", 0.5)
+    with pytest.raises(StorageUnavailable, match="cannot be reached"):
+        await (database.read(sleeping) if is_plan else database.fetch(SLEEP(seconds=600)))
+    monkeypatch.undo()
+    await works(database)
 
 
 async def test_restarts_under_load_fail_clearly_and_lose_nothing():

@@ -42,7 +42,7 @@ ABORT_S = 8.0  # longer than a lease: a node that is gone has lost its turns by 
 FIRST_FENCE = 1
 
 WROTE, ABORT, CHANGED = "wrote", "abort", "changed"
-INTERRUPTED = Failed("INTERRUPTED", "The process that ran this turn ended.", retryable=True)
+INTERRUPTED = Failed("INTERRUPTED", "The server could not go on with this turn.", retryable=True)
 
 
 @dataclass(slots=True)

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import os
+import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal, LiteralString, TypeVar, cast
@@ -33,6 +35,8 @@ _Pool = AsyncConnectionPool[Connection]
 
 WAIT_FOR_CONNECTION_S = 5.0
 LISTEN_AGAIN_S = 0.5
+MOST_READ_S = 30.0
+"""A server that is frozen, or cut off by the network, never answers, and nobody waits for it for ever."""
 URGENT_CONNECTIONS = 2
 """For what must not wait behind slow reads: a node that cannot renew its leases loses its turns."""
 MIGRATION_LOCK = 0x7468_7265_6164  # "thread": one process migrates, the others wait for it
@@ -109,17 +113,19 @@ class PostgresDatabase:
     async def fetch(self, query: Query) -> Rows:
         """Runs one reading statement; once more when the connection had died."""
         try:
-            return await self.execute(query)
+            async with self._reading() as connection:
+                return await _run(connection, query)
         except ConnectionBroke:
-            return await self.execute(query)
+            async with self._reading() as connection:
+                return await _run(connection, query)
 
     async def read(self, plan: Callable[[], Plan[T]]) -> T:
         """Runs a plan of reading statements on one connection; once more when it had died."""
         try:
-            async with self._connection() as connection:
+            async with self._reading() as connection:
                 return await _drive(connection, plan())
         except ConnectionBroke:
-            async with self._connection() as connection:
+            async with self._reading() as connection:
                 return await _drive(connection, plan())
 
     async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
@@ -167,6 +173,19 @@ class PostgresDatabase:
                 await self._replace_dead_connections()
             raise ConnectionBroke(_for_clients(exc)) from exc
 
+    @asynccontextmanager
+    async def _reading(self) -> AsyncGenerator[Connection]:
+        async with self._connection() as connection:
+            timer = asyncio.get_running_loop().call_later(MOST_READ_S, _hang_up, connection)
+            try:
+                yield connection
+            except psycopg.OperationalError as exc:
+                if timer.when() > asyncio.get_running_loop().time():
+                    raise
+                raise StorageUnavailable(_AWAY) from exc
+            finally:
+                timer.cancel()
+
     async def _replace_dead_connections(self) -> None:
         """After a restart of the server all idle connections are dead, not only the one we met."""
         if self._checking:
@@ -210,6 +229,12 @@ async def _configure(connection: Connection, schema: str | None) -> None:
         await connection.execute(
             sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)).as_bytes(connection)
         )
+
+
+def _hang_up(connection: Connection) -> None:
+    """Ends a connection from our side. To be cancelled is not enough: psycopg then waits for the server."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as wire:
+        wire.shutdown(socket.SHUT_RDWR)
 
 
 async def _run(connection: Connection, query: Query) -> Rows:
