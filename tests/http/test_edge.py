@@ -425,6 +425,11 @@ async def test_head_answers_as_get_without_a_body(alice: httpx.AsyncClient):
         assert head.headers.get("etag") == read.headers.get("etag")
 
 
+async def test_json_ends_its_line_as_terminals_like_it(alice: httpx.AsyncClient):
+    for path in ("/api/me", "/api/agents", "/nowhere"):
+        assert (await alice.get(path)).text.endswith("}\n"), path
+
+
 async def test_options_tells_the_methods_of_a_path_without_sign_in(api: Api):
     client = api.client()
     for path in {route.path for route in ROUTES}:

@@ -91,7 +91,7 @@ def error_response(error: ThreadkeepError, *, path: str, request_id: str) -> Res
         code=code, message=error.message, request_id=request_id, param=error.param, details=error.details
     )
     response = Response(
-        _encode(ErrorAnswer(body)), status_code=STATUSES.get(code, 500), media_type="application/json"
+        _encode(ErrorAnswer(body)) + b"\n", status_code=STATUSES.get(code, 500), media_type="application/json"
     )
     if isinstance(error, errors.Unauthenticated):
         response.headers["WWW-Authenticate"] = "Bearer"
