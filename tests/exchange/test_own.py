@@ -67,7 +67,7 @@ async def test_agent_whose_prompt_could_not_be_written_comes_whole_the_next_time
 ):
     file = tmp_path / "alice.zip"
     before = await export_everything(here, file)
-    in_the_way = there.workspaces.shared.parent
+    in_the_way = there.workspaces.root
     in_the_way.parent.mkdir(parents=True, exist_ok=True)
     in_the_way.write_text("not a folder")
     with pytest.raises(StorageUnavailable):

@@ -42,7 +42,7 @@ async def test_file_without_end_fills_no_disk(files: FolderDocumentFiles):
 async def test_file_that_cannot_be_kept_is_told_and_leaves_nothing(
     files: FolderDocumentFiles, tmp_path: Path
 ):
-    Workspaces(tmp_path).shared.parent.write_text("a file in the way")
+    Workspaces(tmp_path).root.write_text("a file in the way")
     with pytest.raises(StorageUnavailable, match="cannot be kept"):
         await files.keep(AGENT, DOCUMENT, BytesIO(CONTENT))
     assert await files.find(AGENT, DOCUMENT) is None

@@ -13,10 +13,15 @@ class Workspaces:
     data: Path
 
     @property
+    def root(self) -> Path:
+        """The folder in which all of them are."""
+        return self.data / "agents"
+
+    @property
     def shared(self) -> Path:
         """What all agents have in common."""
-        return self.data / "agents" / "shared"
+        return self.root / "shared"
 
     def of(self, agent_id: AgentId) -> Path:
         """The folder of one agent."""
-        return self.data / "agents" / agent_id
+        return self.root / agent_id

@@ -66,7 +66,7 @@ class DocumentSearchQuery(Struct, frozen=True, kw_only=True, rename="camel", for
 async def add_documents(call: ApiCall, *, agent_id: str, files: Files) -> DocumentsView:
     """Send one or more files (PDF, DOCX, HTML, Markdown, text, CSV) for an agent to search."""
     documents = call.services.documents
-    agent = await documents.open(call.user, agent_id)
+    agent = await call.services.agents.get_open(call.user, agent_id)
     async with files.read() as uploads:
         if not uploads:
             raise InvalidRequest("No file was sent.", param="files")

@@ -87,7 +87,7 @@ def _name(user_id: UserId) -> str:
 def _folders(workspaces: Workspaces) -> dict[str, list[Path]]:
     """The folders of users, in all workspaces, by their names."""
     found: defaultdict[str, list[Path]] = defaultdict(list)
-    for folder in (workspaces.data / "agents").glob(f"*/{FOLDER}/*"):
+    for folder in workspaces.root.glob(f"*/{FOLDER}/*"):
         found[folder.name].append(folder)
     return found
 

@@ -34,7 +34,7 @@ async def read_role(role_id: str, *projects: Path) -> Role:
 def role_problems(workspaces: Workspaces) -> Iterator[str]:
     """What is missing in the roles that people have written, a line for each role."""
     shared = read_resources(workspaces.shared / PROJECT)
-    for folder in sorted(workspaces.shared.parent.glob("*/")):
+    for folder in sorted(workspaces.root.glob("*/")):
         own = read_resources(folder / PROJECT)
         for role in [resource for resource in own if resource.kind == "role"]:
             if missing := compose(role.id, [*own, *shared, *_shipped()]).missing:

