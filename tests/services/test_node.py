@@ -514,6 +514,17 @@ async def test_log_of_a_turn_whose_end_could_not_be_stored_is_closed_but_has_not
         assert (live.closed, live.ended) == (True, False)
 
 
+async def test_log_of_a_turn_that_goes_on_elsewhere_is_closed_with_its_followers_node(
+    nodes: Nodes, store: Store
+):
+    there, here = nodes.start(), nodes.start()
+    begun, _ = await run(there, store)
+    async with here.watch(begun.turn.id) as live:
+        await here.close()
+        nodes.made.remove(here)
+        assert (live.closed, live.ended) == (True, False)
+
+
 async def test_log_of_a_turn_that_is_gone_is_closed_but_has_not_ended(nodes: Nodes, store: Store):
     begun = await make_begun(store)  # which is not stored
     async with nodes.start().watch(begun.turn.id) as live:

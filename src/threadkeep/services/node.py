@@ -218,6 +218,8 @@ class Node:
         await end_tasks(*(task for _, task in self._beginning.values()))
         await end_tasks(*self._given_up)
         await end_tasks(*await self._interrupt(), *(mirror.task for mirror in self._mirrors.values()))
+        for mirror in self._mirrors.values():
+            mirror.live.close()
         await self._writer.close()
 
     async def _begin_no_more(self) -> None:
