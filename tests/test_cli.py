@@ -101,6 +101,11 @@ def test_server_tells_which_model_answers(tmp_path: Path, settings: dict[str, st
         assert told in server.output
 
 
+def test_without_a_command_all_of_them_are_shown(capsys: pytest.CaptureFixture[str]):
+    assert main([]) == 2
+    assert "talk to an agent in the terminal" in capsys.readouterr().err
+
+
 def test_unknown_command_shows_usage(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         main(["dance"])

@@ -27,7 +27,12 @@ _COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; errors that people can mend are told in one line."""
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    words = sys.argv[1:] if arguments is None else arguments
+    if not words:
+        parser.print_help(sys.stderr)
+        return 2
+    given = parser.parse_args(words)
     try:
         settings = Settings.load(
             host=getattr(given, "host", None), port=getattr(given, "port", None), data=given.data

@@ -247,16 +247,16 @@ def _converse(loop: LoopThread, talk: Chat, screen: Screen) -> None:
 
 def _answer(loop: LoopThread, talk: Chat, line: str) -> None:
     """Waits for the answer. Ctrl-C stops it; a second one comes out of here and leaves."""
-    answering = loop.start(talk.say(line))
-    try:
-        with _keys_unseen():
+    with _keys_unseen():
+        answering = loop.start(talk.say(line))
+        try:
             try:
                 answering.result()
             except KeyboardInterrupt:
                 loop.wait(talk.stop())
                 answering.result()
-    finally:
-        answering.cancel()
+        finally:
+            answering.cancel()
 
 
 @contextmanager
@@ -272,11 +272,11 @@ def _keys_unseen() -> Generator[None]:
         return
     flags = termios.tcgetattr(sys.stdin)
     quiet = [*flags[:3], flags[3] & ~termios.ECHO, *flags[4:]]
-    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, quiet)
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
     try:
         yield
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, flags)
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, flags)
 
 
 def clean(text: str) -> str:
