@@ -164,7 +164,9 @@ async def test_end_waits_for_what_is_on_its_way(nodes: Nodes, store: Store):
 
 
 @pytest.mark.parametrize("plan", [["before"], ["after"], ["before", "after", "before"]])
-async def test_end_whose_answer_is_lost_happens_once(nodes: Nodes, store: Store, plan: list[str]):
+async def test_end_whose_answer_is_lost_happens_once(
+    nodes: Nodes, store: Store, plan: list[str], caplog: pytest.LogCaptureFixture
+):
     fault = Fault()
     fault.plan = plan
     node = nodes.start(turns=fault)
@@ -173,6 +175,7 @@ async def test_end_whose_answer_is_lost_happens_once(nodes: Nodes, store: Store,
     assert kinds(await follow(node, begun.turn.id)) == ["turn_start", "text", "done"]
     assert plan == []
     assert (await reply_of(store, begun)).status is MessageStatus.COMPLETED
+    assert "taken over" not in caplog.text  # it was stored by ourselves
 
 
 async def test_turn_is_followed_and_aborted_from_another_node(nodes: Nodes, store: Store):
@@ -393,6 +396,17 @@ async def test_turn_that_we_break_fails(nodes: Nodes, store: Store):
     reply = await reply_of(store, begun)
     assert reply.error
     assert (reply.error.code, reply.content) == ("INTERNAL_ERROR", "half")
+
+
+async def test_turn_that_we_break_keeps_and_counts_what_was_on_the_point_of_being_stored(
+    nodes: Nodes, store: Store
+):
+    node = nodes.start()
+    begun, script = await run(node, store)
+    script.say(Text("half"), ZeroDivisionError())
+    assert kinds(await follow(node, begun.turn.id)) == ["turn_start", "text", "usage", "error"]
+    reply = await reply_of(store, begun)
+    assert (reply.content, reply.usage and reply.usage.estimated) == ("half", True)
 
 
 @pytest.mark.usefixtures("short_lease")
