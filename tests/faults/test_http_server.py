@@ -1,6 +1,7 @@
 """A real server process, as a user runs it: its start and end, crashes, a full disk, a database away."""
 
 import asyncio
+import errno
 import resource
 import secrets
 import signal
@@ -17,6 +18,7 @@ from tests.http.calls import Json, items, new_agent, new_conversation, refusal
 from tests.postgres import PostgresServer
 from tests.serving import Server, run
 from tests.waiting import PATIENCE_S, until
+from threadkeep.http import server as http_server
 
 CLIENTS = 8
 
@@ -367,3 +369,18 @@ async def test_restarts_and_absence_of_postgresql_are_survived_without_telling_a
     for hidden in (secret, token, token.rpartition(".")[2], password):
         assert len(hidden) > 20
         assert hidden not in server.output
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux ends such connections")
+async def test_connection_of_a_reader_who_takes_nothing_is_ended(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(http_server, "MOST_STUCK_S", 1)
+    loop = asyncio.get_running_loop()
+    with closing(http_server.listen("127.0.0.1", 0)) as listener, closing(socket.socket()) as reader:
+        listener.setblocking(False)
+        reader.setblocking(False)
+        await loop.sock_connect(reader, listener.getsockname())
+        connection, _ = await loop.sock_accept(listener)
+        with closing(connection), pytest.raises(OSError) as ended:
+            async with asyncio.timeout(PATIENCE_S):
+                await loop.sock_sendall(connection, b"x" * 50_000_000)
+    assert ended.value.errno == errno.ETIMEDOUT

@@ -17,6 +17,7 @@ from threadkeep.http.stream import broken_off
 from threadkeep.http.ws import MOST_MESSAGE_BYTES, PING_EVERY_S
 
 SHUTDOWN_S = 5
+MOST_STUCK_S = 120
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -24,6 +25,9 @@ def listen(host: str, port: int) -> socket.socket:
     host = host.strip("[]")
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # Who takes nothing any more keeps a connection, and what is meant for them, until the system ends it.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, MOST_STUCK_S * 1000)
     try:
         listener.bind((host, port))
         listener.listen(2048)

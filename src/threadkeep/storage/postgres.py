@@ -5,7 +5,7 @@ import logging
 import os
 import socket
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal, LiteralString, TypeVar, cast
 
 import psycopg
@@ -233,7 +233,7 @@ async def _configure(connection: Connection, schema: str | None) -> None:
 
 def _hang_up(connection: Connection) -> None:
     """Ends a connection from our side. To be cancelled is not enough: psycopg then waits for the server."""
-    with socket.socket(fileno=os.dup(connection.fileno())) as wire:
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as wire:
         wire.shutdown(socket.SHUT_RDWR)
 
 
