@@ -188,6 +188,9 @@ class Round:
             assert (events[-1]["type"], texts(events)) == ("done", WHOLE)
             return Left.WHOLE
         assert (turn["status"], events[-1].get("code")) == ("FAILED", "INTERRUPTED")
+        if texts(events):  # the model was asked, and what that cost is known well enough
+            assert reply["usage"]["inputTokens"] > 0
+            assert reply["usage"]["outputTokens"] > 0
         if reply["toolCalls"]:
             assert [call["status"] for call in reply["toolCalls"]] == ["interrupted"]
             return Left.IN_TOOL

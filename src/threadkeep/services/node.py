@@ -279,7 +279,7 @@ class Node:
         failure = Failed("INTERNAL_ERROR", "Something went wrong on our side; it has been logged.")
         try:
             await self._writer.flush(turn_log)
-            await self._end(held, turn_log, *_loose_ends(held, turn_log), failure)
+            await self._end(held, turn_log, *await self._loose_ends(held, turn_log), failure)
         except Exception:
             log.exception("turn %s could not be ended", held.turn.id)
 
@@ -389,10 +389,27 @@ class Node:
             log.warning("turn %s is ended with what can be read of it: %s", turn_id, exc.message)
             turn_log.folding.last_seq = chunks[-1].last_seq
         try:
-            await self._end(held, turn_log, *_loose_ends(held, turn_log), INTERRUPTED)
+            await self._end(held, turn_log, *await self._loose_ends(held, turn_log), INTERRUPTED)
         except TurnLost:
             return
         log.warning("turn %s was ended: its node is gone", turn_id)
+
+    async def _loose_ends(self, held: HeldTurn, turn_log: TurnLog) -> list[EventBody]:
+        """What a log still lacks before its last event: results of tools, what was spent."""
+        folding = turn_log.folding
+        ends: list[EventBody] = [
+            ToolResulted(
+                call.tool_call_id, call.tool_name, "interrupted", error="The process that ran the tool ended."
+            )
+            for call in folding.open_calls
+        ]
+        reply = folding.message(held.reply)
+        if reply.usage is None:
+            sent = await self._store.receipts.get(held.turn.id)
+            asked, answered = sent[0].token_estimate if sent else 0, estimate_tokens(str(reply.content))
+            if asked or answered:
+                ends.append(UsageReported(asked, answered, estimated=True))
+        return ends
 
 
 def _tell_end(turn: Turn) -> None:
@@ -400,15 +417,3 @@ def _tell_end(turn: Turn) -> None:
     took = (turn.ended_at or turn.started_at) - turn.started_at
     seen = {"status": turn.status, "code": turn.error and turn.error.code, "duration_ms": took}
     log.info("turn ended: %s after %d ms", status, took, extra={"fields": seen})
-
-
-def _loose_ends(held: HeldTurn, turn_log: TurnLog) -> Iterable[EventBody]:
-    """What a log still lacks before its last event: results of tools, what was spent."""
-    folding = turn_log.folding
-    for call in folding.open_calls:
-        yield ToolResulted(
-            call.tool_call_id, call.tool_name, "interrupted", error="The process that ran the tool ended."
-        )
-    reply = folding.message(held.reply)
-    if reply.usage is None and isinstance(reply.content, str) and reply.content:
-        yield UsageReported(0, estimate_tokens(reply.content), estimated=True)
