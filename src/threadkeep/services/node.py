@@ -298,6 +298,7 @@ class Node:
             if [it.events for it in written] != [chunk.events]:
                 raise TurnLost from exc
         turn_log.live.extend([chunk], ended=True)
+        self._metrics.event_lag.observe((self._clock() - turn_log.taken_at) / 1000)
         self._metrics.turn_ended(ended.turn)
         _tell_end(ended.turn)
         await self._announce([chunk])
