@@ -79,6 +79,16 @@ async def test_other_node_hears_everything_however_much_it_is(here: Listener, th
 
 
 @POSTGRES
+async def test_database_that_takes_nothing_does_not_keep_a_node_from_closing(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("threadkeep.storage.bus.LAST_WORDS_S", 0.01)
+    bus = PostgresBus(cast("Database", SlowDatabase(database)))
+    await bus.publish(["never told"])
+    await bus.close()
+
+
+@POSTGRES
 async def test_nobody_waits_for_the_others_and_a_signal_told_often_meanwhile_goes_once(
     database: Database, there: Listener
 ):

@@ -12,6 +12,7 @@ from threadkeep.tasks import end_tasks
 log = logging.getLogger("threadkeep.bus")
 
 CHANNEL = "threadkeep"
+LAST_WORDS_S = 5.0
 MOST_PAYLOAD_BYTES = 7_900  # PostgreSQL takes payloads of less than 8,000 bytes
 _NOTIFY = Statement("SELECT 1", postgres="SELECT pg_notify(:channel, :payload)")
 
@@ -86,11 +87,11 @@ class PostgresBus(LocalBus):
             self.deliver(payload.split("\n"))
 
     async def close(self) -> None:
-        """Tells what is left to tell and stops listening."""
+        """Tells what is left to tell, unless the database takes nothing, and stops listening."""
         self._is_closing = True
         self._more.set()
-        await self._telling
-        await end_tasks(self._listening)
+        await asyncio.wait([self._telling], timeout=LAST_WORDS_S)
+        await end_tasks(self._telling, self._listening)
 
 
 def _payloads(signals: Iterable[Signal]) -> Iterator[str]:
