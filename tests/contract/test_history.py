@@ -1,13 +1,22 @@
 """The index of messages and titles, on every database."""
 
+import asyncio
+
+import psycopg
 import pytest
 
 from tests.making import ALICE, NOW, keep_agent, keep_begun, keep_conversation, keep_turn
+from tests.waiting import until
 from threadkeep.domain.conversation import Conversation
 from threadkeep.ports.store import Store
 from threadkeep.storage import history as history_module
 from threadkeep.storage.database import Database, Statement
 
+RENAME = Statement("UPDATE tk_conversations SET title = 'Field' WHERE id = :id")
+WAITING = Statement(
+    "SELECT 1",
+    postgres="SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+)
 ENTRIES = Statement("SELECT (SELECT COUNT(*) FROM tk_entries), (SELECT COUNT(*) FROM tk_searchable)")
 
 
@@ -43,6 +52,29 @@ async def test_reply_that_is_being_written_is_found_once_it_has_ended(store: Sto
     await follow(store, conversation)
     assert await texts(store, "question") == ["a question"]
     assert await store.history.behind(after=None, limit=10) == [conversation.id]
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_who_deletes_a_user_is_never_given_up_for_what_is_being_made_searchable(
+    store: Store, database: Database, database_url: str
+):
+    """As an application does in whose database we live: its deletion has come as far as the conversation."""
+    conversation = await keep_conversation(store, await keep_agent(store), title="Farm")
+    await follow(store, conversation)
+    await database.execute(RENAME(id=conversation.id))
+    async with await psycopg.AsyncConnection.connect(database_url) as host:
+        await host.execute("SELECT id FROM tk_users WHERE id = %s FOR UPDATE", [ALICE])
+        await host.execute("SELECT id FROM tk_conversations WHERE id = %s FOR UPDATE", [conversation.id])
+        following = asyncio.create_task(follow(store, conversation))
+        await until(lambda: _is_kept_waiting(database))
+        await host.execute("DELETE FROM tk_users WHERE id = %s", [ALICE])
+        await host.commit()
+    assert await following == 1
+    assert [*await database.fetch(ENTRIES())] == [(0, 0)]
+
+
+async def _is_kept_waiting(database: Database) -> bool:
+    return bool(await database.fetch(WAITING()))
 
 
 async def test_purged_conversation_leaves_no_entry(store: Store, database: Database):

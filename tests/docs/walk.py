@@ -194,7 +194,7 @@ class Walk:
 
     def _sql(self, step: Block) -> None:
         with psycopg.connect(self._environment["DATABASE_URL"], autocommit=True) as database:
-            _execute(database, step.code)
+            database.execute(step.code.encode())
 
     def _serve(self, step: Block) -> None:
         """Starts a program on a free port, which stands for the one that the page shows."""
@@ -256,13 +256,3 @@ class _Program:
 def _shown_port(code: str) -> str:
     found = _PORT.search(code)
     return found[1] if found else USUAL_PORT
-
-
-def _execute(database: "psycopg.Connection[Any]", code: str) -> None:
-    """Does as PostgreSQL asks of everybody: what was given up for a deadlock is tried again."""
-    while True:
-        try:
-            database.execute(code.encode())
-            return
-        except psycopg.errors.DeadlockDetected:
-            database.rollback()

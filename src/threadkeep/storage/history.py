@@ -24,12 +24,17 @@ BEHIND = Statement(
             OR COALESCE(known.title, '') <> COALESCE(conversation.title, ''))
     ORDER BY conversation.id LIMIT :limit"""
 )
-_CONVERSATION = Statement(
-    """SELECT conversation.user_id, conversation.title, COALESCE(known.to_seq, 0), known.title
+# The user, the conversation, then its entries: in the order in which whoever deletes the user comes to them.
+# Otherwise each would wait for the other.
+_OWNER = """SELECT owner.id FROM tk_users AS owner
+    JOIN tk_conversations AS conversation ON conversation.user_id = owner.id
+    WHERE conversation.id = :conversation_id"""
+_HOLD_OWNER = Statement(_OWNER, postgres=f"{_OWNER} FOR KEY SHARE OF owner")
+_CONVERSATION = """SELECT conversation.user_id, conversation.title, COALESCE(known.to_seq, 0), known.title
     FROM tk_conversations AS conversation
     LEFT JOIN tk_searchable AS known ON known.conversation_id = conversation.id
     WHERE conversation.id = :conversation_id AND conversation.deleted_at IS NULL"""
-)
+_HOLD_CONVERSATION = Statement(_CONVERSATION, postgres=f"{_CONVERSATION} FOR KEY SHARE OF conversation")
 _MESSAGES = Statement(
     """SELECT id, seq, content, content_type, completed_at FROM tk_messages
     WHERE conversation_id = :conversation_id AND seq > :to_seq ORDER BY seq LIMIT :limit"""
@@ -112,7 +117,8 @@ _NUMBER = Statement("SELECT number FROM tk_collections WHERE user_id = :user_id"
 
 
 def _follow(conversation_id: ConversationId, limit: int) -> Plan[bool]:
-    rows = yield _CONVERSATION(conversation_id=conversation_id)
+    yield _HOLD_OWNER(conversation_id=conversation_id)
+    rows = yield _HOLD_CONVERSATION(conversation_id=conversation_id)
     if not rows:
         return False
     user_id, title, to_seq, known_title = rows[0]
