@@ -5,8 +5,6 @@ import os
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import Any
 
-from threadkeep.dialects.events import EVENTS
-from threadkeep.dialects.sse import TurnContext
 from threadkeep.domain.events import (
     Done,
     EventBody,
@@ -18,6 +16,8 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, new_uuid
 from threadkeep.domain.message import Usage
+from threadkeep.protocols.sse import TurnContext
+from threadkeep.protocols.threadkeep.events import EVENTS
 
 PIECES_VARIABLE, RATE_VARIABLE = "BENCH_PIECES", "BENCH_RATE"
 

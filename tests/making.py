@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from threadkeep.dialects.events import encode_chunk
 from threadkeep.domain.agent import Agent, AgentSettings, Visibility
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.compaction import Compaction
@@ -24,12 +23,13 @@ from threadkeep.domain.ids import (
 from threadkeep.domain.message import Message, MessageStatus, Usage
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.turn import TurnOrigin
+from threadkeep.log.format import encode_chunk
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.retrieval.tokens import terms
+from threadkeep.retrieval.terms import terms
 
 ALICE, BOB = UserId("alice"), UserId("bob")
 NOW = 1_800_000_000_000

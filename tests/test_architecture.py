@@ -1,55 +1,54 @@
-"""The house's rules: who may import whom, no cycle, no import inside a function but for extras."""
+"""The architecture's rules: what may import what, no cycle, no import inside a function but for extras.
+
+CONTRIBUTING describes the same rules in words.
+"""
 
 import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import threadkeep
 
 SOURCE = Path(__file__).parents[1] / "src"
 FILES = sorted((SOURCE / "threadkeep").rglob("*.py"))
 
-ROOMS = {
-    "domain": set[str](),
+COMMON = {"clock", "logs", "metrics", "tasks", "version", "choices"}
+"""Small modules that every layer above the ports may use."""
+
+LAYERS: dict[str, set[str]] = {
+    "domain": set(),
     "ports": {"domain"},
     "engine": {"ports", "domain"},
+    "log": {"engine", "ports", "domain"} | COMMON,
+    "jobs": {"engine", "log", "ports", "domain"} | COMMON,
+    "services": {"engine", "log", "jobs", "ports", "domain"} | COMMON,
+    # The two sides of the edge: a protocol serves its routes as `http` does, and `http` mounts them.
+    "http": {"protocols", "services", "engine", "log", "wire", "ports", "domain", "settings"} | COMMON,
+    "protocols": {"http", "services", "engine", "log", "wire", "ports", "domain"} | COMMON,
+    "wire": {"ports", "domain"},
     "exchange": {"ports", "domain"},
-    # The log is stored as the `events` dialect writes it.
-    "services": {"engine", "dialects", "ports", "domain", "logs", "tasks"},
-    "dialects": {"domain"},
-    "http": {
-        "services",
-        "engine",
-        "dialects",
-        "ports",
-        "domain",
-        "choices",
-        "settings",
-        "logs",
-        "tasks",
-        "version",
-    },
-    # How a text is searched is told once, in `retrieval/tokens.py`.
+    # How a text is searched is decided once, in `retrieval/terms.py`.
     "storage": {"retrieval", "ports", "domain", "tasks"},
     "gateways": {"ports", "domain"},
     "mcp": {"retrieval", "ports", "domain", "logs", "tasks", "version"},
+    "tools": {"retrieval", "ports", "domain"},
     "retrieval": {"ports", "domain"},
-    # It also runs a Threadkeep of its own, reads streams as gateways do, and shares the views.
-    "client": {"bootstrap", "http", "gateways", "dialects", "domain", "settings", "tasks", "version"},
+    # It can also run a Threadkeep of its own.
+    "client": {"bootstrap", "http", "gateways", "log", "wire", "domain", "settings", "tasks", "version"},
     "settings": {"domain", "choices"},
-    "choices": set[str](),
+    "choices": set(),
+    "clock": set(),
     "logs": {"domain"},
-    "version": set[str](),
-    "tasks": set[str](),
+    "metrics": {"domain"},
+    "version": set(),
+    "tasks": set(),
 }
-# These put the house together, so they may know everything.
+# These put the parts together, so they may import everything.
 BUILDERS = {"bootstrap", "cli", "doctor", "__init__", "__main__"}
-# Heavy libraries that come with an extra, or that few turns need, and are loaded on first use.
+# Heavy libraries that come with an extra, or that few turns need, and are loaded at first use.
 EXTRAS = {
-    "threadkeep.mcp.promptx_stdio",
+    "threadkeep.tools.promptx_stdio",
     "threadkeep.storage.postgres",
     "threadkeep.retrieval.minilm",
     "threadkeep.retrieval.vectors",
@@ -67,7 +66,10 @@ def module_of(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def room_of(module: str) -> str:
+MODULES = {module_of(file): ast.parse(file.read_text()) for file in FILES}
+
+
+def layer_of(module: str) -> str:
     return [*module.split("."), "__init__"][1]
 
 
@@ -78,37 +80,42 @@ def imports(node: ast.AST) -> Iterator[str]:
         elif isinstance(inner, ast.ImportFrom):
             assert not inner.level, "imports are absolute"
             assert inner.module
-            known = {module_of(file) for file in FILES}
             for name in inner.names:
                 whole = f"{inner.module}.{name.name}"
-                yield whole if whole in known else inner.module
+                yield whole if whole in MODULES else inner.module
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: module_of(file))
-def test_module_imports_only_from_rooms_below_it(file: Path):
-    room = room_of(module_of(file))
-    if room in BUILDERS:
-        return
-    for imported in imports(ast.parse(file.read_text())):
-        if imported.split(".")[0] == "threadkeep":
-            assert room_of(imported) in ROOMS[room] | {room}, f"{room} may not import {imported}"
-        elif room == "domain":
-            assert imported.split(".")[0] in sys.stdlib_module_names, f"domain imports {imported}"
+def test_every_module_imports_only_from_the_layers_below_it():
+    broken: list[str] = []
+    for module, tree in MODULES.items():
+        layer = layer_of(module)
+        if layer in BUILDERS:
+            continue
+        for imported in imports(tree):
+            package = imported.split(".")[0]
+            if package == "threadkeep" and layer_of(imported) not in LAYERS[layer] | {layer}:
+                broken.append(f"{module} may not import {imported}")
+            if layer == "domain" and package not in {"threadkeep", *sys.stdlib_module_names}:
+                broken.append(f"{module} may use the standard library only, not {imported}")
+    assert not broken, "\n".join(broken)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: module_of(file))
-def test_module_has_no_import_inside_a_function(file: Path):
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert set(imports(node)) <= EXTRAS
+def test_no_import_hides_inside_a_function():
+    hidden = [
+        f"{module} imports {name} in {node.name}"
+        for module, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for name in imports(node)
+        if name not in EXTRAS
+    ]
+    assert not hidden, "\n".join(hidden)
 
 
 def test_modules_form_no_cycle():
     edges = {
-        module_of(file): {
-            name for name in imports(ast.parse(file.read_text())) if name.startswith("threadkeep")
-        }
-        for file in FILES
+        module: {name for name in imports(tree) if name.startswith("threadkeep")}
+        for module, tree in MODULES.items()
     }
     done: set[str] = set()
 

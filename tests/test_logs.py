@@ -15,7 +15,7 @@ from tests.scripted_model import Fail, Say, ScriptedModel
 from tests.serving import Server
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.user import User, UserId, UserRole
-from threadkeep.http.tokens import issue_token
+from threadkeep.http.access_tokens import issue_token
 from threadkeep.logs import JsonLines, LogFormat, Subject, TextLines, about, add_to_subject, set_up_logs
 
 # Nothing with this in it may be in any line, whatever it is part of.

@@ -16,7 +16,7 @@ from tests.serving import Server, environment
 from threadkeep import Settings
 from threadkeep.cli import main
 from threadkeep.http.stream import HEARTBEAT_EVERY_S
-from threadkeep.http.ws import PING_EVERY_S
+from threadkeep.protocols.agentx.routes import PING_EVERY_S
 from threadkeep.settings import misnamed
 
 ROOT = Path(__file__).parents[1]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from threadkeep.clock import system_clock
 from threadkeep.domain.errors import GatewayNotConfigured
 from threadkeep.gateways.anthropic import AnthropicGateway
 from threadkeep.gateways.llama import WEIGHTS_PACKAGE
@@ -17,19 +18,20 @@ from threadkeep.http.app import Threadkeep
 from threadkeep.http.auth import CurrentUser, sign_in
 from threadkeep.http.cursors import Cursors
 from threadkeep.http.services import Services
+from threadkeep.jobs.cleaning import Cleaning
+from threadkeep.jobs.queue import Jobs
+from threadkeep.jobs.reading import EMBED_JOB, READ_JOB, Reading
+from threadkeep.jobs.titles import TITLE_JOB, Titles
+from threadkeep.log.node import Node
 from threadkeep.logs import about
 from threadkeep.mcp.catalog import Catalog
-from threadkeep.mcp.charts import ChartServer
-from threadkeep.mcp.history import HistoryServer
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.personal import PersonalServers
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import Surroundings
-from threadkeep.mcp.promptx import PromptXServer
 from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.mcp.provider import AgentTools
-from threadkeep.mcp.retriever import RetrieverServer
-from threadkeep.mcp.roles import WorkspaceRoles
+from threadkeep.metrics import Metrics
 from threadkeep.ports.bus import Bus
 from threadkeep.ports.embedder import Embedder
 from threadkeep.ports.gateway import Gateway
@@ -38,33 +40,26 @@ from threadkeep.ports.retriever import NearIndex, Retriever
 from threadkeep.ports.roles import Roles
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import ToolServer
-from threadkeep.retrieval import tokens
+from threadkeep.protocols.agentx.sessions import Sessions
+from threadkeep.retrieval import terms as tokens
 from threadkeep.retrieval.embed import EndpointEmbedder, bundled_embedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
-from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import Allowances
 from threadkeep.services.answers import Answers
 from threadkeep.services.briefings import Briefings
-from threadkeep.services.cleaning import Cleaning
 from threadkeep.services.compactions import COMPACTION_JOB, Compactions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
 from threadkeep.services.history import History
-from threadkeep.services.jobs import Jobs
 from threadkeep.services.mcp_servers import McpServers
-from threadkeep.services.metrics import Metrics
-from threadkeep.services.node import Node
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
-from threadkeep.services.reading import EMBED_JOB, READ_JOB, Reading
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
 from threadkeep.services.running_turns import RunningTurns
-from threadkeep.services.sessions import Sessions
-from threadkeep.services.titles import TITLE_JOB, Titles
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
@@ -78,6 +73,12 @@ from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
 from threadkeep.storage.store import open_database, open_snapshot, store_on, store_reading
 from threadkeep.storage.timed import TimedDatabase
+from threadkeep.tools.charts import ChartServer
+from threadkeep.tools.history import HistoryServer
+from threadkeep.tools.promptx import TOOLS as PROMPTX_TOOLS
+from threadkeep.tools.promptx import PromptXServer
+from threadkeep.tools.retriever import RetrieverServer
+from threadkeep.tools.roles import WorkspaceRoles
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +163,7 @@ def build_embedder(settings: Settings) -> Embedder | None:
 def _promptx(settings: Settings, roles: Roles, store: Store, pool: Pool) -> ToolServer:
     """The system's server of roles and memory: our own, or the operator's."""
     if command := settings.promptx_arguments:
-        return PromptXCommand(command, settings.workspaces, pool)
+        return PromptXCommand(command, PROMPTX_TOOLS, settings.workspaces, pool)
     return PromptXServer(roles, store.memories, tokens, system_clock)
 
 
@@ -351,7 +352,7 @@ def _jobs(outside: Outside, history: History, compactions: Compactions, reading:
     return Jobs(
         outside.jobs,
         {
-            TITLE_JOB: Titles(outside.store, outside.gateway, history).give,
+            TITLE_JOB: Titles(outside.store, outside.gateway, history.follow).give,
             COMPACTION_JOB: compactions.compact_later,
             READ_JOB: reading.read,
             EMBED_JOB: reading.embed,

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tests.dialects.recorded import AT, BEGINNING, CANCELLED, COMPLETED, CONTEXT, TIMED_OUT, turn
-from threadkeep.dialects.events import encode_event
+from tests.protocols.recorded import AT, BEGINNING, CANCELLED, COMPLETED, CONTEXT, TIMED_OUT, turn
 from threadkeep.domain.events import (
     Done,
     EventBody,
@@ -25,7 +24,8 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage
 from threadkeep.engine.fold import fold
-from threadkeep.http.message_views import message_view
+from threadkeep.log.format import encode_event
+from threadkeep.wire.messages import message_view
 
 FILE = Path(__file__).parents[2] / "web/tests/recorded.json"
 

@@ -12,7 +12,7 @@ from tests.scripted_model import Say, ScriptedModel
 from tests.serving import Server
 from threadkeep import User
 from threadkeep.domain.ids import UserId
-from threadkeep.http.tokens import issue_token
+from threadkeep.http.access_tokens import issue_token
 
 SECRET = "a-secret-for-tests-that-is-long-enough"
 

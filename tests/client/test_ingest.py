@@ -18,7 +18,7 @@ from tests.serving import Server, environment, run, serving
 from tests.waiting import PATIENCE_S
 from threadkeep.client.ingest import find_files
 from threadkeep.domain.user import User, UserId
-from threadkeep.http.tokens import issue_token
+from threadkeep.http.access_tokens import issue_token
 
 BY_WORDS = {"embedding_url": "off"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.serving import environment, serving
 from threadkeep.client import BlockingClient
-from threadkeep.http.message_views import MessageView
+from threadkeep.wire.messages import MessageView
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "langgraph"
 OFF = {"gateway": "openai"}  # no model of ours is needed

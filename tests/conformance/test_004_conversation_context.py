@@ -21,7 +21,7 @@ from tests.making import (
     keep_turn,
     make_agent,
 )
-from tests.test_architecture import FILES, imports, module_of, room_of
+from tests.test_architecture import FILES, imports, layer_of, module_of
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict, TurnInProgress
 from threadkeep.domain.ids import ConversationId, PayloadId, TurnId, new_uuid
@@ -284,7 +284,7 @@ def imported_by(*rooms: str) -> dict[str, set[str]]:
     return {
         module_of(file): set(imports(ast.parse(file.read_text("utf-8"))))
         for file in FILES
-        if room_of(module_of(file)) in rooms
+        if layer_of(module_of(file)) in rooms
     }
 
 
@@ -313,7 +313,7 @@ def test_conversation_is_the_aggregate_root_and_decides_what_is_added():
 
 @pytest.mark.requirement("004-NFR-modularity-2")
 def test_database_is_known_only_behind_the_repository():
-    inside = imported_by("domain", "ports", "engine", "services", "dialects", "http")
+    inside = imported_by("domain", "ports", "engine", "log", "jobs", "services", "protocols", "http")
     assert {"threadkeep.services.conversations", "threadkeep.http.conversations"} <= inside.keys()
     for module, imported in inside.items():
         for name in imported:
@@ -329,10 +329,10 @@ def test_database_is_known_only_behind_the_repository():
 @pytest.mark.requirement("004-NFR-modularity-3")
 def test_conversations_are_tied_to_executions_by_id_only():
     # What is kept, and where, knows nothing of what runs turns
-    running = {"engine", "services", "gateways", "mcp", "http"}
+    running = {"engine", "log", "jobs", "services", "gateways", "mcp", "tools", "protocols", "http"}
     for module, imported in imported_by("domain", "ports", "storage").items():
         for name in imported:
-            assert not (name.startswith("threadkeep.") and room_of(name) in running), (
+            assert not (name.startswith("threadkeep.") and layer_of(name) in running), (
                 f"{module} imports {name}"
             )
     # A conversation and a message name their turn by its id, and hold no turn

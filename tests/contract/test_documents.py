@@ -7,7 +7,7 @@ from threadkeep.domain.ids import DocumentId, UserId, new_uuid
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.store import Store
 from threadkeep.ports.users import Purged
-from threadkeep.retrieval.tokens import query_terms
+from threadkeep.retrieval.terms import query_terms
 from threadkeep.storage.database import Database, Statement
 
 ROWS = Statement(

@@ -6,7 +6,7 @@ from typing import Any
 
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.payload import Payload
-from threadkeep.engine.aside import Aside
+from threadkeep.engine.large_values import Aside
 from threadkeep.ports.gateway import ModelEvent, ModelRequest
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool, Unavailable
 

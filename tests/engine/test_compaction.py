@@ -17,7 +17,7 @@ from threadkeep.domain.ids import MessageId, TurnId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.engine.compaction import MOST_SUMMARY_CHARACTERS, extract, summarise
-from threadkeep.engine.tokens import estimate_request_tokens
+from threadkeep.engine.token_estimates import estimate_request_tokens
 from threadkeep.ports.gateway import GatewayError, ModelStopped, TextBlock, TextDelta
 
 

@@ -18,7 +18,7 @@ from threadkeep.domain.message import Message, MessageRole, MessageStatus, Thoug
 from threadkeep.domain.text import BLANK_CHARACTERS, is_blank
 from threadkeep.engine.context import build_request, rebuild_request, render_card, to_context
 from threadkeep.engine.prompt import Component
-from threadkeep.engine.tokens import estimate_tokens
+from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.openai import Habits, OpenAIGateway, openai_body
 from threadkeep.gateways.wire import encode

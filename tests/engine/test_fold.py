@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threadkeep.dialects.events import decode_chunk, encode_chunk
 from threadkeep.domain.errors import IllegalTransition
 from threadkeep.domain.events import (
     Done,
@@ -38,6 +37,7 @@ from threadkeep.domain.message import (
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.engine.fold import Folding, fold
+from threadkeep.log.format import decode_chunk, encode_chunk
 
 START = TurnStart("c", "q", "a", "scripted")
 DONE = Done("COMPLETED", "a", Usage(1, 2), "end_turn")

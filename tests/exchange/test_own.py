@@ -22,8 +22,8 @@ from threadkeep.cli.exchange import export_user, import_file
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageRefused, StorageUnavailable, UserNotFound
 from threadkeep.domain.ids import DocumentId, UserId, new_uuid
+from threadkeep.jobs.reading import READ_JOB
 from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.services.reading import READ_JOB
 from threadkeep.settings import Settings
 
 CARLA = UserId("carla")

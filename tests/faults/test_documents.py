@@ -25,17 +25,17 @@ from tests.retrieval.sending import send_and_read
 from tests.scripted_model import Say, ScriptedModel, closed_port
 from tests.talking import talking
 from threadkeep import Settings
+from threadkeep.clock import system_clock
 from threadkeep.domain.document import DOCX, HEAD_BYTES, PDF, TEXT, DocumentStatus, media_type_of
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, StorageUnavailable
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.http.uploads import Files
+from threadkeep.jobs.reading import Reading
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed
 from threadkeep.ports.store import Store
 from threadkeep.retrieval.embed import EndpointEmbedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
-from threadkeep.services import system_clock
-from threadkeep.services.reading import Reading
 from threadkeep.storage.document_files import FolderDocumentFiles
 
 MEGABYTE = 1024 * 1024

@@ -34,8 +34,8 @@ from tests.talking import JSON, Talk, parse
 from tests.waiting import until
 from threadkeep.domain.ids import new_uuid
 from threadkeep.gateways import http as gateway_http
-from threadkeep.services import log_writer
-from threadkeep.services import node as node_module
+from threadkeep.log import node as node_module
+from threadkeep.log import writer as log_writer
 
 KEY = "sk-scripted"
 on_both = pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)

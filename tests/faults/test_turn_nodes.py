@@ -27,8 +27,8 @@ from tests.scripted_model import Gate, Pause, Say, ScriptedModel, Wait
 from tests.serving import Server
 from tests.talking import JSON, Talk, parse, scripted_settings, talking
 from tests.waiting import PATIENCE_S, until
-from threadkeep.services import log_writer
-from threadkeep.services import node as node_module
+from threadkeep.log import node as node_module
+from threadkeep.log import writer as log_writer
 from threadkeep.storage import postgres as postgres_module
 
 LISTENING = """SELECT pid FROM pg_stat_activity

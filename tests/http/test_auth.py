@@ -26,8 +26,8 @@ from tests.http.signing_in import (
 from threadkeep.domain.errors import SettingsError, Unauthenticated
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User, UserRole
+from threadkeep.http.access_tokens import bearer_token, issue_token
 from threadkeep.http.auth import HostSignIn, KeySetSignIn, LocalSignIn, SharedSecretSignIn, sign_in
-from threadkeep.http.tokens import bearer_token, issue_token
 from threadkeep.settings import Settings
 
 

@@ -35,9 +35,9 @@ from tests.talking import JSON, Talk, talking
 from tests.waiting import PATIENCE_S
 from threadkeep import Settings, User, UserRole
 from threadkeep.client.blocking import LoopThread
-from threadkeep.dialects.events import decode_event
 from threadkeep.domain.ids import UserId
-from threadkeep.http.tokens import issue_token
+from threadkeep.http.access_tokens import issue_token
+from threadkeep.log.format import decode_event
 
 EXAMPLES = int(os.environ.get("THREADKEEP_FUZZ_EXAMPLES", "8"))
 # Whether a request is taken or refused is not the tool's to say: no schema tells that a cursor is signed, and

@@ -9,9 +9,9 @@ from tests.conftest import SECRET, Api
 from tests.scripted_model import Say, ScriptedModel
 from tests.talking import Talk
 from threadkeep.domain.user import User, UserId, UserRole
+from threadkeep.http.access_tokens import issue_token
 from threadkeep.http.metrics import render
-from threadkeep.http.tokens import issue_token
-from threadkeep.services.metrics import Histogram
+from threadkeep.metrics import Histogram
 
 
 def value(text: str, line: str) -> float:

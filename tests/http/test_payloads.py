@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.in_memory import InMemoryTools, gives
-from tests.http.test_ws import tab
+from tests.protocols.agentx.test_routes import tab
 from tests.scripted_model import Gate, Say, ScriptedModel, UseTool, Wait
 from tests.talking import JSON, Talk
 from threadkeep.ports.tools import Outcome, Progress

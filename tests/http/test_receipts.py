@@ -17,7 +17,7 @@ from threadkeep.domain.user import User
 from threadkeep.engine.context import rebuild_request, with_tools
 from threadkeep.gateways.openai import Habits, openai_body
 from threadkeep.gateways.wire import encode
-from threadkeep.http.tokens import issue_token
+from threadkeep.http.access_tokens import issue_token
 from threadkeep.ports.gateway import ToolSpec
 
 PROMPT = "Be brief.\n用中文回答。"

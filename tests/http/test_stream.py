@@ -15,16 +15,16 @@ from tests.making import chunk_of
 from tests.scripted_model import Gate, Say, ScriptedModel, Wait
 from tests.talking import Talk, parse
 from tests.waiting import until
-from threadkeep.dialects.events import decode_chunk
-from threadkeep.dialects.sse import TurnContext
-from threadkeep.dialects.text import TEXT
 from threadkeep.domain.events import Text
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, new_uuid
 from threadkeep.http import stream
 from threadkeep.http.server import filter_uvicorns_lines
 from threadkeep.http.stream import EventStream
+from threadkeep.log.format import decode_chunk
+from threadkeep.log.live import LiveLog
 from threadkeep.ports.turn_log import LogChunk
-from threadkeep.services.live_log import LiveLog
+from threadkeep.protocols.sse import TurnContext
+from threadkeep.protocols.threadkeep.text import TEXT
 
 
 async def test_turn_that_says_nothing_gives_signs_of_life(

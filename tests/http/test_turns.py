@@ -12,8 +12,8 @@ import pytest
 from tests.scripted_model import Gate, Reply, Say, ScriptedModel, Status, Think, Usage, Wait
 from tests.talking import JSON, Talk, parse, scripted_settings, talking
 from threadkeep.domain.ids import TurnId
-from threadkeep.services.live_log import LiveLog
-from threadkeep.services.node import Node
+from threadkeep.log.live import LiveLog
+from threadkeep.log.node import Node
 from threadkeep.services.passages import Passages
 
 

@@ -19,9 +19,9 @@ from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.personal import FOLDER
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import Surroundings
-from threadkeep.mcp.promptx import TOOLS
 from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.ports.tools import Caller, Outcome
+from threadkeep.tools.promptx import TOOLS
 
 COMMAND = (sys.executable, other_promptx.__file__)
 
@@ -44,7 +44,7 @@ class Other:
     ) -> Outcome:
         agent = agent or self.agent
         caller = Caller(agent, User(user), Conversation.start(user, agent.id, NOW))
-        server = PromptXCommand(command, self.workspaces, self.pool)
+        server = PromptXCommand(command, TOOLS, self.workspaces, self.pool)
         assert await server.tools(caller) == TOOLS
         *_, outcome = [step async for step in server.call(caller, name, arguments)]
         assert isinstance(outcome, Outcome)

@@ -5,13 +5,13 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
+from threadkeep.clock import system_clock
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.jobs.reading import Reading
 from threadkeep.ports.embedder import Embedder
 from threadkeep.ports.retriever import NearIndex
 from threadkeep.ports.store import Store
 from threadkeep.retrieval.extractor import ProcessExtractor
-from threadkeep.services import system_clock
-from threadkeep.services.reading import Reading
 from threadkeep.storage.document_files import FolderDocumentFiles
 
 DIMENSIONS = 32

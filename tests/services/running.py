@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import replace
 
 from tests.making import ALICE, NOW, keep_agent, keep_conversation, opening_of
-from threadkeep.dialects.events import decode_chunk
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import Done, EventBody, Failed, TurnEvent
@@ -13,11 +12,12 @@ from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, Usage
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.stop import Stop, Stopped
+from threadkeep.log.format import decode_chunk
+from threadkeep.log.live import LiveLog
+from threadkeep.log.node import Node
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.ports.turns import IdempotencyKey
-from threadkeep.services.live_log import LiveLog
-from threadkeep.services.node import Node
 from threadkeep.storage.database import Database
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.making import keep_agent
+from threadkeep.clock import system_clock
 from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.ports.store import Store
-from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.prompts import Prompts
 from threadkeep.storage.prompt_files import FolderPromptFiles

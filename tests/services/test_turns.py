@@ -11,26 +11,26 @@ import pytest
 from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Step, adds, gives
 from tests.making import ALICE, keep_agent, keep_conversation
 from tests.services.running import follow, stored_events, until_shown
+from threadkeep.clock import system_clock
 from threadkeep.domain.events import Text, ToolCalled, ToolResulted, TurnEvent
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.jobs.queue import Jobs
+from threadkeep.log.node import Node
 from threadkeep.mcp.catalog import Catalog
+from threadkeep.metrics import Metrics
 from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextBlock, TextDelta, ToolUse
 from threadkeep.ports.messages import ToolCallFilter
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Outcome, Progress
 from threadkeep.retrieval.index import DocumentIndex
-from threadkeep.services import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import Allowances
 from threadkeep.services.answers import Answers
 from threadkeep.services.history import History
-from threadkeep.services.jobs import Jobs
-from threadkeep.services.metrics import Metrics
-from threadkeep.services.node import Node
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.turns import Turns

@@ -11,12 +11,12 @@ from tests.making import keep_agent, keep_document
 from tests.postgres import Postgres
 from tests.retrieval.embedding import DrawnEmbedder, reading_with
 from threadkeep.domain.agent import Agent
+from threadkeep.jobs import reading as reading_module
+from threadkeep.jobs.reading import Reading
 from threadkeep.ports.retriever import Candidates
 from threadkeep.ports.store import Store
 from threadkeep.retrieval import index as index_module
 from threadkeep.retrieval.index import DocumentIndex
-from threadkeep.services import reading as reading_module
-from threadkeep.services.reading import Reading
 from threadkeep.storage import near as near_module
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.near import PgVector, near_on

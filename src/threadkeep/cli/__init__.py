@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from threadkeep.cli.access_tokens import add_token
 from threadkeep.cli.backup import add_backup, add_restore
 from threadkeep.cli.commands import Commands
 from threadkeep.cli.doctor import add_doctor, doctor, report_refused
@@ -13,7 +14,6 @@ from threadkeep.cli.mcp import add_mcp
 from threadkeep.cli.serve import add_serve, run_server
 from threadkeep.cli.settings import add_settings
 from threadkeep.cli.talk import add_chat, add_ingest
-from threadkeep.cli.tokens import add_token
 from threadkeep.domain.errors import SettingsError, ThreadkeepError
 from threadkeep.settings import Settings, misnamed
 from threadkeep.version import __version__

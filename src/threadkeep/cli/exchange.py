@@ -8,6 +8,7 @@ from pathlib import Path
 from threadkeep.bootstrap import opened_jobs_and_store, reading_store
 from threadkeep.cli.commands import Commands
 from threadkeep.cli.progress import Progress
+from threadkeep.clock import system_clock
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import UserId
@@ -16,7 +17,6 @@ from threadkeep.domain.user import LOCAL, User, user_id
 from threadkeep.exchange.reading import reading
 from threadkeep.exchange.writing import writing
 from threadkeep.mcp.personal import hand_over
-from threadkeep.services import system_clock
 from threadkeep.services.exports import Export
 from threadkeep.services.import_report import ImportReport
 from threadkeep.services.imports import Import

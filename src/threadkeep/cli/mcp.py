@@ -4,9 +4,9 @@ import argparse
 import asyncio
 
 from threadkeep.cli.commands import Commands
+from threadkeep.clock import system_clock
 from threadkeep.logs import set_up_logs
-from threadkeep.retrieval import tokens
-from threadkeep.services import system_clock
+from threadkeep.retrieval import terms as tokens
 from threadkeep.settings import Settings, promptx_project
 from threadkeep.version import __version__
 
@@ -20,7 +20,7 @@ def add_mcp(commands: Commands) -> None:
 
 
 def _mcp(settings: Settings, given: argparse.Namespace) -> int:
-    from threadkeep.mcp.promptx_stdio import serve_promptx  # noqa: PLC0415 - the MCP library takes long to load
+    from threadkeep.tools.promptx_stdio import serve_promptx  # noqa: PLC0415 - the MCP library takes long to load
 
     set_up_logs(settings.log_level, settings.log_format)
     asyncio.run(serve_promptx(promptx_project(), tokens, system_clock, __version__))

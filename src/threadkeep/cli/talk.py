@@ -4,8 +4,8 @@ import argparse
 import logging
 from pathlib import Path
 
+from threadkeep.cli.access_tokens import issue
 from threadkeep.cli.commands import Commands
-from threadkeep.cli.tokens import issue
 from threadkeep.client.ingest import ingest
 from threadkeep.client.terminal import chat
 from threadkeep.domain.user import User, user_id

@@ -8,18 +8,18 @@ from typing import Any, BinaryIO, Literal, Self
 
 from msgspec import UnsetType
 
+from threadkeep.client.calls import Wire, given
 from threadkeep.client.inside import InsideTransport
 from threadkeep.client.sending import Sending, SentFile
-from threadkeep.client.wire import Wire, given
 from threadkeep.domain.document import DocumentStatus
 from threadkeep.domain.events import TurnEvent
 from threadkeep.domain.ids import new_uuid
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.documents import DocumentsView, DocumentView, HitsView
 from threadkeep.http.executions import RunsView
-from threadkeep.http.message_views import MessageView
-from threadkeep.http.turn_views import AbortView, ReceiptView, StartedTurnView, TurnView, UsageReportView
-from threadkeep.http.views import AgentView, ContextView, ConversationDetailView, ConversationView, MeView
+from threadkeep.wire.messages import MessageView
+from threadkeep.wire.turns import AbortView, ReceiptView, StartedTurnView, TurnView, UsageReportView
+from threadkeep.wire.views import AgentView, ContextView, ConversationDetailView, ConversationView, MeView
 
 USUAL_URL = "http://127.0.0.1:8710"
 HEALTH_S = 1.0

@@ -8,8 +8,8 @@ from threadkeep.client.client import Client
 from threadkeep.client.embedded import embedded
 from threadkeep.client.errors import ClientError, NotReached
 from threadkeep.domain.errors import AgentNotFound, RouteNotFound, Unauthenticated
-from threadkeep.http.views import AgentView
 from threadkeep.settings import Settings
+from threadkeep.wire.views import AgentView
 
 
 async def reach(settings: Settings, stack: AsyncExitStack, *, url: str | None, token: str | None) -> Client:

@@ -35,8 +35,8 @@ from threadkeep.domain.events import (
     UsageReported,
 )
 from threadkeep.gateways.local import DEMONSTRATION_MODEL
-from threadkeep.http.views import AgentView, ConversationView
 from threadkeep.settings import Settings
+from threadkeep.wire.views import AgentView, ConversationView
 
 HELP = """/new    begin a new conversation
 /help   show this

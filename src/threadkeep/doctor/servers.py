@@ -14,10 +14,10 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import Seat, Surroundings
-from threadkeep.mcp.roles import role_problems
 from threadkeep.ports.mcp import ServerState, ServerStatus
 from threadkeep.settings import Settings
 from threadkeep.storage.look import KeptAgent, Look
+from threadkeep.tools.roles import role_problems
 
 SERVERS_AT_ONCE = 4
 

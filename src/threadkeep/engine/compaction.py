@@ -9,7 +9,7 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.text import is_blank
 from threadkeep.engine.asking import ask
 from threadkeep.engine.context import is_in_context, to_context
-from threadkeep.engine.tokens import estimate_tokens
+from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.ports.gateway import Gateway, GatewayError
 
 MOST_SUMMARY_CHARACTERS = 12_000

@@ -13,7 +13,7 @@ from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.text import is_blank
 from threadkeep.engine.prompt import SUMMARY_HEADING, Component, joined, sha256_of
-from threadkeep.engine.tokens import estimate_tokens
+from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, ToolSpec
 
 MOST_SUMMARY_CHARACTERS = 500

@@ -26,7 +26,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.stop import Stop, Stopped, StopReason
-from threadkeep.engine.tokens import estimate_request_tokens, estimate_tokens
+from threadkeep.engine.token_estimates import estimate_request_tokens, estimate_tokens
 from threadkeep.engine.tools import Toolbox, clean_use
 from threadkeep.ports.gateway import (
     Block,

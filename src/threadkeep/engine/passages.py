@@ -5,7 +5,7 @@ from typing import Any
 
 from threadkeep.domain.events import RetrievalHit
 from threadkeep.engine.context import Component
-from threadkeep.engine.tokens import estimate_tokens
+from threadkeep.engine.token_estimates import estimate_tokens
 
 DOCUMENTS = "documents"
 _HEAD = (

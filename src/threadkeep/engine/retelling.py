@@ -21,7 +21,7 @@ from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import ENDS, Turn, TurnOrigin
-from threadkeep.engine.aside import MOST_INLINE_BYTES
+from threadkeep.engine.large_values import MOST_INLINE_BYTES
 from threadkeep.engine.titles import derive_title
 from threadkeep.engine.values import clean
 from threadkeep.ports.exchange import (

@@ -15,7 +15,7 @@ from threadkeep.domain.errors import StorageError
 from threadkeep.domain.events import Notice, Retrieval, ToolCalled, ToolProgress, ToolResulted
 from threadkeep.domain.text import storable
 from threadkeep.engine.arguments import problem_with
-from threadkeep.engine.aside import Aside, TooLarge
+from threadkeep.engine.large_values import Aside, TooLarge
 from threadkeep.engine.passages import numbered_passages
 from threadkeep.engine.tool_names import tools_by_name
 from threadkeep.engine.values import TooDeep, clean

@@ -23,8 +23,8 @@ from threadkeep.http.merge_patch import merge_patch
 from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.routing import Reply
 from threadkeep.http.services import ApiCall
-from threadkeep.http.view import PageView
-from threadkeep.http.views import (
+from threadkeep.wire.view import PageView
+from threadkeep.wire.views import (
     AgentDetailView,
     AgentView,
     AuditEntryView,

@@ -24,11 +24,11 @@ from threadkeep.http.metrics import metrics_endpoint
 from threadkeep.http.openapi import openapi
 from threadkeep.http.page import page_routes
 from threadkeep.http.paths import Paths
-from threadkeep.http.reference import reference_page
+from threadkeep.http.reference.page import reference_page
 from threadkeep.http.routes import ROUTES
 from threadkeep.http.routing import Endpoint, endpoint
 from threadkeep.http.services import Services
-from threadkeep.http.ws import web_socket
+from threadkeep.protocols.agentx.routes import web_socket
 from threadkeep.settings import Settings
 
 # The page needs its own style and nothing else.

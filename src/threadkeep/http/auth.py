@@ -12,8 +12,7 @@ from starlette.requests import HTTPConnection
 
 from threadkeep.domain.errors import Forbidden, Unauthenticated
 from threadkeep.domain.user import LOCAL, User, UserRole
-from threadkeep.http.key_set import KeySet
-from threadkeep.http.tokens import (
+from threadkeep.http.access_tokens import (
     KEY_SET_ALGORITHMS,
     NOT_OURS,
     SECRET_ALGORITHMS,
@@ -23,6 +22,7 @@ from threadkeep.http.tokens import (
     required_token,
     token_user,
 )
+from threadkeep.http.key_set import KeySet
 from threadkeep.settings import Settings
 
 Who = User | str | None

@@ -10,8 +10,8 @@ from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.services import ApiCall
-from threadkeep.http.view import DomainAlias, Id, PageView, Time, View, rfc3339, time_or_none
 from threadkeep.services.briefings import BriefingDraft
+from threadkeep.wire.view import DomainAlias, Id, PageView, Time, View, rfc3339, time_or_none
 
 MOST_EXTRA_BYTES = 64 * 1024
 

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from threadkeep.domain.compaction import Compaction
 from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.services import ApiCall
-from threadkeep.http.view import Id, PageView, Time, View, rfc3339
+from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 
 
 class CompactBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

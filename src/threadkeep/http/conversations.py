@@ -11,12 +11,14 @@ from threadkeep.domain.conversation import Conversation, ConversationStatus
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId
 from threadkeep.http.merge_patch import merge_patch
-from threadkeep.http.message_views import MessageView, message_views
 from threadkeep.http.paging import Limit, PageQuery, Pager
 from threadkeep.http.routing import Reply
 from threadkeep.http.services import ApiCall
-from threadkeep.http.view import PageView
-from threadkeep.http.views import (
+from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.wire.messages import MessageView, message_views
+from threadkeep.wire.view import PageView
+from threadkeep.wire.views import (
     ContextMessageView,
     ContextView,
     ConversationDetailView,
@@ -24,8 +26,6 @@ from threadkeep.http.views import (
     conversation_detail_view,
     conversation_view,
 )
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.messages import MessageWindow
 
 LATEST_IN_DETAIL = 50
 MOST_METADATA_BYTES = 16 * 1024

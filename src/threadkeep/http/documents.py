@@ -10,8 +10,8 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.services import ApiCall
 from threadkeep.http.uploads import Files
-from threadkeep.http.view import Id, PageView, Time, View, rfc3339
 from threadkeep.ports.retriever import Hit
+from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 
 
 class DocumentView(View, frozen=True, kw_only=True):

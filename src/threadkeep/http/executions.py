@@ -9,8 +9,8 @@ from threadkeep.domain.execution import ExecutedTool, ExecutionEvent, ExecutionE
 from threadkeep.domain.message import Citation, Usage
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.http.services import ApiCall
-from threadkeep.http.view import Id, View
 from threadkeep.services.executions import MOST_EVENTS_AT_ONCE
+from threadkeep.wire.view import Id, View
 
 Milliseconds = Annotated[int, Meta(ge=0, le=2**53, description="Milliseconds since 1970 (UTC).")]
 Length = Annotated[int, Meta(ge=0, le=2**40)]

@@ -10,7 +10,7 @@ import jwt
 import msgspec
 
 from threadkeep.domain.errors import SignInUnavailable, Unauthenticated
-from threadkeep.http.tokens import KEY_SET_ALGORITHMS, NOT_OURS
+from threadkeep.http.access_tokens import KEY_SET_ALGORITHMS, NOT_OURS
 from threadkeep.logs import told
 
 KEYS_LIVE_S = 600

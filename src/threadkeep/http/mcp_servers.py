@@ -18,8 +18,8 @@ from threadkeep.domain.mcp import (
 )
 from threadkeep.domain.secret import MASK, Secret
 from threadkeep.http.decoding import refused
-from threadkeep.http.mcp_views import McpServerView, server_settings_view, server_view
 from threadkeep.http.services import ApiCall
+from threadkeep.wire.mcp_servers import McpServerView, server_settings_view, server_view
 
 
 class McpServerBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

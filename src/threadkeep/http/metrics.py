@@ -11,7 +11,7 @@ from threadkeep.domain.errors import Forbidden, ThreadkeepError
 from threadkeep.http.auth import SignIn
 from threadkeep.http.errors import error_response
 from threadkeep.http.services import Services
-from threadkeep.services.metrics import Histogram
+from threadkeep.metrics import Histogram
 from threadkeep.version import __version__
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"

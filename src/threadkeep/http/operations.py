@@ -2,8 +2,8 @@
 
 from threadkeep.domain.errors import ShuttingDown
 from threadkeep.http.services import ApiCall
-from threadkeep.http.views import HealthView, MeView
 from threadkeep.version import __version__
+from threadkeep.wire.views import HealthView, MeView
 
 
 async def get_health(call: ApiCall) -> HealthView:

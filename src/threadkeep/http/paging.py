@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.user import User
 from threadkeep.http.cursors import Cursors
-from threadkeep.http.view import PageView
+from threadkeep.wire.view import PageView
 
 T = TypeVar("T")
 P = TypeVar("P")

@@ -7,7 +7,7 @@ from msgspec import Struct
 from threadkeep.domain.prompt import PromptComponent
 from threadkeep.engine.prompt import Prompt, joined
 from threadkeep.http.services import ApiCall
-from threadkeep.http.view import View
+from threadkeep.wire.view import View
 
 
 class ComponentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

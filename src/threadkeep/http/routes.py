@@ -46,12 +46,12 @@ from threadkeep.http import (
     mcp_servers,
     operations,
     prompts,
-    reports,
     running_turns,
     search,
     turns,
     usage,
 )
+from threadkeep.http.reports import handlers as reports
 from threadkeep.http.routing import Route
 
 _AGENT = (AgentNotFound,)

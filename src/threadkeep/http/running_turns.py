@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.services import ApiCall
-from threadkeep.http.turn_views import RunningTurnView, StoppedTurnView
-from threadkeep.http.view import PageView, rfc3339
 from threadkeep.ports.turns import RunningTurn
+from threadkeep.wire.turns import RunningTurnView, StoppedTurnView
+from threadkeep.wire.view import PageView, rfc3339
 
 
 async def list_running_turns(call: ApiCall, *, query: PageQuery) -> PageView[RunningTurnView]:

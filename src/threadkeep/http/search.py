@@ -8,8 +8,8 @@ from msgspec import Meta
 from threadkeep.domain.message import MessageRole
 from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.services import ApiCall
-from threadkeep.http.view import Id, PageView, Time, View, rfc3339
 from threadkeep.ports.history import SaidHit
+from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 
 
 class SearchQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -14,7 +14,7 @@ import uvicorn
 from threadkeep.domain.errors import SettingsError
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.stream import broken_off
-from threadkeep.http.ws import MOST_MESSAGE_BYTES, PING_EVERY_S
+from threadkeep.protocols.agentx.routes import MOST_MESSAGE_BYTES, PING_EVERY_S
 
 SHUTDOWN_S = 5
 MOST_STUCK_S = 120

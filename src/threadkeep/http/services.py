@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from threadkeep.http.cursors import Cursors
 from threadkeep.http.routing import Call
+from threadkeep.metrics import Metrics
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.store import Store
+from threadkeep.protocols.agentx.sessions import Sessions
 from threadkeep.services.agents import Agents
 from threadkeep.services.briefings import Briefings
 from threadkeep.services.compactions import Compactions
@@ -14,12 +16,10 @@ from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
 from threadkeep.services.history import History
 from threadkeep.services.mcp_servers import McpServers
-from threadkeep.services.metrics import Metrics
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
 from threadkeep.services.running_turns import RunningTurns
-from threadkeep.services.sessions import Sessions
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users

@@ -9,9 +9,9 @@ from contextvars import ContextVar
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from threadkeep.dialects.sse import HEARTBEAT
+from threadkeep.log.live import LiveLog
 from threadkeep.ports.turn_log import LogChunk
-from threadkeep.services.live_log import LiveLog
+from threadkeep.protocols.sse import HEARTBEAT
 
 log = logging.getLogger("threadkeep.http")
 

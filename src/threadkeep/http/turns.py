@@ -7,9 +7,6 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct
 from starlette.requests import Request
 
-from threadkeep.dialects import DIALECTS
-from threadkeep.dialects.events import EVENTS, decode_chunk, frames_of_chunk
-from threadkeep.dialects.sse import Encoder, Position, TurnContext
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
     GenerationAborted,
@@ -21,15 +18,19 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.message import Message, MessageStatus, check_user_content
 from threadkeep.domain.turn import Turn, TurnStatus
-from threadkeep.http.message_views import MessageView, failure_view, message_view, usage_view
 from threadkeep.http.routing import Reply
 from threadkeep.http.services import ApiCall
 from threadkeep.http.stream import EventStream
-from threadkeep.http.turn_views import AbortView, ComponentReceiptView, ReceiptView, StartedTurnView, TurnView
-from threadkeep.http.view import rfc3339, time_or_none
+from threadkeep.log.format import decode_chunk
+from threadkeep.log.live import LiveLog
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.turn_log import LogChunk
-from threadkeep.services.live_log import LiveLog
+from threadkeep.protocols.dialects import DIALECTS
+from threadkeep.protocols.sse import Encoder, Position, TurnContext
+from threadkeep.protocols.threadkeep.events import EVENTS, frames_of_chunk
+from threadkeep.wire.messages import MessageView, failure_view, message_view, usage_view
+from threadkeep.wire.turns import AbortView, ComponentReceiptView, ReceiptView, StartedTurnView, TurnView
+from threadkeep.wire.view import rfc3339, time_or_none
 
 MOST_KEY_CHARACTERS = 255
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from threadkeep.http.services import ApiCall
-from threadkeep.http.turn_views import DayUsageView, UsageReportView
+from threadkeep.wire.turns import DayUsageView, UsageReportView
 
 
 class UsageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -19,7 +19,6 @@ from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.personal import FOLDER, prepare
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import Seat
-from threadkeep.mcp.promptx import TOOLS
 from threadkeep.ports.mcp import ServerState, ServerStatus
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
 
@@ -29,14 +28,17 @@ class PromptXCommand:
 
     name = PROMPTX
 
-    def __init__(self, command: Sequence[str], workspaces: Workspaces, pool: Pool) -> None:
+    def __init__(
+        self, command: Sequence[str], tools: Sequence[Tool], workspaces: Workspaces, pool: Pool
+    ) -> None:
         self._command, *self._args = command
+        self._tools = tools
         self._workspaces = workspaces
         self._pool = pool
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         """All three, as we describe them; the program is started by the first call."""
-        return TOOLS
+        return self._tools
 
     async def call(
         self, caller: Caller, name: str, arguments: Mapping[str, Any]

@@ -42,6 +42,15 @@ class ListedServer:
     server: McpServer | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """One server of an agent, and how it is. `changed`: its tools are not those of the last save."""
+
+    listed: ListedServer
+    status: ServerStatus
+    changed: bool
+
+
 class ServerCatalog(Protocol):
     """Which servers an agent has, and which may be saved and run."""
 

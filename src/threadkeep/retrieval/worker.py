@@ -12,7 +12,7 @@ from pathlib import Path
 from threadkeep.ports.documents import ExtractionFailed
 from threadkeep.retrieval.extract import extract
 from threadkeep.retrieval.split import split
-from threadkeep.retrieval.tokens import terms
+from threadkeep.retrieval.terms import terms
 
 MOST_MEMORY_BYTES = 2 * 1024**3
 MOST_CPU_S = 90

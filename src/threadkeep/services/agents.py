@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent, AgentDraft, AgentSettings, Visibility
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import AgentNotFound, Forbidden, PreconditionFailed
@@ -12,7 +13,6 @@ from threadkeep.domain.user import User
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.mcp import ServerCatalog
 from threadkeep.ports.store import Store
-from threadkeep.services import Clock
 
 DEFAULT_AGENT_NAME = "Assistant"
 

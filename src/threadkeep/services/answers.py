@@ -5,6 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import tzinfo
 
+from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import BegunTurn, Conversation, TitleSource
 from threadkeep.domain.errors import GatewayNotConfigured, ThreadkeepError
@@ -14,25 +15,24 @@ from threadkeep.domain.payload import Payload
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
-from threadkeep.engine.aside import Aside
 from threadkeep.engine.context import build_request, with_tools
+from threadkeep.engine.large_values import Aside
 from threadkeep.engine.loop import TurnLimits, run_turn
 from threadkeep.engine.passages import documents_component
 from threadkeep.engine.prompt import activated_role
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.tools import Toolbox
+from threadkeep.jobs.queue import Jobs
+from threadkeep.jobs.titles import TITLE_JOB, title_job
+from threadkeep.log.writer import persist
 from threadkeep.ports.gateway import Gateway, ModelRequest
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ToolProvider
-from threadkeep.services import Clock
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
 from threadkeep.services.history import History
-from threadkeep.services.jobs import Jobs
-from threadkeep.services.log_writer import persist
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
-from threadkeep.services.titles import TITLE_JOB, title_job
 
 MOST_MESSAGES = 10_000  # of a context without a limit of its own
 

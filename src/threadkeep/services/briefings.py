@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from threadkeep.clock import Clock
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.errors import BriefingNotFound, Conflict, InvalidRequest, StorageConflict
 from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, is_uuid, new_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.user import User, user_id
 from threadkeep.ports.store import Store
-from threadkeep.services import Clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.history import History

@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import tzinfo
 from typing import Any
 
+from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.compaction import Compaction, to_archive
 from threadkeep.domain.conversation import Conversation
@@ -27,7 +28,6 @@ from threadkeep.engine.compaction import context_tokens, extract, summarise
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
-from threadkeep.services import Clock
 from threadkeep.services.access import agent_to_ask, own_conversation
 
 COMPACTION_JOB = "compaction"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from itertools import islice
 
+from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent, AgentSettings, ConversationMode
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation, new_session_id
@@ -14,15 +15,14 @@ from threadkeep.domain.ids import AgentId, ConversationId, is_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.user import User
 from threadkeep.engine.context import ContextMessage, is_in_context, to_context
+from threadkeep.log.replies import written_so_far
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
-from threadkeep.services import Clock
 from threadkeep.services.access import checked, own_conversation
 from threadkeep.services.agents import Agents
 from threadkeep.services.history import History
 from threadkeep.services.payloads import whole_messages
-from threadkeep.services.replies import written_so_far
 from threadkeep.services.turns import Turns
 
 DAY_MS = 24 * 60 * 60 * 1000

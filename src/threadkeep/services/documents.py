@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
+from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.document import (
     HEAD_BYTES,
@@ -17,13 +18,12 @@ from threadkeep.domain.errors import DocumentNotFound
 from threadkeep.domain.ids import DocumentId, is_uuid, new_uuid
 from threadkeep.domain.text import check_line
 from threadkeep.domain.user import User
+from threadkeep.jobs.queue import Jobs
+from threadkeep.jobs.reading import READ_JOB, remove_chunks
 from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.retriever import Found, Retriever
 from threadkeep.ports.store import Store
-from threadkeep.services import Clock
 from threadkeep.services.agents import Agents
-from threadkeep.services.jobs import Jobs
-from threadkeep.services.reading import READ_JOB, remove_chunks
 
 
 class Documents:

@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from threadkeep.dialects.events import encode_chunk
+from threadkeep.clock import Clock
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ConversationNotFound, InvalidRequest, PayloadTooLarge
 from threadkeep.domain.execution import ExecutedTool, ExecutionEvent
 from threadkeep.domain.ids import ConversationId, is_uuid
 from threadkeep.domain.user import User
-from threadkeep.engine.aside import Aside, TooLarge
+from threadkeep.engine.large_values import Aside, TooLarge
 from threadkeep.engine.recording import record
+from threadkeep.log.format import encode_chunk
 from threadkeep.ports.executions import Recorded, RecordedRun
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
-from threadkeep.services import Clock
 from threadkeep.services.history import History
 from threadkeep.services.turns import Turns
 

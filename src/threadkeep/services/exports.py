@@ -15,6 +15,7 @@ from threadkeep.domain.message import Failure, Message, MessageStatus
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
+from threadkeep.log.replies import written_so_far
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.exchange import (
@@ -32,7 +33,6 @@ from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store
-from threadkeep.services.replies import written_so_far
 
 T = TypeVar("T")
 

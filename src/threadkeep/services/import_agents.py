@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent, AgentSettings, Visibility
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId, new_uuid
@@ -13,7 +14,6 @@ from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.exchange import KnownAgent, OwnAgent
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store
-from threadkeep.services import Clock
 from threadkeep.services.import_places import Places
 from threadkeep.services.import_report import ImportReport
 

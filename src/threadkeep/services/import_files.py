@@ -3,7 +3,7 @@
 from threadkeep.domain.document import Document
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.payload import Payload, content_hash
-from threadkeep.engine.aside import MOST_FILE_BYTES
+from threadkeep.engine.large_values import MOST_FILE_BYTES
 from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.exchange import ImportSource
 from threadkeep.services.exports import payload_name

@@ -7,6 +7,7 @@ the thing and all that belongs to it get ids made of the user's and the old ones
 from collections.abc import Callable
 from dataclasses import replace
 
+from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.conversation import new_session_id
@@ -18,6 +19,7 @@ from threadkeep.domain.user import User
 from threadkeep.engine.rekeying import check_id, checked, rekey
 from threadkeep.engine.retelling import retell
 from threadkeep.engine.values import TooDeep
+from threadkeep.jobs.reading import READ_JOB
 from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.exchange import (
     Flawed,
@@ -32,13 +34,11 @@ from threadkeep.ports.exchange import (
 from threadkeep.ports.jobs import Job, JobStore
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store
-from threadkeep.services import Clock
 from threadkeep.services.exports import document_name
 from threadkeep.services.import_agents import ImportedAgents
 from threadkeep.services.import_files import keep_document, payload_content
 from threadkeep.services.import_places import Places
 from threadkeep.services.import_report import ImportReport
-from threadkeep.services.reading import READ_JOB
 from threadkeep.services.reassigning import make_searchable
 
 MOST_MEMORIES = 100_000

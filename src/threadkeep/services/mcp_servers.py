@@ -1,13 +1,12 @@
 """The MCP servers of an agent as its owner sees them: which there are, and how they are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import McpServerNotFound
 from threadkeep.domain.mcp import RETRIEVER, ServerSource
 from threadkeep.domain.user import User
-from threadkeep.ports.mcp import ListedServer, ServerCatalog, ServerState, ServerStatus, ServerStatuses
+from threadkeep.ports.mcp import ServerCatalog, ServerReport, ServerState, ServerStatus, ServerStatuses
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 
@@ -18,15 +17,6 @@ _AT_FIRST = {
     ServerSource.USER: ServerStatus(ServerState.IDLE),
 }
 _DISABLED = ServerStatus(ServerState.DISABLED)
-
-
-@dataclass(frozen=True, slots=True)
-class ServerReport:
-    """One server of an agent, and how it is. `changed`: its tools are not those of the last save."""
-
-    listed: ListedServer
-    status: ServerStatus
-    changed: bool
 
 
 class McpServers:

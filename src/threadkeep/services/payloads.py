@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.dialects.events import has_references, put_back, references_in
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
 from threadkeep.domain.tool_call import ToolCall
+from threadkeep.log.format import has_references, put_back, references_in
 from threadkeep.ports.payloads import Lost, PayloadStore
 from threadkeep.ports.turn_log import LogChunk
 

@@ -23,12 +23,12 @@ from threadkeep.engine.prompt import (
     role_guidance,
     role_in_force,
 )
+from threadkeep.jobs.cleaning import ORPHANED_S
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.roles import Roles
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
-from threadkeep.services.cleaning import ORPHANED_S
 
 log = logging.getLogger("threadkeep.prompts")
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from threadkeep.clock import Clock
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ArtifactNotFound, InvalidRequest
 from threadkeep.domain.ids import PayloadId, is_uuid
@@ -12,7 +13,6 @@ from threadkeep.domain.user import User
 from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
-from threadkeep.services import Clock
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.payloads import whole_calls, whole_messages
 

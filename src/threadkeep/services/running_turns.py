@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 
+from threadkeep.clock import Clock
 from threadkeep.domain.errors import Forbidden, TurnInProgress, TurnNotFound
 from threadkeep.domain.ids import TurnId, UserId, is_uuid, new_uuid
 from threadkeep.domain.user import User
+from threadkeep.log.node import Node
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.store import Store
 from threadkeep.ports.turns import RunningTurn
-from threadkeep.services import Clock
-from threadkeep.services.node import Node
 
 TURNS_AT_ONCE = 200
 

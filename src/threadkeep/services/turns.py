@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 
+from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import (
@@ -23,18 +24,17 @@ from threadkeep.domain.message import Message, MessageRole, check_user_content
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.titles import derive_title
+from threadkeep.log.live import LiveLog
+from threadkeep.log.node import Node
+from threadkeep.log.replies import replayed
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.ports.turns import IdempotencyKey
-from threadkeep.services import Clock
 from threadkeep.services.access import agent_to_ask, own_conversation
 from threadkeep.services.allowances import Allowances
 from threadkeep.services.answers import Answers
-from threadkeep.services.live_log import LiveLog
-from threadkeep.services.node import Node
 from threadkeep.services.payloads import whole_chunks, whole_messages
-from threadkeep.services.replies import replayed
 
 TRIES = 5
 

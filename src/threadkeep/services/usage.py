@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
+from threadkeep.clock import Clock
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId, is_uuid
 from threadkeep.domain.user import User
 from threadkeep.ports.store import Store
 from threadkeep.ports.turns import DayUsage
-from threadkeep.services import Clock
 
 DEFAULT_DAYS = 30
 MOST_DAYS = 366

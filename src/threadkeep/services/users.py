@@ -1,11 +1,11 @@
 """Users: what is theirs goes when they go."""
 
+from threadkeep.clock import Clock
 from threadkeep.domain.errors import UserNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.ports.mcp import PersonalServers
 from threadkeep.ports.store import Store
-from threadkeep.services import Clock
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.running_turns import RunningTurns
 

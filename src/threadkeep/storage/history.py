@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, UserId
 from threadkeep.domain.message import MessageRole
 from threadkeep.ports.history import SaidHit
-from threadkeep.retrieval.tokens import query_terms, spans, terms
+from threadkeep.retrieval.terms import query_terms, spans, terms
 from threadkeep.storage.database import Database, Plan, Row, Rows, Statement
 from threadkeep.storage.messages import text_of
 from threadkeep.storage.terms import collection_of, match_all, numbered

@@ -1,0 +1,45 @@
+"""`threadkeep token`: bearer tokens."""
+
+import argparse
+import re
+
+from threadkeep.cli.commands import Commands
+from threadkeep.domain.errors import SettingsError
+from threadkeep.domain.user import User, UserRole, user_id
+from threadkeep.http.access_tokens import issue_token
+from threadkeep.settings import PREFIX, Settings
+
+_TTL = re.compile(r"(\d+)([smhd]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def add_token(commands: Commands) -> None:
+    """Adds the command."""
+    command = commands.add("token", _token, "make a bearer token")
+    command.add_argument("--user", required=True, help="the user's id")
+    command.add_argument("--admin", action="store_true", help="with the admin role")
+    command.add_argument(
+        "--ttl", type=_seconds, default=3600, help="how long it is valid, such as 30m, 1h, 7d"
+    )
+
+
+def issue(settings: Settings, user: User, ttl_s: int) -> str:
+    """A token with which a server of these settings lets a user in."""
+    if not settings.jwt_secret:
+        raise SettingsError(f"Tokens are made with {PREFIX}JWT_SECRET, which is not set.")
+    return issue_token(
+        settings.jwt_secret, user, ttl_s, issuer=settings.jwt_issuer, audience=settings.jwt_audience
+    )
+
+
+def _token(settings: Settings, given: argparse.Namespace) -> int:
+    user = User(user_id(given.user), UserRole.ADMIN if given.admin else UserRole.USER)
+    print(issue(settings, user, given.ttl))
+    return 0
+
+
+def _seconds(text: str) -> int:
+    match = _TTL.fullmatch(text)
+    if not match or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not like 30m, 1h or 7d")
+    return int(match[1]) * _SECONDS[match[2]]

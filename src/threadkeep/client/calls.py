@@ -1,0 +1,151 @@
+"""What the client sends and gets: typed answers, errors with their codes, streams that go on."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, TypeVar
+
+import httpx
+import msgspec
+
+from threadkeep.client.errors import NotReached, to_error
+from threadkeep.domain.events import TurnEvent
+from threadkeep.gateways.sse import EventReader
+from threadkeep.log.format import UnreadableEvent, decode_event
+from threadkeep.settings import is_loopback
+from threadkeep.wire.view import PageView
+
+T = TypeVar("T")
+
+CONNECT_S = 5.0
+SILENCE_S = 60.0  # a stream that lives has a heartbeat every 15 s
+MOST_TRIES = 5
+PAUSE_S = 1.0
+PAGE_SIZE = 100
+
+_PORTS = range(1, 65536)
+
+
+class Wire:
+    """One server, and who we are to it."""
+
+    def __init__(
+        self, url: str, headers: Mapping[str, str], transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self._url = url
+        address = _address(url)
+        try:
+            self._http = httpx.AsyncClient(
+                base_url=address,
+                headers=headers,
+                timeout=httpx.Timeout(SILENCE_S, connect=CONNECT_S),
+                transport=transport,
+                trust_env=transport is None and not is_loopback(address.host),
+            )
+        except ValueError as exc:
+            raise _no_address(url) from exc
+
+    async def close(self) -> None:
+        """Lets go of the connections."""
+        await self._http.aclose()
+
+    async def is_threadkeep(self, within_s: float) -> bool:
+        """Whether a Threadkeep answers at all."""
+        try:
+            answer = await self._http.get("/healthz", timeout=within_s)
+        except httpx.HTTPError:
+            return False
+        return answer.status_code == 200 and "threadkeep-version" in answer.headers
+
+    async def send(self, method: str, path: str, **request: Any) -> httpx.Response:
+        """An answer that is no error."""
+        try:
+            answer = await self._http.request(method, path, **request)
+        except httpx.HTTPError as exc:
+            raise self._away() from exc
+        if not answer.is_success:
+            raise to_error(answer)
+        return answer
+
+    async def ask(self, kind: type[T], method: str, path: str, **request: Any) -> T:
+        """An answer as the type that the contract promises."""
+        answer = await self.send(method, path, **request)
+        try:
+            return msgspec.json.decode(answer.content, type=kind)
+        except msgspec.DecodeError as exc:
+            raise NotReached(f"What answers at {self._url} is no Threadkeep of this version: {exc}") from exc
+
+    async def pages(self, kind: type[T], path: str, query: Mapping[str, Any]) -> AsyncGenerator[T]:
+        """All items of a list, page by page as they are taken."""
+        asked: dict[str, Any] = {"limit": PAGE_SIZE, **given(query)}
+        page_kind = PageView[kind]
+        while True:
+            page = await self.ask(page_kind, "GET", path, params=asked)
+            for item in page.items:
+                yield item
+            if page.next_cursor is None:
+                return
+            asked["cursor"] = page.next_cursor
+
+    async def stream(self, method: str, path: str, **request: Any) -> AsyncGenerator[TurnEvent]:
+        """The events of a turn until it has ended, each once, however often the connection breaks.
+
+        A request that starts a turn is repeated only if it carries an `Idempotency-Key`: otherwise it
+        could start a second one.
+        """
+        tries = 0
+        while True:
+            tries += 1
+            broke: httpx.HTTPError | None = None
+            try:
+                async with self._http.stream(method, path, **request) as answer:
+                    if not answer.is_success:
+                        await answer.aread()
+                        raise to_error(answer)
+                    if answer.status_code == 204:
+                        return  # it had ended, and everything was seen
+                    if method != "GET":
+                        method, path, request = "GET", f"{answer.headers['location']}/events", {}
+                    async for event in _events(answer):
+                        tries = 0
+                        request = {"headers": {"Last-Event-ID": str(event.seq)}}
+                        yield event
+                        if event.is_terminal:
+                            return
+            except httpx.HTTPError as exc:
+                broke = exc
+            may_repeat = method == "GET" or "Idempotency-Key" in request.get("headers", {})
+            if tries >= MOST_TRIES or not may_repeat:
+                raise self._away() from broke
+            await asyncio.sleep(PAUSE_S if tries else 0)
+
+    def _away(self) -> NotReached:
+        return NotReached(f"Threadkeep at {self._url} does not answer.")
+
+
+def _address(url: str) -> httpx.URL:
+    try:
+        address = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError) as exc:
+        raise _no_address(url) from exc
+    if address.scheme not in {"http", "https"} or not address.host or (address.port or 1) not in _PORTS:
+        raise _no_address(url)
+    return address
+
+
+def _no_address(url: str) -> NotReached:
+    return NotReached(f"{url!r} is not an address like http://127.0.0.1:8710.")
+
+
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Only what the caller gave."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+async def _events(answer: httpx.Response) -> AsyncGenerator[TurnEvent]:
+    reader = EventReader()
+    async for piece in answer.aiter_bytes():
+        for event in reader.feed(piece):
+            try:
+                yield decode_event(event.data)
+            except UnreadableEvent:  # of a newer server: what we do not know does not stop the rest
+                continue

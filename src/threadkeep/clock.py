@@ -1,0 +1,12 @@
+"""The time, as everything here counts it."""
+
+import time
+from collections.abc import Callable
+
+Clock = Callable[[], int]
+"""Milliseconds since 1970, UTC."""
+
+
+def system_clock() -> int:
+    """The machine's clock."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,1 @@
+"""The reference page at `/docs`, made from the OpenAPI document."""

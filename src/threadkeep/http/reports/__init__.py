@@ -1,0 +1,1 @@
+"""Reports of a conversation: Markdown, HTML and JSON."""

@@ -1,0 +1,85 @@
+"""A report as one HTML file: no script, nothing fetched, charts drawn, every text escaped."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from html import escape
+
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.message import Message
+from threadkeep.domain.payload import Payload
+from threadkeep.domain.tool_call import ToolCall
+from threadkeep.http.reports.chart_svg import draw
+from threadkeep.http.reports.text import chart_of, heading_of, value_text, words_of
+from threadkeep.services.reports import Exchange, Report
+from threadkeep.wire.view import rfc3339
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1rem; color: #666; } h3 { font-size: .9rem; margin-bottom: .3rem; }
+.asked { border-left: 3px solid #5470c6; padding-left: .8rem; }
+.asked, .answered { white-space: pre-wrap; overflow-wrap: anywhere; }
+pre { background: #f5f5f5; padding: .6rem; overflow: auto; max-height: 24rem; white-space: pre-wrap; }
+.failed { color: #b00020; } section { border-top: 1px solid #ddd; margin-top: 1.5rem; }
+svg { width: 100%; max-width: 640px; }
+"""
+
+
+async def html_report(report: Report) -> AsyncIterator[str]:
+    """The document, an exchange at a time."""
+    title = escape(report.conversation.title or "Conversation")
+    yield "".join(
+        [
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
+            f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">',
+            f"<style>{_STYLE}</style></head><body><main><h1>{title}</h1><p>",
+            f"{escape(report.agent_name)} · {rfc3339(report.conversation.created_at)}",
+            f" · {escape(report.tool_name)}" if report.tool_name is not None else "",
+            f" · report of {rfc3339(report.made_at)}</p>",
+        ]
+    )
+    number = 0
+    async for exchange in report.exchanges:
+        number += 1
+        # In a thread: what tools gave may be large, and others wait here.
+        yield await asyncio.to_thread(_section, number, exchange)
+    yield "</main></body></html>"
+
+
+def _section(number: int, exchange: Exchange) -> str:
+    parts = [f"<section><h2>{number}</h2>"]
+    if exchange.asked is not None:
+        parts.append(f'<div class="asked">{escape(words_of(exchange.asked))}</div>')
+    if exchange.answered is not None:
+        parts += _answer(exchange.answered, exchange.files)
+    return "".join([*parts, "</section>"])
+
+
+def _answer(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str]:
+    for call in message.tool_calls:
+        yield from _call(call)
+    yield f'<div class="answered">{escape(words_of(message))}</div>'
+    if message.error is not None:
+        yield f'<p class="failed">{escape(message.status)}: {escape(message.error.message)}</p>'
+    if message.citations:
+        yield "<h3>Sources</h3><ol>"
+        for citation in message.citations:
+            page = f", p. {citation.page}" if citation.page is not None else ""
+            yield f"<li>{escape(citation.title)}{page}: {escape(citation.snippet)}</li>"
+        yield "</ol>"
+    if message.artifact_ids:
+        yield "<h3>Files</h3><ul>"
+        for id_ in message.artifact_ids:
+            file = files.get(id_)
+            name = file.file_name if file and file.file_name else id_
+            yield f'<li><a href="/api/artifacts/{escape(id_)}">{escape(name)}</a></li>'
+        yield "</ul>"
+
+
+def _call(call: ToolCall) -> Iterator[str]:
+    yield f"<h3>{escape(heading_of(call))}</h3><pre>{escape(value_text(call.arguments))}</pre>"
+    failed = ' class="failed"' if call.error is not None else ""
+    yield f"<pre{failed}>{escape(value_text(call.result if call.error is None else call.error))}</pre>"
+    if call.chart_data is not None:
+        chart = chart_of(call)
+        yield draw(chart) if chart else f"<pre>{escape(value_text(call.chart_data))}</pre>"

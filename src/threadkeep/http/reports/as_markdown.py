@@ -1,0 +1,111 @@
+"""A report as Markdown."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+
+from threadkeep.domain.chart import Chart, ChartKind
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.message import Citation, Message
+from threadkeep.domain.payload import Payload
+from threadkeep.domain.tool_call import ToolCall
+from threadkeep.http.reports.text import chart_of, heading_of, value_text, words_of
+from threadkeep.services.reports import Exchange, Report
+from threadkeep.wire.view import rfc3339
+
+_BACKTICKS = re.compile(r"`+")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~-])")
+
+
+async def markdown_report(report: Report) -> AsyncIterator[str]:
+    """The document, an exchange at a time."""
+    conversation = report.conversation
+    lines = [
+        f"# {_line(conversation.title or 'Conversation')}",
+        "",
+        f"- Agent: {_line(report.agent_name)}",
+        f"- Conversation: {conversation.id}",
+        f"- Begun: {rfc3339(conversation.created_at)}",
+        f"- Report of: {rfc3339(report.made_at)}",
+    ]
+    if report.tool_name is not None:
+        lines.append(f"- Tool: {_line(report.tool_name)}")
+    yield _text(lines)
+    number = 0
+    async for exchange in report.exchanges:
+        number += 1
+        # In a thread: what tools gave may be large, and others wait here.
+        yield await asyncio.to_thread(_section, number, exchange)
+
+
+def _section(number: int, exchange: Exchange) -> str:
+    lines = ["", f"## {number}", ""]
+    if exchange.asked is not None:
+        lines += [f"> {line}" for line in words_of(exchange.asked).splitlines() or [""]]
+    if exchange.answered is not None:
+        lines += _answer(exchange.answered, exchange.files)
+    return _text(lines)
+
+
+def _text(lines: list[str]) -> str:
+    return "\n".join(lines).replace("\x00", "\ufffd") + "\n"
+
+
+def _answer(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str]:
+    for call in message.tool_calls:
+        yield from _call(call)
+    yield ""
+    yield words_of(message)
+    if message.error is not None:
+        yield f"\n**{message.status}**: {_line(message.error.message)}"
+    if message.citations:
+        yield "\n**Sources**\n"
+        yield from map(_source, message.citations)
+    if message.artifact_ids:
+        yield "\n**Files**\n"
+        for id_ in message.artifact_ids:
+            file = files.get(id_)
+            yield f"- [{_line(file.file_name or id_ if file else id_)}](/api/artifacts/{id_})"
+
+
+def _call(call: ToolCall) -> Iterator[str]:
+    yield f"\n### {_line(heading_of(call))}\n"
+    yield _fenced(value_text(call.arguments), "json")
+    yield _fenced(value_text(call.result if call.error is None else call.error))
+    if call.chart_data is not None:
+        chart = chart_of(call)
+        yield _table(chart) if chart else _fenced(value_text(call.chart_data), "json")
+
+
+def _table(chart: Chart) -> str:
+    """A chart's numbers, since Markdown cannot draw."""
+    names = [_line(series.name) or str(number) for number, series in enumerate(chart.series, 1)]
+    head = [f"**{_line(chart.title)}**\n"] if chart.title else []
+    rows = [f"| | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
+    for index, label in enumerate(chart.labels):
+        cells = [_cell(series.values[index : index + 1]) for series in chart.series]
+        is_scatter = chart.series[0].kind is ChartKind.SCATTER
+        first = _cell(chart.series[0].xs[index : index + 1]) if is_scatter else _line(label)
+        rows.append(f"| {first} | {' | '.join(cells)} |")
+    return "\n" + "\n".join([*head, *rows]) + "\n"
+
+
+def _cell(values: tuple[float | None, ...]) -> str:
+    return "" if not values or values[0] is None else f"{values[0]:g}"
+
+
+def _source(citation: Citation) -> str:
+    page = f", p. {citation.page}" if citation.page is not None else ""
+    return f"- [{citation.index}] {_line(citation.title)}{page}: {_line(citation.snippet)}"
+
+
+def _line(text: str) -> str:
+    """A text within a line, where it means nothing but itself."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def _fenced(text: str, language: str = "") -> str:
+    """A block of code that its own content cannot end."""
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}\n"

@@ -1,0 +1,167 @@
+"""What tools gave, reports, exports and files over HTTP."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Literal
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Meta, Struct, field
+from msgspec.structs import asdict
+
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.ids import ConversationId, TurnId
+from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.http.paging import PageQuery, Pager
+from threadkeep.http.reports.as_html import POLICY, html_report
+from threadkeep.http.reports.as_json import json_export, json_report
+from threadkeep.http.reports.as_markdown import markdown_report
+from threadkeep.http.reports.views import ExportView, ReportView, ToolResultView
+from threadkeep.http.routing import Attachment, Document
+from threadkeep.http.services import ApiCall
+from threadkeep.ports.messages import ToolCallFilter, ToolRecord
+from threadkeep.services.reports import Report
+from threadkeep.wire.messages import tool_call_view
+from threadkeep.wire.view import PageView, rfc3339
+
+# Shown by a browser they could do something; as an attachment of this type they are bytes.
+_ACTIVE = ("html", "xml", "svg", "javascript", "ecmascript", "pdf", "flash")
+
+ToolName = Annotated[str, Meta(max_length=200)]
+# Read by `_milliseconds`: a query's values are read leniently, and a number would pass for a time.
+Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+
+
+class ToolResultQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which calls of tools."""
+
+    tool_name: ToolName | None = None
+    status: ToolCallStatus | None = None
+    turn_id: str | None = None
+    since: Annotated[Moment | None, Meta(description="Calls from this time on (RFC 3339).")] = field(
+        name="from", default=None
+    )
+    until: Annotated[Moment | None, Meta(description="Calls before this time.")] = field(
+        name="to", default=None
+    )
+
+
+class ReportQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """In which form, and of which tool."""
+
+    format: Literal["md", "html", "json"] = "md"
+    tool_name: Annotated[ToolName | None, Meta(description="Only what this tool did.")] = None
+
+
+class ExportQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """In which form."""
+
+    format: Literal["json", "md", "html"] = "json"
+
+
+async def list_tool_results(call: ApiCall, *, query: ToolResultQuery) -> PageView[ToolResultView]:
+    """List what tools gave in all of one's conversations, newest first."""
+    return await _page(call, query, None)
+
+
+async def list_conversation_tool_results(
+    call: ApiCall, *, conversation_id: str, query: ToolResultQuery
+) -> PageView[ToolResultView]:
+    """List what tools gave in a conversation, newest first."""
+    conversation = await call.services.conversations.get(call.user, conversation_id)
+    return await _page(call, query, conversation.id)
+
+
+async def get_report(call: ApiCall, *, conversation_id: str, query: ReportQuery) -> ReportView | Document:
+    """Report what was asked, what was done, by which tool, with charts and sources."""
+    report = await call.services.reports.report(call.user, conversation_id, tool_name=query.tool_name)
+    if query.format == "json":
+        return Document(json_report(report), media_type="application/json")
+    return _document(report, query.format)
+
+
+async def export_conversation(
+    call: ApiCall, *, conversation_id: str, query: ExportQuery
+) -> ExportView | Document:
+    """Export a whole conversation."""
+    report = await call.services.reports.report(call.user, conversation_id)
+    if query.format == "json":
+        return Document(json_export(report), media_type="application/json")
+    return _document(report, query.format)
+
+
+async def get_artifact(call: ApiCall, *, artifact_id: str) -> Attachment:
+    """Download a file that a tool gave."""
+    payload, content = await call.services.reports.artifact(call.user, artifact_id)
+    media_type = payload.media_type
+    if any(word in media_type for word in _ACTIVE):
+        media_type = "application/octet-stream"
+    return Attachment(
+        content,
+        media_type=media_type,
+        headers={
+            "Content-Disposition": disposition(payload.file_name or payload.id),
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+            "Cache-Control": "private, no-store",
+        },
+    )
+
+
+def disposition(file_name: str) -> str:
+    """The header that names an attachment (RFC 6266, RFC 5987), with a plain name for old clients."""
+    plain = "".join(it if it.isascii() and it.isprintable() and it not in '"\\%' else "_" for it in file_name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"
+
+
+async def _page(
+    call: ApiCall, query: ToolResultQuery, conversation_id: ConversationId | None
+) -> PageView[ToolResultView]:
+    which = ToolCallFilter(
+        conversation_id,
+        query.tool_name,
+        query.status,
+        None if query.turn_id is None else TurnId(query.turn_id.lower()),
+        _milliseconds(query.since, "from"),
+        _milliseconds(query.until, "to"),
+    )
+    pager = Pager(call.services.cursors, call.user, f"tool results {which}", query)
+    found = await call.services.reports.tool_results(
+        call.user,
+        which,
+        before=pager.after(tuple[int, str, str]),
+        offset=pager.offset,
+        limit=pager.fetch_limit,
+    )
+    return pager.page(found, lambda it: (it.call.created_at, it.call.turn_id, it.call.tool_call_id), _views)
+
+
+def _milliseconds(moment: str | None, param: str) -> int | None:
+    if moment is None:
+        return None
+    try:
+        read = msgspec.convert(moment, Annotated[datetime, Meta(tz=True)])
+    except msgspec.ValidationError as exc:
+        raise InvalidRequest("This is not a time as RFC 3339 has it.", param=param) from exc
+    return int(read.timestamp() * 1000)
+
+
+def _views(records: Sequence[ToolRecord]) -> list[ToolResultView]:
+    return [
+        ToolResultView(
+            **asdict(tool_call_view(call)),
+            conversation_id=record.conversation_id,
+            turn_id=call.turn_id,
+            run_id=call.turn_id,
+            message_id=call.message_id,
+            created_at=rfc3339(call.created_at),
+        )
+        for record in records
+        for call in (record.call,)
+    ]
+
+
+def _document(report: Report, form: Literal["md", "html"]) -> Document:
+    if form == "md":
+        return Document(markdown_report(report), media_type="text/markdown")
+    headers = {"Content-Security-Policy": f"{POLICY}; sandbox"}
+    return Document(html_report(report), media_type="text/html", headers=headers)

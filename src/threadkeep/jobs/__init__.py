@@ -1,0 +1,1 @@
+"""Background work: what nobody waits for."""

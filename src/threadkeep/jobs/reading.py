@@ -1,0 +1,184 @@
+"""Reading documents in the background: first their text, then their meaning."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from threadkeep.clock import Clock
+from threadkeep.domain.document import Document, DocumentStatus
+from threadkeep.domain.ids import AgentId, DocumentId
+from threadkeep.jobs.cleaning import ORPHANED_S
+from threadkeep.jobs.queue import Next, NotYet
+from threadkeep.ports.document_files import DocumentFiles
+from threadkeep.ports.documents import DocumentStore, ExtractionBroke, ExtractionFailed, Extractor
+from threadkeep.ports.embedder import Embedder, EmbedderError
+from threadkeep.ports.retriever import LARGE_COLLECTION, NearIndex
+from threadkeep.ports.store import Store
+
+log = logging.getLogger("threadkeep.documents")
+
+READ_JOB = "document"
+EMBED_JOB = "embed"
+TRIES = 2
+REMOVED_AT_ONCE = 25
+LOOKED_AT_ONCE = 500
+EMBEDDED_AT_ONCE = 8
+EMBED_FOR_S = 60.0
+HARMLESS = "text"
+"""What every embedder takes that takes anything."""
+LOOK_AGAIN_MS = 5_000
+STALLED_MS = 24 * 60 * 60 * 1000
+
+
+class Reading:
+    """The jobs behind documents: their text is got out, then their meaning."""
+
+    def __init__(
+        self,
+        store: Store,
+        files: DocumentFiles,
+        extractor: Extractor,
+        embedder: Embedder | None,
+        clock: Clock,
+        near_index: NearIndex | None = None,
+    ) -> None:
+        self._store = store
+        self._files = files
+        self._extractor = extractor
+        self._embedder = embedder
+        self._clock = clock
+        self._near_index = near_index
+        self._embedding: set[AgentId] = set()
+
+    async def read(self, arguments: Mapping[str, Any]) -> Next | None:
+        """Reads a document: ready, or failed with the reason."""
+        agent_id, document_id = AgentId(arguments["agent_id"]), DocumentId(arguments["document_id"])
+        document = await self._store.documents.get(agent_id, document_id)
+        if document is None or document.status is not DocumentStatus.PROCESSING:
+            return None
+        error = None
+        for _ in range(TRIES):
+            try:
+                error = None
+                await self._read(document)
+                break
+            except ExtractionFailed as exc:
+                error = exc.message
+                break
+            except ExtractionBroke as exc:
+                log.warning("reading document %s broke off: %s", document.id, exc.message)
+                error = f"{exc.message} It was tried {TRIES} times."
+        if error is not None:
+            await remove_chunks(self._store.documents, document)
+        await self._end(document, error)
+        return Next(EMBED_JOB, {"agent_id": agent_id}) if error is None and self._embedder else None
+
+    async def _end(self, document: Document, error: str | None) -> None:
+        status = DocumentStatus.READY if error is None else DocumentStatus.FAILED
+
+        def end(current: Document) -> Document:
+            is_open = current.status is DocumentStatus.PROCESSING
+            return current.become(status, self._clock(), error=error) if is_open else current
+
+        await self._store.documents.update(document.agent_id, document.id, end)
+
+    async def _read(self, document: Document) -> None:
+        path = await self._files.find(document.agent_id, document.id)
+        if path is None:
+            raise ExtractionFailed("The file is no longer there; send it again.")
+        await remove_chunks(self._store.documents, document)  # of a try that broke off
+        async with aclosing(self._extractor.extract(path, document.media_type)) as parts:
+            async for part in parts:
+                if not await self._store.documents.add_part(document, part, self._clock()):
+                    return
+
+    async def embed(self, arguments: Mapping[str, Any]) -> Next | None:
+        """Gives vectors to the chunks of an agent that have none yet, and indexes them, a while at a time."""
+        agent_id = AgentId(arguments["agent_id"])
+        if self._embedder is None:
+            return None
+        if agent_id in self._embedding:  # two would do the same chunks
+            return Next(EMBED_JOB, arguments, LOOK_AGAIN_MS)
+        self._embedding.add(agent_id)
+        try:
+            return None if await self._embed(agent_id, self._embedder) else Next(EMBED_JOB, arguments)
+        except EmbedderError as exc:
+            raise NotYet(exc.message) from exc
+        finally:
+            self._embedding.discard(agent_id)
+
+    async def _embed(self, agent_id: AgentId, embedder: Embedder) -> bool:
+        """Works for a while; tells whether nothing is left."""
+        until = asyncio.get_running_loop().time() + EMBED_FOR_S
+        refused: set[int] = set()
+        while asyncio.get_running_loop().time() < until:
+            waiting = await self._store.chunks.without_vector(agent_id, embedder.name, limit=LOOKED_AT_ONCE)
+            waiting = [chunk for chunk in waiting if chunk[0] not in refused]
+            if not waiting:
+                if refused:  # they are shown to the embedder again, after a pause
+                    raise NotYet(f"The embedder did not take {len(refused)} chunks.")
+                return not await self._index(agent_id, embedder, until)
+            for first in range(0, len(waiting), EMBEDDED_AT_ONCE):
+                refused |= await self._embed_some(embedder, waiting[first : first + EMBEDDED_AT_ONCE], until)
+        return False
+
+    async def _embed_some(
+        self, embedder: Embedder, waiting: Sequence[tuple[int, str]], until: float
+    ) -> set[int]:
+        """Keeps the vectors of some chunks; tells which of them were refused."""
+        refused: set[int] = set()
+        try:
+            await self._keep_vectors(embedder, waiting, until)
+        except EmbedderError:
+            for chunk in waiting:
+                try:
+                    await self._keep_vectors(embedder, [chunk], until)
+                except EmbedderError as exc:
+                    await embedder.embed([HARMLESS])  # one that takes nothing is away, and has refused nobody
+                    log.warning("chunk %d is searched by its words only: %s", chunk[0], exc.message)
+                    await self._store.chunks.refuse(embedder.name, chunk[0])
+                    refused.add(chunk[0])
+        return refused
+
+    async def _keep_vectors(
+        self, embedder: Embedder, waiting: Sequence[tuple[int, str]], until: float
+    ) -> None:
+        if asyncio.get_running_loop().time() > until:
+            return
+        vectors = await embedder.embed([text for _, text in waiting])
+        found = [(id_, vector) for (id_, _), vector in zip(waiting, vectors, strict=True)]
+        await self._store.chunks.add_vectors(embedder.name, found)
+
+    async def _index(self, agent_id: AgentId, embedder: Embedder, until: float) -> bool:
+        """Takes a large collection into the database's own index; tells whether more is left."""
+        if self._near_index is None or agent_id not in await self._near_index.large(LARGE_COLLECTION):
+            return False
+        while await self._near_index.follow(agent_id, embedder.name):
+            if asyncio.get_running_loop().time() > until:
+                return True
+        return False
+
+    async def unembedded(self) -> Sequence[AgentId]:
+        """Whose chunks lack vectors, of a model that is new; or whose vectors may not be in a new index."""
+        if self._embedder is None:
+            return ()
+        waiting = await self._store.chunks.waiting(self._embedder.name)
+        large = await self._near_index.large(LARGE_COLLECTION) if self._near_index else ()
+        return list(dict.fromkeys((*waiting, *large)))
+
+    async def sweep(self) -> None:
+        """Ends what nobody works on any more, and removes files that belong to no document."""
+        now = self._clock()
+        for document in await self._store.documents.stalled(now - STALLED_MS):
+            await self._end(document, "Reading the file was given up.")
+        for agent_id in await self._files.agent_ids():
+            known = await self._store.documents.ids_of(agent_id)
+            await self._files.keep_only(agent_id, known, idle_s=ORPHANED_S)
+
+
+async def remove_chunks(documents: DocumentStore, document: Document) -> None:
+    """Takes all chunks of a document out of every index, a few at a time: turns are not held up."""
+    while await documents.remove_chunks(document, limit=REMOVED_AT_ONCE):
+        pass

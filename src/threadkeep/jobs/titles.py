@@ -1,0 +1,68 @@
+"""Better titles by the model: asked once, after the first turn, in the background."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from threadkeep.domain.conversation import Conversation, TitleSource
+from threadkeep.domain.ids import ConversationId, UserId
+from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.engine.titles import ask_for_title
+from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
+
+TITLE_JOB = "title"
+
+MakeSearchable = Callable[[ConversationId], Awaitable[None]]
+
+
+def title_job(conversation: Conversation) -> dict[str, str]:
+    """The arguments of the job that gives a conversation its title."""
+    return {"user_id": conversation.user_id, "conversation_id": conversation.id}
+
+
+class Titles:
+    """Gives conversations titles. A title never moves a conversation, and a user's own is never replaced."""
+
+    def __init__(self, store: Store, gateway: Gateway | None, make_searchable: MakeSearchable) -> None:
+        self._store = store
+        self._gateway = gateway
+        self._make_searchable = make_searchable
+
+    async def give(self, arguments: Mapping[str, Any]) -> None:
+        """Asks the model for a title of a conversation that has a derived one."""
+        user_id = UserId(arguments["user_id"])
+        conversation_id = ConversationId(arguments["conversation_id"])
+        conversation = await self._store.conversations.get(user_id, conversation_id)
+        # The demonstration model is not asked: it would not do better than the rule.
+        if self._gateway is None or not self._gateway.supports_tools or conversation is None:
+            return
+        if conversation.title_source is not TitleSource.DERIVED:
+            return
+        first = await self._store.messages.page(conversation.id, MessageWindow(), offset=0, limit=10)
+        asked, answered = _said(first, MessageRole.USER), _said(first, MessageRole.ASSISTANT)
+        if asked is None or answered is None:
+            return
+        agent = await self._store.agents.get(conversation.agent_id)
+        title = await ask_for_title(self._gateway, agent.model if agent else None, asked, answered)
+        if title is not None:
+            await self._store.conversations.update(
+                user_id, conversation_id, lambda current: _entitled(current, title)
+            )
+            await self._make_searchable(conversation_id)
+
+
+def _said(messages: Sequence[Message], role: MessageRole) -> str | None:
+    texts = (
+        message.content
+        for message in messages
+        if message.role is role and message.status is MessageStatus.COMPLETED
+    )
+    return next((text for text in texts if isinstance(text, str)), None)
+
+
+def _entitled(conversation: Conversation, title: str) -> Conversation:
+    if conversation.title_source is not TitleSource.DERIVED:
+        return conversation
+    return replace(conversation, title=title, title_source=TitleSource.MODEL)

@@ -1,0 +1,225 @@
+"""Writes the logs of all turns of this node: an event is shown only after it is stored.
+
+Text arrives hundreds of times a second, so events wait a moment for company: what is pending of all turns
+goes to the database together. A tool call goes at once, before its tool runs. A turn's first event is stored
+with its beginning, and what is pending when it ends with its end.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+from threadkeep.clock import Clock
+from threadkeep.domain.errors import StorageUnavailable
+from threadkeep.domain.events import EventBody, Text, Thought, TurnEvent
+from threadkeep.domain.ids import TurnId
+from threadkeep.engine.fold import Folding
+from threadkeep.log.format import encode_chunk
+from threadkeep.log.live import LiveLog
+from threadkeep.metrics import Histogram
+from threadkeep.ports.turn_log import LogChunk, TurnLogStore
+from threadkeep.tasks import end_tasks
+
+log = logging.getLogger("threadkeep.turns")
+
+T = TypeVar("T")
+
+FLUSH_EVERY_S = 0.025
+GIVE_UP_AFTER_S = 30.0
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 1.0
+
+
+class TurnLost(Exception):
+    """Another node has taken the turn over; this one must not write it any more."""
+
+
+class TurnLog:
+    """The log of one turn that runs on this node."""
+
+    def __init__(self, turn_id: TurnId, fence: int, clock: Clock, writer: "LogWriter") -> None:
+        self.turn_id = turn_id
+        self.fence = fence
+        self.live = LiveLog(turn_id)
+        self.folding = Folding()
+        self.error: Exception | None = None
+        self.taken_at = 0
+        """When the oldest event of the chunk that was taken last had come."""
+        self._clock = clock
+        self._writer = writer
+        self._pending: list[tuple[int, EventBody]] = []
+
+    async def add(self, body: EventBody, *, at_once: bool = False) -> None:
+        """Takes an event; `at_once` returns when it is stored. Raises when that cannot be."""
+        if self.error is not None:
+            raise self.error
+        self._append(body)
+        if at_once:
+            await self._writer.flush(self)
+        else:
+            self._writer.schedule(self)
+
+    def _append(self, body: EventBody) -> None:
+        """Adjacent pieces of text that are stored together become one event."""
+        if self._pending:
+            match self._pending[-1], body:
+                case (first_at, Text(before)), Text(text):
+                    self._pending[-1] = first_at, Text(before + text)
+                    return
+                case (first_at, Thought(before)), Thought(text):
+                    self._pending[-1] = first_at, Thought(before + text)
+                    return
+                case _:
+                    pass
+        self._pending.append((self._clock(), body))
+
+    def take(self, *bodies: EventBody) -> LogChunk | None:
+        """Numbers what is pending, and what comes last, as the next chunk."""
+        for body in bodies:
+            self._append(body)
+        if not self._pending:
+            return None
+        first = self.folding.last_seq + 1
+        events = [
+            TurnEvent(self.turn_id, seq, at, body) for seq, (at, body) in enumerate(self._pending, first)
+        ]
+        self._pending.clear()
+        self.taken_at = events[0].at
+        try:
+            for event in events:
+                self.folding.add(event)
+            return LogChunk(self.turn_id, first, events[-1].seq, encode_chunk(events))
+        except Exception as exc:  # what comes after would leave a gap
+            self.error = exc
+            raise
+
+
+class LogWriter:
+    """One task that stores what is pending in all logs."""
+
+    def __init__(
+        self,
+        store: TurnLogStore,
+        clock: Clock,
+        announce: Callable[[Iterable[LogChunk]], Awaitable[None]],
+        lag: Histogram,
+    ) -> None:
+        self._lag = lag
+        self._store = store
+        self._clock = clock
+        self._announce = announce
+        self._due: dict[TurnLog, asyncio.Future[None] | None] = {}
+        """The logs with something pending, and what is done once it is stored, where somebody waits."""
+        self._storing: dict[TurnLog, asyncio.Future[None] | None] = {}
+        """The same for what is on its way to the database."""
+        self._something_due = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._task = asyncio.create_task(self._run())
+
+    def open(self, turn_id: TurnId, fence: int) -> TurnLog:
+        """The log of a turn that begins on this node, or that this node has taken over."""
+        return TurnLog(turn_id, fence, self._clock, self)
+
+    def schedule(self, turn_log: TurnLog) -> None:
+        """Has what is pending stored soon."""
+        self._due.setdefault(turn_log)
+        self._something_due.set()
+
+    async def flush(self, turn_log: TurnLog) -> None:
+        """Has what is pending stored at once; raises when it cannot be."""
+        self.schedule(turn_log)
+        self._hurry.set()
+        await _done(self._due, turn_log)
+        if turn_log.error is not None:
+            raise turn_log.error
+
+    async def settle(self, turn_log: TurnLog) -> None:
+        """Waits until nothing is on its way to the database; raises when that could not be stored.
+
+        What is pending stays so, and can be taken and stored with something else.
+        """
+        while turn_log in self._storing:
+            await _done(self._storing, turn_log)
+        if turn_log.error is not None:
+            raise turn_log.error
+
+    async def close(self) -> None:
+        """Ends the task; the turns have ended before."""
+        await end_tasks(self._task)
+
+    async def _run(self) -> None:
+        while True:
+            await self._something_due.wait()
+            if not self._hurry.is_set():
+                await _wait_at_most(self._hurry, FLUSH_EVERY_S)
+            self._storing, self._due = self._due, {}
+            self._something_due.clear()
+            self._hurry.clear()
+            await self._store_all(list(self._storing))
+            stored, self._storing = self._storing, {}
+            for waiter in stored.values():
+                if waiter is not None and not waiter.done():
+                    waiter.set_result(None)
+
+    async def _store_all(self, logs: list[TurnLog]) -> None:
+        chunks: dict[TurnLog, LogChunk] = {}
+        for turn_log in logs:
+            if turn_log.error is not None:  # what came before is not stored: this would leave a gap
+                continue
+            try:
+                if (chunk := turn_log.take()) is not None:
+                    chunks[turn_log] = chunk
+            except Exception:  # it harms no other turn
+                log.exception("the log of turn %s could not be written", turn_log.turn_id)
+        try:
+            accepted = await self._append(list(chunks.items()))
+        except Exception as exc:
+            log.exception("the logs of %d turns could not be stored", len(chunks))
+            for turn_log in chunks:
+                turn_log.error = exc
+            return
+        now = self._clock()
+        for turn_log, chunk in chunks.items():
+            if chunk.turn_id in accepted:
+                turn_log.live.extend([chunk])
+                self._lag.observe((now - turn_log.taken_at) / 1000)
+            else:
+                turn_log.error = TurnLost()
+        await self._announce(chunk for chunk in chunks.values() if chunk.turn_id in accepted)
+
+    async def _append(self, chunks: list[tuple[TurnLog, LogChunk]]) -> set[TurnId]:
+        """Stores chunks; while the database is away it is tried again, and nobody is shown anything."""
+        if not chunks:
+            return set()
+        rows = [(chunk, turn_log.fence) for turn_log, chunk in chunks]
+        return await persist(lambda: self._store.append(rows))
+
+
+async def _done(logs: dict[TurnLog, asyncio.Future[None] | None], turn_log: TurnLog) -> None:
+    waiter = logs[turn_log] or asyncio.get_running_loop().create_future()
+    logs[turn_log] = waiter
+    await asyncio.shield(waiter)
+
+
+async def persist(write: Callable[[], Awaitable[T]]) -> T:
+    """Does a write that must not be lost: tried again while the database is away, up to a time."""
+    loop = asyncio.get_running_loop()
+    give_up_at, pause = loop.time() + GIVE_UP_AFTER_S, FIRST_PAUSE_S
+    while True:
+        try:
+            return await write()
+        except StorageUnavailable as exc:
+            if loop.time() + pause > give_up_at:
+                raise
+            log.warning("the log cannot be stored, trying again: %s", exc.message)
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE_S)
+
+
+async def _wait_at_most(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass

@@ -1,0 +1,203 @@
+"""The `agentx` dialect: the envelopes of AgentX 1.9.0, over SSE and, wrapped, over its web socket.
+
+A turn is one AgentX message, however many times the model was called and whatever tools it used.
+
+| event | envelopes, in this order |
+|---|---|
+| turn_start | conversation_start, message_start |
+| text | text_delta |
+| tool_call | tool_use_start, input_json_delta (the arguments in one piece), tool_use_stop |
+| tool_result | tool_result; `isError` unless the status is `ok`, the result is then the error's text |
+| usage | message_delta, with the usage of this one call: AgentX clients add them up |
+| done, COMPLETED | message_stop, message_complete, assistant_message, conversation_end `completed` |
+| done, CANCELLED | the same with the text so far, conversation_end `interrupted` |
+| error, timeouts too | message_stop `error`, the same with the text so far, error, conversation_end `error` |
+| iteration_start, thought, retrieval, tool_progress, notice | none: the wire has no envelope for them |
+
+assistant_message is left out where there is nothing to read. conversation_end is always the last.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, assert_never
+
+import msgspec
+
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.events import (
+    Done,
+    Failed,
+    IterationStart,
+    Notice,
+    Retrieval,
+    Text,
+    Thought,
+    ToolCalled,
+    ToolProgress,
+    ToolResulted,
+    TurnEvent,
+    TurnStart,
+    UsageReported,
+)
+from threadkeep.domain.text import is_blank
+from threadkeep.protocols.sse import START, Dialect, Frames, Position, TurnContext, frame, position_of_seq
+
+Category = Literal["stream", "state", "message", "response"]
+
+# Our words for why a reply ended, in those of AgentX; the rest is `other`. Never `tool_use`: clients would
+# wait for more.
+STOP_REASONS = {"end_turn": "end_turn", "max_tokens": "max_tokens", "refusal": "content_filter"}
+
+_CURSOR = re.compile(r"([0-9a-f-]{36}):([1-9][0-9]{0,14}):([0-9]{1,3})")
+_encode = msgspec.json.Encoder().encode
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """What AgentX sends: a named thing with its data, and where it happened."""
+
+    type: str
+    timestamp: int
+    data: Mapping[str, Any]
+    source: Literal["agent", "command"] = "agent"
+    category: Category = "stream"
+    intent: Literal["notification", "result"] = "notification"
+    context: Mapping[str, str] | msgspec.Raw = msgspec.Raw(b"{}")
+
+    def json(self) -> bytes:
+        """The envelope as it goes over the wire."""
+        return _encode(self)
+
+
+class Cursor(NamedTuple):
+    """Names one envelope: its turn, its event, and which of the event's envelopes it is, from 0."""
+
+    turn_id: str
+    seq: int
+    envelope: int
+
+    def __str__(self) -> str:
+        return f"{self.turn_id}:{self.seq}:{self.envelope}"
+
+    @property
+    def position(self) -> Position:
+        """How far a reader has come that has seen this envelope."""
+        return Position(self.seq - 1, self.envelope + 1)
+
+
+def parse_cursor(text: str) -> Cursor:
+    """A cursor as a client sends it back."""
+    parts = _CURSOR.fullmatch(text)
+    if parts is None:
+        raise InvalidRequest("This is not a cursor of an AgentX stream.", param="afterCursor")
+    return Cursor(parts[1], int(parts[2]), int(parts[3]))
+
+
+def wrap(cursor: Cursor | str, envelope_json: bytes | str) -> str:
+    """An envelope as it goes over the web socket, to be acknowledged by its cursor."""
+    payload = envelope_json.decode() if isinstance(envelope_json, bytes) else envelope_json
+    return _encode({"__msgId": str(cursor), "__payload": payload}).decode()
+
+
+class AgentXTurn:
+    """One turn as AgentX tells it; takes the events from the first on, in order."""
+
+    def __init__(self, turn: TurnContext) -> None:
+        self._message_id = turn.message_id
+        self._text: list[str] = []
+        context = {
+            "containerId": turn.agent_id,
+            "imageId": turn.conversation_id,
+            "agentId": turn.agent_id,
+            "sessionId": turn.session_id,
+            "turnId": turn.turn_id,
+        }
+        self._context = msgspec.Raw(_encode(context))
+
+    def frames(self, event: TurnEvent) -> Sequence[bytes]:
+        """The event's envelopes, one an SSE frame."""
+        return [
+            frame(envelope.json(), event=envelope.type, id=str(Cursor(event.turn_id, event.seq, index)))
+            for index, envelope in enumerate(self.envelopes(event))
+        ]
+
+    def envelopes(self, event: TurnEvent) -> list[Envelope]:
+        """What AgentX says of an event."""
+        at = event.at
+        match event.body:
+            case Text(text):
+                self._text.append(text)
+                return [self._envelope("text_delta", at, {"text": text})]
+            case TurnStart(message_id=message_id, model=model):
+                return [
+                    self._envelope("conversation_start", at, {"messageId": message_id}, "state"),
+                    self._envelope("message_start", at, {"messageId": message_id, "model": model or ""}),
+                ]
+            case ToolCalled() as body:
+                tool = {"toolCallId": body.tool_call_id, "toolName": body.tool_name}
+                partial_json = _encode(body.arguments).decode()
+                return [
+                    self._envelope("tool_use_start", at, tool),
+                    self._envelope("input_json_delta", at, {"partialJson": partial_json}),
+                    self._envelope("tool_use_stop", at, {**tool, "input": body.arguments}),
+                ]
+            case ToolResulted() as body:
+                result = body.result if body.error is None else body.error
+                is_error = body.status != "ok"
+                data = {"toolCallId": body.tool_call_id, "result": result, "isError": is_error}
+                return [self._envelope("tool_result", at, data)]
+            case UsageReported() as body:
+                usage = {"inputTokens": body.input_tokens, "outputTokens": body.output_tokens}
+                return [self._envelope("message_delta", at, {"usage": usage})]
+            case Done(status, stop_reason=stop_reason):
+                reason = "completed" if status == "COMPLETED" else "interrupted"
+                stop_reason = STOP_REASONS.get(stop_reason, "other")
+                return [*self._message(at, status, stop_reason), self._conversation_end(at, reason)]
+            case Failed(code, message):
+                error = self._envelope("error", at, {"message": message, "errorCode": code})
+                return [*self._message(at, "FAILED", "error"), error, self._conversation_end(at, "error")]
+            case IterationStart() | Thought() | Retrieval() | ToolProgress() | Notice():
+                return []
+            case _ as never:
+                assert_never(never)
+
+    def _message(self, at: int, status: str, stop_reason: str) -> list[Envelope]:
+        """The whole message, as its end is told."""
+        text = "".join(self._text)
+        complete = {"messageId": self._message_id, "content": text, "status": status}
+        told = [
+            self._envelope("message_stop", at, {"stopReason": stop_reason}),
+            self._envelope("message_complete", at, complete),
+        ]
+        if not is_blank(text):
+            message = {
+                "id": self._message_id,
+                "role": "assistant",
+                "subtype": "assistant",
+                "content": [{"type": "text", "text": text}],
+                "timestamp": at,
+            }
+            told.append(self._envelope("assistant_message", at, message, "message"))
+        return told
+
+    def _conversation_end(self, at: int, reason: str) -> Envelope:
+        return self._envelope("conversation_end", at, {"reason": reason}, "state")
+
+    def _envelope(
+        self, name: str, at: int, data: Mapping[str, Any], category: Category = "stream"
+    ) -> Envelope:
+        return Envelope(name, at, data, category=category, context=self._context)
+
+
+def _start(turn: TurnContext) -> Frames:
+    return AgentXTurn(turn).frames
+
+
+def _position(turn: TurnContext, last_id: str) -> Position:
+    if ":" not in last_id:
+        return position_of_seq(turn, last_id)
+    cursor = parse_cursor(last_id)
+    # A cursor of another turn says nothing about this one, so its reader has seen nothing.
+    return cursor.position if cursor.turn_id == turn.turn_id else START
+
+
+AGENTX = Dialect("agentx", _start, remembers=True, position=_position)

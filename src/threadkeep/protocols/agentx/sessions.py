@@ -1,0 +1,211 @@
+"""Sessions: whoever knows a conversation's session id is told its turns, one after the other, as AgentX does.
+
+A session id is a credential and never gets into a log line.
+"""
+
+import asyncio
+import contextlib
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import (
+    ConversationNotFound,
+    EventsExpired,
+    InvalidRequest,
+    StorageError,
+    ThreadkeepError,
+)
+from threadkeep.domain.events import Done, Failed
+from threadkeep.domain.ids import TurnId
+from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.log.format import UnreadableEvent, decode_chunk
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import LogChunk
+from threadkeep.protocols.agentx.encode import AgentXTurn, Cursor, Envelope
+from threadkeep.protocols.sse import START, TurnContext
+from threadkeep.services.turns import Turns
+from threadkeep.tasks import end_tasks
+
+log = logging.getLogger("threadkeep.sessions")
+
+LOOK_EVERY_S = 5.0
+TRY_AGAIN_S = 1.0
+TURNS_AT_ONCE = 50
+
+_SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who is told. Both may wait as long as the reader needs; no turn waits for them."""
+
+    tell: Callable[[Cursor, Envelope], Awaitable[None]]
+    fail: Callable[[ThreadkeepError], Awaitable[None]]
+    """Something cannot be told; what follows will be."""
+    end: Callable[[ThreadkeepError], Awaitable[None]]
+    """The subscription has ended by itself."""
+
+
+class Sessions:
+    """The use cases of sessions."""
+
+    def __init__(self, store: Store, turns: Turns) -> None:
+        self._store = store
+        self._turns = turns
+
+    async def subscribe(self, session_id: str, after: Cursor | None, reader: Reader) -> "Subscription":
+        """Tells a session's envelopes after a cursor, or from the start of the turn that runs now."""
+        conversation = None
+        if _SESSION_ID.fullmatch(session_id):
+            conversation = await self._store.conversations.by_session(session_id)
+        if conversation is None:
+            raise ConversationNotFound("There is no such session.")
+        first = after.turn_id if after else conversation.active_turn_id
+        told_to_seq = conversation.last_seq
+        if first is not None:
+            told_to_seq = await self._reply_seq(conversation, TurnId(first)) - 1
+        return Subscription(self._store, self._turns, conversation, reader, told_to_seq, after)
+
+    async def _reply_seq(self, conversation: Conversation, turn_id: TurnId) -> int:
+        turn = await self._store.turns.get(conversation.user_id, turn_id)
+        if turn is not None and turn.conversation_id == conversation.id:
+            reply = await self._store.messages.get(turn.assistant_message_id)
+            if reply is not None:
+                return reply.seq
+        raise InvalidRequest("This is not a cursor of this session.", param="afterCursor")
+
+
+class Subscription:
+    """One reader of one session, until it is closed or the session is no more."""
+
+    def __init__(
+        self,
+        store: Store,
+        turns: Turns,
+        conversation: Conversation,
+        reader: Reader,
+        told_to_seq: int,
+        last_told: Cursor | None,
+    ) -> None:
+        self._store = store
+        self._turns = turns
+        self._conversation = conversation
+        self._reader = reader
+        self._told_to_seq = told_to_seq
+        """The turns whose replies have numbers up to this one have been told."""
+        self._last_told = last_told
+        self._more = asyncio.Event()
+        self._telling = asyncio.create_task(self._tell())
+        self._watching = asyncio.create_task(self._watch())
+
+    async def close(self) -> None:
+        """Ends it; nothing is told any more."""
+        await end_tasks(self._watching, self._telling)
+
+    async def _watch(self) -> None:
+        """Notices that a turn has begun or that the session is no more. Looks by itself, too."""
+        known_seq = self._conversation.last_seq
+        with self._turns.changes(self._conversation.id) as changed:
+            while True:
+                changed.clear()
+                try:
+                    now = await self._store.conversations.by_session(self._conversation.session_id)
+                    if now is None:
+                        break
+                    if now.last_seq > known_seq:
+                        known_seq = now.last_seq
+                        self._more.set()
+                except StorageError as exc:
+                    log.warning("conversation %s cannot be read: %s", self._conversation.id, exc.message)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_EVERY_S):
+                        await changed.wait()
+        await end_tasks(self._telling)
+        await self._reader.end(ConversationNotFound("This session has been closed."))
+
+    async def _tell(self) -> None:
+        while True:
+            self._more.clear()
+            try:
+                if await self._tell_begun():
+                    await self._more.wait()
+                    continue
+            except ThreadkeepError as exc:
+                log.warning("conversation %s cannot be read: %s", self._conversation.id, exc.message)
+            except Exception:
+                log.exception("conversation %s cannot be told", self._conversation.id)
+                await end_tasks(self._watching)
+                await self._reader.end(
+                    ThreadkeepError("Something went wrong on our side; it has been logged.")
+                )
+                return
+            await asyncio.sleep(TRY_AGAIN_S)
+
+    async def _tell_begun(self) -> bool:
+        """Tells all turns that have begun; False when one of them could not be told to its end yet."""
+        while begun := await self._store.turns.begun_after(
+            self._conversation.id, self._told_to_seq, limit=TURNS_AT_ONCE
+        ):
+            for turn, reply_seq in begun:
+                try:
+                    if not await self._tell_turn(turn):
+                        return False
+                except (EventsExpired, UnreadableEvent) as exc:
+                    await self._reader.fail(exc)
+                self._told_to_seq = reply_seq
+        return True
+
+    async def _tell_turn(self, turn: Turn) -> bool:
+        """Tells what the reader has not seen of a turn; whether that was all."""
+        conversation = self._conversation
+        wording = AgentXTurn(
+            TurnContext(
+                turn.id,
+                turn.assistant_message_id,
+                conversation.id,
+                conversation.agent_id,
+                conversation.session_id,
+            )
+        )
+        if turn.status is not TurnStatus.RUNNING:
+            # The message's end repeats its whole text, so the wording is told of all events from the first.
+            for chunk in await self._turns.whole(await self._ended_log(turn)):
+                await self._tell_chunk(wording, chunk)
+            return True
+        async with self._turns.watch(turn.id) as live:
+            async for chunks in live.follow(0):
+                for chunk in await self._turns.whole(chunks):
+                    if await self._tell_chunk(wording, chunk):
+                        return True
+        # Its node could not store the end: whoever takes the turn over will.
+        return False
+
+    async def _ended_log(self, turn: Turn) -> list[LogChunk]:
+        seen = self._last_told.seq if self._last_told and self._last_told.turn_id == turn.id else 0
+        live = await self._turns.ended_log(turn, 0)
+        # What was made from the message is numbered anew: a cursor of the log has no place in it.
+        if seen > 1 and live.last_seq < turn.last_event_seq:
+            if seen < turn.last_event_seq:
+                raise EventsExpired("The events of this turn are gone; read its message instead.")
+            return []
+        return list(live.since(0))
+
+    async def _tell_chunk(self, wording: AgentXTurn, chunk: LogChunk) -> bool:
+        """Tells a chunk's events; whether the last of them ended the turn."""
+        last = self._last_told
+        after = last.position if last and last.turn_id == chunk.turn_id else START
+        ended = False
+        for event in decode_chunk(chunk.events):
+            envelopes = wording.envelopes(event)
+            ended = isinstance(event.body, Done | Failed)
+            if event.seq <= after.seq:
+                continue
+            seen = after.frames if event.seq == after.seq + 1 else 0
+            for index, envelope in enumerate(envelopes[seen:], seen):
+                cursor = Cursor(event.turn_id, event.seq, index)
+                await self._reader.tell(cursor, envelope)
+                self._last_told = cursor
+        return ended

@@ -1,0 +1,10 @@
+"""Ways to tell a turn to a client: pure mappings from events to frames. They know the domain only."""
+
+from collections.abc import Mapping
+
+from threadkeep.protocols.agentx.encode import AGENTX
+from threadkeep.protocols.sse import Dialect
+from threadkeep.protocols.threadkeep.events import EVENTS
+from threadkeep.protocols.threadkeep.text import TEXT
+
+DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in (EVENTS, TEXT, AGENTX)}

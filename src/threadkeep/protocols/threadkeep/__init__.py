@@ -1,0 +1,1 @@
+"""Our own streams: the events as they are, and plain text."""

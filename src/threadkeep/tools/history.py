@@ -1,0 +1,121 @@
+"""`search_history`: lets the model look into the messages that a summary stands for."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from threadkeep.domain.ids import ConversationId
+from threadkeep.domain.message import Message
+from threadkeep.domain.text import storable
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
+from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+from threadkeep.retrieval.terms import query_terms, spans, terms
+
+MOST_QUERY_CHARACTERS = 500
+MOST_FOUND = 20
+MOST_SEARCHED = 20_000
+MESSAGES_A_PAGE = 500
+EXCERPT_CHARACTERS = 600
+TIMEOUT_S = 30.0
+
+SEARCH_HISTORY = Tool(
+    "history",
+    "search_history",
+    "Search the older messages of this conversation, of which you only have the summary. Use it when you "
+    "need the exact words, numbers or details of what was said before.",
+    {
+        "type": "object",
+        "properties": {
+            "query": {
+                "type": "string",
+                "description": "A few words that the message holds, in the language in which it was said.",
+                "maxLength": MOST_QUERY_CHARACTERS,
+            },
+            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND, "default": 5},
+        },
+        "required": ["query"],
+    },
+    TIMEOUT_S,
+    is_own=True,
+)
+
+
+class HistoryServer:
+    """The archived messages of the conversation in which a turn runs, and of no other."""
+
+    name = "history"
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def tools(self, caller: Caller) -> Sequence[Tool]:
+        """The tool, where something is archived and the model has its summary."""
+        had_archived = caller.conversation.archived_to_seq
+        return (SEARCH_HISTORY,) if had_archived and await self._archived_to(caller) else ()
+
+    async def call(
+        self, caller: Caller, name: str, arguments: Mapping[str, Any]
+    ) -> AsyncGenerator[Progress | Outcome]:
+        """Searches."""
+        query, limit = arguments.get("query"), arguments.get("limit", 5)
+        if name != SEARCH_HISTORY.name:
+            yield Outcome("error", error=f"There is no tool named {name!r}.")
+        elif not isinstance(query, str) or not query_terms(query[:MOST_QUERY_CHARACTERS]):
+            yield Outcome("error", error="`query` must be a text with words to look for.")
+        elif not isinstance(limit, int) or not 1 <= limit <= MOST_FOUND:
+            yield Outcome("error", error=f"`limit` must be a number from 1 to {MOST_FOUND}.")
+        else:
+            found = await self._search(caller, storable(query[:MOST_QUERY_CHARACTERS]), limit)
+            yield Outcome("ok", {"messages": found}, query=query)
+
+    async def _archived_to(self, caller: Caller) -> int:
+        conversation = await self._store.conversations.get(caller.user.id, caller.conversation.id)
+        return conversation.archived_to_seq if conversation else 0
+
+    async def _search(self, caller: Caller, query: str, limit: int) -> list[dict[str, Any]]:
+        """The messages that hold most of the words; of those that hold as many, the newest."""
+        wanted = frozenset(query_terms(query))
+        best: list[tuple[float, int, Message]] = []
+        async for page in self._pages(caller.conversation.id, await self._archived_to(caller)):
+            # Taking texts apart would hold others up here.
+            best += await asyncio.to_thread(_scored, page, wanted)
+            best = sorted(best, key=lambda it: it[:2], reverse=True)[:limit]
+        return [_shown(message, wanted) for _, _, message in best]
+
+    async def _pages(
+        self, conversation_id: ConversationId, archived_to: int
+    ) -> AsyncGenerator[Sequence[Message]]:
+        before = archived_to + 1
+        for _ in range(MOST_SEARCHED // MESSAGES_A_PAGE):
+            window = MessageWindow(before_seq=before, newest_first=True)
+            page = await self._store.messages.page(conversation_id, window, offset=0, limit=MESSAGES_A_PAGE)
+            if not page:
+                return
+            yield page
+            before = page[-1].seq
+
+
+def _scored(page: Sequence[Message], wanted: frozenset[str]) -> list[tuple[float, int, Message]]:
+    held = ((len(wanted.intersection(terms(_text(message)))), message) for message in page)
+    return [(count / len(wanted), message.seq, message) for count, message in held if count]
+
+
+def _text(message: Message) -> str:
+    content = message.content
+    return content if isinstance(content, str) else content.text
+
+
+def _shown(message: Message, wanted: frozenset[str]) -> dict[str, Any]:
+    text = _text(message)
+    first = min((start for start, _ in spans(text, wanted)), default=0)
+    begin = max(0, min(first - EXCERPT_CHARACTERS // 4, len(text) - EXCERPT_CHARACTERS))
+    excerpt = text[begin : begin + EXCERPT_CHARACTERS]
+    at = datetime.fromtimestamp(message.created_at / 1000, UTC)
+    return {
+        "number": message.seq,
+        "role": str(message.role),
+        "at": f"{at:%Y-%m-%d %H:%M}",
+        "text": f"{'…' * (begin > 0)}{excerpt}{'…' * (begin + len(excerpt) < len(text))}",
+    }

@@ -1,0 +1,1 @@
+"""The types that the server and the Python client share."""

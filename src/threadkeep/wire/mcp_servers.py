@@ -1,0 +1,85 @@
+"""What clients see of MCP servers: everything but the secrets."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, UnsetType
+
+from threadkeep.domain.mcp import McpServer, RemoteServer, ServerScope, ServerSource, StdioServer
+from threadkeep.domain.secret import MASK
+from threadkeep.ports.mcp import ServerReport, ServerState
+from threadkeep.wire.view import View
+
+Masked = Annotated[
+    Mapping[str, str],
+    Meta(description="The values are secrets and shown as a mask; a mask that is sent back keeps the value."),
+]
+
+
+class McpServerSettingsView(View, frozen=True, kw_only=True):
+    """A server as its owner has set it: a program (`command`) or an address (`url`)."""
+
+    command: str | UnsetType = UNSET
+    args: Sequence[str] | UnsetType = UNSET
+    env: Masked | UnsetType = UNSET
+    cwd: str | UnsetType = UNSET
+    url: str | UnsetType = UNSET
+    headers: Masked | UnsetType = UNSET
+    disabled: bool | UnsetType = UNSET
+    timeout_s: float | UnsetType = UNSET
+    scope: ServerScope | UnsetType = UNSET
+
+
+class McpToolView(View, frozen=True, kw_only=True):
+    """A tool that a server offers."""
+
+    name: str
+    description: str
+
+
+class McpServerView(McpServerSettingsView, frozen=True, kw_only=True):
+    """A server of an agent and how it is. Our own ones are `readOnly` and have no settings."""
+
+    name: str
+    source: ServerSource
+    read_only: bool
+    status: ServerState
+    changed: Annotated[bool, Meta(description="Its tools are not those of when the agent was last saved.")]
+    error: str | UnsetType = UNSET
+    tools: Sequence[McpToolView] | UnsetType = UNSET
+    stderr: Annotated[str, Meta(description="The end of what the program wrote to it.")] | UnsetType = UNSET
+
+
+def server_settings_view(server: McpServer) -> McpServerSettingsView:
+    """A server as its owner has set it, secrets masked."""
+    common: dict[str, Any] = {
+        "disabled": server.disabled,
+        "timeout_s": server.timeout_s,
+        "scope": server.scope,
+    }
+    masked = dict.fromkeys(server.secrets, MASK)
+    match server:
+        case StdioServer(command=command, args=args, cwd=cwd):
+            return McpServerSettingsView(command=command, args=args, env=masked, cwd=cwd or UNSET, **common)
+        case RemoteServer(url=url):
+            return McpServerSettingsView(url=url, headers=masked, **common)
+        case _:
+            raise TypeError(f"{type(server).__name__} is no server that an owner can set")
+
+
+def server_view(report: ServerReport) -> McpServerView:
+    """A server of an agent and how it is."""
+    listed, status = report.listed, report.status
+    shown = server_settings_view(listed.server) if listed.server else McpServerSettingsView()
+    tools = (McpToolView(name=tool.name, description=tool.description) for tool in status.tools or ())
+    return McpServerView(
+        name=listed.name,
+        source=listed.source,
+        read_only=listed.source is not ServerSource.USER,
+        status=status.state,
+        changed=report.changed,
+        error=status.error or UNSET,
+        tools=UNSET if status.tools is None else list(tools),
+        stderr=status.stderr or UNSET,
+        **{name: getattr(shown, name) for name in McpServerSettingsView.__struct_fields__},
+    )

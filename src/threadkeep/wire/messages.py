@@ -1,0 +1,203 @@
+"""What clients see of messages."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from threadkeep.domain.briefing import BriefingCard
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.message import (
+    Citation,
+    ContentType,
+    Failure,
+    Message,
+    MessageRole,
+    MessageStatus,
+    ThoughtStep,
+    Usage,
+)
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.wire.view import Id, RunAlias, Time, View, rfc3339, time_or_none
+
+
+class ThoughtStepView(View, frozen=True, kw_only=True, omit_defaults=True):
+    """One step of how the agent came to its answer."""
+
+    kind: str
+    title: str
+    detail: str
+    started_at: Time
+    duration_ms: int
+    tool_call_id: str | None = None
+
+
+class CitationView(View, frozen=True, kw_only=True, omit_defaults=True):
+    """One source that the answer refers to as [index]."""
+
+    index: int
+    title: str
+    snippet: str
+    score: float
+    url: str | None = None
+    file_name: str | None = None
+    document_id: str | None = None
+    page: int | None = None
+
+
+class ToolCallView(View, frozen=True, kw_only=True):
+    """One use of a tool."""
+
+    tool_call_id: str
+    tool_name: str
+    server: str
+    arguments: Mapping[str, Any]
+    status: ToolCallStatus
+    result: Any
+    duration_ms: int | None
+    error: str | UnsetType = UNSET
+    chart_data: Any | UnsetType = UNSET
+
+
+class UsageView(View, frozen=True, kw_only=True):
+    """Tokens that were spent; `estimated` where the provider gave no numbers."""
+
+    input_tokens: int
+    output_tokens: int
+    estimated: bool
+
+
+class FailureView(View, frozen=True, kw_only=True):
+    """Why a message failed."""
+
+    code: str
+    message: str
+    retryable: bool
+
+
+class BriefingCardView(View, frozen=True, kw_only=True):
+    """A briefing as it stands in a conversation."""
+
+    briefing_id: Id
+    title: str
+    summary: str
+    priority: str
+    sent_at: Time
+    data: Mapping[str, Any] | None
+    actions: Sequence[Mapping[str, Any]]
+
+
+class MessageView(View, frozen=True, kw_only=True):
+    """One entry of a conversation. `content` is a string, or an object for a briefing card."""
+
+    id: Id
+    conversation_id: Id
+    seq: int
+    turn_id: Id | None
+    run_id: RunAlias
+    role: MessageRole
+    content_type: ContentType
+    content: str | BriefingCardView
+    status: MessageStatus
+    thought_process: Sequence[ThoughtStepView]
+    citations: Sequence[CitationView]
+    artifact_ids: Sequence[str]
+    tool_calls: Sequence[ToolCallView]
+    token_count: int | None
+    usage: UsageView | None
+    model: str | None
+    archived: bool
+    created_at: Time
+    completed_at: Time | None
+    error: FailureView | UnsetType = UNSET
+
+
+def message_views(conversation: Conversation, messages: Sequence[Message]) -> list[MessageView]:
+    """Messages of one conversation; those that a summary stands for are flagged as archived."""
+    return [
+        message_view(message, archived=message.seq <= conversation.archived_to_seq) for message in messages
+    ]
+
+
+def message_view(message: Message, *, archived: bool = False) -> MessageView:
+    """One message."""
+    content = message.content
+    return MessageView(
+        id=message.id,
+        conversation_id=message.conversation_id,
+        seq=message.seq,
+        turn_id=message.turn_id,
+        run_id=message.turn_id,
+        role=message.role,
+        content_type=message.content_type,
+        content=content if isinstance(content, str) else _card_view(content),
+        status=message.status,
+        # Most messages have none of these, and pages have many messages.
+        thought_process=[_thought_view(it) for it in message.thought_process]
+        if message.thought_process
+        else (),
+        citations=[_citation_view(it) for it in message.citations] if message.citations else (),
+        artifact_ids=message.artifact_ids,
+        tool_calls=[tool_call_view(it) for it in message.tool_calls] if message.tool_calls else (),
+        token_count=message.token_count,
+        usage=usage_view(message.usage) if message.usage else None,
+        model=message.model,
+        archived=archived,
+        created_at=rfc3339(message.created_at),
+        completed_at=time_or_none(message.completed_at),
+        error=failure_view(message.error) if message.error else UNSET,
+    )
+
+
+def _card_view(card: BriefingCard) -> BriefingCardView:
+    return BriefingCardView(
+        briefing_id=card.briefing_id,
+        title=card.title,
+        summary=card.summary,
+        priority=card.priority,
+        sent_at=rfc3339(card.sent_at),
+        data=card.data,
+        actions=card.actions,
+    )
+
+
+def _thought_view(step: ThoughtStep) -> ThoughtStepView:
+    return ThoughtStepView(
+        kind=step.kind,
+        title=step.title,
+        detail=step.detail,
+        started_at=rfc3339(step.started_at),
+        duration_ms=step.duration_ms,
+        tool_call_id=step.tool_call_id,
+    )
+
+
+def _citation_view(citation: Citation) -> CitationView:
+    return CitationView(**{name: getattr(citation, name) for name in CitationView.__struct_fields__})
+
+
+def usage_view(usage: Usage) -> UsageView:
+    """What was spent."""
+    return UsageView(
+        input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, estimated=usage.estimated
+    )
+
+
+def failure_view(failure: Failure) -> FailureView:
+    """Why something failed."""
+    return FailureView(code=failure.code, message=failure.message, retryable=failure.retryable)
+
+
+def tool_call_view(call: ToolCall) -> ToolCallView:
+    """One use of a tool."""
+    return ToolCallView(
+        tool_call_id=call.tool_call_id,
+        tool_name=call.tool_name,
+        server=call.server,
+        arguments=call.arguments,
+        status=call.status,
+        result=call.result,
+        duration_ms=call.duration_ms,
+        error=UNSET if call.error is None else call.error,
+        chart_data=UNSET if call.chart_data is None else call.chart_data,
+    )

@@ -1,0 +1,215 @@
+"""What clients see of users, agents and conversations."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
+
+from threadkeep.domain.agent import Agent, ConversationMode, RetrievalMode, Visibility
+from threadkeep.domain.conversation import Conversation, ConversationStatus
+from threadkeep.domain.message import (
+    Message,
+)
+from threadkeep.domain.user import User, UserRole
+from threadkeep.ports.agents import AuditEntry
+from threadkeep.ports.mcp import ServerReport
+from threadkeep.wire.mcp_servers import (
+    McpServerSettingsView,
+    McpServerView,
+    server_settings_view,
+    server_view,
+)
+from threadkeep.wire.messages import MessageView, message_views
+from threadkeep.wire.view import DomainAlias, Id, Time, View, rfc3339, time_or_none
+
+
+class MeView(View, frozen=True, kw_only=True):
+    """Who is signed in."""
+
+    id: str
+    role: UserRole
+
+
+class HealthView(View, frozen=True, kw_only=True):
+    """How the server is."""
+
+    status: str
+    version: str
+
+
+class AgentSettingsView(View, frozen=True, kw_only=True):
+    """An agent's limits and habits; 0 means no limit."""
+
+    retrieval_top_k: int
+    retrieval_threshold: float
+    retrieval_mode: RetrievalMode
+    context_messages: int
+    context_thoughts: bool
+    max_message_chars: int
+    max_iterations: int
+    generation_timeout_s: float
+    conversation_mode: ConversationMode
+    compaction_threshold: int
+    auto_compact: bool
+    temperature: float | None
+    max_tokens: int | None
+    mcp_servers: Mapping[str, McpServerSettingsView]
+
+
+class AgentView(View, frozen=True, kw_only=True):
+    """An agent. Its prompt, model and settings are shown to its owner and to admins only."""
+
+    id: Id
+    name: str
+    description: str
+    visibility: Visibility
+    is_default: bool
+    created_at: Time
+    updated_at: Time
+    owner_id: str | UnsetType | None = UNSET
+    primary_role_id: str | UnsetType = UNSET
+    system_prompt: str | UnsetType = UNSET
+    model: str | UnsetType | None = UNSET
+    settings: AgentSettingsView | UnsetType = UNSET
+    version: int | UnsetType = UNSET
+
+
+class AgentDetailView(AgentView, frozen=True, kw_only=True):
+    """An agent with all its MCP servers, for its owner and admins: the system's, built-in and own ones."""
+
+    mcp_servers: Sequence[McpServerView] | UnsetType = UNSET
+
+
+class ConversationView(View, frozen=True, kw_only=True):
+    """A conversation without its messages. `sessionId` is given on create and detail only."""
+
+    id: Id
+    agent_id: Id
+    domain_id: DomainAlias
+    user_id: str
+    title: str | None
+    status: ConversationStatus
+    is_main: bool
+    metadata: Mapping[str, Any]
+    active_turn_id: Id | None
+    message_count: int
+    started_at: Time
+    created_at: Time
+    updated_at: Time
+    last_message_at: Time | None
+    session_id: str | UnsetType = UNSET
+
+
+class ConversationDetailView(ConversationView, frozen=True, kw_only=True):
+    """A conversation with its latest messages, oldest first; `nextCursor` leads to the older ones."""
+
+    messages: Sequence[MessageView]
+    next_cursor: str | None
+    summary: str | None
+
+
+class ContextMessageView(View, frozen=True, kw_only=True):
+    """One entry of a model's history."""
+
+    role: str
+    content: str
+
+
+class ContextView(View, frozen=True, kw_only=True):
+    """The latest messages, ready to send to a model; the summary of archived ones stands first."""
+
+    messages: Sequence[ContextMessageView]
+
+
+class AuditEntryView(View, frozen=True, kw_only=True):
+    """Who changed which agent, and which of its fields."""
+
+    id: Id
+    at: Time
+    actor_id: str
+    action: str
+    agent_id: Id | None
+    details: Mapping[str, Any]
+
+
+def agent_view(agent: Agent, user: User) -> AgentView:
+    """An agent as this user may see it."""
+    return AgentView(**_agent_fields(agent, user))
+
+
+def agent_detail_view(agent: Agent, user: User, servers: Sequence[ServerReport] | None) -> AgentDetailView:
+    """An agent with all its MCP servers, where the user may see them."""
+    shown = UNSET if servers is None else [server_view(report) for report in servers]
+    return AgentDetailView(**_agent_fields(agent, user), mcp_servers=shown)
+
+
+def _agent_fields(agent: Agent, user: User) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "id": agent.id,
+        "name": agent.name,
+        "description": agent.description,
+        "visibility": agent.visibility,
+        "is_default": agent.is_default,
+        "created_at": rfc3339(agent.created_at),
+        "updated_at": rfc3339(agent.updated_at),
+    }
+    if not agent.is_open_to(user):
+        return shown
+    settings = {name: getattr(agent.settings, name) for name in AgentSettingsView.__struct_fields__}
+    servers = agent.settings.mcp_servers.items()
+    settings["mcp_servers"] = {name: server_settings_view(server) for name, server in servers}
+    return shown | {
+        "owner_id": agent.owner_id,
+        "primary_role_id": agent.primary_role_id,
+        "system_prompt": agent.system_prompt,
+        "model": agent.model,
+        "settings": AgentSettingsView(**settings),
+        "version": agent.version,
+    }
+
+
+def conversation_view(conversation: Conversation, *, with_session: bool = False) -> ConversationView:
+    """A conversation without its messages."""
+    created_at = rfc3339(conversation.created_at)
+    return ConversationView(
+        id=conversation.id,
+        agent_id=conversation.agent_id,
+        domain_id=conversation.agent_id,
+        user_id=conversation.user_id,
+        title=conversation.title,
+        status=conversation.status,
+        is_main=conversation.is_main,
+        metadata=conversation.metadata,
+        active_turn_id=conversation.active_turn_id,
+        message_count=conversation.message_count,
+        started_at=created_at,
+        created_at=created_at,
+        updated_at=rfc3339(conversation.updated_at),
+        last_message_at=time_or_none(conversation.last_message_at),
+        session_id=conversation.session_id if with_session else UNSET,
+    )
+
+
+def conversation_detail_view(
+    conversation: Conversation, messages: Sequence[Message], *, next_cursor: str | None, summary: str | None
+) -> ConversationDetailView:
+    """A conversation with its latest messages."""
+    return ConversationDetailView(
+        **asdict(conversation_view(conversation, with_session=True)),
+        messages=message_views(conversation, messages),
+        next_cursor=next_cursor,
+        summary=summary,
+    )
+
+
+def audit_view(entry: AuditEntry) -> AuditEntryView:
+    """One line of the audit."""
+    return AuditEntryView(
+        id=entry.id,
+        at=rfc3339(entry.at),
+        actor_id=entry.actor_id,
+        action=entry.action,
+        agent_id=entry.agent_id,
+        details=entry.details,
+    )

@@ -1,0 +1,211 @@
+"""Background work: done once, tried again when it fails, not forgotten in a crash."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.waiting import PATIENCE_S, until
+from threadkeep import Settings, create_app
+from threadkeep.bootstrap import opened_jobs_and_store
+from threadkeep.domain.ids import new_uuid
+from threadkeep.jobs import queue as jobs_module
+from threadkeep.jobs.queue import Handler, Jobs, NotYet, pause_ms
+from threadkeep.jobs.titles import TITLE_JOB
+from threadkeep.ports.jobs import Job
+from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.jobs import SqlJobs
+
+COUNT = Statement("SELECT COUNT(*) FROM tk_jobs")
+
+
+class Runners:
+    """Makes runners on one database, and waits for them."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.store = SqlJobs(database)
+        self.done: list[Any] = []
+        self.failures: list[Exception] = []
+        self._made: list[Jobs] = []
+
+    def start(self, handler: Handler | None = None) -> Jobs:
+        """Another runner."""
+        self._made.append(Jobs(self.store, {"note": handler or self.note}))
+        return self._made[-1]
+
+    async def note(self, arguments: Mapping[str, Any]) -> None:
+        """Writes down what was to be done, unless it is to fail."""
+        if self.failures:
+            raise self.failures.pop(0)
+        self.done.append(arguments["it"])
+
+    async def until_empty(self) -> None:
+        """Until no job is left."""
+        while [*await self.database.fetch(COUNT())] != [(0,)]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+    async def close(self) -> None:
+        """Ends all runners."""
+        for jobs in self._made:
+            await jobs.close()
+
+
+@pytest.fixture
+async def runners(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Runners]:
+    monkeypatch.setattr(jobs_module, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(jobs_module, "FIRST_PAUSE_MS", 0)
+    runners = Runners(database)
+    yield runners
+    await runners.close()
+
+
+async def test_every_job_is_done_once_by_one_of_many(runners: Runners):
+    first, second = runners.start(), runners.start()
+    for number in range(20):
+        await (first if number % 2 else second).add("note", {"it": number})
+    await runners.until_empty()
+    assert sorted(runners.done) == [*range(20)]
+
+
+async def test_job_that_fails_is_tried_again(runners: Runners):
+    runners.failures = [ValueError("once"), OSError("twice")]
+    await runners.start().add("note", {"it": "x"})
+    await runners.until_empty()
+    assert runners.done == ["x"]
+
+
+async def test_job_that_always_fails_is_given_up_and_holds_up_nobody(runners: Runners):
+    tries = 0
+
+    async def fail(arguments: Mapping[str, Any]) -> None:
+        nonlocal tries
+        if arguments["it"] == "bad":
+            tries += 1
+            raise ValueError("no")
+        await runners.note(arguments)
+
+    jobs = runners.start(fail)
+    await jobs.add("note", {"it": "bad"})
+    await jobs.add("note", {"it": "good"})
+    await runners.until_empty()
+    assert (tries, runners.done) == (jobs_module.MOST_ATTEMPTS, ["good"])
+
+
+async def test_job_that_only_newer_nodes_know_is_left_to_them(runners: Runners):
+    jobs = runners.start()
+    await jobs.add("unheard-of", {})
+    await jobs.add("note", {"it": "x"})
+    await until(lambda: runners.done == ["x"])
+    (left,) = await runners.store.take("a-newer-one", "unheard-of", lease_ms=60_000, limit=4)
+    assert left.attempts == 1
+
+
+async def test_job_that_waits_for_somebody_who_is_away_is_never_given_up(runners: Runners):
+    runners.failures = [NotYet("away") for _ in range(4 * jobs_module.MOST_ATTEMPTS)]
+    await runners.start().add("note", {"it": "x"})
+    await runners.until_empty()
+    assert runners.done == ["x"]
+
+
+def test_pauses_grow_up_to_five_minutes():
+    pauses = [pause_ms(attempts) for attempts in (1, 2, 3, 4, 5, 6, 1_000_000)]
+    assert pauses == [2_000, 8_000, 32_000, 128_000, 300_000, 300_000, 300_000]
+
+
+async def test_job_that_waits_already_is_not_added_again_but_comes_sooner(runners: Runners):
+    store = runners.store
+    for delay_ms in (60_000, 0, 60_000):
+        await store.add(Job(new_uuid(), "note", {"it": "x"}), delay_ms=delay_ms)
+    await store.add(Job(new_uuid(), "note", {"it": "y"}), delay_ms=60_000)
+    (taken,) = await store.take("a-runner", "note", lease_ms=60_000, limit=4)
+    assert taken.arguments == {"it": "x"}
+    await store.add(Job(new_uuid(), "note", {"it": "x"}))  # what came after the other began is for another
+    assert len(await store.take("a-runner", "note", lease_ms=60_000, limit=4)) == 1
+
+
+async def test_job_of_a_runner_that_died_is_done_by_another(runners: Runners):
+    await runners.store.add(Job(new_uuid(), "note", {"it": "x"}))
+    (taken,) = await runners.store.take("a-runner", "note", lease_ms=0, limit=4)  # and then it died
+    assert taken.attempts == 1
+    await asyncio.sleep(0.005)
+    runners.start()
+    await runners.until_empty()
+    assert runners.done == ["x"]
+
+
+async def test_what_dead_processes_held_is_given_back_and_their_attempt_counts(runners: Runners):
+    await runners.store.add(Job(new_uuid(), "note", {"it": "x"}))
+    await runners.store.take("a-dead-one", "note", lease_ms=60_000, limit=4)
+    assert await runners.store.take("the-next", "note", lease_ms=60_000, limit=4) == []
+    await runners.store.release_all()
+    (again,) = await runners.store.take("the-next", "note", lease_ms=60_000, limit=4)
+    assert again.attempts == 2
+
+
+async def test_next_start_on_sqlite_does_at_once_what_a_dead_process_held(tmp_path: Path):
+    settings = Settings.load({}, data=tmp_path, gateway_url="http://127.0.0.1:9")
+    async with opened_jobs_and_store(settings) as (jobs, _):
+        await jobs.add(Job(new_uuid(), TITLE_JOB, {"user_id": "local", "conversation_id": new_uuid()}))
+        assert await jobs.take("a-dead-one", TITLE_JOB, lease_ms=3_600_000, limit=1)
+    with closing(sqlite3.connect(tmp_path / "threadkeep.db")) as file:
+        async with create_app(settings).lifespan():
+            await until(lambda: file.execute(COUNT.sqlite).fetchone() == (0,))
+
+
+async def test_job_that_somebody_does_is_nobody_elses(runners: Runners):
+    await runners.store.add(Job(new_uuid(), "note", {"it": "x"}))
+    assert len(await runners.store.take("a-runner", "note", lease_ms=60_000, limit=4)) == 1
+    assert await runners.store.take("a-runner", "note", lease_ms=60_000, limit=4) == []
+    await runners.store.add(Job(new_uuid(), "note", {"it": "later"}), delay_ms=60_000)
+    assert await runners.store.take("a-runner", "note", lease_ms=60_000, limit=4) == []
+
+
+async def test_jobs_that_a_shutdown_cut_off_are_done_at_once_by_the_next(runners: Runners):
+    begun = asyncio.Event()
+
+    async def hang(arguments: Mapping[str, Any]) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    for number in range(3):
+        await runners.store.add(Job(new_uuid(), "note", {"it": number}))
+    first = runners.start(hang)
+    await begun.wait()
+    assert await runners.store.take("another", "note", lease_ms=60_000, limit=4) == []
+    await first.close()
+    taken = await runners.store.take("another", "note", lease_ms=60_000, limit=4)
+    assert [job.attempts for job in taken] == [1, 1, 1]
+    await runners.store.release("somebody-else")
+    assert await runners.store.take("a-third", "note", lease_ms=60_000, limit=4) == []
+    await runners.store.release("another")
+    runners.start()
+    await runners.until_empty()
+    assert sorted(runners.done) == [0, 1, 2]
+
+
+async def test_jobs_that_take_long_keep_none_of_another_kind_waiting(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs_module, "LOOK_EVERY_S", 3600)
+    read = asyncio.Event()
+
+    async def ask_a_slow_model(arguments: Mapping[str, Any]) -> None:
+        await asyncio.Event().wait()
+
+    async def read_document(arguments: Mapping[str, Any]) -> None:
+        read.set()
+
+    jobs = Jobs(SqlJobs(database), {"title": ask_a_slow_model, "document": read_document})
+    try:
+        for number in range(20):
+            await jobs.add("title", {"it": number})
+        await jobs.add("document", {})
+        async with asyncio.timeout(PATIENCE_S):
+            await read.wait()
+    finally:
+        await jobs.close()

@@ -1,0 +1,110 @@
+"""Titles by the model: asked once, never over a user's own, never moving a conversation."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+
+import pytest
+
+from tests.engine.in_memory import InMemoryGateway
+from tests.making import ALICE, keep_agent, keep_conversation, keep_turn
+from threadkeep.domain.conversation import Conversation, TitleSource
+from threadkeep.jobs.titles import Titles, title_job
+from threadkeep.ports.gateway import GatewayError, ModelEvent, ModelRequest, ModelStopped, TextDelta
+from threadkeep.ports.store import Store
+from threadkeep.services.history import History
+
+
+@pytest.fixture
+async def history(store: Store) -> AsyncGenerator[History]:
+    history = History(store)
+    yield history
+    await history.close()
+
+
+def answer(*texts: str) -> list[ModelEvent]:
+    return [*map(TextDelta, texts), ModelStopped("end_turn")]
+
+
+async def keep_derived(store: Store) -> Conversation:
+    conversation = await keep_conversation(store, await keep_agent(store))
+    conversation = await keep_turn(store, conversation, "请分析这份合同", "有三个风险。")
+    derived = await store.conversations.update(
+        ALICE, conversation.id, lambda it: replace(it, title="分析", title_source=TitleSource.DERIVED)
+    )
+    assert derived
+    return derived
+
+
+async def title_of(store: Store, conversation: Conversation) -> tuple[str | None, TitleSource | None]:
+    found = await store.conversations.get(ALICE, conversation.id)
+    assert found
+    assert found.updated_at == conversation.updated_at
+    return found.title, found.title_source
+
+
+async def test_derived_title_is_bettered_once(store: Store, history: History):
+    conversation = await keep_derived(store)
+    gateway = InMemoryGateway(answer(" \n", "\u201c合同风险", "分析\u201d。\nmore"), answer("never asked"))
+    titles = Titles(store, gateway, history.follow)
+    await titles.give(title_job(conversation))
+    await titles.give(title_job(conversation))
+    assert len(gateway.requests) == 1
+    assert await title_of(store, conversation) == ("合同风险分析", TitleSource.MODEL)
+
+
+@pytest.mark.parametrize("reply", [[], answer(""), answer(" \n ", "\u200b"), answer('""')])
+async def test_model_without_a_title_leaves_the_one_there_is(
+    store: Store, history: History, reply: list[ModelEvent]
+):
+    conversation = await keep_derived(store)
+    await Titles(store, InMemoryGateway(reply), history.follow).give(title_job(conversation))
+    assert await title_of(store, conversation) == ("分析", TitleSource.DERIVED)
+
+
+async def test_long_title_is_cut(store: Store, history: History):
+    conversation = await keep_derived(store)
+    await Titles(store, InMemoryGateway(answer("长" * 80)), history.follow).give(title_job(conversation))
+    assert await title_of(store, conversation) == ("长" * 49 + "…", TitleSource.MODEL)
+
+
+async def test_title_that_the_user_gives_meanwhile_stays(store: Store, history: History):
+    conversation = await keep_derived(store)
+
+    class Renaming(InMemoryGateway):
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+            await store.conversations.update(ALICE, conversation.id, lambda it: it.rename("Mine"))
+            yield TextDelta("The model's")
+
+    await Titles(store, Renaming(), history.follow).give(title_job(conversation))
+    assert await title_of(store, conversation) == ("Mine", TitleSource.USER)
+
+
+async def test_title_of_the_model_can_be_searched_at_once(store: Store, history: History):
+    conversation = await keep_derived(store)
+    await history.follow(conversation.id)
+    await Titles(store, InMemoryGateway(answer("货运估价")), history.follow).give(title_job(conversation))
+    (hit,) = await store.history.search(ALICE, "估价", before=None, limit=1)
+    assert (hit.message_id, hit.title) == (None, "货运估价")
+    found = await store.history.search(ALICE, "分析", before=None, limit=5)
+    assert [it.seq for it in found] == [1]  # what was asked, no longer the title
+
+
+async def test_model_that_fails_is_asked_again_later(store: Store, history: History):
+    conversation = await keep_derived(store)
+    gateway = InMemoryGateway([GatewayError("Busy.")], answer("合同"))
+    titles = Titles(store, gateway, history.follow)
+    with pytest.raises(GatewayError):  # the job is tried again
+        await titles.give(title_job(conversation))
+    await titles.give(title_job(conversation))
+    assert await title_of(store, conversation) == ("合同", TitleSource.MODEL)
+
+
+async def test_demonstration_model_and_deleted_conversations_are_left_alone(store: Store, history: History):
+    conversation = await keep_derived(store)
+    small = InMemoryGateway(supports_tools=False)
+    await Titles(store, small, history.follow).give(title_job(conversation))
+    await Titles(store, None, history.follow).give(title_job(conversation))
+    await store.conversations.delete(ALICE, conversation.id, conversation.updated_at)
+    large = InMemoryGateway()
+    await Titles(store, large, history.follow).give(title_job(conversation))
+    assert small.requests == large.requests == []

@@ -1,0 +1,112 @@
+"""Turns to tell: a recorded one with everything in it, and any that Hypothesis thinks of."""
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from threadkeep.domain.events import (
+    Done,
+    EventBody,
+    Failed,
+    IterationStart,
+    Notice,
+    Retrieval,
+    RetrievalHit,
+    Text,
+    Thought,
+    ToolCalled,
+    ToolProgress,
+    ToolResulted,
+    TurnEvent,
+    TurnStart,
+    UsageReported,
+)
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
+from threadkeep.domain.message import Usage
+from threadkeep.protocols.sse import START, Dialect, Position, TurnContext
+
+CONTEXT = TurnContext(
+    TurnId("01890a5d-ac96-774b-bcce-b302099a8057"), MessageId("m2"), ConversationId("c1"), AgentId("a1"), "s1"
+)
+AT = 1_800_000_000_000
+
+BEGINNING = (
+    TurnStart("c1", "m1", "m2", "scripted"),
+    IterationStart(1),
+    Thought("Let me\nlook."),
+    Text('Looking …\n"now"\r\n'),
+    UsageReported(10, 4),
+    ToolCalled("t1", "search", "docs", {"query": "合同"}),
+    ToolProgress("t1", 1, message="half"),
+    Retrieval("合同", (RetrievalHit("a.pdf", "条款", 0.5, page=3),), "t1"),
+    ToolResulted("t1", "search", "ok", {"found": 1}, duration_ms=12),
+    Notice("MCP_SERVER_UNAVAILABLE", "mail is away"),
+    IterationStart(2),
+    Text("你好 👋"),
+    UsageReported(30, 2, estimated=True),
+)
+COMPLETED = Done("COMPLETED", "m2", Usage(40, 6, estimated=True), "end_turn")
+CANCELLED = Done("CANCELLED", "m2", Usage(40, 6, estimated=True), "aborted")
+TIMED_OUT = Failed("GENERATION_TIMEOUT", "The turn took longer than 60 s.", retryable=True)
+
+
+def turn(*bodies: EventBody) -> list[TurnEvent]:
+    """Events as a turn numbers them."""
+    return [TurnEvent(CONTEXT.turn_id, seq, AT + seq, body) for seq, body in enumerate(bodies, 1)]
+
+
+RECORDED = turn(*BEGINNING, COMPLETED)
+
+
+def told(dialect: Dialect, events: list[TurnEvent], after: Position = START) -> bytes:
+    """All that a reader gets of a turn that has ended."""
+    encoder = dialect.start(CONTEXT, after)
+    first_seq = dialect.first_seq(after)
+    return b"".join([encoder.encode(it) for it in events if it.seq >= first_seq]) + encoder.end()
+
+
+# A busy machine is no reason to fail.
+patient = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+maybe_texts = st.none() | texts
+counts = st.integers(0, 2**53)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | numbers | texts,
+    lambda inner: st.lists(inner) | st.dictionaries(texts, inner),
+    max_leaves=8,
+)
+hits = st.builds(
+    RetrievalHit, texts, texts, numbers, maybe_texts, maybe_texts, st.none() | st.integers(0, 10_000)
+)
+KINDS: dict[type[EventBody], st.SearchStrategy[EventBody]] = {
+    TurnStart: st.builds(TurnStart, texts, texts, texts, maybe_texts),
+    Retrieval: st.builds(Retrieval, texts, st.lists(hits, min_size=1).map(tuple), maybe_texts),
+    IterationStart: st.builds(IterationStart, counts),
+    Thought: st.builds(Thought, texts),
+    Text: st.builds(Text, texts),
+    ToolCalled: st.builds(ToolCalled, texts, texts, texts, st.dictionaries(texts, values)),
+    ToolProgress: st.builds(ToolProgress, texts, numbers, st.none() | numbers, maybe_texts),
+    ToolResulted: st.builds(
+        ToolResulted,
+        tool_call_id=texts,
+        tool_name=texts,
+        status=st.sampled_from(["ok", "error", "timeout", "denied", "interrupted"]),
+        result=values,
+        error=maybe_texts,
+        duration_ms=counts,
+        chart_data=values,
+        artifact_ids=st.lists(texts).map(tuple),
+    ),
+    Notice: st.builds(Notice, texts, texts),
+    UsageReported: st.builds(UsageReported, counts, counts, st.booleans()),
+    Done: st.builds(
+        Done,
+        status=st.sampled_from(["COMPLETED", "CANCELLED"]),
+        message_id=texts,
+        usage=st.builds(Usage, counts, counts, st.booleans()),
+        stop_reason=texts,
+    ),
+    Failed: st.builds(Failed, texts, texts, st.booleans()),
+}
+turns = st.lists(st.one_of(*KINDS.values()), min_size=1, max_size=12).map(lambda it: turn(*it))

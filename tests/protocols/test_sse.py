@@ -1,0 +1,70 @@
+"""Frames, and what all dialects have in common."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.protocols.recorded import CONTEXT, RECORDED, patient, texts, told, turns
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.events import TurnEvent
+from threadkeep.protocols.dialects import DIALECTS
+from threadkeep.protocols.sse import HEARTBEAT, Dialect, Position, frame
+
+every_dialect = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda it: it.name)
+
+
+def test_frame_has_id_and_event_before_its_data():
+    assert frame("x") == b"data: x\n\n"
+    assert frame(b"x", event="text", id=7) == b"id: 7\nevent: text\ndata: x\n\n"
+    assert frame("", id="a:1") == b"id: a:1\ndata: \n\n"
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r", "\r\n"])
+def test_newline_in_a_frame_begins_a_further_data_line(newline: str):
+    assert frame(f"a{newline}b{newline}") == b"data: a\ndata: b\ndata: \n\n"
+
+
+def test_heartbeat_is_a_comment():
+    assert HEARTBEAT.startswith(b":")
+    assert HEARTBEAT.endswith(b"\n\n")
+
+
+@patient
+@given(texts)
+def test_reader_gets_the_data_that_was_framed(text: str):
+    lines = frame(text).decode().removesuffix("\n\n").split("\n")
+    assert all(line.startswith("data: ") and "\r" not in line for line in lines)
+    read = "\n".join(line.removeprefix("data: ") for line in lines)
+    assert read == text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def test_dialects_are_found_by_name():
+    assert list(DIALECTS) == ["events", "text", "agentx"]
+    assert all(name == dialect.name for name, dialect in DIALECTS.items())
+    assert {dialect.media_type for dialect in DIALECTS.values()} == {"text/event-stream"}
+
+
+@every_dialect
+def test_replay_gives_the_same_bytes(dialect: Dialect):
+    assert told(dialect, RECORDED) == told(dialect, RECORDED)
+
+
+@every_dialect
+@patient
+@given(events=turns, cut=st.integers(0, 12))
+def test_resumed_stream_is_the_rest_of_the_whole(dialect: Dialect, events: list[TurnEvent], cut: int):
+    encoder = dialect.start(CONTEXT)
+    seen = b"".join([encoder.encode(event) for event in events[:cut]])
+    assert seen + told(dialect, events, Position(min(cut, len(events)))) == told(dialect, events)
+
+
+@every_dialect
+def test_number_of_an_event_is_a_position(dialect: Dialect):
+    assert dialect.position(CONTEXT, "5") == Position(5)
+
+
+@every_dialect
+@pytest.mark.parametrize("last_id", ["", "-1", "x", "1.5", "٣", "9" * 16, "1:2", "1:2:3:4"])
+def test_what_is_no_id_is_refused(dialect: Dialect, last_id: str):
+    with pytest.raises(InvalidRequest):
+        dialect.position(CONTEXT, last_id)
