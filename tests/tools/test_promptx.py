@@ -10,8 +10,8 @@ from tests.making import ALICE, BOB, NOW, keep_agent
 from tests.mcp.roles import DOMAIN, LAWYER, ROLE, write
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.events import RetrievalHit
 from threadkeep.domain.ids import UserId
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.ports.store import Store

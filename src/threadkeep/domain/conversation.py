@@ -9,6 +9,7 @@ from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import IllegalTransition, TurnInProgress
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.parts import CardPart, text_parts
 from threadkeep.domain.text import check_line
 from threadkeep.domain.turn import ENDS, Turn, TurnStatus
 
@@ -78,6 +79,8 @@ class Conversation:
     updated_at: int
     last_message_at: int | None = None
     deleted_at: int | None = None
+    tip_id: MessageId | None = None
+    """The last message of the active path."""
 
     @staticmethod
     def start(
@@ -131,14 +134,15 @@ class Conversation:
             seq=self.last_seq + 1,
             turn_id=turn_id,
             role=MessageRole.USER,
-            content=content,
+            parts=text_parts(content),
             status=MessageStatus.COMPLETED,
             created_at=now,
             completed_at=now,
+            parent_id=self.tip_id,
         )
-        reply = self._empty_reply(turn_id, self.last_seq + 2, now, model)
-        turn = Turn(turn_id, self.id, asked.id, reply.id, TurnStatus.RUNNING, now, model=model)
-        grown = self._grown(2, now, active_turn_id=turn_id)
+        reply = self._empty_reply(turn_id, asked.id, self.last_seq + 2, now, model)
+        grown = self._grown(2, reply, active_turn_id=turn_id)
+        turn = self._new_turn(turn_id, asked.id, reply)
         if self.title is None and title is not None:
             grown = replace(grown, title=title, title_source=TitleSource.DERIVED)
         return BegunTurn(grown, turn, reply, user_message=asked)
@@ -150,9 +154,9 @@ class Conversation:
         self.check_idle()
         overwritten = reply.become(MessageStatus.OVERWRITTEN)
         turn_id = TurnId(new_uuid())
-        fresh = self._empty_reply(turn_id, self.last_seq + 1, now, model)
-        turn = Turn(turn_id, self.id, user_message_id, fresh.id, TurnStatus.RUNNING, now, model=model)
-        grown = self._grown(1, now, active_turn_id=turn_id)
+        fresh = self._empty_reply(turn_id, user_message_id, self.last_seq + 1, now, model)
+        turn = self._new_turn(turn_id, user_message_id, fresh)
+        grown = self._grown(1, fresh, active_turn_id=turn_id)
         # The overwritten one no longer counts.
         grown = replace(grown, message_count=self.message_count)
         return BegunTurn(grown, turn, fresh, overwritten=overwritten)
@@ -173,12 +177,13 @@ class Conversation:
             seq=self.last_seq + 1,
             turn_id=None,
             role=MessageRole.SYSTEM,
-            content=briefing.card(),
+            parts=(CardPart(card=briefing.card()),),
             status=MessageStatus.COMPLETED,
             created_at=now,
             completed_at=now,
+            parent_id=self.tip_id,
         )
-        return self._grown(1, now, active_turn_id=self.active_turn_id), message
+        return self._grown(1, message, active_turn_id=self.active_turn_id), message
 
     def check_idle(self) -> None:
         """Refuses what cannot be done while the agent answers."""
@@ -187,27 +192,42 @@ class Conversation:
                 "The agent is still answering in this conversation.", details={"turnId": self.active_turn_id}
             )
 
-    def _empty_reply(self, turn_id: TurnId, seq: int, now: int, model: str | None) -> Message:
+    def _new_turn(self, turn_id: TurnId, user_message_id: MessageId, reply: Message) -> Turn:
+        return Turn(
+            id=turn_id,
+            conversation_id=self.id,
+            user_message_id=user_message_id,
+            assistant_message_id=reply.id,
+            status=TurnStatus.RUNNING,
+            started_at=reply.created_at,
+            model=reply.model,
+        )
+
+    def _empty_reply(
+        self, turn_id: TurnId, parent_id: MessageId, seq: int, now: int, model: str | None
+    ) -> Message:
         return Message(
             id=MessageId(new_uuid()),
             conversation_id=self.id,
             seq=seq,
             turn_id=turn_id,
             role=MessageRole.ASSISTANT,
-            content="",
+            parts=(),
             status=MessageStatus.PENDING,
             created_at=now,
             model=model,
+            parent_id=parent_id,
         )
 
-    def _grown(self, by: int, now: int, *, active_turn_id: TurnId | None) -> "Conversation":
+    def _grown(self, by: int, tip: Message, *, active_turn_id: TurnId | None) -> "Conversation":
         return replace(
             self,
             last_seq=self.last_seq + by,
             message_count=self.message_count + by,
             active_turn_id=active_turn_id,
-            updated_at=now,
-            last_message_at=now,
+            updated_at=tip.created_at,
+            last_message_at=tip.created_at,
+            tip_id=tip.id,
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.turn import Turn
 
 
@@ -26,18 +27,6 @@ class TurnStart:
     def of(turn: Turn) -> "TurnStart":
         """The first event of a turn."""
         return TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievalHit:
-    """A piece of a document, or a memory, that was found."""
-
-    source: str
-    text: str
-    score: float
-    chunk_id: str | None = None
-    document_id: str | None = None
-    page: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +93,7 @@ class ToolResulted:
     type: ClassVar[str] = "tool_result"
     tool_call_id: str
     tool_name: str
-    status: Literal["ok", "error", "timeout", "denied", "interrupted"]
+    status: Literal["ok", "error", "timeout", "denied", "interrupted", "unknown"]
     result: Any = None
     error: str | None = None
     duration_ms: int = 0

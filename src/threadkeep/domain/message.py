@@ -12,6 +12,18 @@ from threadkeep.domain.errors import (
     MessageTooLong,
 )
 from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, TurnId
+from threadkeep.domain.parts import (
+    FilePart,
+    Parts,
+    ThoughtStep,
+    artifact_ids_of,
+    card_of,
+    citations_of,
+    content_of,
+    thought_process_of,
+    tool_calls_of,
+)
+from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.text import check_storable, is_blank
 from threadkeep.domain.tool_call import ToolCall
 
@@ -42,14 +54,14 @@ class MessageStatus(Choice):
     OVERWRITTEN = "OVERWRITTEN"
 
 
-_ENDS = frozenset({MessageStatus.COMPLETED, MessageStatus.FAILED, MessageStatus.CANCELLED})
+ENDS = frozenset({MessageStatus.COMPLETED, MessageStatus.FAILED, MessageStatus.CANCELLED})
 
 NEXT_STATUSES: Mapping[MessageStatus, frozenset[MessageStatus]] = {
     MessageStatus.PENDING: frozenset(
         {MessageStatus.STREAMING, MessageStatus.FAILED, MessageStatus.CANCELLED}
     ),
-    MessageStatus.STREAMING: _ENDS,
-    **{end: frozenset({MessageStatus.OVERWRITTEN}) for end in _ENDS},
+    MessageStatus.STREAMING: ENDS,
+    **{end: frozenset({MessageStatus.OVERWRITTEN}) for end in ENDS},
     MessageStatus.OVERWRITTEN: frozenset(),
 }
 
@@ -58,32 +70,6 @@ def check_step(before: MessageStatus, after: MessageStatus) -> None:
     """Refuses a step that the state machine does not have."""
     if after not in NEXT_STATUSES[before]:
         raise IllegalTransition(f"A message cannot go from {before} to {after}.", param="status")
-
-
-@dataclass(frozen=True, slots=True)
-class ThoughtStep:
-    """One step of how the agent came to its answer, for the folding card."""
-
-    kind: str
-    title: str
-    detail: str
-    started_at: int
-    duration_ms: int
-    tool_call_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """One source that the answer refers to as [index]."""
-
-    index: int
-    title: str
-    snippet: str
-    score: float
-    url: str | None = None
-    file_name: str | None = None
-    document_id: str | None = None
-    page: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,70 +92,114 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One entry of a conversation. The content of a finished message never changes."""
+    """One entry of a conversation: its parts, in the order in which they arrived. A finished one never changes.
+
+    `status` is the state that it is in or ended in, wherever it lies; clients see `shown_status`.
+    """
 
     id: MessageId
     conversation_id: ConversationId
     seq: int
     turn_id: TurnId | None
     role: MessageRole
-    content: str | BriefingCard
+    parts: Parts
     status: MessageStatus
     created_at: int
     completed_at: int | None = None
-    thought_process: tuple[ThoughtStep, ...] = ()
-    citations: tuple[Citation, ...] = ()
-    artifact_ids: tuple[PayloadId, ...] = ()
-    tool_calls: tuple[ToolCall, ...] = ()
     token_count: int | None = None
     usage: Usage | None = None
     model: str | None = None
     error: Failure | None = None
+    parent_id: MessageId | None = None
+    on_path: bool = True
+    """Whether it lies on the path that is shown, continued and sent to the model."""
 
     def __post_init__(self) -> None:
         # Looked at first because it is quick, and pages have many messages.
         if type(self.role) is not MessageRole or type(self.status) is not MessageStatus:
             MessageRole(self.role)
             MessageStatus(self.status)
-        if isinstance(self.content, BriefingCard):
+        if self.status is MessageStatus.OVERWRITTEN:
+            raise IllegalTransition("A message off the path keeps the status it ended in.", param="status")
+        if card_of(self.parts):
             if self.role is not MessageRole.SYSTEM:
                 raise InvalidRequest("A briefing card has the role `system`.", param="role")
-        elif is_blank(self.content) and not self._may_be_empty:
+        elif is_blank(self.text) and not self._may_be_empty:
             raise MessageContentRequired("A message needs content that is not blank.", param="content")
 
     @property
     def _may_be_empty(self) -> bool:
-        return self.role is MessageRole.ASSISTANT and self.status is not MessageStatus.COMPLETED
+        if self.role is MessageRole.ASSISTANT:
+            return self.status is not MessageStatus.COMPLETED
+        return any(isinstance(part, FilePart) for part in self.parts)
+
+    @property
+    def shown_status(self) -> MessageStatus:
+        """The status that clients see: a finished message that has left the path reads as overwritten."""
+        return self.status if self.on_path or self.status not in ENDS else MessageStatus.OVERWRITTEN
+
+    @property
+    def text(self) -> str:
+        """What it says; empty for a card."""
+        return content_of(self.parts)
+
+    @property
+    def content(self) -> str | BriefingCard:
+        """What it says, or the briefing that it shows."""
+        return card_of(self.parts) or content_of(self.parts)
 
     @property
     def content_type(self) -> ContentType:
         """What kind of content it is."""
-        return ContentType.TEXT if isinstance(self.content, str) else ContentType.BRIEFING_CARD
+        return ContentType.BRIEFING_CARD if card_of(self.parts) else ContentType.TEXT
+
+    @property
+    def thought_process(self) -> tuple[ThoughtStep, ...]:
+        """How the agent came to its answer, step by step."""
+        return thought_process_of(self.parts)
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls, in the order in which the model made them."""
+        return tool_calls_of(self.parts)
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """The sources that the answer may refer to."""
+        return citations_of(self.parts)
+
+    @property
+    def artifact_ids(self) -> tuple[PayloadId, ...]:
+        """The files that the turn produced; a user's message has attachments instead."""
+        return artifact_ids_of(self.parts) if self.role is MessageRole.ASSISTANT else ()
 
     def become(self, status: MessageStatus) -> "Message":
         """Takes one step of the state machine; any other step is refused."""
-        check_step(self.status, status)
+        check_step(self.shown_status, status)
+        if status is MessageStatus.OVERWRITTEN:
+            return replace(self, on_path=False)
         return replace(self, status=status)
 
     def finish(
         self,
         status: MessageStatus,
-        content: str,
+        parts: Parts,
         now: int,
         *,
         usage: Usage | None = None,
         error: Failure | None = None,
     ) -> "Message":
-        """Ends a reply with the text that arrived."""
-        if status not in _ENDS:
+        """Ends a reply with what arrived."""
+        if status not in ENDS:
             raise IllegalTransition(f"{status} does not end a message.", param="status")
         # A reply that is finished in one go was never seen streaming, but it has passed that state.
         pending = self.status is MessageStatus.PENDING
-        check_step(MessageStatus.STREAMING if pending else self.status, status)
+        check_step(MessageStatus.STREAMING if pending else self.shown_status, status)
+        check_storable(content_of(parts), "content")
         return replace(
             self,
             status=status,
-            content=check_storable(content, "content"),
+            parts=parts,
             completed_at=now,
             usage=usage,
             token_count=usage.output_tokens if usage else None,

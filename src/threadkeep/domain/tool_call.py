@@ -17,6 +17,8 @@ class ToolCallStatus(Choice):
     TIMEOUT = "timeout"
     DENIED = "denied"
     INTERRUPTED = "interrupted"
+    UNKNOWN = "unknown"
+    """It was handed to its tool, and whether it took effect is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,9 @@ class ToolCall:
     error: str | None = None
     chart_data: object = None
     duration_ms: int | None = None
+    artifact_ids: tuple[PayloadId, ...] = ()
+    model_name: str = ""
+    """What the model called the tool; its requests name it so ever after."""
     refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
     """The fields whose values lie in the payload store."""
 
@@ -46,6 +51,7 @@ class ToolCall:
         error: str | None = None,
         chart_data: object = None,
         duration_ms: int | None = None,
+        artifact_ids: tuple[PayloadId, ...] = (),
         refs: Mapping[str, PayloadId] | None = None,
     ) -> "ToolCall":
         """Gives the call its one result."""
@@ -58,5 +64,6 @@ class ToolCall:
             error=error,
             chart_data=chart_data,
             duration_ms=duration_ms,
+            artifact_ids=artifact_ids,
             refs={**self.refs, **(refs or {})},
         )

@@ -10,9 +10,10 @@ from threadkeep.domain.message import Failure, MessageStatus, Usage
 
 
 class TurnStatus(Choice):
-    """A turn runs, then ends in one of three ways."""
+    """A turn runs, may wait for a person, and ends in one of three ways."""
 
     RUNNING = "RUNNING"
+    WAITING = "WAITING"
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
@@ -24,6 +25,9 @@ class TurnOrigin(Choice):
     LIVE = "live"
     RECORDED = "recorded"
 
+
+ACTIVE = frozenset({TurnStatus.RUNNING, TurnStatus.WAITING})
+"""A conversation has at most one live turn in these."""
 
 ENDS: Mapping[MessageStatus, TurnStatus] = {
     MessageStatus.COMPLETED: TurnStatus.COMPLETED,
@@ -49,11 +53,16 @@ class Turn:
     usage: Usage | None = None
     error: Failure | None = None
 
+    @property
+    def is_active(self) -> bool:
+        """Whether it has not ended."""
+        return self.status in ACTIVE
+
     def end(
         self, status: TurnStatus, now: int, *, usage: Usage | None = None, error: Failure | None = None
     ) -> "Turn":
         """Ends the turn, once."""
-        if self.status is not TurnStatus.RUNNING or status is TurnStatus.RUNNING:
+        if not self.is_active or status in ACTIVE:
             raise IllegalTransition(f"A turn cannot go from {self.status} to {status}.", param="status")
         # Another node may end it, by a clock of its own.
         return replace(self, status=status, ended_at=max(now, self.started_at), usage=usage, error=error)

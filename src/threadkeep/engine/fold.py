@@ -1,8 +1,8 @@
-"""Events to message, pure: the same for a stream that is watched and one that nobody sees."""
+"""Events to a message of parts, pure: the same for a stream that is watched and one that nobody sees."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import assert_never
+from dataclasses import dataclass, replace
+from typing import Literal, assert_never
 
 from threadkeep.domain.events import (
     Done,
@@ -10,7 +10,6 @@ from threadkeep.domain.events import (
     IterationStart,
     Notice,
     Retrieval,
-    RetrievalHit,
     Text,
     Thought,
     ToolCalled,
@@ -21,14 +20,13 @@ from threadkeep.domain.events import (
     UsageReported,
 )
 from threadkeep.domain.ids import MessageId, PayloadId, TurnId
-from threadkeep.domain.message import Citation, Failure, Message, MessageStatus, ThoughtStep, Usage
+from threadkeep.domain.message import Failure, Message, MessageStatus, Usage
+from threadkeep.domain.parts import NoticePart, Part, RetrievalPart, TextPart, ThoughtPart, ToolCallPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-
-MOST_SNIPPET_CHARACTERS = 300
 
 
 def fold(message: Message, events: Iterable[TurnEvent]) -> Message:
-    """A reply as its turn's events tell it."""
+    """A reply as its turn's events describe it."""
     folding = Folding()
     for event in events:
         folding.add(event)
@@ -36,24 +34,38 @@ def fold(message: Message, events: Iterable[TurnEvent]) -> Message:
 
 
 @dataclass(slots=True)
-class _Step:
-    kind: str
-    title: str
+class _Growing:
+    """The text or thought that is being written."""
+
+    kind: Literal["text", "thought"]
+    pieces: list[str]
     started_at: int
-    detail: list[str] = field(default_factory=list[str])
-    ended_at: int | None = None
-    tool_call_id: str | None = None
+    last_at: int
+    iteration: int
+
+    def part(self) -> Part:
+        """The part as far as it has come."""
+        text = "".join(self.pieces)
+        if self.kind == "text":
+            return TextPart(text=text, iteration=self.iteration)
+        return ThoughtPart(
+            text=text,
+            started_at=self.started_at,
+            # Clocks are set back, and nodes have their own.
+            duration_ms=max(self.last_at - self.started_at, 0),
+            iteration=self.iteration,
+        )
 
 
 class Folding:
     """The fold of the events so far; events are added one by one, in order."""
 
     def __init__(self) -> None:
-        self._text: list[str] = []
-        self._steps: list[_Step] = []
-        self._calls: dict[str, ToolCall] = {}
-        self._hits: list[RetrievalHit] = []
-        self._artifact_ids: list[str] = []
+        self._parts: list[Part] = []
+        self._growing: _Growing | None = None
+        self._calls: dict[str, int] = {}
+        """Where in the parts each tool call is."""
+        self._iteration = 0
         self._usage: Usage | None = None
         self._end: Done | Failed | None = None
         self._ended_at: int | None = None
@@ -63,7 +75,8 @@ class Folding:
     @property
     def open_calls(self) -> list[ToolCall]:
         """Tool calls that have no result yet."""
-        return [call for call in self._calls.values() if call.status is ToolCallStatus.RUNNING]
+        calls = (part.call for part in self._parts if isinstance(part, ToolCallPart))
+        return [call for call in calls if call.status is ToolCallStatus.RUNNING]
 
     @property
     def usage(self) -> Usage:
@@ -75,49 +88,51 @@ class Folding:
         self.last_seq, at = event.seq, event.at
         match event.body:  # the commonest first: each case is looked at in turn
             case Text(text):
-                self._close_thought(at)
-                self._text.append(text)
+                self._grow("text", text, at)
             case Thought(text):
-                self._thought(text, at)
+                self._grow("thought", text, at)
             case TurnStart():
                 self._model = event.body.model
             case Retrieval() as body:
-                self._hits += body.hits
-                sources = ", ".join(dict.fromkeys(hit.source for hit in body.hits))
-                self._step("retrieval", body.query, at, sources, body.tool_call_id).ended_at = at
-            case IterationStart() | ToolProgress():
+                self._close(at)
+                self._parts.append(
+                    RetrievalPart(
+                        query=body.query,
+                        hits=body.hits,
+                        at=at,
+                        tool_call_id=body.tool_call_id,
+                        iteration=self._iteration,
+                    )
+                )
+            case IterationStart(iteration):
+                self._close(at)
+                self._iteration = iteration
+            case ToolProgress():
                 pass
             case ToolCalled() as body:
-                self._close_thought(at)
+                self._close(at)
                 self._called(event.turn_id, body, at)
             case ToolResulted() as body:
-                self._resulted(body, at)
-            case Notice() as body:
-                self._step("notice", body.code, at, body.message).ended_at = at
+                self._resulted(body)
+            case Notice(code, message):
+                self._close(at)
+                self._parts.append(NoticePart(code=code, message=message, at=at, iteration=self._iteration))
             case UsageReported() as body:
-                self._close_thought(at)
-                spent = self.usage
-                self._usage = Usage(
-                    spent.input_tokens + body.input_tokens,
-                    spent.output_tokens + body.output_tokens,
-                    spent.estimated or body.estimated,
-                )
+                self._close(at)
+                self._spend(body)
             case Done() | Failed() as body:
-                self._close_thought(at)
+                self._close(at)
                 self._end, self._ended_at = body, at
             case _ as never:
                 assert_never(never)
 
     def message(self, message: Message) -> Message:
         """The reply as far as the events go."""
+        parts = [*self._parts, self._growing.part()] if self._growing else self._parts
         return replace(
             message,
             status=self._status(message.status),
-            content="".join(self._text),
-            thought_process=tuple(self._thought_step(step) for step in self._steps),
-            citations=self._citations(),
-            artifact_ids=tuple(PayloadId(it) for it in self._artifact_ids),
-            tool_calls=tuple(replace(call, message_id=message.id) for call in self._calls.values()),
+            parts=tuple(_of_message(part, message.id) for part in parts),
             token_count=self._usage.output_tokens if self._usage else None,
             usage=self._usage,
             model=self._model or message.model,
@@ -136,67 +151,62 @@ class Folding:
             case None:
                 return MessageStatus.STREAMING if self.last_seq > 1 else before
 
-    def _step(
-        self, kind: str, title: str, at: int, detail: str = "", tool_call_id: str | None = None
-    ) -> _Step:
-        step = _Step(kind, title, at, [detail] if detail else [], tool_call_id=tool_call_id)
-        self._steps.append(step)
-        return step
+    def _grow(self, kind: Literal["text", "thought"], text: str, at: int) -> None:
+        growing = self._growing
+        if growing is not None and growing.kind == kind:
+            growing.pieces.append(text)
+            growing.last_at = at
+            return
+        self._close(at)
+        self._growing = _Growing(kind, [text], at, at, self._iteration)
 
-    def _thought(self, text: str, at: int) -> None:
-        last = self._steps[-1] if self._steps else None
-        if last is None or last.kind != "thought" or last.ended_at is not None:
-            last = self._step("thought", "Thought", at)
-        last.detail.append(text)
-
-    def _close_thought(self, at: int) -> None:
-        if self._steps and self._steps[-1].kind == "thought" and self._steps[-1].ended_at is None:
-            self._steps[-1].ended_at = at
+    def _close(self, at: int) -> None:
+        """Something else begins: the text or thought that was being written is complete."""
+        if self._growing is not None:
+            self._growing.last_at = at
+            self._parts.append(self._growing.part())
+            self._growing = None
 
     def _called(self, turn_id: str, body: ToolCalled, at: int) -> None:
-        self._calls[body.tool_call_id] = ToolCall(
-            TurnId(turn_id), body.tool_call_id, MessageId(""), body.tool_name, body.server, body.arguments,
-            ToolCallStatus.RUNNING, at, refs=body.refs,
-        )  # fmt: skip
-        self._step("tool", body.tool_name, at, tool_call_id=body.tool_call_id)
+        call = ToolCall(
+            turn_id=TurnId(turn_id),
+            tool_call_id=body.tool_call_id,
+            message_id=MessageId(""),
+            tool_name=body.tool_name,
+            server=body.server,
+            arguments=body.arguments,
+            status=ToolCallStatus.RUNNING,
+            created_at=at,
+            refs=body.refs,
+        )
+        self._calls[body.tool_call_id] = len(self._parts)
+        self._parts.append(ToolCallPart(call=call, iteration=self._iteration))
 
-    def _resulted(self, body: ToolResulted, at: int) -> None:
-        call = self._calls[body.tool_call_id]
-        self._calls[body.tool_call_id] = call.end(
+    def _resulted(self, body: ToolResulted) -> None:
+        at = self._calls[body.tool_call_id]
+        part = self._parts[at]
+        assert isinstance(part, ToolCallPart)
+        ended = part.call.end(
             ToolCallStatus(body.status),
             result=body.result,
             error=body.error,
             chart_data=body.chart_data,
             duration_ms=body.duration_ms,
+            artifact_ids=tuple(PayloadId(it) for it in body.artifact_ids),
             refs=body.refs,
         )
-        self._artifact_ids += body.artifact_ids
-        for step in self._steps:
-            if step.kind == "tool" and step.tool_call_id == body.tool_call_id:
-                step.ended_at = at
-                step.detail = [body.error] if body.error else []
+        self._parts[at] = replace(part, call=ended)
 
-    def _thought_step(self, step: _Step) -> ThoughtStep:
-        ended_at = step.ended_at or step.started_at
-        return ThoughtStep(
-            step.kind,
-            step.title,
-            "".join(step.detail),
-            step.started_at,
-            max(ended_at - step.started_at, 0),  # clocks are set back, and nodes have their own
-            step.tool_call_id,
+    def _spend(self, body: UsageReported) -> None:
+        spent = self.usage
+        self._usage = Usage(
+            spent.input_tokens + body.input_tokens,
+            spent.output_tokens + body.output_tokens,
+            spent.estimated or body.estimated,
         )
 
-    def _citations(self) -> tuple[Citation, ...]:
-        return tuple(
-            Citation(
-                index,
-                hit.source,
-                hit.text[:MOST_SNIPPET_CHARACTERS],
-                hit.score,
-                file_name=hit.source if hit.document_id else None,
-                document_id=hit.document_id,
-                page=hit.page,
-            )
-            for index, hit in enumerate(self._hits, 1)
-        )
+
+def _of_message(part: Part, message_id: MessageId) -> Part:
+    if isinstance(part, ToolCallPart):
+        return replace(part, call=replace(part.call, message_id=message_id))
+    return part

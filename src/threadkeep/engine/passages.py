@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from threadkeep.domain.events import RetrievalHit
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.engine.context import Component
 from threadkeep.engine.token_estimates import estimate_tokens
 

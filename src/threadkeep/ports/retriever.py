@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.events import RetrievalHit
 from threadkeep.domain.ids import AgentId, DocumentId
+from threadkeep.domain.retrieval import RetrievalHit
 
 
 @dataclass(frozen=True, slots=True)

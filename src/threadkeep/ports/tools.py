@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.events import RetrievalHit
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.user import User
 
 

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from threadkeep.domain.errors import InvalidRequest, RoleNotFound
-from threadkeep.domain.events import RetrievalHit
 from threadkeep.domain.ids import MemoryId, new_uuid
 from threadkeep.domain.mcp import PROMPTX
 from threadkeep.domain.memory import MOST_CHARACTERS, Memory
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import storable
 from threadkeep.ports.memories import MemoryStore
 from threadkeep.ports.roles import Role, Roles

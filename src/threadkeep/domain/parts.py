@@ -1,0 +1,221 @@
+"""Parts: what a message is made of, in the order in which it arrived.
+
+Everything else that a message shows (its text, its thought process, its tool calls, its citations, its
+artifacts) is a view of its parts, made here and nowhere else.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from threadkeep.domain.briefing import BriefingCard
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.retrieval import Citation, RetrievalHit
+from threadkeep.domain.text import is_blank
+from threadkeep.domain.tool_call import ToolCall
+
+BLANK_LINE = "\n\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPart:
+    """Text that the user or the model wrote."""
+
+    type: ClassVar[str] = "text"
+    text: str
+    iteration: int = 0
+    """The model call that it belongs to, from 1; 0 before the first, and in messages of users."""
+    superseded: bool = False
+    """Whether its model call was made again: it stays visible, and counts for nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThoughtPart:
+    """The model's reasoning; `title` names a step of another engine's run."""
+
+    type: ClassVar[str] = "thought"
+    text: str
+    started_at: int
+    duration_ms: int = 0
+    title: str | None = None
+    iteration: int = 0
+    superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallPart:
+    """A tool call with its result."""
+
+    type: ClassVar[str] = "tool_call"
+    call: ToolCall
+    iteration: int = 0
+    superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrievalPart:
+    """Passages that were found, before the reply or by a tool call."""
+
+    type: ClassVar[str] = "retrieval"
+    query: str
+    hits: tuple[RetrievalHit, ...]
+    at: int
+    tool_call_id: str | None = None
+    iteration: int = 0
+    superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticePart:
+    """Something degraded, and the turn went on."""
+
+    type: ClassVar[str] = "notice"
+    code: str
+    message: str
+    at: int
+    iteration: int = 0
+    superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePart:
+    """A file that the user attached, or that a run of another engine produced."""
+
+    type: ClassVar[str] = "file"
+    file_id: PayloadId
+    file_name: str = ""
+    media_type: str = ""
+    size: int = 0
+    width: int | None = None
+    height: int | None = None
+    iteration: int = 0
+    superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardPart:
+    """A briefing."""
+
+    type: ClassVar[str] = "card"
+    card: BriefingCard
+    iteration: int = 0
+    superseded: bool = False
+
+
+Part = TextPart | ThoughtPart | ToolCallPart | RetrievalPart | NoticePart | FilePart | CardPart
+Parts = tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtStep:
+    """One step of how the agent came to its answer, for the folding card."""
+
+    kind: str
+    title: str
+    detail: str
+    started_at: int
+    duration_ms: int
+    tool_call_id: str | None = None
+
+
+class TextJoin:
+    """Joins the texts of a reply: a blank line wherever a tool call or another model call lies between.
+
+    Streams that can only append use it too, so what they show is what the message says in the end.
+    """
+
+    def __init__(self) -> None:
+        self._has_text = False
+        self._is_broken = False
+
+    def interrupt(self) -> None:
+        """A tool call or another model call lies between what came and what comes."""
+        self._is_broken = True
+
+    def add(self, text: str) -> str:
+        """The next text with what separates it from the text before."""
+        separator = BLANK_LINE if self._is_broken and self._has_text else ""
+        self._is_broken = False
+        self._has_text = self._has_text or not is_blank(text)
+        return separator + text
+
+
+def text_parts(text: str) -> Parts:
+    """The parts of a message that is nothing but text."""
+    return (TextPart(text=text),) if text else ()
+
+
+def card_of(parts: Parts) -> BriefingCard | None:
+    """The briefing that a message shows, if it is one."""
+    return parts[0].card if parts and isinstance(parts[0], CardPart) else None
+
+
+def content_of(parts: Parts) -> str:
+    """What a message says."""
+    # Most messages are one text, and pages have many messages.
+    if len(parts) == 1 and isinstance(parts[0], TextPart) and not parts[0].superseded:
+        return parts[0].text
+    return "".join(text for _, text in joined_texts(parts))
+
+
+def joined_texts(parts: Iterable[Part]) -> Iterator[tuple[TextPart, str]]:
+    """The text parts that count, each with what separates it from the one before."""
+    join, iteration = TextJoin(), 0
+    for part in _counting(parts):
+        if part.iteration != iteration:
+            join.interrupt()
+            iteration = part.iteration
+        if isinstance(part, TextPart):
+            yield part, join.add(part.text)
+        elif isinstance(part, ToolCallPart):
+            join.interrupt()
+
+
+def tool_calls_of(parts: Parts) -> tuple[ToolCall, ...]:
+    """The tool calls, in the order in which the model made them."""
+    return tuple(part.call for part in _counting(parts) if isinstance(part, ToolCallPart))
+
+
+def citations_of(parts: Parts) -> tuple[Citation, ...]:
+    """Everything that was found, under the numbers by which the model cites it."""
+    hits = (hit for part in _counting(parts) if isinstance(part, RetrievalPart) for hit in part.hits)
+    return tuple(Citation.of(hit, index) for index, hit in enumerate(hits, 1))
+
+
+def artifact_ids_of(parts: Parts) -> tuple[PayloadId, ...]:
+    """The files that the turn produced."""
+    found: list[PayloadId] = []
+    for part in _counting(parts):
+        if isinstance(part, ToolCallPart):
+            found += part.call.artifact_ids
+        elif isinstance(part, FilePart):
+            found.append(part.file_id)
+    return tuple(found)
+
+
+def thought_process_of(parts: Parts) -> tuple[ThoughtStep, ...]:
+    """How the agent came to its answer, step by step."""
+    return tuple(step for part in _counting(parts) if (step := _step(part)) is not None)
+
+
+def _step(part: Part) -> ThoughtStep | None:
+    match part:
+        case ThoughtPart():
+            kind = "thought" if part.title is None else "node"
+            title = "Thought" if part.title is None else part.title
+            return ThoughtStep(kind, title, part.text, part.started_at, part.duration_ms)
+        case ToolCallPart(call=call):
+            took = call.duration_ms or 0
+            error = call.error or ""
+            return ThoughtStep("tool", call.tool_name, error, call.created_at, took, call.tool_call_id)
+        case RetrievalPart():
+            sources = ", ".join(dict.fromkeys(hit.source for hit in part.hits))
+            return ThoughtStep("retrieval", part.query, sources, part.at, 0, part.tool_call_id)
+        case NoticePart():
+            return ThoughtStep("notice", part.code, part.message, part.at, 0)
+        case TextPart() | FilePart() | CardPart():
+            return None
+
+
+def _counting(parts: Iterable[Part]) -> Iterator[Part]:
+    return (part for part in parts if not part.superseded)

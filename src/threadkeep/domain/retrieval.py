@@ -1,0 +1,48 @@
+"""What was found in documents and memories, and how an answer cites it."""
+
+from dataclasses import dataclass
+
+MOST_SNIPPET_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalHit:
+    """A piece of a document, or a memory, that was found."""
+
+    source: str
+    text: str
+    score: float
+    chunk_id: str | None = None
+    document_id: str | None = None
+    page: int | None = None
+    url: str | None = None
+    file_name: str | None = None
+    """Where another engine found it; our own hits name their file in `source`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """One source that the answer refers to as [index]."""
+
+    index: int
+    title: str
+    snippet: str
+    score: float
+    url: str | None = None
+    file_name: str | None = None
+    document_id: str | None = None
+    page: int | None = None
+
+    @staticmethod
+    def of(hit: RetrievalHit, index: int) -> "Citation":
+        """A hit under the number by which the model cites it."""
+        return Citation(
+            index=index,
+            title=hit.source,
+            snippet=hit.text[:MOST_SNIPPET_CHARACTERS],
+            score=hit.score,
+            url=hit.url,
+            file_name=hit.file_name or (hit.source if hit.document_id else None),
+            document_id=hit.document_id,
+            page=hit.page,
+        )
