@@ -7,6 +7,9 @@ from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import IllegalTransition
 from threadkeep.domain.ids import MessageId, PayloadId, TurnId
 
+SHOWN = "shown"
+"""Names, among the references, what the model was sent of a result that lies in the payload store."""
+
 
 class ToolCallStatus(Choice):
     """How a call stands; every call ends in exactly one of the states other than `running`."""

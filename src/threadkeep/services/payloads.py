@@ -20,7 +20,7 @@ async def whole_chunks(store: PayloadStore, chunks: Sequence[LogChunk]) -> Seque
     """Stored chunks as clients may see them; most refer to nothing and are handed on as they are."""
     if not any(has_references(chunk.events) for chunk in chunks):
         return chunks
-    found = await _load(store, (ref for chunk in chunks for ref in references_in(chunk.events)))
+    found = await load_values(store, (ref for chunk in chunks for ref in references_in(chunk.events)))
     return [
         replace(chunk, events=put_back(chunk.events, found)) if has_references(chunk.events) else chunk
         for chunk in chunks
@@ -32,7 +32,7 @@ async def whole_messages(store: PayloadStore, messages: Sequence[Message]) -> Se
     refs = [ref for message in messages for call in message.tool_calls for ref in call.refs.values()]
     if not refs:
         return messages
-    found = await _load(store, refs)
+    found = await load_values(store, refs)
     return [
         replace(message, tool_calls=tuple(_whole(call, found) for call in message.tool_calls))
         for message in messages
@@ -41,7 +41,7 @@ async def whole_messages(store: PayloadStore, messages: Sequence[Message]) -> Se
 
 async def whole_calls(store: PayloadStore, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
     """Tool calls with what they were given and gave."""
-    found = await _load(store, (ref for call in calls for ref in call.refs.values()))
+    found = await load_values(store, (ref for call in calls for ref in call.refs.values()))
     return [_whole(call, found) for call in calls]
 
 
@@ -55,7 +55,7 @@ def _value(content: bytes) -> Any:
     return msgspec.Raw(content) if len(content) > MOST_TAKEN_APART_BYTES else msgspec.json.decode(content)
 
 
-async def _load(store: PayloadStore, refs: Iterable[PayloadId]) -> dict[PayloadId, bytes]:
+async def load_values(store: PayloadStore, refs: Iterable[PayloadId]) -> dict[PayloadId, bytes]:
     """Values as JSON; one that cannot be loaded says so in its place."""
     found = await store.load(refs)
     return {ref: _unavailable(it) if isinstance(it, Lost) else it for ref, it in found.items()}
