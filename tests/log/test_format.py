@@ -27,8 +27,13 @@ from threadkeep.log.format import (
     encode_chunk,
     encode_event,
 )
+from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.sse import Position
 from threadkeep.protocols.threadkeep.events import EVENTS, frames_of_chunk
+
+
+def chunk_of_events(events: list[TurnEvent]) -> LogChunk:
+    return LogChunk(CONTEXT.turn_id, events[0].seq, events[-1].seq, encode_chunk(events))
 
 
 def further(body: EventBody) -> str:
@@ -123,7 +128,7 @@ def test_spliced_frames_are_the_encoded_ones(events: list[TurnEvent], first_seq:
     after = first_seq - 1 + seen
     encoder = EVENTS.start(CONTEXT, Position(after))
     encoded = b"".join(map(encoder.encode, moved))
-    assert frames_of_chunk(first_seq, encode_chunk(moved), after) == encoded
+    assert frames_of_chunk(chunk_of_events(moved), after) == encoded
 
 
 def test_every_kind_of_event_is_tried():
@@ -152,4 +157,4 @@ def test_empty_log_has_no_events():
 def test_unicode_line_breaks_do_not_break_a_line_of_the_log():
     events = turn(Text("a\u2028b\x85c\x0bd"), Text("e"))
     assert decode_chunk(encode_chunk(events)) == events
-    assert frames_of_chunk(1, encode_chunk(events), 0).count(b"\n\n") == 2
+    assert frames_of_chunk(chunk_of_events(events), 0).count(b"\n\n") == 2
