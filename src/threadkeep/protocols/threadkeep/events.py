@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from threadkeep.domain.events import TurnEvent
-from threadkeep.log.format import encode_event
+from threadkeep.log.format import encode_event, shown_lines
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.sse import Dialect, Frames, TurnContext, frame
 
@@ -13,7 +13,7 @@ _TYPE_BEGINS = len('{"type":"')
 def frames_of_chunk(chunk: LogChunk, after: int) -> bytes:
     """The frames of a stored chunk's events with a number above `after`."""
     seen = max(after - chunk.first_seq + 1, 0)
-    lines = enumerate(chunk.events.split("\n")[seen:], chunk.first_seq + seen)
+    lines = enumerate(shown_lines(chunk.events)[seen:], chunk.first_seq + seen)
     return "".join([f"id: {seq}\nevent: {_type_of(line)}\ndata: {line}\n\n" for seq, line in lines]).encode()
 
 
