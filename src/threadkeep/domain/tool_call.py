@@ -11,6 +11,11 @@ SHOWN = "shown"
 """Names, among the references, what the model was sent of a result that lies in the payload store."""
 
 
+def field_refs(refs: Mapping[str, PayloadId]) -> dict[str, PayloadId]:
+    """The references that stand for fields of a call, which whoever reads the call is shown."""
+    return {name: ref for name, ref in refs.items() if name != SHOWN}
+
+
 class ToolCallStatus(Choice):
     """How a call stands; every call ends in exactly one of the states other than `running`."""
 

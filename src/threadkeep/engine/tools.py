@@ -72,8 +72,8 @@ class Toolbox:
             refs = await self._aside.values({"arguments": use.arguments})
         except (StorageError, TooLarge) as exc:
             self._problems[use.id] = f"The arguments cannot be kept. {exc}"
-            return ToolCalled(use.id, name, server, {})
-        return ToolCalled(use.id, name, server, {} if refs else use.arguments, refs)
+            return ToolCalled(use.id, name, server, {}, model_name=use.name)
+        return ToolCalled(use.id, name, server, {} if refs else use.arguments, refs, model_name=use.name)
 
     async def run(self, uses: Sequence[ToolUse]) -> AsyncGenerator[ToolEvent]:
         """Runs calls at the same time; gives their events as they come."""

@@ -25,6 +25,7 @@ from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.tools import Toolbox
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, title_job
+from threadkeep.log.values import load_values
 from threadkeep.log.writer import persist
 from threadkeep.ports.gateway import Gateway, ModelRequest, ToolSpec
 from threadkeep.ports.messages import MessageWindow
@@ -33,7 +34,6 @@ from threadkeep.ports.tools import Caller, ToolProvider
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
 from threadkeep.services.history import History
 from threadkeep.services.passages import Passages
-from threadkeep.services.payloads import load_values
 from threadkeep.services.prompts import Prompts
 
 MOST_MESSAGES = 10_000  # of a context without a limit of its own
