@@ -82,8 +82,13 @@ def test_parts_keep_their_order_and_every_older_field_is_a_view_of_them():
     )
     seen = shown(message(*parts))
     assert [part["type"] for part in seen["parts"]] == [
-        "thought", "text", "tool_call", "retrieval", "notice", "text",
-    ]  # fmt: skip
+        "thought",
+        "text",
+        "tool_call",
+        "retrieval",
+        "notice",
+        "text",
+    ]
     assert seen["content"] == "Let me see.\n\nSo [1]."
     assert [step["kind"] for step in seen["thoughtProcess"]] == ["thought", "tool", "retrieval", "notice"]
     assert [call["toolCallId"] for call in seen["toolCalls"]] == ["c1"]
@@ -101,32 +106,60 @@ def test_parts_keep_their_order_and_every_older_field_is_a_view_of_them():
         (
             ToolCallPart(call=CALL, iteration=1),
             {
-                "type": "tool_call", "toolCallId": "c1", "toolName": "search", "server": "docs",
-                "arguments": {"q": "lease"}, "status": "ok", "result": {"rows": 3}, "durationMs": 12,
+                "type": "tool_call",
+                "toolCallId": "c1",
+                "toolName": "search",
+                "server": "docs",
+                "arguments": {"q": "lease"},
+                "status": "ok",
+                "result": {"rows": 3},
+                "durationMs": 12,
                 "iteration": 1,
             },
         ),
         (
             ToolCallPart(
                 call=replace(
-                    CALL, status=ToolCallStatus.ERROR, result=None, error="No.", chart_data=[1],
+                    CALL,
+                    status=ToolCallStatus.ERROR,
+                    result=None,
+                    error="No.",
+                    chart_data=[1],
                     artifact_ids=(PayloadId("f"),),
                 ),
                 iteration=2,
             ),
             {
-                "type": "tool_call", "toolCallId": "c1", "toolName": "search", "server": "docs",
-                "arguments": {"q": "lease"}, "status": "error", "result": None, "error": "No.",
-                "chartData": [1], "artifactIds": ["f"], "durationMs": 12, "iteration": 2,
+                "type": "tool_call",
+                "toolCallId": "c1",
+                "toolName": "search",
+                "server": "docs",
+                "arguments": {"q": "lease"},
+                "status": "error",
+                "result": None,
+                "error": "No.",
+                "chartData": [1],
+                "artifactIds": ["f"],
+                "durationMs": 12,
+                "iteration": 2,
             },
         ),
         (
             RetrievalPart(query="lease", hits=(HIT,), at=NOW, tool_call_id="c1"),
             {
-                "type": "retrieval", "query": "lease", "toolCallId": "c1", "iteration": 0,
+                "type": "retrieval",
+                "query": "lease",
+                "toolCallId": "c1",
+                "iteration": 0,
                 "hits": [
-                    {"source": "a.pdf", "text": "Clause.", "score": 0.5, "chunkId": "k", "documentId": "d",
-                     "page": 3}
+                    {
+                        "source": "a.pdf",
+                        "text": "Clause.",
+                        "score": 0.5,
+                        "chunkId": "k",
+                        "documentId": "d",
+                        "page": 3,
+                    }
                 ],
             },
         ),
@@ -135,8 +168,14 @@ def test_parts_keep_their_order_and_every_older_field_is_a_view_of_them():
                 file_id=PayloadId("f"), file_name="a.png", media_type="image/png", size=9, width=2, height=3
             ),
             {
-                "type": "file", "fileId": "f", "fileName": "a.png", "mediaType": "image/png", "size": 9,
-                "width": 2, "height": 3, "iteration": 0,
+                "type": "file",
+                "fileId": "f",
+                "fileName": "a.png",
+                "mediaType": "image/png",
+                "size": 9,
+                "width": 2,
+                "height": 3,
+                "iteration": 0,
             },
         ),
         (
@@ -145,7 +184,7 @@ def test_parts_keep_their_order_and_every_older_field_is_a_view_of_them():
         ),
     ],
     ids=["thought", "tool_call", "failed tool_call", "retrieval", "file", "superseded notice"],
-)  # fmt: skip
+)
 def test_each_kind_of_part_as_the_contract_writes_it(part: Part, expected: dict[str, Any]):
     seen = shown(message(part, TextPart(text="So.")))
     assert seen["parts"][0] == expected
@@ -154,9 +193,14 @@ def test_each_kind_of_part_as_the_contract_writes_it(part: Part, expected: dict[
 def test_card_is_a_part_and_the_content():
     seen = shown(message(CardPart(card=CARD), role=MessageRole.SYSTEM))
     card = {
-        "briefingId": "b", "title": "Policy", "summary": "It changed.", "priority": "P1", "sentAt": AT,
-        "data": None, "actions": [],
-    }  # fmt: skip
+        "briefingId": "b",
+        "title": "Policy",
+        "summary": "It changed.",
+        "priority": "P1",
+        "sentAt": AT,
+        "data": None,
+        "actions": [],
+    }
     assert (seen["contentType"], seen["content"]) == ("briefing_card", card)
     assert seen["parts"] == [{"type": "card", **card, "iteration": 0}]
 
