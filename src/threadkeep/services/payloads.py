@@ -1,6 +1,6 @@
 """Puts values that were set aside back in their places, for whoever is shown them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +8,7 @@ import msgspec
 
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
-from threadkeep.domain.parts import Part, ToolCallPart
+from threadkeep.domain.parts import ToolCallPart, with_calls
 from threadkeep.domain.tool_call import ToolCall, field_refs
 from threadkeep.log.values import load_values
 from threadkeep.ports.payloads import PayloadStore
@@ -17,15 +17,14 @@ MOST_TAKEN_APART_BYTES = 64 * 1024
 
 
 async def whole_messages(store: PayloadStore, messages: Sequence[Message]) -> Sequence[Message]:
-    """Messages with what their tools gave."""
-    refs = [
-        ref for message in messages for call in message.tool_calls for ref in field_refs(call.refs).values()
-    ]
+    """Messages with what their tools returned."""
+    refs = [ref for message in messages for call in _calls(message) for ref in field_refs(call.refs).values()]
     if not refs:
         return messages
     found = await load_values(store, refs)
     return [
-        replace(message, parts=tuple(_whole_part(it, found) for it in message.parts)) for message in messages
+        replace(message, parts=with_calls(message.parts, lambda call: _whole(call, found)))
+        for message in messages
     ]
 
 
@@ -35,8 +34,9 @@ async def whole_calls(store: PayloadStore, calls: Sequence[ToolCall]) -> Sequenc
     return [_whole(call, found) for call in calls]
 
 
-def _whole_part(part: Part, found: Mapping[PayloadId, bytes]) -> Part:
-    return replace(part, call=_whole(part.call, found)) if isinstance(part, ToolCallPart) else part
+def _calls(message: Message) -> Iterator[ToolCall]:
+    """All tool calls of a message, those of superseded model calls too."""
+    return (part.call for part in message.parts if isinstance(part, ToolCallPart))
 
 
 def _whole(call: ToolCall, found: Mapping[PayloadId, bytes]) -> ToolCall:

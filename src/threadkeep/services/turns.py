@@ -137,8 +137,7 @@ class Turns:
             async with log:
                 async for _ in log:
                     pass
-        (reply,) = await whole_messages(self._store.payloads, [await self._reply(turn)])
-        return reply
+        return await self._whole_reply(turn)
 
     async def abort(self, user: User, conversation_id: str) -> Aborted | None:
         """Stops the turn that runs in a conversation, on whichever node; None when none does."""
@@ -175,6 +174,10 @@ class Turns:
         window = MessageWindow(newest_first=True)
         latest = await self._store.messages.page(conversation.id, window, offset=0, limit=50)
         return next((message for message in latest if message.role is MessageRole.ASSISTANT), None)
+
+    async def _whole_reply(self, turn: Turn) -> Message:
+        (reply,) = await whole_messages(self._store.payloads, [await self._reply(turn)])
+        return reply
 
     async def _reply(self, turn: Turn) -> Message:
         reply = await self._store.messages.get(turn.assistant_message_id)
