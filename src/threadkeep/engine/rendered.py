@@ -5,7 +5,8 @@ is the same text in every later request, so it is kept once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, assert_never
+from itertools import pairwise
+from typing import Any, Literal
 
 import msgspec
 
@@ -31,16 +32,17 @@ class _Line(msgspec.Struct):
 _decode_line = msgspec.json.Decoder(_Line).decode
 
 
-def segments(messages: Sequence[ModelMessage]) -> list[str]:
-    """The messages as texts: one a line, in segments that each begin with a question."""
-    texts: list[str] = []
-    lines: list[str] = []
-    for message in messages:
-        if lines and _is_question(message):
-            texts.append("\n".join(lines))
-            lines = []
-        lines.append(_line(message))
-    return [*texts, "\n".join(lines)] if lines else texts
+def line_of(message: ModelMessage) -> str:
+    """A message as one line of text."""
+    return _encode(message).decode()
+
+
+def segments(messages: Sequence[ModelMessage], lines: Sequence[str]) -> list[str]:
+    """Messages, with their lines, as texts that each begin with a question."""
+    starts = [at for at, message in enumerate(messages) if _is_question(message)]
+    if not starts or starts[0]:
+        starts.insert(0, 0)
+    return ["\n".join(lines[start:end]) for start, end in pairwise([*starts, len(lines)]) if start < end]
 
 
 def messages_of(texts: Iterable[str]) -> Iterator[ModelMessage]:
@@ -95,27 +97,11 @@ def _is_question(message: ModelMessage) -> bool:
     return message.role == "user" and any(isinstance(block, TextBlock) for block in message.blocks)
 
 
-def _line(message: ModelMessage) -> str:
-    return _encode({"role": message.role, "blocks": list(map(_as_json, message.blocks))}).decode()
-
-
-def _as_json(block: Block) -> dict[str, Any]:
-    match block:
-        case TextBlock(text):
-            return {"text": text}
-        case ToolUseBlock(id_, name, arguments):
-            return {"use": id_, "name": name, "arguments": dict(arguments)}
-        case ToolResultBlock(id_, content, is_error):
-            return {"result": id_, "content": content, "is_error": is_error}
-        case ThinkingBlock():
-            raise TypeError("A turn begins without signed reasoning.")
-        case _ as never:
-            assert_never(never)
-
-
 def _block(block: Mapping[str, Any]) -> Block:
-    if "text" in block:
-        return TextBlock(block["text"])
-    if "use" in block:
-        return ToolUseBlock(block["use"], block["name"], block["arguments"])
-    return ToolResultBlock(block["result"], block["content"], block["is_error"])
+    """A block from its fields: the types share none but `text`, and reasoning alone is signed."""
+    kinds: dict[str, type[Block]] = {
+        "signature": ThinkingBlock,
+        "arguments": ToolUseBlock,
+        "content": ToolResultBlock,
+    }
+    return next((kind for name, kind in kinds.items() if name in block), TextBlock)(**block)
