@@ -106,7 +106,7 @@ class Heard:
     tools: list[tuple[str, str, Mapping[str, Any]]] = field(
         default_factory=list[tuple[str, str, Mapping[str, Any]]]
     )
-    usage: tuple[int, int] | None = None
+    usage: ModelUsage | None = None
     stop_reason: str = ""
 
 
@@ -121,8 +121,8 @@ def heard(events: Sequence[ModelEvent]) -> Heard:
                 answer.signatures.append(signature)
             case ToolUse(use_id, name, arguments, None):
                 answer.tools.append((use_id, name, arguments))
-            case ModelUsage(sent, received):
-                answer.usage = sent, received
+            case ModelUsage():
+                answer.usage = event
             case ModelStopped(reason):
                 answer.stop_reason = reason
             case _:

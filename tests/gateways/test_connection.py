@@ -157,16 +157,6 @@ async def test_header_with_a_line_break_is_not_sent(client: httpx.AsyncClient):
     assert "b: c" not in str(refused.value)
 
 
-async def test_connecting_takes_no_longer_than_allowed(monkeypatch: pytest.MonkeyPatch):
-    async def never(*_: object, **__: object) -> None:
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never)
-    async with httpx.AsyncClient(transport=StreamTransport(), timeout=0.05) as client:
-        with pytest.raises(httpx.ConnectTimeout):
-            await client.get("http://127.0.0.1:1/")
-
-
 @pytest.mark.parametrize("wire", WIRES)
 async def test_calls_one_after_another_share_a_connection(wire: str):
     with ScriptedModel() as model:

@@ -64,7 +64,8 @@ def test_recorded_turn_as_frames():
     assert frames[13] == (
         f'id: 14\nevent: done\ndata: {{"type":"done","turn_id":"{CONTEXT.turn_id}","seq":14,"at":{AT + 14},'
         '"status":"COMPLETED","message_id":"m2",'
-        '"usage":{"input_tokens":40,"output_tokens":6,"estimated":true},"stop_reason":"end_turn"}'
+        '"usage":{"input_tokens":40,"output_tokens":6,"estimated":true,'
+        '"cache_read_tokens":0,"cache_write_tokens":0},"stop_reason":"end_turn"}'
     )
     assert frames[14] == ""
 

@@ -155,6 +155,7 @@ def _request(
         tools=tuple(tools),
         temperature=receipt.temperature,
         max_tokens=receipt.max_tokens,
+        cache_key=receipt.cache_key,
     )
 
 
