@@ -4,32 +4,18 @@ The messages are kept in segments, one for each question with all that followed 
 is the same text in every later request, so it is kept once.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Literal
 
 import msgspec
 
 from threadkeep.domain.payload import content_hash
-from threadkeep.ports.gateway import (
-    Block,
-    ModelMessage,
-    TextBlock,
-    ThinkingBlock,
-    ToolResultBlock,
-    ToolSpec,
-    ToolUseBlock,
-)
+from threadkeep.ports.gateway import ModelMessage, TextBlock, ToolSpec
 
 _encode = msgspec.json.Encoder().encode
 
 
-class _Line(msgspec.Struct):
-    role: Literal["user", "assistant"]
-    blocks: list[dict[str, Any]]
-
-
-_decode_line = msgspec.json.Decoder(_Line).decode
+_decode = msgspec.json.Decoder(ModelMessage).decode
 
 
 def line_of(message: ModelMessage) -> str:
@@ -48,9 +34,7 @@ def segments(messages: Sequence[ModelMessage], lines: Sequence[str]) -> list[str
 def messages_of(texts: Iterable[str]) -> Iterator[ModelMessage]:
     """The messages of segments."""
     for text in texts:
-        for line in text.split("\n"):
-            read = _decode_line(line)
-            yield ModelMessage(read.role, tuple(map(_block, read.blocks)))
+        yield from map(_decode, text.split("\n"))
 
 
 def tools_text(tools: Sequence[ToolSpec]) -> str:
@@ -95,13 +79,3 @@ def _beginnings(text: str) -> Iterator[str]:
 
 def _is_question(message: ModelMessage) -> bool:
     return message.role == "user" and any(isinstance(block, TextBlock) for block in message.blocks)
-
-
-def _block(block: Mapping[str, Any]) -> Block:
-    """A block from its fields: the types share none but `text`, and reasoning alone is signed."""
-    kinds: dict[str, type[Block]] = {
-        "signature": ThinkingBlock,
-        "arguments": ToolUseBlock,
-        "content": ToolResultBlock,
-    }
-    return next((kind for name, kind in kinds.items() if name in block), TextBlock)(**block)

@@ -7,20 +7,23 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
+from msgspec import Struct
+
 from threadkeep.domain.errors import ThreadkeepError
 
 MOST_TOKENS = 10**9
 
+# Blocks and messages are structs of msgspec, unlike other values: a request has thousands, and its receipt
+# holds them as JSON.
 
-@dataclass(frozen=True, slots=True)
-class TextBlock:
+
+class TextBlock(Struct, frozen=True, gc=False, tag="text"):
     """A text that was said."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingBlock:
+class ThinkingBlock(Struct, frozen=True, gc=False, tag="thinking"):
     """The model's own reasoning as the provider signed it; it goes back to nobody but `signed_by`."""
 
     text: str
@@ -28,8 +31,7 @@ class ThinkingBlock:
     signed_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUseBlock:
+class ToolUseBlock(Struct, frozen=True, tag="tool_use"):
     """A tool that the model asked for."""
 
     id: str
@@ -37,8 +39,7 @@ class ToolUseBlock:
     arguments: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResultBlock:
+class ToolResultBlock(Struct, frozen=True, gc=False, tag="tool_result"):
     """What the tool gave back."""
 
     tool_use_id: str
@@ -49,8 +50,7 @@ class ToolResultBlock:
 Block = TextBlock | ThinkingBlock | ToolUseBlock | ToolResultBlock
 
 
-@dataclass(frozen=True, slots=True)
-class ModelMessage:
+class ModelMessage(Struct, frozen=True):
     """One message of the history."""
 
     role: Literal["user", "assistant"]
