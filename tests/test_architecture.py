@@ -20,7 +20,7 @@ LAYERS: dict[str, set[str]] = {
     "domain": set(),
     "ports": {"domain"},
     "engine": {"ports", "domain"},
-    "log": {"engine", "ports", "domain"} | COMMON,
+    "log": {"engine", "wire", "ports", "domain"} | COMMON,
     "jobs": {"engine", "log", "ports", "domain"} | COMMON,
     "services": {"engine", "log", "jobs", "ports", "domain"} | COMMON,
     # The two sides of the edge: a protocol serves its routes as `http` does, and `http` mounts them.
@@ -35,7 +35,7 @@ LAYERS: dict[str, set[str]] = {
     "tools": {"retrieval", "ports", "domain"},
     "retrieval": {"ports", "domain"},
     # It can also run a Threadkeep of its own.
-    "client": {"bootstrap", "http", "gateways", "log", "wire", "domain", "settings", "tasks", "version"},
+    "client": {"bootstrap", "http", "gateways", "wire", "domain", "settings", "tasks", "version"},
     "settings": {"domain", "choices"},
     "choices": set(),
     "clock": set(),

@@ -37,7 +37,7 @@ from threadkeep import Settings, User, UserRole
 from threadkeep.client.blocking import LoopThread
 from threadkeep.domain.ids import UserId
 from threadkeep.http.access_tokens import issue_token
-from threadkeep.log.format import decode_event
+from threadkeep.wire.events import decode_event
 
 EXAMPLES = int(os.environ.get("THREADKEEP_FUZZ_EXAMPLES", "8"))
 # Whether a request is taken or refused is not the tool's to say: no schema tells that a cursor is signed, and

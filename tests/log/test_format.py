@@ -20,15 +20,10 @@ from threadkeep.domain.events import (
     TurnEvent,
     TurnStart,
 )
-from threadkeep.log.format import (
-    UnreadableEvent,
-    decode_chunk,
-    decode_event,
-    encode_chunk,
-    encode_event,
-)
+from threadkeep.log.format import decode_chunk, encode_chunk
 from threadkeep.protocols.sse import Position
 from threadkeep.protocols.threadkeep.events import EVENTS, frames_of_chunk
+from threadkeep.wire.events import UnreadableEvent, decode_event, encode_event
 
 
 def further(body: EventBody) -> str:

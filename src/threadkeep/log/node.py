@@ -22,7 +22,7 @@ from threadkeep.domain.ids import ConversationId, TurnId, UserId, new_uuid
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.stop import Stop, StopReason
 from threadkeep.engine.token_estimates import estimate_tokens
-from threadkeep.log.format import UnreadableEvent, decode_chunk
+from threadkeep.log.format import decode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
 from threadkeep.logs import Subject, about, add_to_subject
@@ -32,6 +32,7 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
 from threadkeep.ports.turns import IdempotencyKey
 from threadkeep.tasks import end_tasks
+from threadkeep.wire.events import UnreadableEvent
 
 log = logging.getLogger("threadkeep.turns")
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from threadkeep.domain.events import TurnEvent
-from threadkeep.log.format import encode_event
 from threadkeep.protocols.sse import Dialect, Frames, TurnContext, frame
+from threadkeep.wire.events import encode_event
 
 _TYPE_BEGINS = len('{"type":"')
 
