@@ -19,13 +19,13 @@ from threadkeep import Settings, User, UserRole, bootstrap, create_app
 from threadkeep.domain.events import EventBody
 from threadkeep.domain.ids import UserId
 from threadkeep.gateways.http import Answer
-from threadkeep.gateways.sse import ServerSentEvent
 from threadkeep.http.access_tokens import issue_token
 from threadkeep.http.app import Threadkeep
 from threadkeep.log.writer import TurnLog
 from threadkeep.ports.gateway import ModelEvent
 from threadkeep.ports.store import Store
 from threadkeep.services.answers import Answers
+from threadkeep.sse import ServerSentEvent
 from threadkeep.storage.database import Database
 from threadkeep.storage.store import open_database, store_on
 

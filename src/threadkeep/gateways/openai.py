@@ -9,7 +9,6 @@ import msgspec
 
 from threadkeep.gateways.http import Patience, Provider, check_key, check_url
 from threadkeep.gateways.refusals import Refused, broke_off, stream_error
-from threadkeep.gateways.sse import ServerSentEvent
 from threadkeep.gateways.tool_calls import ToolUses, input_schema, sendable_name
 from threadkeep.gateways.wire import decode, encode
 from threadkeep.ports.gateway import (
@@ -25,6 +24,7 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUseBlock,
 )
+from threadkeep.sse import ServerSentEvent
 
 _STOP_REASONS = {
     "stop": "end_turn",

@@ -16,7 +16,7 @@ from tests.retrieval.files import CONTRACT, make_contract, make_docx
 from tests.scripted_model import closed_port
 from tests.serving import Server, environment, run, serving
 from tests.waiting import PATIENCE_S
-from threadkeep.client.ingest import find_files
+from threadkeep.cli.ingest import find_files
 from threadkeep.domain.user import User, UserId
 from threadkeep.http.access_tokens import issue_token
 

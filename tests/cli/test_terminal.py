@@ -34,8 +34,8 @@ from tests.scripted_model import (
 )
 from tests.serving import Server, environment, run, serving
 from tests.waiting import PATIENCE_S
+from threadkeep.cli.terminal import DEMONSTRATION, Screen
 from threadkeep.client.blocking import LoopThread
-from threadkeep.client.terminal import DEMONSTRATION, Screen
 from threadkeep.domain.events import Done, Failed, IterationStart, Notice, Text, TurnStart
 from threadkeep.domain.message import Usage
 from threadkeep.gateways.local import DEMONSTRATION_MODEL
