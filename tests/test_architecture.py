@@ -35,6 +35,8 @@ LAYERS: dict[str, set[str]] = {
     "tools": {"retrieval", "ports", "domain"},
     "retrieval": {"ports", "domain"},
     "client": {"wire", "domain", "loopback", "sse", "tasks"},
+    # What tests run: a whole Threadkeep. Nothing of ours imports it.
+    "testing": {"bootstrap", "client", "http", "wire", "domain", "settings"},
     "settings": {"domain", "choices", "loopback"},
     "choices": set(),
     "clock": set(),

@@ -20,7 +20,13 @@ import httpx
 import pytest
 
 from tests.conftest import SECRET
-from tests.scripted_model import (
+from tests.serving import Server, environment, run, serving
+from threadkeep.cli.terminal import DEMONSTRATION, Screen
+from threadkeep.client.blocking import LoopThread
+from threadkeep.domain.events import Done, Failed, IterationStart, Notice, Text, TurnStart
+from threadkeep.domain.message import Usage
+from threadkeep.gateways.local import DEMONSTRATION_MODEL
+from threadkeep.testing import (
     Gate,
     Outcome,
     Pause,
@@ -32,13 +38,7 @@ from tests.scripted_model import (
     Wait,
     closed_port,
 )
-from tests.serving import Server, environment, run, serving
-from tests.waiting import PATIENCE_S
-from threadkeep.cli.terminal import DEMONSTRATION, Screen
-from threadkeep.client.blocking import LoopThread
-from threadkeep.domain.events import Done, Failed, IterationStart, Notice, Text, TurnStart
-from threadkeep.domain.message import Usage
-from threadkeep.gateways.local import DEMONSTRATION_MODEL
+from threadkeep.testing.waiting import PATIENCE_S
 
 WAIT_S = PATIENCE_S
 TERMINAL = environment({}) | {"TERM": "xterm"}

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.gateways.provider_rules import check_anthropic_request, check_openai_request
-from tests.scripted_model import Say, ScriptedModel, Think
 from tests.talking import Talk
 from threadkeep.domain.briefing import Briefing, BriefingCard, Priority
 from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, TurnId, UserId, new_uuid
@@ -23,6 +21,8 @@ from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.openai import Habits, OpenAIGateway, openai_body
 from threadkeep.gateways.wire import encode
 from threadkeep.ports.gateway import ModelRequest, TextBlock
+from threadkeep.testing import Say, ScriptedModel, Think
+from threadkeep.testing.provider_rules import check_anthropic_request, check_openai_request
 
 SECRET_THOUGHT = "what-the-model-only-thought"
 SHANGHAI = ZoneInfo("Asia/Shanghai")

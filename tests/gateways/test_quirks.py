@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.gateways.asking import Heard, ask, heard, make_gateway
-from tests.scripted_model import NoUsage, Raw, Say, ScriptedModel
 from threadkeep.ports.gateway import ModelStopped, TextDelta, ThoughtDelta, ToolUse
+from threadkeep.testing import NoUsage, Raw, Say, ScriptedModel
 
 DONE = Raw(b"data: [DONE]\n\n")
 

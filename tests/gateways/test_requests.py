@@ -6,8 +6,6 @@ from types import MappingProxyType
 import pytest
 
 from tests.gateways.asking import ADD, AFTER_A_TOOL, KEY, QUESTION, WIRES, ask, make_gateway
-from tests.gateways.provider_rules import check_anthropic_request, check_openai_request
-from tests.scripted_model import Say, ScriptedModel, Status, Think, ThinkUnseen, UseTool
 from threadkeep.domain.errors import SettingsError
 from threadkeep.gateways.anthropic import AnthropicGateway, anthropic_body
 from threadkeep.gateways.openai import Habits, OpenAIGateway, openai_body
@@ -25,6 +23,8 @@ from threadkeep.ports.gateway import (
     ToolUse,
     ToolUseBlock,
 )
+from threadkeep.testing import Say, ScriptedModel, Status, Think, ThinkUnseen, UseTool
+from threadkeep.testing.provider_rules import check_anthropic_request, check_openai_request
 
 
 def test_anthropic_gets_the_system_prompt_apart_and_tools_as_blocks():

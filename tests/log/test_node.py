@@ -20,7 +20,6 @@ from tests.services.running import (
     stored_events,
     until_shown,
 )
-from tests.waiting import until
 from threadkeep.clock import Clock, system_clock
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import StorageUnavailable
@@ -50,6 +49,7 @@ from threadkeep.storage.bus import LocalBus
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
+from threadkeep.testing.waiting import until
 
 DEAD = Lease("a-dead-node", 1, 0)
 LEASE = Statement("SELECT lease_until FROM tk_turns WHERE id = :id")

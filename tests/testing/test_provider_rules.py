@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateways.provider_rules import check_anthropic_request, check_openai_request
+from threadkeep.testing.provider_rules import check_anthropic_request, check_openai_request
 
 Body = dict[str, Any]
 
