@@ -24,7 +24,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage
 from threadkeep.engine.fold import fold
-from threadkeep.log.format import encode_event
+from threadkeep.wire.events import encode_event
 from threadkeep.wire.messages import message_view
 
 FILE = Path(__file__).parents[2] / "web/tests/recorded.json"

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import pytest
 
 from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Kept, Run, adds, aside, gives
-from tests.gateways.provider_rules import check_anthropic, check_openai
 from threadkeep.domain.events import (
     Done,
     EventBody,
@@ -51,6 +50,10 @@ from threadkeep.ports.gateway import (
     ToolUseBlock,
 )
 from threadkeep.ports.tools import Outcome, Progress, Tool, Unavailable
+from threadkeep.testing.provider_rules import (
+    check_anthropic,
+    check_openai,
+)
 
 TURN = Turn(
     TurnId("t"), ConversationId("c"), MessageId("q"), MessageId("a"), TurnStatus.RUNNING, 0, model="scripted"

@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 
-from tests.waiting import PATIENCE_S
 from threadkeep.gateways.anthropic import AnthropicGateway
 from threadkeep.gateways.http import Patience
 from threadkeep.gateways.openai import OpenAIGateway
@@ -27,6 +26,7 @@ from threadkeep.ports.gateway import (
     ToolUse,
     ToolUseBlock,
 )
+from threadkeep.testing.waiting import PATIENCE_S
 
 KEY = "sk-test-0123456789-secret"
 MODEL = "scripted"

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from tests.gateways.test_connection import SIZED, serving
-from tests.waiting import PATIENCE_S, until
 from threadkeep.gateways.addresses import Address, connect_first, resolve
 from threadkeep.gateways.connection import StreamTransport
+from threadkeep.testing.waiting import PATIENCE_S, until
 
 NEW, OLD = socket.AF_INET6, socket.AF_INET
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.gateways.asking import WIRES, ask, heard, make_gateway
 from tests.gateways.official_sdks import ask_anthropic, ask_openai
-from tests.scripted_model import (
+from threadkeep.testing import (
     Ping,
     Reply,
     Say,

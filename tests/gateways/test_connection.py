@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.gateways.asking import QUESTION, WIRES, Naps, ask, make_gateway, text_of
-from tests.scripted_model import Say, ScriptedModel
-from tests.waiting import PATIENCE_S
 from threadkeep.gateways.connection import StreamTransport
 from threadkeep.gateways.http import Patience
 from threadkeep.gateways.openai import OpenAIGateway
+from threadkeep.testing import Say, ScriptedModel
+from threadkeep.testing.waiting import PATIENCE_S
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n"
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world"

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tests.gateways.asking import Heard, ask, heard, make_gateway
-from tests.scripted_model import NoUsage, Raw, Say, ScriptedModel, UseTool
 from threadkeep.ports.gateway import (
     ModelStopped,
     ModelUsage,
@@ -15,6 +14,7 @@ from threadkeep.ports.gateway import (
     ThoughtSigned,
     ToolUse,
 )
+from threadkeep.testing import NoUsage, Raw, Say, ScriptedModel, UseTool
 
 DONE = Raw(b"data: [DONE]\n\n")
 

@@ -21,18 +21,6 @@ from tests.gateways.asking import (
     text_of,
 )
 from tests.gateways.official_types import check_anthropic_type, check_openai_type
-from tests.gateways.provider_rules import check_anthropic, check_openai
-from tests.scripted_model import (
-    Fail,
-    Gate,
-    Say,
-    ScriptedModel,
-    Status,
-    Think,
-    ThinkUnseen,
-    UseTool,
-    Wait,
-)
 from threadkeep.domain.errors import SettingsError
 from threadkeep.gateways.anthropic import AnthropicGateway, anthropic_body
 from threadkeep.gateways.openai import Habits, OpenAIGateway, openai_body
@@ -52,6 +40,21 @@ from threadkeep.ports.gateway import (
     ToolUse,
     ToolUseBlock,
     signer,
+)
+from threadkeep.testing import (
+    Fail,
+    Gate,
+    Say,
+    ScriptedModel,
+    Status,
+    Think,
+    ThinkUnseen,
+    UseTool,
+    Wait,
+)
+from threadkeep.testing.provider_rules import (
+    check_anthropic,
+    check_openai,
 )
 
 

@@ -23,17 +23,15 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import PayloadId
 from threadkeep.log.format import (
-    UnreadableEvent,
     decode_chunk,
-    decode_event,
     encode_chunk,
-    encode_event,
     put_back,
     references_in,
 )
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.sse import Position
 from threadkeep.protocols.threadkeep.events import EVENTS, frames_of_chunk
+from threadkeep.wire.events import UnreadableEvent, decode_event, encode_event
 
 
 def chunk_of_events(events: list[TurnEvent]) -> LogChunk:

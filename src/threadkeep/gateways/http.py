@@ -23,8 +23,8 @@ from threadkeep.gateways.refusals import (
     pause_asked_for,
     refusal,
 )
-from threadkeep.gateways.sse import EventReader, EventTooLong, ServerSentEvent
 from threadkeep.ports.gateway import GatewayError, ModelEvent, Retrying, TextDelta, ThoughtDelta
+from threadkeep.sse import EventReader, EventTooLong, ServerSentEvent
 
 CONNECT_S = 10.0
 SILENCE_S = 60.0

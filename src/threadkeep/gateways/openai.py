@@ -10,7 +10,6 @@ import msgspec
 from threadkeep.gateways.history import sendable
 from threadkeep.gateways.http import Patience, Provider, check_key, check_url
 from threadkeep.gateways.refusals import broke_off, stream_error
-from threadkeep.gateways.sse import ServerSentEvent
 from threadkeep.gateways.tool_calls import input_schema, read_tool_use, sendable_name
 from threadkeep.gateways.wire import decode, encode
 from threadkeep.ports.gateway import (
@@ -26,6 +25,7 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUseBlock,
 )
+from threadkeep.sse import ServerSentEvent
 
 _STOP_REASONS = {
     "stop": "end_turn",

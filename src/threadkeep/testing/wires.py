@@ -5,7 +5,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from tests.gateways.script import (
+from threadkeep.testing.script import (
     BrokenJson,
     Fail,
     NoEnd,

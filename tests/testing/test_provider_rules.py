@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from tests.gateways.official_types import check_anthropic_type, check_openai_type
-from tests.gateways.provider_rules import check_anthropic, check_openai
+from threadkeep.testing.provider_rules import (
+    check_anthropic,
+    check_openai,
+)
 
 Body = dict[str, Any]
 
