@@ -18,7 +18,17 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.execution import ENDS, ExecutionEvent, ExecutionEventType
 from threadkeep.domain.ids import MessageId, PayloadId, TurnId, new_uuid
-from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, ThoughtStep, Usage
+from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, Usage
+from threadkeep.domain.parts import (
+    FilePart,
+    Part,
+    RetrievalPart,
+    TextPart,
+    ThoughtPart,
+    ToolCallPart,
+    text_parts,
+)
+from threadkeep.domain.retrieval import Citation, RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import ENDS as TURN_ENDS
@@ -79,6 +89,7 @@ class _Recording:
             message_count=self._conversation.message_count + 2,
             updated_at=now,
             last_message_at=now,
+            tip_id=reply.id,
         )
         if grown.title is None:
             grown = replace(
@@ -91,22 +102,16 @@ class _Recording:
         assert self._start.input is not None
         return Message(
             self._asked_id, self._conversation.id, self._conversation.last_seq + 1, self._turn_id,
-            MessageRole.USER, self._start.input, MessageStatus.COMPLETED, self._start.at, self._start.at,
+            MessageRole.USER, text_parts(self._start.input), MessageStatus.COMPLETED, self._start.at,
+            self._start.at, parent_id=self._conversation.tip_id,
         )  # fmt: skip
 
     def _reply(self) -> Message:
         status, error = self._outcome()
-        parts = (*self._nodes, self._end)
         return Message(
             self._reply_id, self._conversation.id, self._conversation.last_seq + 2, self._turn_id,
-            MessageRole.ASSISTANT, self._end.output, status, self._start.at, self._end.at,
-            thought_process=tuple(self._steps()),
-            citations=tuple(
-                replace(citation, index=index)
-                for index, citation in enumerate((it for part in parts for it in part.citations), 1)
-            ),
-            artifact_ids=tuple(PayloadId(it) for part in parts for it in part.artifact_ids),
-            tool_calls=self._calls,
+            MessageRole.ASSISTANT, tuple(self._parts()), status, self._start.at, self._end.at,
+            parent_id=self._asked_id,
             token_count=self._usage.output_tokens if self._usage else None,
             usage=self._usage,
             model=self._model,
@@ -122,15 +127,22 @@ class _Recording:
             return MessageStatus.FAILED, Failure(FAILED_CODE, "The run gave no output.")
         return MessageStatus.COMPLETED, None
 
-    def _steps(self) -> Iterator[ThoughtStep]:
+    def _parts(self) -> Iterator[Part]:
         calls = iter(self._calls)
         for node in self._nodes:
             began = node.at - node.duration_ms
-            yield ThoughtStep("node", node.node or "", node.detail, began, node.duration_ms)
+            yield ThoughtPart(
+                text=node.detail, title=node.node or "", started_at=began, duration_ms=node.duration_ms
+            )
             for _ in node.tools:
-                call = next(calls)
-                took = call.duration_ms or 0
-                yield ThoughtStep("tool", call.tool_name, call.error or "", began, took, call.tool_call_id)
+                yield ToolCallPart(call=next(calls))
+        for event in (*self._nodes, self._end):
+            if event.citations:
+                yield RetrievalPart(query="", hits=tuple(map(_hit, event.citations)), at=event.at)
+            for file_id in event.artifact_ids:
+                yield FilePart(file_id=PayloadId(file_id))
+        if self._end.output:
+            yield TextPart(text=self._end.output)
 
     def _tool_calls(self) -> Iterator[ToolCall]:
         seen: set[str] = set()
@@ -168,6 +180,18 @@ class _Recording:
         else:
             status = "CANCELLED" if reply.status is MessageStatus.CANCELLED else "COMPLETED"
             yield Done(status, reply.id, usage, "aborted" if status == "CANCELLED" else "end_turn")
+
+
+def _hit(citation: Citation) -> RetrievalHit:
+    return RetrievalHit(
+        source=citation.title,
+        text=citation.snippet,
+        score=citation.score,
+        document_id=citation.document_id,
+        page=citation.page,
+        url=citation.url,
+        file_name=citation.file_name,
+    )
 
 
 def _total(told: Sequence[ExecutionEvent]) -> Usage | None:
