@@ -4,7 +4,7 @@ All ids are made from the other product's, and of the time at which things were 
 file in again makes the same ids, and what is listed or found by time stands where it belongs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -16,7 +16,8 @@ from threadkeep.domain.conversation import (
     TitleSource,
 )
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, PayloadId, TurnId, UserId, derived_uuid
-from threadkeep.domain.message import Message, MessageRole, MessageStatus, ThoughtStep
+from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.parts import Part, TextPart, ThoughtPart, ToolCallPart
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
@@ -56,7 +57,8 @@ def retell(
         title_source=source,
         status=ConversationStatus.ARCHIVED if foreign.is_archived else ConversationStatus.ACTIVE,
         last_seq=len(messages),
-        message_count=sum(it.status is not MessageStatus.OVERWRITTEN for it in messages),
+        message_count=sum(it.on_path for it in messages),
+        tip_id=next((it.id for it in reversed(messages) if it.on_path), None),
         updated_at=foreign.updated_at or telling.at,
         last_message_at=messages[-1].created_at if messages else None,
     )
@@ -95,8 +97,13 @@ class _Telling:
         message = self._message(reply, MessageRole.ASSISTANT, turn_id)
         if question is not None and turn_id is not None:
             calls = [self._call(call, number, message, turn_id) for number, call in enumerate(reply.calls, 1)]
-            message = replace(message, tool_calls=tuple(calls))
+            parts = [*message.parts]
+            at = next((i for i, it in enumerate(parts) if isinstance(it, TextPart)), len(parts))
+            parts[at:at] = [ToolCallPart(call=call) for call in calls]
+            message = replace(message, parts=tuple(parts))
             self.turns.append(KeptTurn(_turn(turn_id, question, message)))
+        if question is not None:
+            message = replace(message, parent_id=question.id)
         if not is_last:
             message = message.become(MessageStatus.OVERWRITTEN)
         self.messages[-1] = message
@@ -112,17 +119,21 @@ class _Telling:
             seq=len(self.messages) + 1,
             turn_id=turn_id,
             role=role,
-            content="" if stopped else text,
+            parts=tuple(self._parts(said, "" if stopped else text)),
             status=MessageStatus.CANCELLED if stopped else MessageStatus.COMPLETED,
             created_at=self.at,
             completed_at=self.at,
-            thought_process=tuple(
-                ThoughtStep("thought", "Thought", storable(thought), self.at, 0) for thought in said.thoughts
-            ),
+            parent_id=next((it.id for it in reversed(self.messages) if it.on_path), None),
             model=storable(said.model)[:MOST_NAME_CHARACTERS] if said.model else None,
         )
         self.messages.append(message)
         return message
+
+    def _parts(self, said: ForeignMessage, text: str) -> Iterator[Part]:
+        for thought in said.thoughts:
+            yield ThoughtPart(text=storable(thought), started_at=self.at)
+        if text:
+            yield TextPart(text=text)
 
     def _id(self, kind: str, id_: str, at: int | None) -> str:
         # Ascending, as all our ids are: the index of words has room for few of the same millisecond.

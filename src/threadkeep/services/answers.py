@@ -139,7 +139,7 @@ class Answers:
             compaction = await self._store.compactions.current(conversation.id)
         path = await self._path(agent, begun, compaction)
         # A role stays until the agent is changed: its owner may have given it another one.
-        activated = await self._store.messages.activated_role(conversation.id, since=agent.updated_at)
+        activated = await self._activated_role(agent, conversation)
         summary = compaction.summary if compaction else None
         prompt = await self._prompts.assemble(agent, activated=activated, summary=summary)
         asked = next((message for message in path if message.id == asked_id), None)
@@ -172,6 +172,11 @@ class Answers:
         # It was archived since, and is answered again.
         asked = await self._store.messages.get(asked_id)
         return [*([asked] if asked else ()), *latest[::-1]]
+
+    async def _activated_role(self, agent: Agent, conversation: Conversation) -> str | None:
+        call = await self._store.messages.activated_role(conversation.id, since=agent.updated_at)
+        role_id = call.arguments.get("role") if call else None
+        return role_id if isinstance(role_id, str) else None
 
     async def _large_values(self, path: Sequence[Message]) -> Mapping[PayloadId, bytes]:
         """The values of the path's calls that lie in the payload store, as far as a model is sent them."""
