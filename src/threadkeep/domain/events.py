@@ -133,6 +133,16 @@ class UsageReported:
     output_tokens: int
     estimated: bool = False
 
+    @staticmethod
+    def of(usage: Usage) -> "UsageReported":
+        """The event that reports what was spent."""
+        return UsageReported(usage.input_tokens, usage.output_tokens, usage.estimated)
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent."""
+        return Usage(self.input_tokens, self.output_tokens, self.estimated)
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -170,6 +180,17 @@ EventBody = (
     | Failed
 )
 Terminal = Done | Failed
+
+
+def joined(before: EventBody, after: EventBody) -> Text | Thought | None:
+    """Two adjacent pieces of text, or of thought, as one; None for all else."""
+    match before, after:
+        case Text(begun), Text(text):
+            return Text(begun + text)
+        case Thought(begun), Thought(text):
+            return Thought(begun + text)
+        case _:
+            return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,14 @@ class Usage:
     output_tokens: int
     estimated: bool = False
 
+    def __add__(self, other: "Usage") -> "Usage":
+        """What both were; estimated where one of them is."""
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.estimated or other.estimated,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

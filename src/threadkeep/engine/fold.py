@@ -96,12 +96,7 @@ class Folding:
                 self._step("notice", body.code, at, body.message).ended_at = at
             case UsageReported() as body:
                 self._close_thought(at)
-                spent = self.usage
-                self._usage = Usage(
-                    spent.input_tokens + body.input_tokens,
-                    spent.output_tokens + body.output_tokens,
-                    spent.estimated or body.estimated,
-                )
+                self._usage = self.usage + body.usage
             case Done() | Failed() as body:
                 self._close_thought(at)
                 self._end, self._ended_at = body, at

@@ -162,7 +162,7 @@ class _Recording:
         if self._end.output:
             yield Text(self._end.output)
         usage = reply.usage or Usage(0, 0, estimated=True)
-        yield UsageReported(usage.input_tokens, usage.output_tokens, usage.estimated)
+        yield UsageReported.of(usage)
         if reply.error is not None:
             yield Failed(reply.error.code, reply.error.message)
         else:
@@ -175,10 +175,4 @@ def _total(told: Sequence[ExecutionEvent]) -> Usage | None:
     if (end := next((event.usage for event in told if event.type in ENDS and event.usage), None)) is not None:
         return end
     parts = [event.usage for event in told if event.usage]
-    if not parts:
-        return None
-    return Usage(
-        sum(part.input_tokens for part in parts),
-        sum(part.output_tokens for part in parts),
-        any(part.estimated for part in parts),
-    )
+    return sum(parts, Usage(0, 0)) if parts else None
