@@ -11,13 +11,13 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, TitleSource
 from threadkeep.domain.errors import GatewayNotConfigured, ThreadkeepError
-from threadkeep.domain.events import Done, EventBody, Failed, Notice, Retrieval, Terminal
+from threadkeep.domain.events import EventBody, Notice, Retrieval
 from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.message import Message, Usage
+from threadkeep.domain.message import Message
 from threadkeep.domain.payload import Payload
-from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.context import BuiltRequest, ContextRules, Sources, build_request
+from threadkeep.engine.ending import failed, stopped
 from threadkeep.engine.history import sent_refs
 from threadkeep.engine.large_values import Aside
 from threadkeep.engine.loop import TurnLimits, run_turn
@@ -92,8 +92,11 @@ class Answers:
         turn, gateway = begun.turn, self._model_gateway()
         try:
             prepared = await stop.guard(lambda: self._prepare(agent, begun, gateway))
-        except (Stopped, ThreadkeepError) as exc:
-            yield _early_end(turn, exc)
+        except Stopped as exc:
+            yield stopped(turn, exc.reason)
+            return
+        except ThreadkeepError as exc:
+            yield failed(exc, is_prepared=False)
             return
         caller = Caller(agent, user, begun.conversation)
         tools = self._tools.session(caller) if self._tools and gateway.supports_tools else None
@@ -205,12 +208,3 @@ async def _build(sources: Sources, rules: ContextRules) -> BuiltRequest:
     if len(sources.path) <= MOST_BUILT_AT_ONCE:
         return build_request(sources, rules)
     return await asyncio.to_thread(build_request, sources, rules)
-
-
-def _early_end(turn: Turn, error: Stopped | ThreadkeepError) -> Terminal:
-    """How a turn ends whose model was not asked yet."""
-    if isinstance(error, ThreadkeepError):
-        return Failed(error.code, error.message, retryable=True)
-    if error.reason == "abort":
-        return Done("CANCELLED", turn.assistant_message_id, Usage(0, 0), "aborted")
-    return Failed("INTERRUPTED", "The server was stopped during this turn.", retryable=True)

@@ -15,7 +15,8 @@ _ADD = Statement(
     VALUES (:turn_id, :conversation_id, :receipt) ON CONFLICT DO NOTHING"""
 )
 # All texts of a receipt at once: it has one for each turn that it tells of.
-_TEXTS_OF = "(SELECT json_extract(value, '$[0]') AS sha256, json_extract(value, '$[1]') AS text FROM json_each(:texts))"
+_TEXTS_OF = """(SELECT json_extract(value, '$[0]') AS sha256, json_extract(value, '$[1]') AS text
+    FROM json_each(:texts))"""
 _TEXTS_OF_POSTGRES = (
     "(SELECT value ->> 0 AS sha256, value ->> 1 AS text FROM json_array_elements(:texts::json))"
 )
