@@ -64,8 +64,7 @@ def _bodies(turn: Turn, reply: Message) -> Iterator[tuple[int, EventBody]]:
     yield from _of_parts(reply.parts, turn.started_at)
     ended_at = turn.ended_at or turn.started_at
     if reply.usage is not None:
-        usage = reply.usage
-        yield ended_at, UsageReported(usage.input_tokens, usage.output_tokens, usage.estimated)
+        yield ended_at, UsageReported.of(reply.usage)
     yield ended_at, _end(reply)
 
 
