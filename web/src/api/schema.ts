@@ -550,11 +550,13 @@ export interface MessageView {
   id: string;
   conversationId: string;
   seq: number;
+  parentId: string | null;
   turnId: string | null;
   runId: string | null;
   role: MessageRole;
   contentType: ContentType;
   content: string | BriefingCardView;
+  parts: (TextPartView | ThoughtPartView | ToolCallPartView | RetrievalPartView | FilePartView | CardPartView | NoticePartView)[];
   status: MessageStatus;
   thoughtProcess: ThoughtStepView[];
   citations: CitationView[];
@@ -766,7 +768,7 @@ export interface ThoughtStepView {
 }
 
 /** How a call stands; every call ends in exactly one of the states other than `running`. */
-export type ToolCallStatus = "denied" | "error" | "interrupted" | "ok" | "running" | "timeout";
+export type ToolCallStatus = "denied" | "error" | "interrupted" | "ok" | "running" | "timeout" | "unknown";
 
 /** One use of a tool. */
 export interface ToolCallView {
@@ -834,3 +836,91 @@ export type UserRole = "admin" | "user";
 
 /** Who may talk to an agent: its owner, or everyone. */
 export type Visibility = "private" | "public";
+
+export interface TextPartView {
+  type: "text";
+  text: string;
+  iteration: number;
+  superseded?: boolean;
+}
+
+export interface ThoughtPartView {
+  type: "thought";
+  text: string;
+  startedAt: string;
+  durationMs: number;
+  iteration: number;
+  title?: string | null;
+  superseded?: boolean;
+}
+
+export interface ToolCallPartView {
+  type: "tool_call";
+  toolCallId: string;
+  toolName: string;
+  server: string;
+  arguments: Record<string, unknown>;
+  status: ToolCallStatus;
+  result: unknown;
+  startedAt: string;
+  durationMs: number | null;
+  iteration: number;
+  error?: string;
+  chartData?: unknown;
+  artifactIds?: string[];
+  superseded?: boolean;
+}
+
+export interface RetrievalHitView {
+  source: string;
+  text: string;
+  score: number;
+  chunkId?: string | null;
+  documentId?: string | null;
+  page?: number | null;
+  url?: string | null;
+  fileName?: string | null;
+}
+
+export interface RetrievalPartView {
+  type: "retrieval";
+  query: string;
+  hits: RetrievalHitView[];
+  startedAt: string;
+  iteration: number;
+  toolCallId?: string | null;
+  superseded?: boolean;
+}
+
+export interface FilePartView {
+  type: "file";
+  fileId: string;
+  fileName: string;
+  mediaType: string;
+  size: number;
+  iteration: number;
+  width?: number | null;
+  height?: number | null;
+  superseded?: boolean;
+}
+
+export interface CardPartView {
+  type: "card";
+  briefingId: string;
+  title: string;
+  summary: string;
+  priority: string;
+  sentAt: string;
+  data: Record<string, unknown> | null;
+  actions: Record<string, unknown>[];
+  iteration: number;
+  superseded?: boolean;
+}
+
+export interface NoticePartView {
+  type: "notice";
+  code: string;
+  message: string;
+  iteration: number;
+  superseded?: boolean;
+}

@@ -5,6 +5,7 @@ import { useStore } from "../state/store";
 import { entriesOf, isArchived } from "../thread/entries";
 import { isRunning } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
+import { type Message } from "../turn/parts";
 import { useWords } from "../words";
 import { EntryView } from "./entry-view";
 import { IconButton } from "./icon-button";
@@ -15,7 +16,7 @@ interface Props {
   thread: Thread;
   /** The message that one came for. */
   seq: number | undefined;
-  onDetails: (turnId: string) => void;
+  onDetails: (message: Message) => void;
 }
 
 export function MessageList({ thread, seq, onDetails }: Props) {

@@ -92,9 +92,7 @@ export const en = {
   thoughtFor: (time: string) => `Thought for ${time}`,
   steps: (count: number) => (count === 1 ? "1 step" : `${count} steps`),
   stepThought: "Thought",
-  stepTool: (name: string) => `Used ${name}`,
   stepRetrieval: (query: string) => `Searched for “${query}”`,
-  stepNotice: "Notice",
   toolCall: (name: string) => `Tool call: ${name}`,
   toolStatus: {
     running: "running",
@@ -103,6 +101,7 @@ export const en = {
     timeout: "timed out",
     denied: "not allowed",
     interrupted: "interrupted",
+    unknown: "outcome unknown",
   },
   arguments: "Arguments",
   result: "Result",
