@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import Api
+from tests.making import keep_artifact
 from threadkeep import create_app
 from threadkeep.client import Client, Recorder
 from threadkeep.domain.ids import TurnId, new_uuid
@@ -33,7 +34,7 @@ RUN: list[dict[str, Any]] = [
     },
     {
         "id": "3", "type": "NodeCompleted", "runId": "run-7", "at": 1_900, "node": "write", "durationMs": 300,
-        "artifactIds": ["file-1"], "usage": {"inputTokens": 20, "outputTokens": 15},
+        "usage": {"inputTokens": 20, "outputTokens": 15},
     },
     {
         "id": "4", "type": "ExecutionCompleted", "runId": "run-7", "at": 2_000,
@@ -61,8 +62,9 @@ async def test_run_of_another_engine_becomes_messages_with_all_its_rich_content(
 ):
     # GIVEN a conversation, and an engine that knows nothing of us but this address
     conversation_id = await make_conversation(alice)
+    file_id = await keep_artifact(api.store, conversation_id)
     # WHEN it tells of a run, event by event, as they happen
-    for event in RUN[:-1]:
+    for event in (*RUN[:2], {**RUN[2], "artifactIds": [file_id]}):
         told = await tell(alice, conversation_id, event)
         assert told.json() == {"items": [{"runId": "run-7", "turnId": None}]}
     # THEN nothing stands in the conversation until the run has ended
@@ -75,15 +77,31 @@ async def test_run_of_another_engine_becomes_messages_with_all_its_rich_content(
     )  # fmt: skip
     assert reply["turnId"] == asked["turnId"] == turn_id
     assert [(it["kind"], it["title"], it["durationMs"]) for it in reply["thoughtProcess"]] == [
-        ("node", "retrieve", 400), ("tool", "search", 300), ("node", "write", 300),
+        ("node", "retrieve", 400), ("tool", "search", 300), ("retrieval", "合同违约条款是什么？", 0),
+        ("node", "write", 300),
     ]  # fmt: skip
+    assert [it["type"] for it in reply["parts"]] == [
+        "thought",
+        "tool_call",
+        "retrieval",
+        "thought",
+        "file",
+        "text",
+    ]
     assert [(it["toolCallId"], it["status"], it["result"]) for it in reply["toolCalls"]] == [
         ("c1", "ok", {"hits": 1})
     ]
     assert [(it["index"], it["fileName"], it["page"]) for it in reply["citations"]] == [
         (1, "合同模板.pdf", 3)
     ]
-    assert reply["artifactIds"] == ["file-1"]
+    assert reply["artifactIds"] == [file_id]
+    file = next(it for it in reply["parts"] if it["type"] == "file")
+    assert (file["fileId"], file["fileName"], file["mediaType"], file["size"]) == (
+        file_id,
+        "a.txt",
+        "text/plain",
+        5,
+    )
     assert (reply["usage"]["inputTokens"], reply["tokenCount"], reply["model"]) == (30, 20, "m")
     # AND its turn can be read and replayed like any other
     assert (await alice.get(f"/api/turns/{turn_id}")).json()["status"] == "COMPLETED"
@@ -118,7 +136,12 @@ def test_order_and_repetition_change_nothing(
 
     asked, reply = asyncio.run(run())
     assert (asked.content, reply.content) == (RUN[0]["input"], RUN[3]["output"])
-    assert [step.title for step in reply.thought_process] == ["retrieve", "search", "write"]
+    assert [step.title for step in reply.thought_process] == [
+        "retrieve",
+        "search",
+        RUN[0]["input"],
+        "write",
+    ]
     assert reply.usage.input_tokens == 30
 
 
@@ -166,6 +189,11 @@ async def test_nobody_records_in_other_peoples_conversations(
         ({**RUN[3], "type": "ExecutionFailed"}, 422, "error"),
         ({**RUN[0], "runId": ""}, 422, "runId"),
         ({**RUN[0], "at": "yesterday"}, 422, "events[0].at"),
+        ({**RUN[0], "at": -1}, 422, "events[0].at"),
+        ({**RUN[0], "at": 2**53}, 422, "events[0].at"),
+        ({**RUN[1], "at": 253_402_300_800_000}, 422, "events[0].at"),
+        ({**RUN[2], "artifactIds": ["file-1"]}, 422, "artifactIds"),
+        ({**RUN[2], "artifactIds": [new_uuid()]}, 422, "artifactIds"),
         ({**RUN[0], "colour": "red"}, 422, "events[0].colour"),
     ],
 )
@@ -177,6 +205,16 @@ async def test_bad_event_is_refused_with_its_field_and_nothing_is_kept(
     assert (refused.status_code, refused.json()["error"]["param"]) == (status, param.replace("[0]", "[2]"))
     await tell(alice, conversation_id, RUN[0], RUN[3])
     assert (await messages(alice, conversation_id))[1]["thoughtProcess"] == []
+
+
+async def test_file_of_another_conversation_is_refused(
+    api: Api, alice: httpx.AsyncClient, bob: httpx.AsyncClient
+):
+    conversation_id = await make_conversation(alice)
+    for other in (await make_conversation(alice), await make_conversation(bob)):
+        file_id = await keep_artifact(api.store, other)
+        refused = await tell(alice, conversation_id, {**RUN[2], "artifactIds": [file_id]})
+        assert (refused.status_code, refused.json()["error"]["param"]) == (422, "artifactIds")
 
 
 async def test_large_values_of_a_run_lie_beside_its_rows_and_come_back_whole(

@@ -10,7 +10,6 @@ from threadkeep.domain.events import (
     IterationStart,
     Notice,
     Retrieval,
-    RetrievalHit,
     Text,
     Thought,
     ToolCalled,
@@ -21,13 +20,24 @@ from threadkeep.domain.events import (
     UsageReported,
 )
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
-from threadkeep.domain.message import Usage
+from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.protocols.sse import START, Dialect, Position, TurnContext
 
 CONTEXT = TurnContext(
     TurnId("01890a5d-ac96-774b-bcce-b302099a8057"), MessageId("m2"), ConversationId("c1"), AgentId("a1"), "s1"
 )
 AT = 1_800_000_000_000
+REPLY = Message(
+    id=CONTEXT.message_id,
+    conversation_id=CONTEXT.conversation_id,
+    seq=2,
+    turn_id=CONTEXT.turn_id,
+    role=MessageRole.ASSISTANT,
+    parts=(),
+    status=MessageStatus.PENDING,
+    created_at=AT,
+)
 
 BEGINNING = (
     TurnStart("c1", "m1", "m2", "scripted"),
@@ -110,3 +120,30 @@ KINDS: dict[type[EventBody], st.SearchStrategy[EventBody]] = {
     Failed: st.builds(Failed, texts, texts, st.booleans()),
 }
 turns = st.lists(st.one_of(*KINDS.values()), min_size=1, max_size=12).map(lambda it: turn(*it))
+
+
+@st.composite
+def model_calls(draw: st.DrawFn) -> list[TurnEvent]:
+    """Turns as models make them: calls that think, speak and use tools, each tool with its result."""
+    bodies: list[EventBody] = [TurnStart("c1", "m1", "m2", "scripted")]
+    said = st.sampled_from(["Numbers", " first.", "\n", " ", "", "\n\nAnd", "合同", "👋"])
+    for iteration in range(1, draw(st.integers(1, 4)) + 1):
+        bodies.append(IterationStart(iteration))
+        called: list[str] = []
+        for number, kind in enumerate(draw(st.lists(st.sampled_from(["text", "thought", "tool", "notice"])))):
+            match kind:
+                case "text":
+                    bodies += map(Text, draw(st.lists(said, max_size=3)))
+                case "thought":
+                    bodies.append(Thought(draw(said)))
+                case "tool":
+                    called.append(f"{iteration}.{number}")
+                    bodies.append(ToolCalled(called[-1], "search", "docs", {"n": number}))
+                case _:
+                    bodies.append(Notice("X", "away"))
+        bodies += [ToolResulted(id_, "search", "ok", {"of": id_}, duration_ms=3) for id_ in called]
+        bodies.append(UsageReported(draw(counts), 1))
+    return turn(*bodies)
+
+
+replies = model_calls()

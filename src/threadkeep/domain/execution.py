@@ -7,7 +7,9 @@ from typing import Any
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import InvalidRequest, MessageContentRequired
 from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.message import Citation, Usage
+from threadkeep.domain.message import Usage
+from threadkeep.domain.parts import FilePart
+from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.text import check_line, is_blank
 from threadkeep.domain.tool_call import ToolCallStatus
 
@@ -59,6 +61,8 @@ class ExecutionEvent:
     output: str = ""
     citations: tuple[Citation, ...] = ()
     artifact_ids: tuple[str, ...] = ()
+    files: tuple[FilePart, ...] = ()
+    """The artifacts, once they are known to be the conversation's own."""
     usage: Usage | None = None
     model: str | None = None
     error: str | None = None

@@ -4,8 +4,8 @@ Everything else that a message shows (its text, its thought process, its tool ca
 artifacts) is a view of its parts, made here and nowhere else.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from threadkeep.domain.briefing import BriefingCard
@@ -174,6 +174,13 @@ def joined_texts(parts: Iterable[Part]) -> Iterator[tuple[TextPart, str]]:
 def tool_calls_of(parts: Parts) -> tuple[ToolCall, ...]:
     """The tool calls, in the order in which the model made them."""
     return tuple(part.call for part in _counting(parts) if isinstance(part, ToolCallPart))
+
+
+def with_calls(parts: Parts, change: Callable[[ToolCall], ToolCall]) -> Parts:
+    """The same parts with each tool call changed, the superseded ones too."""
+    return tuple(
+        replace(part, call=change(part.call)) if isinstance(part, ToolCallPart) else part for part in parts
+    )
 
 
 def citations_of(parts: Parts) -> tuple[Citation, ...]:

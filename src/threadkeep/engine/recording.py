@@ -1,24 +1,18 @@
-"""Events of a run elsewhere to the messages of a turn, pure."""
+"""Events of a run elsewhere to the messages of a turn, pure.
+
+A node of the run is what a model call is in a turn of ours, an iteration: a thought with the node's name, the
+tools that it used, what it found and the files that it produced. The output is the last iteration.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from threadkeep.domain.conversation import Conversation, EndedTurn, TitleSource
-from threadkeep.domain.events import (
-    Done,
-    EventBody,
-    Failed,
-    Text,
-    Thought,
-    ToolCalled,
-    ToolResulted,
-    TurnEvent,
-    TurnStart,
-    UsageReported,
-)
-from threadkeep.domain.execution import ENDS, ExecutionEvent, ExecutionEventType
-from threadkeep.domain.ids import MessageId, PayloadId, TurnId, new_uuid
-from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, ThoughtStep, Usage
+from threadkeep.domain.execution import ENDS, ExecutedTool, ExecutionEvent, ExecutionEventType
+from threadkeep.domain.ids import MessageId, TurnId, new_uuid
+from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, Usage
+from threadkeep.domain.parts import Part, RetrievalPart, TextPart, ThoughtPart, ToolCallPart, text_parts
+from threadkeep.domain.retrieval import Citation, RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import ENDS as TURN_ENDS
@@ -30,21 +24,20 @@ FAILED_CODE = "AGENTX_ERROR"
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """A run as a turn that has ended: the question, the reply, and the log that tells it."""
+    """A run as a turn that has ended: the question and the reply."""
 
     ended: EndedTurn
     user_message: Message
-    log: Sequence[TurnEvent]
 
 
 def record(conversation: Conversation, events: Sequence[ExecutionEvent], now: int) -> RecordedTurn | None:
-    """A run as a turn, once its start and its end have been told; None before that."""
-    told = sorted(events, key=lambda event: (event.at, event.id))
-    start = next((event for event in told if event.type is ExecutionEventType.STARTED), None)
-    end = next((event for event in told if event.type in ENDS), None)
+    """A run as a turn, once its start and its end are known; None before that."""
+    ordered = sorted(events, key=lambda event: (event.at, event.id))
+    start = next((event for event in ordered if event.type is ExecutionEventType.STARTED), None)
+    end = next((event for event in ordered if event.type in ENDS), None)
     if start is None or end is None:
         return None
-    return _Recording(conversation, start, end, told).turn(now)
+    return _Recording(conversation, start, end, ordered).turn(now)
 
 
 class _Recording:
@@ -53,65 +46,80 @@ class _Recording:
         conversation: Conversation,
         start: ExecutionEvent,
         end: ExecutionEvent,
-        told: Sequence[ExecutionEvent],
+        ordered: Sequence[ExecutionEvent],
     ) -> None:
         self._conversation = conversation
         self._start = start
         self._end = end
-        self._nodes = [event for event in told if event.type is ExecutionEventType.NODE_COMPLETED]
+        self._nodes = [event for event in ordered if event.type is ExecutionEventType.NODE_COMPLETED]
         self._turn_id = TurnId(new_uuid())
         self._asked_id, self._reply_id = MessageId(new_uuid()), MessageId(new_uuid())
         self._model = end.model or start.model
-        self._usage = _total(told)
-        self._calls = tuple(self._tool_calls())
+        self._usage = _total(ordered)
+        self._call_ids: set[str] = set()
 
     def turn(self, now: int) -> RecordedTurn:
         reply = self._reply()
         turn = Turn(
-            self._turn_id, self._conversation.id, self._asked_id, self._reply_id,
-            TURN_ENDS[reply.status], self._start.at, TurnOrigin.RECORDED, self._model, self._end.at,
-            usage=reply.usage, error=reply.error,
-        )  # fmt: skip
-        log = [TurnEvent(turn.id, seq, self._end.at, body) for seq, body in enumerate(self._bodies(reply), 1)]
+            id=self._turn_id,
+            conversation_id=self._conversation.id,
+            user_message_id=self._asked_id,
+            assistant_message_id=self._reply_id,
+            status=TURN_ENDS[reply.status],
+            started_at=self._start.at,
+            origin=TurnOrigin.RECORDED,
+            model=self._model,
+            ended_at=self._end.at,
+            usage=reply.usage,
+            error=reply.error,
+        )
         grown = replace(
             self._conversation,
             last_seq=reply.seq,
             message_count=self._conversation.message_count + 2,
             updated_at=now,
             last_message_at=now,
+            tip_id=reply.id,
         )
         if grown.title is None:
             grown = replace(
                 grown, title=derive_title(self._start.input or ""), title_source=TitleSource.DERIVED
             )
-        ended = EndedTurn(grown, replace(turn, last_event_seq=len(log)), reply)
-        return RecordedTurn(ended, self._asked(), log)
+        return RecordedTurn(EndedTurn(grown, turn, reply), self._asked())
 
     def _asked(self) -> Message:
         assert self._start.input is not None
         return Message(
-            self._asked_id, self._conversation.id, self._conversation.last_seq + 1, self._turn_id,
-            MessageRole.USER, self._start.input, MessageStatus.COMPLETED, self._start.at, self._start.at,
-        )  # fmt: skip
+            id=self._asked_id,
+            conversation_id=self._conversation.id,
+            seq=self._conversation.last_seq + 1,
+            turn_id=self._turn_id,
+            role=MessageRole.USER,
+            parts=text_parts(self._start.input),
+            status=MessageStatus.COMPLETED,
+            created_at=self._start.at,
+            completed_at=self._start.at,
+            parent_id=self._conversation.tip_id,
+        )
 
     def _reply(self) -> Message:
         status, error = self._outcome()
-        parts = (*self._nodes, self._end)
         return Message(
-            self._reply_id, self._conversation.id, self._conversation.last_seq + 2, self._turn_id,
-            MessageRole.ASSISTANT, self._end.output, status, self._start.at, self._end.at,
-            thought_process=tuple(self._steps()),
-            citations=tuple(
-                replace(citation, index=index)
-                for index, citation in enumerate((it for part in parts for it in part.citations), 1)
-            ),
-            artifact_ids=tuple(PayloadId(it) for part in parts for it in part.artifact_ids),
-            tool_calls=self._calls,
+            id=self._reply_id,
+            conversation_id=self._conversation.id,
+            seq=self._conversation.last_seq + 2,
+            turn_id=self._turn_id,
+            role=MessageRole.ASSISTANT,
+            parts=tuple(self._parts()),
+            status=status,
+            created_at=self._start.at,
+            completed_at=self._end.at,
             token_count=self._usage.output_tokens if self._usage else None,
             usage=self._usage,
             model=self._model,
             error=error,
-        )  # fmt: skip
+            parent_id=self._asked_id,
+        )
 
     def _outcome(self) -> tuple[MessageStatus, Failure | None]:
         if self._end.type is ExecutionEventType.FAILED:
@@ -122,59 +130,79 @@ class _Recording:
             return MessageStatus.FAILED, Failure(FAILED_CODE, "The run gave no output.")
         return MessageStatus.COMPLETED, None
 
-    def _steps(self) -> Iterator[ThoughtStep]:
-        calls = iter(self._calls)
-        for node in self._nodes:
-            began = node.at - node.duration_ms
-            yield ThoughtStep("node", node.node or "", node.detail, began, node.duration_ms)
-            for _ in node.tools:
-                call = next(calls)
-                took = call.duration_ms or 0
-                yield ThoughtStep("tool", call.tool_name, call.error or "", began, took, call.tool_call_id)
-
-    def _tool_calls(self) -> Iterator[ToolCall]:
-        seen: set[str] = set()
-        for node in self._nodes:
+    def _parts(self) -> Iterator[Part]:
+        for iteration, node in enumerate(self._nodes, 1):
+            began = _began(node)
+            yield ThoughtPart(
+                text=node.detail,
+                title=node.node,
+                started_at=began,
+                duration_ms=node.duration_ms,
+                iteration=iteration,
+            )
             for number, tool in enumerate(node.tools):
-                id_ = tool.tool_call_id or f"{node.id}:{number}"
-                id_ = id_ if id_ not in seen else f"{node.id}:{number}:{len(seen)}"
-                seen.add(id_)
-                # What ended without a word about it has been cut off.
-                status = ToolCallStatus.INTERRUPTED if tool.status is ToolCallStatus.RUNNING else tool.status
-                yield ToolCall(
-                    self._turn_id, id_, self._reply_id, tool.tool_name, tool.server, tool.arguments, status,
-                    node.at - node.duration_ms, tool.result, tool.error, duration_ms=tool.duration_ms,
-                    refs=tool.refs,
-                )  # fmt: skip
-
-    def _bodies(self, reply: Message) -> Iterator[EventBody]:
-        yield TurnStart(self._conversation.id, self._asked_id, self._reply_id, self._model)
-        for node in self._nodes:
-            yield Thought(f"{node.node}: {node.detail}\n" if node.detail else f"{node.node}\n")
-        for call in self._calls:
-            called = {name: ref for name, ref in call.refs.items() if name == "arguments"}
-            resulted = {name: ref for name, ref in call.refs.items() if name == "result"}
-            yield ToolCalled(call.tool_call_id, call.tool_name, call.server, call.arguments, called)
-            yield ToolResulted(
-                call.tool_call_id, call.tool_name, call.status.value, call.result, call.error,  # pyright: ignore[reportArgumentType] - never `running`
-                call.duration_ms or 0, refs=resulted,
-            )  # fmt: skip
+                yield ToolCallPart(call=self._call(node, number, tool), iteration=iteration)
+            yield from self._found(node, iteration)
+        last = len(self._nodes) + 1
+        yield from self._found(self._end, last)
         if self._end.output:
-            yield Text(self._end.output)
-        usage = reply.usage or Usage(0, 0, estimated=True)
-        yield UsageReported(usage.input_tokens, usage.output_tokens, usage.estimated)
-        if reply.error is not None:
-            yield Failed(reply.error.code, reply.error.message)
-        else:
-            status = "CANCELLED" if reply.status is MessageStatus.CANCELLED else "COMPLETED"
-            yield Done(status, reply.id, usage, "aborted" if status == "CANCELLED" else "end_turn")
+            yield TextPart(text=self._end.output, iteration=last)
+
+    def _found(self, event: ExecutionEvent, iteration: int) -> Iterator[Part]:
+        """The sources and the files of a node, or of the end; the question is what was looked for."""
+        if event.citations:
+            yield RetrievalPart(
+                query=self._start.input or "",
+                hits=tuple(map(_hit, event.citations)),
+                at=event.at,
+                iteration=iteration,
+            )
+        for file in event.files:
+            yield replace(file, iteration=iteration)
+
+    def _call(self, node: ExecutionEvent, number: int, tool: ExecutedTool) -> ToolCall:
+        id_ = tool.tool_call_id or f"{node.id}:{number}"
+        id_ = id_ if id_ not in self._call_ids else f"{node.id}:{number}:{len(self._call_ids)}"
+        self._call_ids.add(id_)
+        return ToolCall(
+            turn_id=self._turn_id,
+            tool_call_id=id_,
+            message_id=self._reply_id,
+            tool_name=tool.tool_name,
+            server=tool.server,
+            arguments=tool.arguments,
+            # What ended without a word about it has been cut off.
+            status=ToolCallStatus.INTERRUPTED if tool.status is ToolCallStatus.RUNNING else tool.status,
+            created_at=_began(node),
+            result=tool.result,
+            error=tool.error,
+            duration_ms=tool.duration_ms,
+            refs=tool.refs,
+        )
 
 
-def _total(told: Sequence[ExecutionEvent]) -> Usage | None:
-    """What the run has cost: its end knows best, else the sum of what its nodes told."""
-    if (end := next((event.usage for event in told if event.type in ENDS and event.usage), None)) is not None:
+def _began(node: ExecutionEvent) -> int:
+    return max(node.at - node.duration_ms, 0)
+
+
+def _hit(citation: Citation) -> RetrievalHit:
+    return RetrievalHit(
+        source=citation.title,
+        text=citation.snippet,
+        score=citation.score,
+        document_id=citation.document_id,
+        page=citation.page,
+        url=citation.url,
+        file_name=citation.file_name,
+    )
+
+
+def _total(ordered: Sequence[ExecutionEvent]) -> Usage | None:
+    """What the run has cost: its end knows best, else the sum over its nodes."""
+    ends = (event.usage for event in ordered if event.type in ENDS and event.usage)
+    if (end := next(ends, None)) is not None:
         return end
-    parts = [event.usage for event in told if event.usage]
+    parts = [event.usage for event in ordered if event.usage]
     if not parts:
         return None
     return Usage(

@@ -6,13 +6,16 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from threadkeep.domain.execution import ExecutedTool, ExecutionEvent, ExecutionEventType
-from threadkeep.domain.message import Citation, Usage
+from threadkeep.domain.message import Usage
+from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.http.services import ApiCall
 from threadkeep.services.executions import MOST_EVENTS_AT_ONCE
-from threadkeep.wire.view import Id, View
+from threadkeep.wire.view import LATEST_MS, Id, View
 
-Milliseconds = Annotated[int, Meta(ge=0, le=2**53, description="Milliseconds since 1970 (UTC).")]
+Milliseconds = Annotated[
+    int, Meta(ge=0, le=LATEST_MS, description="Milliseconds since 1970 (UTC), before the year 10000.")
+]
 Length = Annotated[int, Meta(ge=0, le=2**40)]
 
 
@@ -68,7 +71,9 @@ class ExecutionEventBody(_Body, frozen=True, kw_only=True):
     tools: list[ExecutedToolBody] = []
     output: str = ""
     citations: list[CitationBody] = []
-    artifact_ids: list[Annotated[str, Meta(max_length=200)]] = []
+    artifact_ids: Annotated[
+        list[Annotated[str, Meta(max_length=200)]], Meta(description="Files of this conversation.")
+    ] = []
     usage: ExecutionUsageBody | None = None
     model: Annotated[str, Meta(max_length=200)] | None = None
     error: str | None = None

@@ -1,13 +1,42 @@
 """Replies and the logs of their turns: each can be made from the other."""
 
-from dataclasses import replace
+from collections.abc import Iterator
+from typing import Literal, assert_never, cast
 
-from threadkeep.domain.events import Done, EventBody, Failed, Text, TurnEvent, TurnStart
+from threadkeep.domain.events import (
+    Done,
+    EventBody,
+    Failed,
+    IterationStart,
+    Notice,
+    Retrieval,
+    Text,
+    Thought,
+    ToolCalled,
+    ToolResulted,
+    TurnEvent,
+    TurnStart,
+    UsageReported,
+)
 from threadkeep.domain.message import Message, MessageStatus, Usage
+from threadkeep.domain.parts import (
+    CardPart,
+    FilePart,
+    NoticePart,
+    Part,
+    Parts,
+    RetrievalPart,
+    TextPart,
+    ThoughtPart,
+    ToolCallPart,
+)
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import fold
 from threadkeep.log.format import decode_chunk, encode_replayed
 from threadkeep.ports.turn_log import LogChunk, TurnLogStore
+
+Result = Literal["ok", "error", "timeout", "denied", "interrupted", "unknown"]
 
 
 async def written_so_far(log: TurnLogStore, message: Message) -> Message:
@@ -19,15 +48,91 @@ async def written_so_far(log: TurnLogStore, message: Message) -> Message:
 
 
 def replayed(turn: Turn, reply: Message) -> LogChunk:
-    """The events of a turn whose log is gone, as far as its message remembers them."""
-    end = Done("COMPLETED", reply.id, reply.usage or Usage(0, 0), "end_turn")
-    if reply.error is not None:
-        end = Failed(reply.error.code, reply.error.message, reply.error.retryable)
-    elif reply.status is MessageStatus.CANCELLED:
-        end = replace(end, status="CANCELLED", stop_reason="aborted")
-    bodies: list[EventBody] = [TurnStart.of(turn)]
-    if isinstance(reply.content, str) and reply.content:
-        bodies.append(Text(reply.content))
-    at = turn.ended_at or turn.started_at
-    events = [TurnEvent(turn.id, seq, at, body) for seq, body in enumerate([*bodies, end], 1)]
+    """The events of a turn whose log is gone, made from its message; each says that it is."""
+    events = list(events_of(turn, reply))
     return LogChunk(turn.id, 1, len(events), encode_replayed(events))
+
+
+def events_of(turn: Turn, reply: Message) -> Iterator[TurnEvent]:
+    """Events that fold to the reply, as far as there are events for its parts."""
+    for seq, (at, body) in enumerate(_bodies(turn, reply), 1):
+        yield TurnEvent(turn.id, seq, at, body)
+
+
+def _bodies(turn: Turn, reply: Message) -> Iterator[tuple[int, EventBody]]:
+    yield turn.started_at, TurnStart.of(turn)
+    yield from _of_parts(reply.parts, turn.started_at)
+    ended_at = turn.ended_at or turn.started_at
+    if reply.usage is not None:
+        usage = reply.usage
+        yield ended_at, UsageReported(usage.input_tokens, usage.output_tokens, usage.estimated)
+    yield ended_at, _end(reply)
+
+
+def _of_parts(parts: Parts, now: int) -> Iterator[tuple[int, EventBody]]:
+    """The events of the parts; a text has no time, so it gets the end of what came before it."""
+    iteration = 0
+    for part in parts:
+        if part.superseded:
+            continue
+        if part.iteration != iteration:
+            iteration = part.iteration
+            yield now, IterationStart(iteration)
+        for at, body in _of_part(part, now):
+            yield at, body
+            now = at
+        if isinstance(part, ThoughtPart):
+            now = part.started_at + part.duration_ms
+
+
+def _of_part(part: Part, now: int) -> Iterator[tuple[int, EventBody]]:
+    match part:
+        case TextPart():
+            yield now, Text(part.text)
+        case ThoughtPart():
+            yield part.started_at, Thought(part.text if part.title is None else _titled(part))
+        case ToolCallPart(call=call):
+            yield call.created_at, _called(call)
+            if call.status is not ToolCallStatus.RUNNING:
+                yield call.created_at + (call.duration_ms or 0), _resulted(call)
+        case RetrievalPart():
+            yield part.at, Retrieval(part.query, part.hits, part.tool_call_id)
+        case NoticePart():
+            yield part.at, Notice(part.code, part.message)
+        case FilePart() | CardPart():  # no event tells of them
+            return
+        case _ as never:
+            assert_never(never)
+
+
+def _titled(part: ThoughtPart) -> str:
+    """A step of another engine: an event has no title, so the text begins with it."""
+    return f"{part.title}: {part.text}" if part.text else f"{part.title}"
+
+
+def _called(call: ToolCall) -> ToolCalled:
+    refs = {name: ref for name, ref in call.refs.items() if name == "arguments"}
+    return ToolCalled(call.tool_call_id, call.tool_name, call.server, call.arguments, refs)
+
+
+def _resulted(call: ToolCall) -> ToolResulted:
+    return ToolResulted(
+        tool_call_id=call.tool_call_id,
+        tool_name=call.tool_name,
+        status=cast("Result", call.status.value),
+        result=call.result,
+        error=call.error,
+        duration_ms=call.duration_ms or 0,
+        chart_data=call.chart_data,
+        artifact_ids=call.artifact_ids,
+        refs={name: ref for name, ref in call.refs.items() if name != "arguments"},
+    )
+
+
+def _end(reply: Message) -> Done | Failed:
+    usage = reply.usage or Usage(0, 0)
+    if reply.error is not None:
+        return Failed(reply.error.code, reply.error.message, reply.error.retryable)
+    if reply.status is MessageStatus.CANCELLED:
+        return Done("CANCELLED", reply.id, usage, "aborted")
+    return Done("COMPLETED", reply.id, usage, "end_turn")

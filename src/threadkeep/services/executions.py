@@ -7,11 +7,14 @@ from threadkeep.clock import Clock
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ConversationNotFound, InvalidRequest, PayloadTooLarge
 from threadkeep.domain.execution import ExecutedTool, ExecutionEvent
-from threadkeep.domain.ids import ConversationId, is_uuid
+from threadkeep.domain.ids import ConversationId, PayloadId, is_uuid
+from threadkeep.domain.parts import FilePart
+from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.user import User
 from threadkeep.engine.large_values import Aside, TooLarge
 from threadkeep.engine.recording import record
 from threadkeep.log.format import encode_chunk
+from threadkeep.log.replies import events_of
 from threadkeep.ports.executions import Recorded, RecordedRun
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
@@ -39,7 +42,7 @@ class Executions:
         id_ = ConversationId(conversation_id.lower())
         if not is_uuid(id_) or await self._store.conversations.get(user.id, id_) is None:
             raise ConversationNotFound
-        events = await self._set_aside(id_, events)
+        events = await self._set_aside(id_, await self._with_files(id_, events))
         found = await self._store.executions.add(user.id, id_, events, self._record)
         if found is None:  # deleted meanwhile
             raise ConversationNotFound
@@ -47,6 +50,22 @@ class Executions:
             self._history.note(id_)
             await self._turns.announce_change(id_)
         return found
+
+    async def _with_files(
+        self, id_: ConversationId, events: Sequence[ExecutionEvent]
+    ) -> Sequence[ExecutionEvent]:
+        """Events with what is known of their artifacts; those must be files of this conversation."""
+        named = {PayloadId(it.lower()) for event in events for it in event.artifact_ids}
+        if not named:
+            return events
+        found = await self._store.payloads.artifacts(it for it in named if is_uuid(it))
+        own = {it.id: _file(it) for it in found.values() if _is_file_of(it, id_)}
+        if named - own.keys():
+            raise InvalidRequest("This is not a file of this conversation.", param="artifactIds")
+        return [
+            replace(event, files=tuple(own[PayloadId(it.lower())] for it in event.artifact_ids))
+            for event in events
+        ]
 
     async def _set_aside(
         self, id_: ConversationId, events: Sequence[ExecutionEvent]
@@ -65,9 +84,24 @@ class Executions:
         recorded = record(conversation, events, self._clock())
         if recorded is None:
             return None
-        log = recorded.log
-        chunk = LogChunk(recorded.ended.turn.id, 1, len(log), encode_chunk(log))
-        return Recorded(recorded.user_message, recorded.ended, chunk)
+        ended = recorded.ended
+        log = list(events_of(ended.turn, ended.assistant_message))
+        chunk = LogChunk(ended.turn.id, 1, len(log), encode_chunk(log))
+        ended = replace(ended, turn=replace(ended.turn, last_event_seq=len(log)))
+        return Recorded(recorded.user_message, ended, chunk)
+
+
+def _is_file_of(payload: Payload, conversation_id: ConversationId) -> bool:
+    return payload.conversation_id == conversation_id and payload.kind is PayloadKind.ARTIFACT
+
+
+def _file(payload: Payload) -> FilePart:
+    return FilePart(
+        file_id=payload.id,
+        file_name=payload.file_name or "",
+        media_type=payload.media_type,
+        size=payload.size,
+    )
 
 
 async def _without_large(tool: ExecutedTool, aside: Aside) -> ExecutedTool:

@@ -1,6 +1,6 @@
 """Puts values that were set aside back in their places, for whoever is shown them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +8,7 @@ import msgspec
 
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
+from threadkeep.domain.parts import ToolCallPart, with_calls
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.log.format import has_references, put_back, references_in
 from threadkeep.ports.payloads import Lost, PayloadStore
@@ -28,13 +29,13 @@ async def whole_chunks(store: PayloadStore, chunks: Sequence[LogChunk]) -> Seque
 
 
 async def whole_messages(store: PayloadStore, messages: Sequence[Message]) -> Sequence[Message]:
-    """Messages with what their tools gave."""
-    refs = [ref for message in messages for call in message.tool_calls for ref in call.refs.values()]
+    """Messages with what their tools returned."""
+    refs = [ref for message in messages for call in _calls(message) for ref in call.refs.values()]
     if not refs:
         return messages
     found = await _load(store, refs)
     return [
-        replace(message, tool_calls=tuple(_whole(call, found) for call in message.tool_calls))
+        replace(message, parts=with_calls(message.parts, lambda call: _whole(call, found)))
         for message in messages
     ]
 
@@ -43,6 +44,11 @@ async def whole_calls(store: PayloadStore, calls: Sequence[ToolCall]) -> Sequenc
     """Tool calls with what they were given and gave."""
     found = await _load(store, (ref for call in calls for ref in call.refs.values()))
     return [_whole(call, found) for call in calls]
+
+
+def _calls(message: Message) -> Iterator[ToolCall]:
+    """All tool calls of a message, those of superseded model calls too."""
+    return (part.call for part in message.parts if isinstance(part, ToolCallPart))
 
 
 def _whole(call: ToolCall, found: Mapping[PayloadId, bytes]) -> ToolCall:

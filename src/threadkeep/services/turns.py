@@ -145,7 +145,7 @@ class Turns:
         if not chunks:
             if seen_seq:
                 raise EventsExpired("The events of this turn are gone; read its message instead.")
-            chunks = [replayed(turn, await self._reply(turn))]
+            chunks = [replayed(turn, await self._whole_reply(turn))]
         live.extend(chunks, ended=True)
         return live
 
@@ -158,8 +158,7 @@ class Turns:
         async with self._node.watch(turn.id) as live:
             async for _ in live.follow(live.last_seq):
                 pass
-        (reply,) = await whole_messages(self._store.payloads, [await self._reply(turn)])
-        return reply
+        return await self._whole_reply(turn)
 
     async def abort(self, user: User, conversation_id: str) -> Aborted | None:
         """Stops the turn that runs in a conversation, on whichever node; None when none does."""
@@ -196,6 +195,10 @@ class Turns:
         window = MessageWindow(newest_first=True)
         latest = await self._store.messages.page(conversation.id, window, offset=0, limit=50)
         return next((message for message in latest if message.role is MessageRole.ASSISTANT), None)
+
+    async def _whole_reply(self, turn: Turn) -> Message:
+        (reply,) = await whole_messages(self._store.payloads, [await self._reply(turn)])
+        return reply
 
     async def _reply(self, turn: Turn) -> Message:
         reply = await self._store.messages.get(turn.assistant_message_id)

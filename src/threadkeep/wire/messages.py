@@ -1,23 +1,17 @@
 """What clients see of messages."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.message import (
-    Citation,
-    ContentType,
-    Failure,
-    Message,
-    MessageRole,
-    MessageStatus,
-    ThoughtStep,
-    Usage,
-)
+from threadkeep.domain.message import ContentType, Failure, Message, MessageRole, MessageStatus, Usage
+from threadkeep.domain.parts import TextPart, ThoughtStep, card_of
+from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.wire.parts import PartView, part_view
 from threadkeep.wire.view import Id, RunAlias, Time, View, rfc3339, time_or_none
 
 
@@ -88,16 +82,23 @@ class BriefingCardView(View, frozen=True, kw_only=True):
 
 
 class MessageView(View, frozen=True, kw_only=True):
-    """One entry of a conversation. `content` is a string, or an object for a briefing card."""
+    """One entry of a conversation: its parts, in the order in which they arrived.
+
+    `content` is their text, a blank line where a tool call or another call of the model lies between, or an
+    object for a briefing card. `thoughtProcess`, `citations`, `artifactIds` and `toolCalls` are views of the
+    parts, too.
+    """
 
     id: Id
     conversation_id: Id
     seq: int
+    parent_id: Annotated[Id | None, Meta(description="The message that it follows.")]
     turn_id: Id | None
     run_id: RunAlias
     role: MessageRole
     content_type: ContentType
     content: str | BriefingCardView
+    parts: Sequence[PartView]
     status: MessageStatus
     thought_process: Sequence[ThoughtStepView]
     citations: Sequence[CitationView]
@@ -121,24 +122,26 @@ def message_views(conversation: Conversation, messages: Sequence[Message]) -> li
 
 def message_view(message: Message, *, archived: bool = False) -> MessageView:
     """One message."""
-    content = message.content
+    parts = message.parts
+    card = card_of(parts)
+    # Most messages are one text, and pages have many messages.
+    is_plain = len(parts) == 1 and isinstance(parts[0], TextPart)
     return MessageView(
         id=message.id,
         conversation_id=message.conversation_id,
         seq=message.seq,
+        parent_id=message.parent_id,
         turn_id=message.turn_id,
         run_id=message.turn_id,
         role=message.role,
-        content_type=message.content_type,
-        content=content if isinstance(content, str) else _card_view(content),
-        status=message.status,
-        # Most messages have none of these, and pages have many messages.
-        thought_process=[_thought_view(it) for it in message.thought_process]
-        if message.thought_process
-        else (),
-        citations=[_citation_view(it) for it in message.citations] if message.citations else (),
-        artifact_ids=message.artifact_ids,
-        tool_calls=[tool_call_view(it) for it in message.tool_calls] if message.tool_calls else (),
+        content_type=ContentType.BRIEFING_CARD if card else ContentType.TEXT,
+        content=_card_view(card) if card else message.text,
+        parts=[part_view(part) for part in parts],
+        status=message.shown_status,
+        thought_process=() if is_plain else [_thought_view(it) for it in message.thought_process],
+        citations=() if is_plain else [_citation_view(it) for it in message.citations],
+        artifact_ids=() if is_plain else message.artifact_ids,
+        tool_calls=() if is_plain else [tool_call_view(it) for it in message.tool_calls],
         token_count=message.token_count,
         usage=usage_view(message.usage) if message.usage else None,
         model=message.model,

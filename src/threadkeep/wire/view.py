@@ -9,6 +9,9 @@ from msgspec import Meta, Struct
 
 T = TypeVar("T")
 
+LATEST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999, the latest time that RFC 3339 can write."""
+
 Id = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
 
 Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
@@ -31,8 +34,8 @@ class PageView(View, Generic[T], frozen=True, kw_only=True):
 
 @lru_cache(maxsize=16_384)  # the latest pages are read again and again
 def rfc3339(milliseconds: int) -> str:
-    """A time as RFC 3339 in UTC with milliseconds."""
-    seconds, rest = divmod(milliseconds, 1000)
+    """A time as RFC 3339 in UTC with milliseconds; one that it cannot write is the nearest that it can."""
+    seconds, rest = divmod(min(max(milliseconds, 0), LATEST_MS), 1000)
     return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest:03d}Z"
 
 

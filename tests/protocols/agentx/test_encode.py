@@ -12,8 +12,10 @@ from tests.protocols.recorded import (
     CANCELLED,
     CONTEXT,
     RECORDED,
+    REPLY,
     TIMED_OUT,
     patient,
+    replies,
     told,
     turn,
     turns,
@@ -22,10 +24,11 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.events import Done, EventBody, Failed, Text, ToolResulted, TurnEvent, TurnStart
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import Usage
+from threadkeep.engine.fold import fold
 from threadkeep.protocols.agentx.encode import AGENTX, AgentXTurn, Cursor, Envelope, parse_cursor, wrap
 from threadkeep.protocols.sse import START
 
-TEXT = 'Looking …\n"now"\r\n你好 👋'
+TEXT = 'Looking …\n"now"\r\n\n\n你好 👋'
 ENDED = AT + 14
 
 
@@ -50,6 +53,17 @@ def the_end(status: str, stop_reason: str) -> list[tuple[str, Any]]:
     ]
 
 
+def result_message(output: dict[str, Any], at: int) -> dict[str, Any]:
+    return {
+        "id": "t1:result",
+        "role": "tool",
+        "subtype": "tool-result",
+        "toolCallId": "t1",
+        "toolResult": {"type": "tool-result", "id": "t1", "name": "search", "output": output},
+        "timestamp": at,
+    }
+
+
 BEGUN = [
     ("conversation_start", {"messageId": "m2"}),
     ("message_start", {"messageId": "m2", "model": "scripted"}),
@@ -58,8 +72,22 @@ BEGUN = [
     ("tool_use_start", {"toolCallId": "t1", "toolName": "search"}),
     ("input_json_delta", {"partialJson": '{"query":"合同"}'}),
     ("tool_use_stop", {"toolCallId": "t1", "toolName": "search", "input": {"query": "合同"}}),
+    ("tool_planned", {"toolId": "t1", "toolName": "search"}),
+    ("tool_executing", {"toolId": "t1", "toolName": "search", "input": {"query": "合同"}}),
+    (
+        "tool_call_message",
+        {
+            "id": "t1:call",
+            "role": "assistant",
+            "subtype": "tool-call",
+            "toolCall": {"type": "tool-call", "id": "t1", "name": "search", "input": {"query": "合同"}},
+            "timestamp": AT + 6,
+            "parentId": "m2",
+        },
+    ),
     ("tool_result", {"toolCallId": "t1", "result": {"found": 1}, "isError": False}),
-    ("text_delta", {"text": "你好 👋"}),
+    ("tool_result_message", result_message({"type": "json", "value": {"found": 1}}, AT + 9)),
+    ("text_delta", {"text": "\n\n你好 👋"}),
     ("message_delta", {"usage": {"inputTokens": 30, "outputTokens": 2}}),
 ]
 
@@ -98,9 +126,9 @@ def test_frame_carries_one_envelope_under_its_cursor():
         f'data: {{"type":"conversation_start","timestamp":{AT + 1},"data":{{"messageId":"m2"}},'
         f'"source":"agent","category":"state","intent":"notification",{context}}}'
     )
-    assert frames[8] == (
+    assert frames[12] == (
         f"id: {CONTEXT.turn_id}:12:0\nevent: text_delta\n"
-        f'data: {{"type":"text_delta","timestamp":{AT + 12},"data":{{"text":"你好 👋"}},'
+        f'data: {{"type":"text_delta","timestamp":{AT + 12},"data":{{"text":"\\n\\n你好 👋"}},'
         f'"source":"agent","category":"stream","intent":"notification",{context}}}'
     )
     assert [frame.split("\n")[0] for frame in frames[-5:-1]] == [
@@ -113,9 +141,28 @@ def test_categories_tell_stream_state_and_message_apart():
     categories = {it.type: it.category for event in RECORDED for it in agentx.envelopes(event)}
     assert {name for name, it in categories.items() if it == "state"} == {
         "conversation_start",
+        "tool_planned",
+        "tool_executing",
         "conversation_end",
     }
-    assert {name for name, it in categories.items() if it == "message"} == {"assistant_message"}
+    assert {name for name, it in categories.items() if it == "message"} == {
+        "tool_call_message",
+        "tool_result_message",
+        "assistant_message",
+    }
+
+
+@patient
+@given(replies)
+def test_deltas_and_the_complete_message_say_what_the_message_says(events: list[TurnEvent]):
+    agentx, ended = AgentXTurn(CONTEXT), turn(*(it.body for it in events), CANCELLED)
+    envelopes = [it for event in ended for it in agentx.envelopes(event)]
+    content = fold(REPLY, ended).content
+    assert "".join(it.data["text"] for it in envelopes if it.type == "text_delta") == content
+    (complete,) = (it.data["content"] for it in envelopes if it.type == "message_complete")
+    assert complete == content
+    messages = [it.data["content"] for it in envelopes if it.type == "assistant_message"]
+    assert messages in ([[{"type": "text", "text": content}]], [])
 
 
 @patient
@@ -165,8 +212,16 @@ def test_wrapped_envelope_is_a_string_inside_json():
 @pytest.mark.parametrize("status", ["error", "timeout", "denied", "interrupted"])
 def test_failed_tool_gives_its_error_as_result(status: Any):
     assert said(ToolResulted("t1", "search", status, error="no")) == [
-        ("tool_result", {"toolCallId": "t1", "result": "no", "isError": True})
+        ("tool_result", {"toolCallId": "t1", "result": "no", "isError": True}),
+        ("tool_result_message", result_message({"type": "error-text", "value": "no"}, AT + 1)),
     ]
+
+
+def test_result_that_is_a_text_is_one_in_its_message():
+    assert said(ToolResulted("t1", "search", "ok", "found"))[1] == (
+        "tool_result_message",
+        result_message({"type": "text", "value": "found"}, AT + 1),
+    )
 
 
 def test_turn_that_said_nothing_has_no_assistant_message():

@@ -209,6 +209,20 @@ export interface BriefingView {
   readAt: string | null;
 }
 
+/** A briefing as it stands in a conversation. */
+export interface CardPartView {
+  type: "card";
+  briefingId: string;
+  title: string;
+  summary: string;
+  priority: string;
+  sentAt: string;
+  data: Record<string, unknown> | null;
+  actions: Record<string, unknown>[];
+  iteration: number;
+  superseded?: boolean;
+}
+
 /** A source; they are numbered in the order in which they come. */
 export interface CitationBody {
   title: string;
@@ -451,6 +465,19 @@ export interface FailureView {
   retryable: boolean;
 }
 
+/** A file that the user attached, or that a run of another engine produced. */
+export interface FilePartView {
+  type: "file";
+  fileId: string;
+  fileName: string;
+  mediaType: string;
+  size: number;
+  iteration: number;
+  width?: number | null;
+  height?: number | null;
+  superseded?: boolean;
+}
+
 /** A file that a tool gave; `GET /api/artifacts/{id}` downloads it. */
 export interface FileView {
   artifactId: string;
@@ -545,7 +572,11 @@ export type MessageRole = "assistant" | "system" | "user";
 /** Where a message is on its way: it is asked for, streams, and ends; a reply may be regenerated. */
 export type MessageStatus = "CANCELLED" | "COMPLETED" | "FAILED" | "OVERWRITTEN" | "PENDING" | "STREAMING";
 
-/** One entry of a conversation. `content` is a string, or an object for a briefing card. */
+/** One entry of a conversation: its parts, in the order in which they arrived.
+
+    `content` is their text, a blank line where a tool call or another call of the model lies between, or an
+    object for a briefing card. `thoughtProcess`, `citations`, `artifactIds` and `toolCalls` are views of the
+    parts, too. */
 export interface MessageView {
   id: string;
   conversationId: string;
@@ -569,6 +600,15 @@ export interface MessageView {
   createdAt: string;
   completedAt: string | null;
   error?: FailureView;
+}
+
+/** Something degraded, and the turn went on. */
+export interface NoticePartView {
+  type: "notice";
+  code: string;
+  message: string;
+  iteration: number;
+  superseded?: boolean;
 }
 
 /** A page of a list. `nextCursor` continues it; null at the end. */
@@ -689,8 +729,30 @@ export interface ReportView {
   madeAt: string;
 }
 
+/** A piece of a document, or a memory, that was found. */
+export interface RetrievalHitView {
+  source: string;
+  text: string;
+  score: number;
+  chunkId?: string | null;
+  documentId?: string | null;
+  page?: number | null;
+  url?: string | null;
+  fileName?: string | null;
+}
+
 /** Who decides to search the documents: the model by a tool, or every message by itself. */
 export type RetrievalMode = "auto" | "tool";
+
+/** Passages that were found, before the reply or by a tool call. */
+export interface RetrievalPartView {
+  type: "retrieval";
+  query: string;
+  hits: RetrievalHitView[];
+  iteration: number;
+  toolCallId?: string | null;
+  superseded?: boolean;
+}
 
 /** How a run stands: its turn, once its start and its end have been told. */
 export interface RunView {
@@ -757,6 +819,25 @@ export interface StoppedTurnView {
   status: "GENERATION_ABORTED" | "IDLE";
 }
 
+/** Text that the user or the model wrote. */
+export interface TextPartView {
+  type: "text";
+  text: string;
+  iteration: number;
+  superseded?: boolean;
+}
+
+/** The model's reasoning; `title` names a step of another engine's run. */
+export interface ThoughtPartView {
+  type: "thought";
+  text: string;
+  startedAt: string;
+  durationMs: number;
+  iteration: number;
+  title?: string | null;
+  superseded?: boolean;
+}
+
 /** One step of how the agent came to its answer. */
 export interface ThoughtStepView {
   kind: string;
@@ -765,6 +846,23 @@ export interface ThoughtStepView {
   startedAt: string;
   durationMs: number;
   toolCallId?: string | null;
+}
+
+/** A tool call with its result. */
+export interface ToolCallPartView {
+  type: "tool_call";
+  toolCallId: string;
+  toolName: string;
+  server: string;
+  arguments: Record<string, unknown>;
+  status: ToolCallStatus;
+  result: unknown;
+  durationMs: number | null;
+  iteration: number;
+  error?: string;
+  chartData?: unknown;
+  artifactIds?: string[];
+  superseded?: boolean;
 }
 
 /** How a call stands; every call ends in exactly one of the states other than `running`. */
@@ -801,8 +899,8 @@ export interface ToolResultView {
   createdAt: string;
 }
 
-/** A turn runs, then ends in one of three ways. */
-export type TurnStatus = "CANCELLED" | "COMPLETED" | "FAILED" | "RUNNING";
+/** A turn runs, may wait for a person, and ends in one of three ways. */
+export type TurnStatus = "CANCELLED" | "COMPLETED" | "FAILED" | "RUNNING" | "WAITING";
 
 /** How a turn stands. */
 export interface TurnView {

@@ -5,9 +5,11 @@ A turn is one AgentX message, however many times the model was called and whatev
 | event | envelopes, in this order |
 |---|---|
 | turn_start | conversation_start, message_start |
-| text | text_delta |
-| tool_call | tool_use_start, input_json_delta (the arguments in one piece), tool_use_stop |
-| tool_result | tool_result; `isError` unless the status is `ok`, the result is then the error's text |
+| text | text_delta; after a tool call or another model call it begins with a blank line |
+| tool_call | tool_use_start, input_json_delta (the arguments in one piece), tool_use_stop, |
+| | tool_planned, tool_executing, tool_call_message |
+| tool_result | tool_result; `isError` unless the status is `ok`, the result is then the error's text; |
+| | tool_result_message |
 | usage | message_delta, with the usage of this one call: AgentX clients add them up |
 | done, COMPLETED | message_stop, message_complete, assistant_message, conversation_end `completed` |
 | done, CANCELLED | the same with the text so far, conversation_end `interrupted` |
@@ -39,6 +41,7 @@ from threadkeep.domain.events import (
     TurnStart,
     UsageReported,
 )
+from threadkeep.domain.parts import TextJoin
 from threadkeep.domain.text import is_blank
 from threadkeep.protocols.sse import START, Dialect, Frames, Position, TurnContext, frame, position_of_seq
 
@@ -104,6 +107,7 @@ class AgentXTurn:
     def __init__(self, turn: TurnContext) -> None:
         self._message_id = turn.message_id
         self._text: list[str] = []
+        self._join = TextJoin()
         context = {
             "containerId": turn.agent_id,
             "imageId": turn.conversation_id,
@@ -125,6 +129,7 @@ class AgentXTurn:
         at = event.at
         match event.body:
             case Text(text):
+                text = self._join.add(text)
                 self._text.append(text)
                 return [self._envelope("text_delta", at, {"text": text})]
             case TurnStart(message_id=message_id, model=model):
@@ -133,18 +138,17 @@ class AgentXTurn:
                     self._envelope("message_start", at, {"messageId": message_id, "model": model or ""}),
                 ]
             case ToolCalled() as body:
-                tool = {"toolCallId": body.tool_call_id, "toolName": body.tool_name}
-                partial_json = _encode(body.arguments).decode()
-                return [
-                    self._envelope("tool_use_start", at, tool),
-                    self._envelope("input_json_delta", at, {"partialJson": partial_json}),
-                    self._envelope("tool_use_stop", at, {**tool, "input": body.arguments}),
-                ]
+                self._join.interrupt()
+                return self._call(at, body)
             case ToolResulted() as body:
                 result = body.result if body.error is None else body.error
                 is_error = body.status != "ok"
                 data = {"toolCallId": body.tool_call_id, "result": result, "isError": is_error}
-                return [self._envelope("tool_result", at, data)]
+                message = _result_message(at, body)
+                return [
+                    self._envelope("tool_result", at, data),
+                    self._envelope("tool_result_message", at, message, "message"),
+                ]
             case UsageReported() as body:
                 usage = {"inputTokens": body.input_tokens, "outputTokens": body.output_tokens}
                 return [self._envelope("message_delta", at, {"usage": usage})]
@@ -155,10 +159,40 @@ class AgentXTurn:
             case Failed(code, message):
                 error = self._envelope("error", at, {"message": message, "errorCode": code})
                 return [*self._message(at, "FAILED", "error"), error, self._conversation_end(at, "error")]
-            case IterationStart() | Thought() | Retrieval() | ToolProgress() | Notice():
+            case IterationStart():
+                self._join.interrupt()
+                return []
+            case Thought() | Retrieval() | ToolProgress() | Notice():
                 return []
             case _ as never:
                 assert_never(never)
+
+    def _call(self, at: int, body: ToolCalled) -> list[Envelope]:
+        """A call: the model's block, then that it runs, then the call as a message."""
+        tool = {"toolCallId": body.tool_call_id, "toolName": body.tool_name}
+        planned = {"toolId": body.tool_call_id, "toolName": body.tool_name}
+        partial_json = _encode(body.arguments).decode()
+        message = {
+            "id": f"{body.tool_call_id}:call",
+            "role": "assistant",
+            "subtype": "tool-call",
+            "toolCall": {
+                "type": "tool-call",
+                "id": body.tool_call_id,
+                "name": body.tool_name,
+                "input": body.arguments,
+            },
+            "timestamp": at,
+            "parentId": self._message_id,
+        }
+        return [
+            self._envelope("tool_use_start", at, tool),
+            self._envelope("input_json_delta", at, {"partialJson": partial_json}),
+            self._envelope("tool_use_stop", at, {**tool, "input": body.arguments}),
+            self._envelope("tool_planned", at, planned, "state"),
+            self._envelope("tool_executing", at, {**planned, "input": body.arguments}, "state"),
+            self._envelope("tool_call_message", at, message, "message"),
+        ]
 
     def _message(self, at: int, status: str, stop_reason: str) -> list[Envelope]:
         """The whole message, as its end is told."""
@@ -186,6 +220,29 @@ class AgentXTurn:
         self, name: str, at: int, data: Mapping[str, Any], category: Category = "stream"
     ) -> Envelope:
         return Envelope(name, at, data, category=category, context=self._context)
+
+
+def _result_message(at: int, body: ToolResulted) -> dict[str, Any]:
+    """A result as a message of its own."""
+    if body.error is not None:
+        output = {"type": "error-text", "value": body.error}
+    elif isinstance(body.result, str):
+        output = {"type": "text", "value": body.result}
+    else:
+        output = {"type": "json", "value": body.result}
+    return {
+        "id": f"{body.tool_call_id}:result",
+        "role": "tool",
+        "subtype": "tool-result",
+        "toolCallId": body.tool_call_id,
+        "toolResult": {
+            "type": "tool-result",
+            "id": body.tool_call_id,
+            "name": body.tool_name,
+            "output": output,
+        },
+        "timestamp": at,
+    }
 
 
 def _start(turn: TurnContext) -> Frames:

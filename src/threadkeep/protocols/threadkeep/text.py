@@ -2,7 +2,7 @@
 
 | event | frames |
 |---|---|
-| text | `data: <text>` |
+| text | `data: <text>`; after a tool call or another model call it begins with a blank line |
 | error | `event: error`, `data: {"code", "message"}` |
 | all others | none |
 | the end, however the turn ended | `data: [DONE]` |
@@ -28,28 +28,39 @@ from threadkeep.domain.events import (
     TurnStart,
     UsageReported,
 )
+from threadkeep.domain.parts import TextJoin
 from threadkeep.protocols.sse import Dialect, Frames, TurnContext, frame
 
 DONE = "[DONE]"
 
 
-def _frames(event: TurnEvent) -> Sequence[bytes]:
-    match event.body:
-        case Text(text):
-            # A model may well write the word that ends the stream; in two pieces it does not.
-            return [frame(piece) for piece in ((text[:4], text[4:]) if text == DONE else (text,))]
-        case Failed(code, message):
-            return [frame(msgspec.json.encode({"code": code, "message": message}), event="error")]
-        case TurnStart() | Retrieval() | IterationStart() | Thought() | Notice() | UsageReported() | Done():
-            return ()
-        case ToolCalled() | ToolProgress() | ToolResulted():
-            return ()
-        case _ as never:
-            assert_never(never)
+class _TextFrames:
+    """The frames of one turn; takes the events from the first on, in order."""
+
+    def __init__(self) -> None:
+        self._join = TextJoin()
+
+    def of(self, event: TurnEvent) -> Sequence[bytes]:
+        match event.body:
+            case Text(text):
+                text = self._join.add(text)
+                # A model may well write the word that ends the stream; in two pieces it does not.
+                return [frame(piece) for piece in ((text[:4], text[4:]) if text == DONE else (text,))]
+            case Failed(code, message):
+                return [frame(msgspec.json.encode({"code": code, "message": message}), event="error")]
+            case IterationStart() | ToolCalled():
+                self._join.interrupt()
+                return ()
+            case TurnStart() | Retrieval() | Thought() | Notice() | UsageReported() | Done():
+                return ()
+            case ToolProgress() | ToolResulted():
+                return ()
+            case _ as never:
+                assert_never(never)
 
 
 def _start(turn: TurnContext) -> Frames:
-    return _frames
+    return _TextFrames().of
 
 
-TEXT = Dialect("text", _start, closing=frame(DONE))
+TEXT = Dialect("text", _start, closing=frame(DONE), remembers=True)

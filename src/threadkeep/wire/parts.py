@@ -1,0 +1,223 @@
+"""What clients see of a message's parts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, assert_never
+
+from msgspec import UNSET, Meta, UnsetType
+
+from threadkeep.domain.parts import (
+    CardPart,
+    FilePart,
+    NoticePart,
+    Part,
+    RetrievalPart,
+    TextPart,
+    ThoughtPart,
+    ToolCallPart,
+)
+from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.wire.view import Id, Time, View, rfc3339
+
+Iteration = Annotated[int, Meta(description="The model call that it belongs to, from 1; 0 before the first.")]
+Superseded = Annotated[bool, Meta(description="Its model call was made again: it counts for nothing.")]
+
+
+class TextPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="text"):
+    """Text that the user or the model wrote."""
+
+    text: str
+    iteration: Iteration
+    superseded: Superseded = False
+
+
+class ThoughtPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="thought"):
+    """The model's reasoning; `title` names a step of another engine's run."""
+
+    text: str
+    started_at: Time
+    duration_ms: int
+    iteration: Iteration
+    title: str | None = None
+    superseded: Superseded = False
+
+
+class ToolCallPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="tool_call"):
+    """A tool call with its result."""
+
+    tool_call_id: str
+    tool_name: str
+    server: str
+    arguments: Mapping[str, Any]
+    status: ToolCallStatus
+    result: Any
+    duration_ms: int | None
+    iteration: Iteration
+    error: str | UnsetType = UNSET
+    chart_data: Any | UnsetType = UNSET
+    artifact_ids: Sequence[str] | UnsetType = UNSET
+    superseded: Superseded = False
+
+
+class RetrievalHitView(View, frozen=True, kw_only=True, omit_defaults=True):
+    """A piece of a document, or a memory, that was found."""
+
+    source: str
+    text: str
+    score: float
+    chunk_id: str | None = None
+    document_id: str | None = None
+    page: int | None = None
+    url: str | None = None
+    file_name: str | None = None
+
+
+class RetrievalPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="retrieval"):
+    """Passages that were found, before the reply or by a tool call."""
+
+    query: str
+    hits: Sequence[RetrievalHitView]
+    iteration: Iteration
+    tool_call_id: str | None = None
+    superseded: Superseded = False
+
+
+class FilePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="file"):
+    """A file that the user attached, or that a run of another engine produced."""
+
+    file_id: Id
+    file_name: str
+    media_type: str
+    size: int
+    iteration: Iteration
+    width: int | None = None
+    height: int | None = None
+    superseded: Superseded = False
+
+
+class CardPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="card"):
+    """A briefing as it stands in a conversation."""
+
+    briefing_id: Id
+    title: str
+    summary: str
+    priority: str
+    sent_at: Time
+    data: Mapping[str, Any] | None
+    actions: Sequence[Mapping[str, Any]]
+    iteration: Iteration
+    superseded: Superseded = False
+
+
+class NoticePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="notice"):
+    """Something degraded, and the turn went on."""
+
+    code: str
+    message: str
+    iteration: Iteration
+    superseded: Superseded = False
+
+
+PartView = (
+    TextPartView
+    | ThoughtPartView
+    | ToolCallPartView
+    | RetrievalPartView
+    | FilePartView
+    | CardPartView
+    | NoticePartView
+)
+
+
+def part_view(part: Part) -> PartView:
+    """One part."""
+    match part:
+        case TextPart():
+            return TextPartView(text=part.text, iteration=part.iteration, superseded=part.superseded)
+        case ThoughtPart():
+            return ThoughtPartView(
+                text=part.text,
+                started_at=rfc3339(part.started_at),
+                duration_ms=part.duration_ms,
+                iteration=part.iteration,
+                title=part.title,
+                superseded=part.superseded,
+            )
+        case ToolCallPart():
+            return _tool_call_view(part)
+        case RetrievalPart():
+            return RetrievalPartView(
+                query=part.query,
+                hits=[_hit_view(hit) for hit in part.hits],
+                iteration=part.iteration,
+                tool_call_id=part.tool_call_id,
+                superseded=part.superseded,
+            )
+        case FilePart():
+            return FilePartView(
+                file_id=part.file_id,
+                file_name=part.file_name,
+                media_type=part.media_type,
+                size=part.size,
+                iteration=part.iteration,
+                width=part.width,
+                height=part.height,
+                superseded=part.superseded,
+            )
+        case CardPart():
+            return _card_view(part)
+        case NoticePart():
+            return NoticePartView(
+                code=part.code,
+                message=part.message,
+                iteration=part.iteration,
+                superseded=part.superseded,
+            )
+        case _ as never:
+            assert_never(never)
+
+
+def _tool_call_view(part: ToolCallPart) -> ToolCallPartView:
+    call = part.call
+    return ToolCallPartView(
+        tool_call_id=call.tool_call_id,
+        tool_name=call.tool_name,
+        server=call.server,
+        arguments=call.arguments,
+        status=call.status,
+        result=call.result,
+        duration_ms=call.duration_ms,
+        iteration=part.iteration,
+        error=UNSET if call.error is None else call.error,
+        chart_data=UNSET if call.chart_data is None else call.chart_data,
+        artifact_ids=call.artifact_ids or UNSET,
+        superseded=part.superseded,
+    )
+
+
+def _hit_view(hit: RetrievalHit) -> RetrievalHitView:
+    return RetrievalHitView(
+        source=hit.source,
+        text=hit.text,
+        score=hit.score,
+        chunk_id=hit.chunk_id,
+        document_id=hit.document_id,
+        page=hit.page,
+        url=hit.url,
+        file_name=hit.file_name,
+    )
+
+
+def _card_view(part: CardPart) -> CardPartView:
+    card = part.card
+    return CardPartView(
+        briefing_id=card.briefing_id,
+        title=card.title,
+        summary=card.summary,
+        priority=card.priority,
+        sent_at=rfc3339(card.sent_at),
+        data=card.data,
+        actions=card.actions,
+        iteration=part.iteration,
+        superseded=part.superseded,
+    )

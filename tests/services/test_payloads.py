@@ -1,0 +1,50 @@
+"""What was set aside for its size is put back into the parts of a message."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import cast
+
+import msgspec
+
+from tests.wire.test_messages import CALL, message
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.parts import TextPart, ToolCallPart
+from threadkeep.ports.payloads import Lost, PayloadStore
+from threadkeep.services.payloads import whole_messages
+from threadkeep.wire.messages import message_view
+
+
+class Payloads:
+    """Contents by their ids; all others are lost."""
+
+    def __init__(self, contents: Mapping[str, bytes]) -> None:
+        self._contents = contents
+        self.asked = 0
+
+    async def load(self, ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
+        self.asked += 1
+        return {it: self._contents.get(it, Lost("The file is gone.")) for it in ids}
+
+
+async def test_no_reference_reaches_a_client_and_what_is_lost_says_so():
+    refs = {"result": PayloadId("p1"), "chart_data": PayloadId("p2"), "arguments": PayloadId("p3")}
+    call = replace(CALL, arguments={}, result=None, refs=refs)
+    parts = (
+        ToolCallPart(call=call, iteration=1, superseded=True),
+        ToolCallPart(call=replace(call, tool_call_id="c2"), iteration=1),
+        TextPart(text="So.", iteration=2),
+    )
+    store = Payloads({"p1": b'{"rows": [1]}', "p3": b'{"q": "x"}'})
+    (whole,) = await whole_messages(cast("PayloadStore", store), [message(*parts)])
+    seen = msgspec.json.decode(msgspec.json.encode(message_view(whole)))
+    lost = {"unavailable": True, "reason": "The file is gone."}
+    for shown in (*seen["parts"][:2], *seen["toolCalls"]):
+        assert (shown["arguments"], shown["result"], shown["chartData"]) == ({"q": "x"}, {"rows": [1]}, lost)
+    assert "refs" not in str(seen)
+
+
+async def test_plain_messages_ask_for_nothing():
+    store = Payloads({})
+    plain = [message(TextPart(text="So."))] * 3
+    assert await whole_messages(cast("PayloadStore", store), plain) is plain
+    assert store.asked == 0
