@@ -10,14 +10,13 @@ from typing import Any
 
 import msgspec
 
-from tests.protocols.recorded import AT, BEGINNING, CANCELLED, COMPLETED, CONTEXT, TIMED_OUT, turn
+from tests.protocols.recorded import AT, BEGINNING, CANCELLED, COMPLETED, REPLY, TIMED_OUT, turn
 from threadkeep.domain.events import (
     Done,
     Failed,
     IterationStart,
     Notice,
     Retrieval,
-    RetrievalHit,
     Text,
     Thought,
     ToolCalled,
@@ -26,7 +25,8 @@ from threadkeep.domain.events import (
     TurnStart,
     UsageReported,
 )
-from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage
+from threadkeep.domain.message import Usage
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.engine.fold import fold
 from threadkeep.log.format import encode_event
 from threadkeep.wire.messages import message_view
@@ -188,20 +188,10 @@ def recordings() -> str:
 
 
 def _recorded(name: str, events: Sequence[TurnEvent]) -> dict[str, Any]:
-    begun = Message(
-        id=CONTEXT.message_id,
-        conversation_id=CONTEXT.conversation_id,
-        seq=2,
-        turn_id=CONTEXT.turn_id,
-        role=MessageRole.ASSISTANT,
-        parts=(),
-        status=MessageStatus.PENDING,
-        created_at=AT,
-    )
     return {
         "name": name,
         "events": [msgspec.Raw(encode_event(event)) for event in events],
-        "message": message_view(fold(begun, events)),
+        "message": message_view(fold(REPLY, events)),
     }
 
 

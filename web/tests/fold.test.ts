@@ -59,7 +59,7 @@ it("runs the texts of two model calls never together", () => {
 it("counts nothing that was superseded", () => {
   const text = { type: "text", text: "Old. ", iteration: 1, superseded: true } as const;
   const hits = [{ source: "a.md", text: "A", score: 1 }];
-  const found = { type: "retrieval", query: "a", hits, startedAt: "2026-01-01T00:00:00.000Z", iteration: 1, superseded: true } as const;
+  const found = { type: "retrieval", query: "a", hits, iteration: 1, superseded: true } as const;
   expect(contentOf([text, { type: "text", text: "New.", iteration: 1 }])).toBe("New.");
   expect(citationsOf([found])).toEqual([]);
 });

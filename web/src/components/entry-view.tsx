@@ -3,7 +3,6 @@ import { memo, useState } from "react";
 import { type Entry } from "../thread/entries";
 import { type Thread } from "../thread/thread";
 import { type LiveReply } from "../turn/fold";
-import { type Message } from "../turn/parts";
 import { BriefingCard } from "./briefing-card";
 import { Reply } from "./reply";
 import { UserMessage } from "./user-message";
@@ -17,7 +16,7 @@ interface Props {
   isWanted: boolean;
   running: boolean;
   thread: Thread;
-  onDetails: (message: Message) => void;
+  onDetails: (turnId: string) => void;
 }
 
 /** One entry of a conversation. */

@@ -5,7 +5,6 @@ import { useStore } from "../state/store";
 import { entriesOf, isArchived } from "../thread/entries";
 import { isRunning } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
-import { type Message } from "../turn/parts";
 import { useWords } from "../words";
 import { EntryView } from "./entry-view";
 import { IconButton } from "./icon-button";
@@ -16,7 +15,7 @@ interface Props {
   thread: Thread;
   /** The message that one came for. */
   seq: number | undefined;
-  onDetails: (message: Message) => void;
+  onDetails: (turnId: string) => void;
 }
 
 export function MessageList({ thread, seq, onDetails }: Props) {

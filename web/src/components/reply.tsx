@@ -18,7 +18,7 @@ interface Props {
   running: boolean;
   onRegenerate: () => void;
   onContinue: (text: string) => void;
-  onDetails: (message: Message) => void;
+  onDetails: (turnId: string) => void;
   /** The choice of versions. */
   children?: ReactNode;
 }
@@ -83,7 +83,7 @@ export function Reply({ message, live, isLast, running, onRegenerate, onContinue
           {children}
           {hasText && <CopyButton text={contentOf(parts)} />}
           {isLast && <IconButton icon={RefreshCw} label={words.regenerate} onClick={onRegenerate} />}
-          {turnId && <IconButton icon={Info} label={words.details} onClick={() => onDetails(message)} />}
+          {turnId && <IconButton icon={Info} label={words.details} onClick={() => onDetails(turnId)} />}
         </div>
       )}
     </article>

@@ -8,7 +8,6 @@ import { useSelected, useStore } from "../state/store";
 import { toast } from "../state/toasts";
 import { isRunning } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
-import { type Message } from "../turn/parts";
 import { useWords } from "../words";
 import { Composer } from "./composer";
 import { IconButton } from "./icon-button";
@@ -37,7 +36,7 @@ export function ThreadView({ thread, seq, onMenu }: Props) {
   const running = useSelected(thread.state, isRunning);
   const all = useStore(agents);
   const [renaming, setRenaming] = useState(false);
-  const [reply, setReply] = useState<Message | null>(null);
+  const [turnId, setTurnId] = useState<string | null>(null);
   const agent = all.find((it) => it.id === conversation?.agentId);
   const title = conversation?.title || (conversation ? words.untitled : "");
   const isArchived = conversation?.status === "archived";
@@ -88,7 +87,7 @@ export function ThreadView({ thread, seq, onMenu }: Props) {
           {words.connectionLost}
         </p>
       )}
-      <MessageList thread={thread} seq={seq} onDetails={setReply} />
+      <MessageList thread={thread} seq={seq} onDetails={setTurnId} />
       {problem && <ProblemBar problem={problem} onDismiss={() => thread.dismiss()} />}
       <Composer
         draftKey={thread.id}
@@ -101,7 +100,7 @@ export function ThreadView({ thread, seq, onMenu }: Props) {
         onSend={(text) => thread.send(text)}
         onStop={() => void thread.stop()}
       />
-      {reply?.turnId && <TurnDrawer turnId={reply.turnId} parts={reply.parts} onClose={() => setReply(null)} />}
+      {turnId && <TurnDrawer turnId={turnId} onClose={() => setTurnId(null)} />}
     </div>
   );
 }

@@ -6,7 +6,6 @@ import { type ReceiptView, type TurnView } from "../api/schema";
 import { useLoaded } from "../state/use-loaded";
 import { follow } from "../turn/follow";
 import { type TurnEvent } from "../turn/events";
-import { type Part } from "../turn/parts";
 import { timelineOf } from "../turn/timeline";
 import { useWords } from "../words";
 import { dateTime, duration } from "../words/format";
@@ -14,13 +13,6 @@ import { IconButton } from "./icon-button";
 import { Receipt } from "./receipt";
 import { TimelineView } from "./timeline-view";
 import { toldProblem } from "./problem-bar";
-
-interface Props {
-  turnId: string;
-  /** What the reply is made of; they outlive the turn's events. */
-  parts: readonly Part[];
-  onClose: () => void;
-}
 
 interface TurnStory {
   turn: TurnView;
@@ -38,8 +30,8 @@ async function readTurn(turnId: string, signal: AbortSignal): Promise<TurnStory>
   return { turn, receipt, events };
 }
 
-/** What happened in the turn that gave a reply: its timeline, what the model was sent, what it cost. */
-export function TurnDrawer({ turnId, parts, onClose }: Props) {
+/** What happened in a turn: its timeline, what the model was sent, what it cost. */
+export function TurnDrawer({ turnId, onClose }: { turnId: string; onClose: () => void }) {
   const words = useWords();
   const dialog = useRef<HTMLDialogElement>(null);
   const { loaded } = useLoaded(useCallback((signal: AbortSignal) => readTurn(turnId, signal), [turnId]));
@@ -52,14 +44,14 @@ export function TurnDrawer({ turnId, parts, onClose }: Props) {
       </header>
       {loaded.state === "loading" && <p className="hint">{words.loading}</p>}
       {loaded.state === "failed" && <p className="hint">{toldProblem(words, loaded.problem)}</p>}
-      {loaded.state === "ready" && <Story {...loaded.value} parts={parts} />}
+      {loaded.state === "ready" && <Story {...loaded.value} />}
     </dialog>
   );
 }
 
-function Story({ turn, receipt, events, parts }: TurnStory & { parts: readonly Part[] }) {
+function Story({ turn, receipt, events }: TurnStory) {
   const words = useWords();
-  const timeline = timelineOf(turn, events, parts);
+  const timeline = timelineOf(events);
   const { usage } = turn;
   return (
     <>

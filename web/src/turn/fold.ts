@@ -2,7 +2,7 @@
 
 import { type RetrievalHitView, type ToolCallPartView } from "../api/schema";
 import { type RetrievalHit, type TurnEvent } from "./events";
-import { type Message, type Part } from "./parts";
+import { type Message, type Part, type PartOf } from "./parts";
 
 export interface Progress {
   progress: number;
@@ -54,7 +54,7 @@ function apply(reply: LiveReply, event: TurnEvent): LiveReply {
       return grow(reply, event.type, event.text, event.at);
     case "retrieval": {
       const { query, tool_call_id: toolCallId } = event;
-      const part: Part = { type: "retrieval", query, hits: event.hits.map(hitOf), startedAt: time(event.at), iteration };
+      const part: PartOf<"retrieval"> = { type: "retrieval", query, hits: event.hits.map(hitOf), iteration };
       return append(close(reply, event.at), toolCallId == null ? part : { ...part, toolCallId });
     }
     case "tool_call":
@@ -66,7 +66,6 @@ function apply(reply: LiveReply, event: TurnEvent): LiveReply {
         arguments: event.arguments,
         status: "running",
         result: null,
-        startedAt: time(event.at),
         durationMs: null,
         iteration,
       });
