@@ -219,14 +219,14 @@ it("says why an answer failed, and offers to go on or to try again", async () =>
   expect(drawn.find("[role=alert]").textContent).toContain("The server was interrupted here.");
   await click(drawn.named("Continue"));
   expect(thread.send).toHaveBeenCalledWith("Please continue.");
-  await click(drawn.named("Try again"));
+  await click(drawn.named("Retry"));
   expect(thread.regenerate).toHaveBeenCalledOnce();
 });
 
 it("does not offer to continue what failed for another reason", () => {
   const drawn = draw(last(ended(recording("everything, timed out").message)));
   expect(drawn.allNamed("Continue")).toEqual([]);
-  expect(drawn.allNamed("Try again")).toHaveLength(1);
+  expect(drawn.allNamed("Retry")).toHaveLength(1);
 });
 
 it("marks what was stopped", () => {
