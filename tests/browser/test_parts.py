@@ -112,9 +112,7 @@ def test_text_of_two_model_calls_is_copied_apart(page: Page, model: ScriptedMode
     assert page.evaluate("navigator.clipboard.readText()") == reply["content"]
 
 
-def test_calls_made_together_stand_in_the_order_of_the_model(
-    page: Page, model: ScriptedModel, drawing: Drawing
-):
+def test_calls_made_together_stand_as_the_model_made_them(page: Page, model: ScriptedModel, drawing: Drawing):
     new_conversation(page)
     calls = [drawing.call, UseTool("easel__note", {"text": "two"})]
     model.script([Say("Both."), *calls], [Say("Done.")])
@@ -145,9 +143,7 @@ def test_stopped_reply_keeps_its_order_and_says_which_tool_was_interrupted(
         page.reload()
 
 
-def test_chart_that_comes_late_does_not_move_what_one_reads(
-    page: Page, model: ScriptedModel, drawing: Drawing
-):
+def test_late_chart_does_not_move_what_one_reads(page: Page, model: ScriptedModel, drawing: Drawing):
     page.set_viewport_size({"width": 900, "height": 500})
     new_conversation(page)
     notes = [UseTool("easel__note", {"text": f"note {number}"}) for number in range(20)]
