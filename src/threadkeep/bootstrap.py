@@ -77,6 +77,7 @@ from threadkeep.tools.charts import ChartServer
 from threadkeep.tools.history import HistoryServer
 from threadkeep.tools.promptx import TOOLS as PROMPTX_TOOLS
 from threadkeep.tools.promptx import PromptXServer
+from threadkeep.tools.results import ResultsServer
 from threadkeep.tools.retriever import RetrieverServer
 from threadkeep.tools.roles import WorkspaceRoles
 
@@ -369,6 +370,7 @@ def _tools(
         _promptx(settings, roles, store, outside.pool),
         RetrieverServer(store.documents, retriever),
         HistoryServer(store),
+        ResultsServer(store),
         ChartServer(),
     )
     return AgentTools(own, catalog, outside.pool, store.seen_tools)

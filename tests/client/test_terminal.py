@@ -36,7 +36,17 @@ from tests.serving import Server, environment, run, serving
 from tests.waiting import PATIENCE_S
 from threadkeep.client.blocking import LoopThread
 from threadkeep.client.terminal import DEMONSTRATION, Screen
-from threadkeep.domain.events import Done, Failed, IterationStart, Notice, Text, TurnStart
+from threadkeep.domain.events import (
+    Done,
+    Failed,
+    IterationStart,
+    Notice,
+    Text,
+    Thought,
+    ToolCalled,
+    ToolResulted,
+    TurnStart,
+)
 from threadkeep.domain.message import Usage
 from threadkeep.gateways.local import DEMONSTRATION_MODEL
 
@@ -394,7 +404,40 @@ def test_notices_do_not_disturb():
     screen.show(Notice("X", "web is away"))
     screen.show(Text("two"))
     screen.show(Failed("X", "broken"))
-    assert out.getvalue() == "One\n! web is away\ntwo\nError: broken\n"
+    assert out.getvalue() == "One\n\n! web is away\ntwo\nError: broken\n"
+
+
+def test_text_thoughts_and_tools_come_in_order_with_a_blank_line_between_calls():
+    screen = Screen(out := io.StringIO())
+    for event in (
+        IterationStart(1),
+        Thought("Hm."),
+        Text("Numbers"),
+        Text(" first."),
+        ToolCalled("1", "add", "", {"a": 1}),
+        ToolResulted("1", "add", "ok", 3),
+        IterationStart(2),
+        Text("Now I check."),
+        IterationStart(3),
+        Thought("So."),
+        Text("Revenue grew."),
+        Done("COMPLETED", "m", Usage(1, 1), "end_turn"),
+        IterationStart(1),
+        Text("Next turn."),
+    ):
+        screen.show(event)
+    assert out.getvalue().split("\n") == [
+        "Hm.",
+        "Numbers first.",
+        '→ add {"a": 1}',
+        "← add: ok",
+        "",
+        "Now I check.",
+        "",
+        "So.",
+        "Revenue grew.",
+        "Next turn.",
+    ]
 
 
 def test_terminal_shows_that_the_model_is_asked_until_it_answers(monkeypatch: pytest.MonkeyPatch):
@@ -410,4 +453,4 @@ def test_terminal_shows_that_the_model_is_asked_until_it_answers(monkeypatch: py
     screen.show(IterationStart(2))
     screen.show(Text("two"))
     screen.show(Done("COMPLETED", "m", Usage(1, 1), "end_turn"))
-    assert out.getvalue() == f"{waiting}One\n{waiting}two\n"
+    assert out.getvalue() == f"{waiting}One\n{waiting}\ntwo\n"

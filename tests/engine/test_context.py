@@ -1,189 +1,255 @@
-"""What a model is sent: whatever the history, a request that every provider takes."""
+"""What a model is sent: whatever happened, a request that every provider accepts, with all that happened."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC
+from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from tests.engine.histories import (
+    AT,
+    SECRET_THOUGHT,
+    Chance,
+    Conversation,
+    call,
+    card,
+    exchanges,
+)
 from tests.gateways.provider_rules import check_anthropic_request, check_openai_request
-from tests.scripted_model import Say, ScriptedModel, Think
-from tests.talking import Talk
-from threadkeep.domain.briefing import Briefing, BriefingCard, Priority
-from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, TurnId, UserId, new_uuid
-from threadkeep.domain.message import Message, MessageRole, MessageStatus, ThoughtStep
-from threadkeep.domain.text import BLANK_CHARACTERS, is_blank
-from threadkeep.engine.context import build_request, rebuild_request, render_card, to_context
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.parts import RetrievalPart, TextPart, ThoughtPart, ToolCallPart, text_parts
+from threadkeep.domain.receipt import Receipt
+from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.domain.tool_call import SHOWN, ToolCallStatus
+from threadkeep.engine.context import (
+    BuiltRequest,
+    ContextRules,
+    Sources,
+    build_request,
+    rebuild_request,
+    to_context,
+)
+from threadkeep.engine.history import render_card
 from threadkeep.engine.prompt import Component
 from threadkeep.engine.token_estimates import estimate_tokens
+from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS
 from threadkeep.gateways.anthropic import anthropic_body
-from threadkeep.gateways.openai import Habits, OpenAIGateway, openai_body
+from threadkeep.gateways.openai import Habits, openai_body
 from threadkeep.gateways.wire import encode
-from threadkeep.ports.gateway import ModelRequest, TextBlock
+from threadkeep.ports.gateway import ModelRequest, TextBlock, ToolResultBlock, ToolSpec, ToolUseBlock
 
-SECRET_THOUGHT = "what-the-model-only-thought"
 SHANGHAI = ZoneInfo("Asia/Shanghai")
-AT = 1_767_751_200_000  # 2026-01-07 02:00 UTC
+TOOLS = (ToolSpec("sums__add", "Adds.", {"type": "object", "properties": {}}),)
+HISTORIES = 3000
+PLENTY = ContextRules(zone=UTC, context_tokens=1_000_000)
 
 
-def message(seq: int, role: MessageRole, content: str | BriefingCard, status: MessageStatus) -> Message:
-    steps = (ThoughtStep("thought", "Thought", SECRET_THOUGHT, AT, 1),)
-    return Message(
-        MessageId(f"m{seq}"), ConversationId("c"), seq, TurnId("t"), role, content, status, AT,
-        thought_process=steps if role is MessageRole.ASSISTANT else (),
-    )  # fmt: skip
-
-
-def card(title: str = "政策更新", summary: str = "新规发布。", sent_at: int = AT) -> BriefingCard:
-    return BriefingCard(BriefingId("b"), title, summary, Priority.P1, sent_at)
-
-
-def asked(seq: int, content: str) -> Message:
-    return message(seq, MessageRole.USER, content, MessageStatus.COMPLETED)
-
-
-def answered(seq: int, content: str, status: MessageStatus = MessageStatus.COMPLETED) -> Message:
-    return message(seq, MessageRole.ASSISTANT, content, status)
-
-
-blank = st.text(st.sampled_from(BLANK_CHARACTERS), max_size=3)
-words = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=40)
-spoken = words.filter(lambda text: not is_blank(text))
-unfinished = st.sampled_from([status for status in MessageStatus if status is not MessageStatus.COMPLETED])
-
-
-@dataclass(frozen=True)
-class History:
-    """The messages of a conversation, the question among them that is to be answered now."""
-
-    messages: list[Message]
-    question: Message
-
-
-@st.composite
-def histories(draw: st.DrawFn) -> History:
-    """Anything that can have happened: any states, empty replies, cards anywhere, cut off at any point."""
-    messages: list[Message] = []
-    for _ in range(draw(st.integers(0, 25))):
-        seq = len(messages) + 1
-        match draw(st.sampled_from(["asked", "answered", "unfinished", "card"])):
-            case "asked":
-                messages.append(asked(seq, draw(spoken)))
-            case "answered":
-                messages.append(answered(seq, draw(spoken)))
-            case "unfinished":
-                messages.append(answered(seq, draw(st.one_of(blank, words)), draw(unfinished)))
-            case _:
-                told = card(draw(spoken), draw(spoken), draw(st.integers(0, 2**41)))
-                messages.append(message(seq, MessageRole.SYSTEM, told, MessageStatus.COMPLETED))
-    messages = messages[draw(st.integers(0, len(messages))) :]  # archived, or beyond the window
-    question = asked(100, draw(spoken))
-    reply = answered(101, "", MessageStatus.PENDING)
-    overwritten = answered(101, draw(words), MessageStatus.OVERWRITTEN)
-    later = message(102, MessageRole.SYSTEM, card(draw(spoken), draw(spoken)), MessageStatus.COMPLETED)
-    rest = draw(st.sampled_from([[reply], [overwritten, reply], [overwritten, later, reply], []]))
-    return History([*messages, question, *rest], question)
-
-
-components = st.lists(st.builds(Component, st.sampled_from("ab"), st.one_of(blank, words)), max_size=3)
+def build(
+    messages: Sequence[Message],
+    rules: ContextRules = PLENTY,
+    *,
+    tools: Sequence[ToolSpec] = TOOLS,
+    prior: Receipt | None = None,
+    **sources: Any,
+) -> BuiltRequest:
+    question = next(it for it in reversed(messages) if it.role is MessageRole.USER)
+    return build_request(
+        Sources(path=messages, question_id=question.id, tools=tools, prior=prior, **sources), rules
+    )
 
 
 def bodies(request: ModelRequest) -> tuple[dict[str, Any], dict[str, Any]]:
     return anthropic_body(request, "m"), openai_body(request, "m", Habits())
 
 
-def said(request: ModelRequest) -> list[str]:
-    texts = [[block.text for block in it.blocks if isinstance(block, TextBlock)] for it in request.messages]
-    assert all(len(it) == 1 for it in texts)
-    return [it[0] for it in texts]
+def texts(request: ModelRequest) -> list[list[str]]:
+    return [[it.text for it in message.blocks if isinstance(it, TextBlock)] for message in request.messages]
 
 
-def rendered(message: Message, thoughts: bool = False) -> str:
-    if isinstance(message.content, BriefingCard):
-        return render_card(message.content, UTC)
-    thought = f"<thinking>\n{SECRET_THOUGHT}\n</thinking>\n\n"
-    return thought * (thoughts and message.role is MessageRole.ASSISTANT) + message.content
+def result_texts(request: ModelRequest) -> list[str]:
+    return [
+        it.content for message in request.messages for it in message.blocks if isinstance(it, ToolResultBlock)
+    ]
 
 
-@settings(deadline=None, max_examples=300)
-@given(
-    histories(),
-    components,
-    st.integers(1, 50),
-    st.one_of(st.integers(1, 300), st.integers(1024, 1400), st.just(200_000)),
-    st.booleans(),
-    st.one_of(st.none(), st.floats(0, 2)),
-    st.one_of(st.none(), st.integers(1, 5000)),
-)
-def test_every_history_makes_a_request_that_every_provider_takes(
-    history: History,
-    parts: list[Component],
-    context_messages: int,
-    context_tokens: int,
-    thoughts: bool,
-    temperature: float | None,
-    max_tokens: int | None,
-):
-    shown = history.messages[: history.messages.index(history.question) + 1][-context_messages:]
-    window = [*shown, *history.messages[history.messages.index(history.question) + 1 :]]
-    request, receipt = build_request(
-        window,
-        parts,
-        model=None,
-        context_tokens=context_tokens,
-        zone=UTC,
-        question_id=history.question.id,
-        thoughts=thoughts,
-        temperature=temperature,
-        max_tokens=max_tokens,
-    )
-    for_anthropic, for_openai = bodies(request)
+def check_valid(built: BuiltRequest) -> None:
+    for_anthropic, for_openai = bodies(built.request)
     assert not check_anthropic_request(for_anthropic)
     assert not check_openai_request(for_openai)
-    assert thoughts or SECRET_THOUGHT.encode() not in encode([for_anthropic, for_openai])
-
-    # In their order, the oldest left out first, the question always there.
-    kept = [it for it in window if it.id in receipt.message_ids]
-    assert [it.id for it in kept] == [*receipt.message_ids]
-    possible = [
-        it for it in window if it.status is not MessageStatus.OVERWRITTEN and not is_blank(rendered(it))
-    ]
-    others = [it for it in possible if it != history.question]
-    assert history.question in kept
-    assert [it for it in kept if it != history.question] == others[len(possible) - len(kept) :]
-    assert receipt.dropped_messages == len(possible) - len(kept)
-    assert rendered(history.question) in said(request)[-1]
-    first_asked = next(at for at, it in enumerate(kept) if it.role is not MessageRole.ASSISTANT)
-    assert "\n\n".join(said(request)) == "\n\n".join(rendered(it, thoughts) for it in kept[first_asked:])
-
-    # Under the window, unless the system prompt and the question alone are too much.
-    assert receipt.token_estimate <= context_tokens or len(kept) == 1
-
-    texts = {part.sha256: part.text for part in parts}
-    again = rebuild_request(receipt, texts, {it.id: it for it in window}, UTC)
-    assert again == request
-    assert [encode(body) for body in bodies(again)] == [encode(for_anthropic), encode(for_openai)]
 
 
-def test_oldest_are_dropped_where_the_window_is_small():
-    history = [asked(1, "a" * 400), answered(2, "b" * 400), asked(3, "c" * 400), answered(4, "d" * 400)]
-    question = asked(5, "e" * 400)
-    room = 1024 + 3 * estimate_tokens("a" * 400) + 50
-    request, receipt = build_request([*history, question], [], model=None, context_tokens=room, zone=UTC)
-    assert said(request) == ["c" * 400, "d" * 400, "e" * 400]
-    assert (receipt.dropped_messages, receipt.token_estimate <= room) == (2, True)
+# Any history
 
 
-def test_question_larger_than_the_window_is_still_asked():
-    question = asked(3, "e" * 9000)
-    request, receipt = build_request(
-        [asked(1, "a"), answered(2, "b"), question], [], model=None, context_tokens=100, zone=UTC
+@pytest.mark.parametrize("first", range(0, HISTORIES, 500))
+def test_every_history_makes_a_request_that_every_provider_accepts(first: int):
+    """Turns, aborts, crashes, regenerations, cards, compactions and window cuts, in any order."""
+    for seed in range(first, first + 500):
+        try:
+            _live_through(Chance(seed))
+        except AssertionError as exc:
+            raise AssertionError(f"history {seed}") from exc
+
+
+def _live_through(chance: Chance) -> None:
+    conversation, prior, archived_to = Conversation(), None, 0
+    components = [Component("a", chance.words()), Component("b", chance.blank())]
+    rules = ContextRules(
+        zone=UTC,
+        context_tokens=chance.random.choice([300, 1400, 3000, 200_000]),
+        context_messages=chance.random.choice([0, 1, 3, 8, 20]),
+        result_tokens=chance.random.choice([0, 500]),
+        thoughts=chance.once_in(2),
     )
-    assert said(request) == ["e" * 9000]
-    assert receipt.dropped_messages == 2
+    for _ in range(chance.random.randrange(1, 16)):
+        if chance.once_in(5):
+            conversation.tell(card(chance.words(), chance.words()))
+        question = conversation.ask(chance.words())
+        tools = chance.random.choice([TOOLS, TOOLS, ()])  # a model without tools in between
+        path = [it for it in conversation.messages if it.on_path and it.seq > archived_to]
+        path = path[-rules.context_messages :] if rules.context_messages else path
+        built = build(path, rules, tools=tools, prior=prior, components=components)
+        check_valid(built)
+        _check_window(built, path, question, rules)
+        assert rebuild_request(built.receipt, built.texts) == built.request
+        if not chance.once_in(6):  # else its process died before the receipt was kept
+            prior = built.receipt
+        if chance.once_in(6):
+            conversation.add(MessageRole.ASSISTANT, *chance.reply(f"t{question.seq}"), on_path=False)
+        conversation.add(MessageRole.ASSISTANT, *chance.reply(f"u{question.seq}"))
+        if chance.once_in(6):
+            archived_to = chance.random.randint(archived_to, question.seq - 1)
+
+
+def _check_window(
+    built: BuiltRequest, path: Sequence[Message], question: Message, rules: ContextRules
+) -> None:
+    request, receipt, _ = built
+    kept = [it for it in path if it.id in receipt.message_ids]
+    assert [it.id for it in kept] == [*receipt.message_ids]
+    assert question in kept
+    assert texts(request)[-1][-1] == question.content
+    assert not rules.context_messages or len(kept) <= max(rules.context_messages, 1)
+    assert rules.thoughts or SECRET_THOUGHT not in str(request)
+    # Within the limit, unless the system prompt and the question alone are too much.
+    assert receipt.token_estimate <= rules.context_tokens or len(kept) == 1
+
+
+# What happened
+
+
+def test_earlier_tool_calls_go_back_with_their_results_in_order():
+    conversation = Conversation()
+    conversation.ask("How did we do?")
+    conversation.answer(
+        TextPart(text="First the numbers.", iteration=1),
+        ToolCallPart(call=call("a", {"rows": [1, 2, 3]}, model_name="sales__rows"), iteration=1),
+        ToolCallPart(call=call("b", "", arguments={"q": "x"}, server="promptx"), iteration=1),
+        TextPart(text="Revenue grew.", iteration=2),
+    )
+    conversation.ask("And the third row?")
+    request = build(conversation.messages).request
+    assert [it.role for it in request.messages] == ["user", "assistant", "user", "assistant", "user"]
+    assert request.messages[1].blocks == (
+        TextBlock("First the numbers."),
+        ToolUseBlock("a", "sales__rows", {}),
+        ToolUseBlock("b", "add", {"q": "x"}),
+    )
+    assert request.messages[2].blocks == (
+        ToolResultBlock("a", '{"rows":[1,2,3]}', is_error=False),
+        ToolResultBlock("b", "", is_error=False),
+    )
+
+
+def test_turn_that_was_stopped_in_its_tools_has_a_result_for_every_call():
+    conversation = Conversation()
+    conversation.ask("Go")
+    conversation.answer(
+        ToolCallPart(call=call("a", None, status=ToolCallStatus.INTERRUPTED, error="Stopped."), iteration=1),
+        ToolCallPart(call=call("b", None, status=ToolCallStatus.RUNNING), iteration=1),
+        status=MessageStatus.CANCELLED,
+    )
+    conversation.ask("Go on")
+    built = build(conversation.messages)
+    check_valid(built)
+    assert [
+        it.tool_use_id for it in built.request.messages[-1].blocks if isinstance(it, ToolResultBlock)
+    ] == [
+        "a",
+        "b",
+    ]
+    assert texts(built.request)[-1] == ["Go on"]
+
+
+def test_model_without_tools_reads_earlier_calls_as_text():
+    conversation = exchanges(1, result="found")
+    conversation.ask("?")
+    request = build(conversation.messages, tools=()).request
+    assert all(isinstance(block, TextBlock) for message in request.messages for block in message.blocks)
+    assert "add" in texts(request)[1][0]
+    assert "1 found" in texts(request)[1][0]
+
+
+def test_ids_that_a_provider_refuses_or_that_repeat_are_replaced_the_same_way_each_time():
+    conversation = Conversation()
+    for number in range(3):
+        conversation.ask("?")
+        used = ToolCallPart(call=call("call_1" if number else "not ok!", turn=f"t{number}"), iteration=1)
+        conversation.answer(used, TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    first, second = build(conversation.messages), build(conversation.messages)
+    check_valid(first)
+    assert first.request == second.request
+    ids = [
+        it.id for message in first.request.messages for it in message.blocks if isinstance(it, ToolUseBlock)
+    ]
+    assert ids[1] == "call_1"
+    assert len(set(ids)) == 3
+
+
+def test_what_was_said_before_a_stop_or_a_failure_is_context():
+    conversation = Conversation()
+    conversation.ask("A")
+    conversation.answer("half", status=MessageStatus.CANCELLED)
+    conversation.ask("B")
+    conversation.answer(status=MessageStatus.FAILED)
+    conversation.ask("C")
+    conversation.add(MessageRole.ASSISTANT, text_parts("old"), on_path=False)
+    conversation.answer("new")
+    conversation.ask("D")
+    request = build(conversation.messages).request
+    assert texts(request) == [["A"], ["half"], ["B", "C"], ["new"], ["D"]]
+
+
+def test_superseded_parts_are_not_sent():
+    conversation = Conversation()
+    conversation.ask("A")
+    conversation.answer(
+        TextPart(text="cut o", iteration=1, superseded=True), TextPart(text="cut off", iteration=1)
+    )
+    conversation.ask("B")
+    assert texts(build(conversation.messages).request) == [["A"], ["cut off"], ["B"]]
+
+
+def test_passages_stay_before_the_question_that_they_were_found_for():
+    hit = RetrievalHit("handbook.pdf", "Thirty days.", 0.9, document_id="d", page=3)
+    conversation = Conversation()
+    asked = conversation.ask("How long?")
+    first = build(conversation.messages, found=[hit])
+    conversation.answer(
+        RetrievalPart(query="How long?", hits=(hit,), at=AT), TextPart(text="30 [1].", iteration=1)
+    )
+    conversation.ask("Sure?")
+    second = build(conversation.messages, prior=first.receipt)
+    assert "[1] handbook.pdf, page 3\nThirty days." in texts(first.request)[0][0]
+    assert texts(first.request)[0][1] == asked.content
+    assert second.request.messages[0] == first.request.messages[0]
+    assert texts(second.request)[-1] == ["Sure?"]
 
 
 def test_components_are_the_system_prompt_and_blank_ones_are_left_out():
@@ -192,7 +258,9 @@ def test_components_are_the_system_prompt_and_blank_ones_are_left_out():
         Component("role", " \u200b"),
         Component("summary", "So far."),
     ]
-    request, receipt = build_request([asked(1, "?")], parts, model="m", context_tokens=9000, zone=UTC)
+    conversation = Conversation()
+    conversation.ask("?")
+    request, receipt, _ = build(conversation.messages, components=parts)
     assert request.system == "Be brief.\n\nSo far."
     assert [(it.name, it.length) for it in receipt.components] == [("systemPrompt", 9), ("summary", 7)]
 
@@ -208,96 +276,171 @@ def test_long_summary_of_a_card_is_cut(length: int, shown: str):
     assert f"\n摘要：{shown}\n优先级" in render_card(card(summary="长" * length), UTC)
 
 
-def test_cards_are_put_into_the_users_mouth_and_thoughts_stay_out():
-    told = message(2, MessageRole.SYSTEM, card(), MessageStatus.COMPLETED)
-    history = [asked(1, "A"), told, answered(3, "B"), asked(4, "C")]
-    request, _ = build_request(history, [], model=None, context_tokens=9000, zone=SHANGHAI)
-    assert [(it.role, text) for it, text in zip(request.messages, said(request), strict=True)] == [
-        ("user", f"A\n\n{render_card(card(), SHANGHAI)}"),
-        ("assistant", "B"),
-        ("user", "C"),
-    ]
-    entries = to_context(history, summary="Before.", zone=SHANGHAI)
+def test_cards_are_the_users_words_and_thoughts_stay_out():
+    conversation = Conversation()
+    conversation.ask("A")
+    conversation.tell(card())
+    conversation.answer(ThoughtPart(text=SECRET_THOUGHT, started_at=AT), "B")
+    conversation.ask("C")
+    request = build(conversation.messages, replace(PLENTY, zone=SHANGHAI)).request
+    assert texts(request) == [["A", render_card(card(), SHANGHAI)], ["B"], ["C"]]
+    entries = to_context(conversation.messages, summary="Before.", zone=SHANGHAI)
     assert [it.role for it in entries] == ["user", "user", "user", "assistant", "user"]
     assert SECRET_THOUGHT not in str(entries)
 
 
-def test_what_was_said_before_a_stop_or_a_failure_is_context():
-    history = [
-        asked(1, "A"),
-        answered(2, "half", MessageStatus.CANCELLED),
-        asked(3, "B"),
-        answered(4, "", MessageStatus.FAILED),
-        asked(5, "C"),
-        answered(6, "old", MessageStatus.OVERWRITTEN),
-        answered(7, "new"),
-        asked(8, "D"),
-    ]
-    request, _ = build_request(history, [], model=None, context_tokens=9000, zone=UTC)
-    assert said(request) == ["A", "half", "B\n\nC", "new", "D"]
-
-
 def test_thoughts_go_with_the_replies_where_the_agent_wants_them():
-    history = [asked(1, "A"), answered(2, "B"), answered(3, "", MessageStatus.FAILED), asked(4, "C")]
-    request, receipt = build_request(history, [], model=None, context_tokens=9000, zone=UTC, thoughts=True)
-    thoughtful = f"<thinking>\n{SECRET_THOUGHT}\n</thinking>\n\nB"
-    assert said(request) == ["A", thoughtful, "C"]
+    conversation = Conversation()
+    conversation.ask("A")
+    conversation.answer(ThoughtPart(text=SECRET_THOUGHT, started_at=AT), "B")
+    conversation.answer(ThoughtPart(text="nothing else", started_at=AT), status=MessageStatus.FAILED)
+    conversation.ask("C")
+    request, receipt, _ = build(conversation.messages, replace(PLENTY, thoughts=True))
+    assert texts(request) == [["A"], [f"<thinking>\n{SECRET_THOUGHT}\n</thinking>", "B"], ["C"]]
     assert (receipt.thoughts, receipt.message_ids) == (True, ("m1", "m2", "m4"))
-    entries = to_context(history, summary=None, zone=UTC, thoughts=True)
-    assert [it.content for it in entries] == ["A", thoughtful, "C"]
+    entries = to_context(conversation.messages, summary=None, zone=UTC, thoughts=True)
+    assert entries[1].content == f"<thinking>\n{SECRET_THOUGHT}\n</thinking>\n\nB"
 
 
-async def test_model_gets_thoughts_where_the_agent_wants_them(talk: Talk, model: ScriptedModel):
-    model.script([Think("Hm. "), Think("Yes."), Say("Because.")], [Say("Again.")])
-    conversation = await talk.titled_conversation(settings={"contextThoughts": True})
-    await talk.ask(conversation, "Why?")
-    await talk.ask(conversation, "Really?")
-    expected = ["Why?", "<thinking>\nHm. Yes.\n</thinking>\n\nBecause.", "Really?"]
-    assert [it["content"] for it in model.requests[-1].body["messages"][1:]] == expected
-    context = await talk.client.get(f"/api/conversations/{conversation}/context")
-    assert [it["content"] for it in context.json()["messages"]] == [*expected, "Again."]
-    assert not model.refused
+# The window
 
 
-async def test_regenerated_question_is_asked_although_a_card_came_after_it(
-    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(OpenAIGateway, "context_tokens", property(lambda _: 1024 + 40), raising=False)
-    conversation_id = await talk.titled_conversation(settings={"contextMessages": 1})
-    await talk.ask(conversation_id, "Why?")
-    conversation = await talk.store.conversations.get(UserId("local"), ConversationId(conversation_id))
-    assert conversation
-    briefing = Briefing(
-        BriefingId(new_uuid()), conversation.agent_id, conversation.user_id, "Title", "long " * 99,
-        Priority.P1, None, (), AT,
-    )  # fmt: skip
-    await talk.store.messages.add_card(*conversation.add_card(briefing, AT))
-    await talk.client.post(f"/api/conversations/{conversation_id}/regenerate")
-    assert [it["content"] for it in model.requests[-1].body["messages"][1:]] == ["Why?"]
+def windows(conversation: Conversation, rules: ContextRules, asked: int) -> list[BuiltRequest]:
+    """The requests of a conversation that goes on, each built with the receipt of the one before."""
+    built: list[BuiltRequest] = []
+    for number in range(asked):
+        conversation.ask(f"next {number}")
+        latest = conversation.messages[-rules.context_messages :]
+        built.append(build(latest, rules, prior=built[-1].receipt if built else None))
+        conversation.answer(f"reply {number}")
+    return built
 
 
-async def test_model_gets_the_latest_twenty_of_fifty(talk: Talk, model: ScriptedModel):
-    conversation = await talk.titled_conversation()
-    for number in range(25):
-        await talk.ask(conversation, f"question {number}")
-    await talk.ask(conversation, "the last one")
-    sent = [it["content"] for it in model.requests[-1].body["messages"][1:]]
-    # Twenty, of which the first is an answer, with which no request begins.
-    assert sent == [
-        *(text for number in range(16, 25) for text in (f"question {number}", "OK.")),
-        "the last one",
-    ]
+def test_first_window_has_exactly_the_latest_twenty():
+    conversation = exchanges(25)
+    rules = replace(PLENTY, context_messages=20)
+    (first,) = windows(conversation, rules, 1)
+    assert len(first.receipt.message_ids) == 20
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-async def test_question_is_asked_however_little_context_an_agent_wants(
-    talk: Talk, model: ScriptedModel, count: int
-):
-    conversation = await talk.titled_conversation(settings={"contextMessages": count})
-    for number in range(3):
-        assert (await talk.ask(conversation, f"question {number}"))["status"] == "COMPLETED"
-    sent = [it["content"] for it in model.requests[-1].body["messages"][1:]]
-    assert sent == ["question 1", "OK.", "question 2"][-1 if count < 3 else 0 :]
-    await talk.client.post(f"/api/conversations/{conversation}/regenerate")
-    assert [it["content"] for it in model.requests[-1].body["messages"][1:]][-1] == "question 2"
-    assert not model.refused
+def test_window_stays_where_it_started_and_then_moves_by_a_large_step():
+    rules = replace(PLENTY, context_messages=20)
+    built = windows(Conversation(), rules, 20)
+    sizes = [len(it.receipt.message_ids) for it in built]
+    assert sizes == [*range(1, 20, 2), 12, 14, 16, 18, 20, 12, 14, 16, 18, 20]
+    starts = [it.receipt.first_seq for it in built]
+    assert len(set(starts)) == 3
+
+
+def test_request_that_only_grows_begins_with_the_whole_previous_one():
+    built = windows(Conversation(), replace(PLENTY, context_messages=20), 10)
+    for before, after in pairwise(built):
+        previous, sent = (encode(anthropic_body(it.request, "m")["messages"]) for it in (before, after))
+        assert sent.startswith(previous[:-1])
+        assert after.receipt.prefix_share is not None
+        assert after.receipt.prefix_share > 0.5
+
+
+def test_small_window_slides():
+    built = windows(exchanges(5), replace(PLENTY, context_messages=3), 4)
+    assert {len(it.receipt.message_ids) for it in built} == {3}
+
+
+def test_window_moves_by_a_large_step_where_the_tokens_do_not_fit():
+    conversation = Conversation()
+    for letter in "abcdefghij":
+        conversation.ask(letter * 400)
+        conversation.answer(letter * 400)
+    conversation.ask("e" * 400)
+    size = estimate_tokens("a" * 400) + 4
+    tools = estimate_tokens(json.dumps([TOOLS[0].name, TOOLS[0].description])) + 40
+    rules = replace(PLENTY, context_tokens=1024 + tools + 10 * size)
+    first = build(conversation.messages, rules)
+    assert 4 <= len(first.receipt.message_ids) <= 6
+    assert first.receipt.dropped_messages == 21 - len(first.receipt.message_ids)
+    conversation.answer("so")
+    conversation.ask("on")
+    second = build(conversation.messages, rules, prior=first.receipt)
+    assert second.receipt.first_seq == first.receipt.first_seq
+
+
+def test_question_larger_than_the_window_is_still_asked():
+    conversation = exchanges(1)
+    conversation.ask("e" * 9000)
+    request, receipt, _ = build(conversation.messages, replace(PLENTY, context_tokens=100))
+    assert texts(request) == [["e" * 9000]]
+    assert receipt.dropped_messages == 2
+
+
+# Large results
+
+
+def test_results_beyond_the_budget_shrink_at_once_and_stay_short():
+    rules = replace(PLENTY, result_tokens=10_000)
+    conversation = exchanges(8, result="x" * 4000)  # 1,000 tokens each
+    conversation.ask("?")
+    within = build(conversation.messages, rules)
+    assert not within.receipt.shortened
+    for number in range(9, 12):
+        conversation.answer(
+            ToolCallPart(call=call(f"call_{number}", f"{number} " + "y" * 4000), iteration=1),
+            TextPart(text="!", iteration=2),
+        )
+        conversation.ask("?")
+    beyond = build(conversation.messages, rules, prior=within.receipt)
+    assert beyond.receipt.shortened == tuple(sorted(f"call_{number}" for number in range(1, 8)))
+    sent = result_texts(beyond.request)
+    assert all(len(it) < 1100 and "recall_result" in it for it in sent[:7])
+    assert all(len(it) > 4000 for it in sent[7:])
+    conversation.answer("!")
+    conversation.ask("?")
+    later = build(conversation.messages, rules, prior=beyond.receipt)
+    assert later.receipt.shortened == beyond.receipt.shortened
+    assert result_texts(later.request) == sent
+
+
+def test_shortened_result_tells_what_it_was_and_how_to_read_it_again():
+    conversation = exchanges(1, result=f"begin {'x' * 9000} end")
+    conversation.ask("?")
+    built = build(conversation.messages, replace(PLENTY, result_tokens=100))
+    (sent,) = result_texts(built.request)
+    assert '"call_1"' in sent
+    assert "add" in sent
+    assert "begin" in sent
+    assert sent.endswith(" end")
+
+
+@pytest.mark.parametrize("result", ["", None, [], {}, 0, False])
+def test_empty_result_is_a_valid_result(result: Any):
+    conversation = Conversation()
+    conversation.ask("?")
+    conversation.answer(ToolCallPart(call=call("a", result), iteration=1), TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    check_valid(build(conversation.messages))
+
+
+def test_emoji_at_the_edge_of_the_budget_is_not_cut_in_half():
+    conversation = Conversation()
+    conversation.ask("?")
+    text = "x" * (MOST_RESULT_CHARACTERS - 1) + "😀" * 50
+    conversation.answer(ToolCallPart(call=call("a", text), iteration=1), TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    built = build(conversation.messages)
+    check_valid(built)
+    (sent,) = result_texts(built.request)
+    assert sent.startswith("x" * (MOST_RESULT_CHARACTERS - 1) + "😀\n…")
+
+
+def test_result_in_the_payload_store_is_sent_as_the_model_saw_it():
+    refs = {"result": PayloadId("p1"), SHOWN: PayloadId("p2")}
+    conversation = Conversation()
+    conversation.ask("?")
+    stored = call("a", None, refs=refs)
+    conversation.answer(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    large = {PayloadId("p2"): encode("the beginning …")}
+    assert result_texts(build(conversation.messages, large=large).request) == ["the beginning …"]
+    older = {PayloadId("p1"): encode({"rows": ["z" * 30_000]})}  # of a record from before
+    (sent,) = result_texts(build(conversation.messages, large=older).request)
+    assert sent.startswith('{"rows":["zzz')
+    assert len(sent) < 21_000

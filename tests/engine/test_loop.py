@@ -153,7 +153,7 @@ async def test_text_tool_text_are_told_in_order():
         Thought("them."),
         Text("Let me see. "),
         UsageReported(10, 5),
-        ToolCalled("1", "adds", "test", {"a": 1, "b": 2}),
+        ToolCalled("1", "adds", "test", {"a": 1, "b": 2}, model_name="adds"),
         ToolResulted("1", "adds", "ok", {"sum": 3}, duration_ms=result.duration_ms),
         IterationStart(2),
         Text("Three."),
@@ -323,7 +323,7 @@ async def test_tool_of_a_stranger_has_a_name_of_its_own_for_the_model_and_keeps_
     gateway = InMemoryGateway(use(ToolUse("1", "test__adds", {"a": 1})), reply(TextDelta("One.")))
     events = await run(gateway, tools)
     assert [spec.name for spec in gateway.requests[0].tools] == ["test__adds"]
-    assert ToolCalled("1", "adds", "test", {"a": 1}) in events
+    assert ToolCalled("1", "adds", "test", {"a": 1}, model_name="test__adds") in events
     assert (results(events)["1"].tool_name, results(events)["1"].status) == ("adds", "ok")
     (asked,) = gateway.requests[1].messages[-2].blocks
     assert asked == ToolUseBlock("1", "test__adds", {"a": 1})

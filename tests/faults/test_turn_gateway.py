@@ -34,7 +34,7 @@ from tests.talking import JSON, Talk, parse
 from tests.waiting import until
 from threadkeep.domain.ids import new_uuid
 from threadkeep.gateways import http as gateway_http
-from threadkeep.log import node as node_module
+from threadkeep.log import leases
 from threadkeep.log import writer as log_writer
 
 KEY = "sk-scripted"
@@ -366,7 +366,7 @@ async def test_disk_that_is_full_in_mid_turn(
     caplog: pytest.LogCaptureFixture,
 ):
     monkeypatch.setattr(log_writer, "GIVE_UP_AFTER_S", patience_s)
-    monkeypatch.setattr(node_module, "LEASE_MS", 1000)
+    monkeypatch.setattr(leases, "LEASE_MS", 1000)
     gate = Gate()
     model.script([Say("shown "), Wait(gate), Say("x" * 300_000), Say(" end")])
     conversation = await untitled(talk)

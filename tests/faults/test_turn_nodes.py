@@ -27,7 +27,7 @@ from tests.scripted_model import Gate, Pause, Say, ScriptedModel, Wait
 from tests.serving import Server
 from tests.talking import JSON, Talk, parse, scripted_settings, talking
 from tests.waiting import PATIENCE_S, until
-from threadkeep.log import node as node_module
+from threadkeep.log import mirrors
 from threadkeep.log import writer as log_writer
 from threadkeep.storage import postgres as postgres_module
 
@@ -254,7 +254,7 @@ async def check_signals(
 ) -> None:
     """What one node stores, the other shows because it is told, and not because it looks."""
     here, there = nodes
-    monkeypatch.setattr(node_module, "BEAT_S", 3600)
+    monkeypatch.setattr(mirrors, "LOOK_EVERY_S", 3600)
     model.script([Say("told "), Wait(gate), Say("at once")])
     turn_id = await here.begin(await untitled(here))
     followed: list[dict[str, Any]] = []

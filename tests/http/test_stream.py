@@ -4,7 +4,6 @@ import asyncio
 import logging
 import re
 import socket
-from collections.abc import Sequence
 from contextlib import nullcontext
 
 import msgspec
@@ -20,9 +19,9 @@ from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, ne
 from threadkeep.http import stream
 from threadkeep.http.server import filter_uvicorns_lines
 from threadkeep.http.stream import EventStream
-from threadkeep.log.format import decode_chunk
+from threadkeep.log.following import Follower
 from threadkeep.log.live import LiveLog
-from threadkeep.ports.turn_log import LogChunk
+from threadkeep.ports.store import Store
 from threadkeep.protocols.sse import TurnContext
 from threadkeep.protocols.threadkeep.text import TEXT
 
@@ -98,16 +97,10 @@ async def test_reader_that_is_slow_but_reads_is_kept(
         assert [event async for event in parse(answer)] == whole
 
 
-async def test_stream_of_a_turn_whose_end_is_not_known_is_broken_off():
+async def test_stream_of_a_turn_whose_end_is_not_known_is_broken_off(store: Store):
     live = LiveLog(TurnId(new_uuid()))
     live.extend([chunk_of(live.turn_id, 1, Text("half"))])
     encoder = TEXT.start(TurnContext(live.turn_id, MessageId("m"), ConversationId("c"), AgentId("a")))
-
-    async def whole(chunks: Sequence[LogChunk]) -> Sequence[LogChunk]:
-        return chunks
-
-    def encode(chunk: LogChunk) -> bytes:
-        return b"".join(map(encoder.encode, decode_chunk(chunk.events)))
 
     async def receive() -> Message:
         return await asyncio.Future[Message]()
@@ -118,5 +111,6 @@ async def test_stream_of_a_turn_whose_end_is_not_known_is_broken_off():
         sent.append(message)
         live.close()
 
-    await EventStream(nullcontext(live), 0, whole, encode, encoder.end, {})({}, receive, send)
+    log = Follower(nullcontext(live), 0, store.payloads)
+    await EventStream(log, encoder, {})({}, receive, send)
     assert [(it["body"], it["more_body"]) for it in sent[1:]] == [(b"data: half\n\n", True)]

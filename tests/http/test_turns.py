@@ -1,8 +1,7 @@
 """Turns over HTTP: streamed, followed, stopped, regenerated, never lost."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import pytest
 from tests.scripted_model import Gate, Reply, Say, ScriptedModel, Status, Think, Usage, Wait
 from tests.talking import JSON, Talk, parse, scripted_settings, talking
 from threadkeep.domain.ids import TurnId
+from threadkeep.log.following import Following
 from threadkeep.log.live import LiveLog
-from threadkeep.log.node import Node
 from threadkeep.services.passages import Passages
 
 
@@ -369,14 +368,13 @@ async def test_who_waits_on_a_node_that_ends_is_not_told_that_the_turn_was_stopp
     model.script([Say("half"), Wait(gate)])
     conversation = await talk.conversation()
 
-    @asynccontextmanager
-    async def show_no_more(node: Node, turn_id: TurnId) -> AsyncGenerator[LiveLog]:
+    def show_no_more(following: Following, turn_id: TurnId) -> AbstractAsyncContextManager[LiveLog]:
         live = LiveLog(turn_id)
         live.close()
-        yield live
+        return nullcontext(live)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Node, "watch", show_no_more)
+        patch.setattr(Following, "watch", show_no_more)
         path = f"/api/conversations/{conversation}/messages?wait=true"
         answer = await talk.client.post(path, json={"content": "?"}, headers=JSON)
     gate.open()

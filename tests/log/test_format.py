@@ -1,6 +1,7 @@
 """The `events` dialect, and the log as it is stored."""
 
 import json
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -20,15 +21,23 @@ from threadkeep.domain.events import (
     TurnEvent,
     TurnStart,
 )
+from threadkeep.domain.ids import PayloadId
 from threadkeep.log.format import (
     UnreadableEvent,
     decode_chunk,
     decode_event,
     encode_chunk,
     encode_event,
+    put_back,
+    references_in,
 )
+from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.sse import Position
 from threadkeep.protocols.threadkeep.events import EVENTS, frames_of_chunk
+
+
+def chunk_of_events(events: list[TurnEvent]) -> LogChunk:
+    return LogChunk(CONTEXT.turn_id, events[0].seq, events[-1].seq, encode_chunk(events))
 
 
 def further(body: EventBody) -> str:
@@ -103,7 +112,54 @@ def test_optional_fields_are_left_out_and_the_others_never(body: EventBody, fiel
 def test_log_is_read_as_it_was_written(events: list[TurnEvent]):
     assert decode_chunk(encode_chunk(events)) == events
     assert decode_chunk(encode_chunk(events).encode()) == events
-    assert [decode_event(encode_event(event)) for event in events] == events
+    assert [decode_event(encode_event(event)) for event in events] == [as_shown(it) for it in events]
+
+
+def as_shown(event: TurnEvent) -> TurnEvent:
+    """An event without what only the server needs."""
+    is_call = isinstance(event.body, ToolCalled)
+    return replace(event, body=replace(event.body, model_name="")) if is_call else event
+
+
+CALL = ToolCalled("t", "n", "s", {"a": "\t"}, model_name="s__n")
+STORED_CALL = (
+    f'{{"type":"tool_call","turn_id":"{CONTEXT.turn_id}","seq":1,"at":{AT + 1},'
+    r'"tool_call_id":"t","tool_name":"n","server":"s","arguments":{"a":"\t"}}'
+)
+
+
+def test_private_fields_follow_the_event_after_a_tab():
+    (event,) = turn(CALL)
+    assert encode_chunk([event]) == STORED_CALL + '\t{"model_name":"s__n"}'
+    assert encode_event(event).decode() == STORED_CALL
+
+
+def test_chunk_of_an_older_version_has_no_private_fields():
+    assert decode_chunk(STORED_CALL) == [as_shown(it) for it in turn(CALL)]
+
+
+def test_private_fields_of_a_newer_version_are_passed_over():
+    assert decode_chunk(STORED_CALL + '\t{"model_name":"s__n","more":[1]}') == turn(CALL)
+    (said,) = turn(Text("x"))
+    assert decode_chunk(encode_chunk([said]) + '\t{"more":1}') == [said]
+
+
+def test_entry_of_the_journal_is_no_event():
+    events = turn(Text("a"), CALL)
+    first, second = encode_chunk(events).split("\n")
+    stored = "\n".join(['\t{"blocks":[]}', first, '\t{"refs":{"a":"b"}}', second, '\t{"dispatched":"t"}'])
+    assert decode_chunk(stored) == events
+    assert references_in(stored) == []
+    assert put_back(stored, {}) == stored
+    assert decode_chunk('\t{"blocks":[]}') == []
+
+
+def test_private_fields_stay_when_a_value_is_put_back():
+    value = PayloadId("p")
+    (event,) = turn(replace(CALL, arguments={}, refs={"arguments": value}))
+    stored = encode_chunk([event])
+    assert references_in(stored) == [value]
+    assert decode_chunk(put_back(stored, {value: rb'{"a":"\t"}'})) == turn(CALL)
 
 
 @patient
@@ -123,7 +179,7 @@ def test_spliced_frames_are_the_encoded_ones(events: list[TurnEvent], first_seq:
     after = first_seq - 1 + seen
     encoder = EVENTS.start(CONTEXT, Position(after))
     encoded = b"".join(map(encoder.encode, moved))
-    assert frames_of_chunk(first_seq, encode_chunk(moved), after) == encoded
+    assert frames_of_chunk(chunk_of_events(moved), after) == encoded
 
 
 def test_every_kind_of_event_is_tried():
@@ -145,6 +201,11 @@ def test_what_is_no_event_is_refused_by_name(raw: bytes, says: str):
         decode_event(raw)
 
 
+def test_private_fields_that_cannot_be_read_are_refused_by_name():
+    with pytest.raises(UnreadableEvent, match="private fields"):
+        decode_chunk(STORED_CALL + '\t{"model_name":1}')
+
+
 def test_empty_log_has_no_events():
     assert decode_chunk("") == []
 
@@ -152,4 +213,4 @@ def test_empty_log_has_no_events():
 def test_unicode_line_breaks_do_not_break_a_line_of_the_log():
     events = turn(Text("a\u2028b\x85c\x0bd"), Text("e"))
     assert decode_chunk(encode_chunk(events)) == events
-    assert frames_of_chunk(1, encode_chunk(events), 0).count(b"\n\n") == 2
+    assert frames_of_chunk(chunk_of_events(events), 0).count(b"\n\n") == 2

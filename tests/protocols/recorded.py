@@ -28,6 +28,8 @@ CONTEXT = TurnContext(
     TurnId("01890a5d-ac96-774b-bcce-b302099a8057"), MessageId("m2"), ConversationId("c1"), AgentId("a1"), "s1"
 )
 AT = 1_800_000_000_000
+UNSHOWN = "docs__search_as_the_model_calls_it"
+"""What is stored and never shown."""
 REPLY = Message(
     id=CONTEXT.message_id,
     conversation_id=CONTEXT.conversation_id,
@@ -45,7 +47,7 @@ BEGINNING = (
     Thought("Let me\nlook."),
     Text('Looking …\n"now"\r\n'),
     UsageReported(10, 4),
-    ToolCalled("t1", "search", "docs", {"query": "合同"}),
+    ToolCalled("t1", "search", "docs", {"query": "合同"}, model_name=UNSHOWN),
     ToolProgress("t1", 1, message="half"),
     Retrieval("合同", (RetrievalHit("a.pdf", "条款", 0.5, page=3),), "t1"),
     ToolResulted("t1", "search", "ok", {"found": 1}, duration_ms=12),
@@ -95,7 +97,7 @@ KINDS: dict[type[EventBody], st.SearchStrategy[EventBody]] = {
     IterationStart: st.builds(IterationStart, counts),
     Thought: st.builds(Thought, texts),
     Text: st.builds(Text, texts),
-    ToolCalled: st.builds(ToolCalled, texts, texts, texts, st.dictionaries(texts, values)),
+    ToolCalled: st.builds(ToolCalled, texts, texts, texts, st.dictionaries(texts, values), model_name=texts),
     ToolProgress: st.builds(ToolProgress, texts, numbers, st.none() | numbers, maybe_texts),
     ToolResulted: st.builds(
         ToolResulted,

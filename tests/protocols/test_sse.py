@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.protocols.recorded import CONTEXT, RECORDED, patient, texts, told, turns
+from tests.protocols.recorded import CONTEXT, RECORDED, UNSHOWN, patient, texts, told, turns
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.events import TurnEvent
+from threadkeep.log.format import encode_chunk
+from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.dialects import DIALECTS
 from threadkeep.protocols.sse import HEARTBEAT, Dialect, Position, frame
 
@@ -47,6 +49,29 @@ def test_dialects_are_found_by_name():
 @every_dialect
 def test_replay_gives_the_same_bytes(dialect: Dialect):
     assert told(dialect, RECORDED) == told(dialect, RECORDED)
+
+
+@every_dialect
+@patient
+@given(events=turns, seen=st.integers(0, 12))
+def test_stored_chunk_becomes_the_frames_of_its_events(dialect: Dialect, events: list[TurnEvent], seen: int):
+    after = Position(min(seen, len(events)))
+    stored = LogChunk(CONTEXT.turn_id, 1, len(events), encode_chunk(events))
+    encoder = dialect.start(CONTEXT, after)
+    assert encoder.encode_chunk(stored) + encoder.end() == told(dialect, events, after)
+
+
+@every_dialect
+def test_what_only_the_server_needs_is_never_shown(dialect: Dialect):
+    assert UNSHOWN in encode_chunk(RECORDED)
+    first, *rest = encode_chunk(RECORDED).split("\n")
+    journal = f'\t{{"type":"text","text":"{UNSHOWN}","refs":{{}}}}'
+    stored = "\n".join([journal, first, journal, *rest, journal])
+    encoder = dialect.start(CONTEXT)
+    shown = encoder.encode_chunk(LogChunk(CONTEXT.turn_id, 1, len(RECORDED), stored)) + encoder.end()
+    assert UNSHOWN.encode() not in shown
+    assert shown == told(dialect, RECORDED)
+    assert encoder.encode_chunk(LogChunk(CONTEXT.turn_id, 15, 14, journal)) == b""
 
 
 @every_dialect

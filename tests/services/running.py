@@ -10,8 +10,9 @@ from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import Done, EventBody, Failed, TurnEvent
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, Usage
-from threadkeep.domain.turn import TurnStatus
+from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.stop import Stop, Stopped
+from threadkeep.log.following import Follower
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.log.node import Node
@@ -196,21 +197,31 @@ def shown_events(live: LiveLog, after: int = 0) -> list[TurnEvent]:
     return [event for chunk in live.since(after) for event in decode_chunk(chunk.events)]
 
 
-async def follow(node: Node, turn_id: TurnId) -> list[TurnEvent]:
+async def open_log(node: Node, turn: Turn, after: int = 0) -> Follower:
+    """The log of a turn that was running when its value was made."""
+    log = await node.follow(turn, after)
+    assert log
+    return log
+
+
+async def rest_of(log: Follower) -> list[TurnEvent]:
+    """All events that a reader has not been given yet, until no more come."""
+    return [event async for chunks in log for chunk in chunks for event in decode_chunk(chunk.events)]
+
+
+async def follow(node: Node, turn: Turn) -> list[TurnEvent]:
     """Follows a turn to its end."""
-    events: list[TurnEvent] = []
-    async with node.watch(turn_id) as live:
-        async for chunks in live.follow(0):
-            events += [event for chunk in chunks for event in decode_chunk(chunk.events)]
+    async with await open_log(node, turn) as log:
+        events = await rest_of(log)
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     return events
 
 
-async def until_shown(node: Node, turn_id: TurnId, seq: int) -> None:
+async def until_shown(node: Node, turn: Turn, seq: int) -> None:
     """Until an event has been shown."""
-    async with node.watch(turn_id) as live:
-        async for _ in live.follow(live.last_seq if live.last_seq < seq else seq - 1):
-            if live.last_seq >= seq:
+    async with await open_log(node, turn, seq - 1) as log:
+        async for chunks in log:
+            if chunks:
                 return
 
 

@@ -103,7 +103,7 @@ async def test_text_tool_text_is_streamed_and_kept(talking: Talking, store: Stor
         [TextDelta("Let me see. "), *used, ModelUsage(5, 5), ModelStopped("tool_use")],
         [TextDelta("Three."), ModelUsage(9, 1), ModelStopped("end_turn")],
     )
-    events = await follow(talking.node, turn.id)
+    events = await follow(talking.node, turn)
     assert {event.turn_id for event in events} == {turn.id}
     assert [it for it in kinds(events) if it not in {"tool_progress", "usage"}] == [
         "turn_start",
@@ -134,7 +134,7 @@ async def test_calls_with_the_same_id_are_kept_as_two_records(talking: Talking):
         [ToolUse("1", "adds", {"a": 1}), ToolUse("1", "adds", {"a": 2}), ModelStopped("tool_use")],
         [TextDelta("."), ModelStopped("end_turn")],
     )
-    assert kinds(await follow(talking.node, turn.id))[-1] == "done"
+    assert kinds(await follow(talking.node, turn))[-1] == "done"
     kept = (await talking.reply(turn)).tool_calls
     assert [(it.arguments, it.result) for it in kept] == [({"a": 1}, {"sum": 1}), ({"a": 2}, {"sum": 2})]
 
@@ -147,7 +147,7 @@ async def test_tool_call_is_stored_before_the_tool_runs(talking: Talking, store:
         [ToolUse("1", "waits", {}), ModelStopped("tool_use")],
         [TextDelta("."), ModelStopped("end_turn")],
     )
-    following = asyncio.create_task(follow(talking.node, turn.id))
+    following = asyncio.create_task(follow(talking.node, turn))
     while not tools.calls:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     assert kinds(await stored_events(store, turn.id))[-1] == "tool_call"
@@ -163,14 +163,14 @@ async def test_stopped_tool_leaves_a_conversation_that_can_be_continued(talking:
         [TextDelta("One moment. "), ToolUse("1", "hangs", {}), ModelStopped("tool_use")],
         [TextDelta("Again."), ModelStopped("end_turn")],
     )
-    await until_shown(talking.node, turn.id, 5)
+    await until_shown(talking.node, turn, 5)
     assert await turns.abort(USER, turn.conversation_id)
     reply = await talking.reply(turn)
     assert (reply.status, reply.content) == (MessageStatus.CANCELLED, "One moment. ")
     assert [it.status for it in reply.tool_calls] == [ToolCallStatus.INTERRUPTED]
     assert (gateway.open_streams, tools.open_calls) == (0, 0)
     second, _ = await turns.send(USER, turn.conversation_id, "And now?")
-    events = await follow(talking.node, second.id)
+    events = await follow(talking.node, second)
     assert Text("Again.") in [event.body for event in events]
     assert [block.blocks for block in gateway.requests[-1].messages][1:] == [
         (TextBlock("One moment. "),),

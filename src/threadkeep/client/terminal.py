@@ -64,6 +64,7 @@ class Screen:
         self._kind: str | None = None
         self._is_at_start = True
         self._is_waiting = False
+        self._begins_call = False
         self._told_of_demonstration = False
 
     def show(self, event: EventBody) -> None:
@@ -89,14 +90,16 @@ class Screen:
                 self._end_line()
             case Failed(message=message):
                 self.line(f"Error: {message}")
-            case IterationStart():
+            case IterationStart(iteration):
                 self._wait()
+                self._begins_call = iteration > 1
             case Retrieval() | ToolProgress() | UsageReported():
                 pass
 
     def aside(self, text: str) -> None:
         """A line that is no part of the reply."""
         self._end_line()
+        self._part_calls()
         self._write(self._dimmed(self._wrapped(text)) + "\n")
 
     def line(self, text: str) -> None:
@@ -114,6 +117,7 @@ class Screen:
     def _stream(self, kind: str, text: str) -> None:
         if self._kind != kind:
             self._end_line()
+            self._part_calls()
             self._kind = kind
         text = self._wrapped(text)
         self._write(self._dimmed(text) if kind == "thought" else text)
@@ -122,6 +126,12 @@ class Screen:
         self._kind = None
         self._wrap = Wrap(self._columns)
         if not self._is_at_start:
+            self._write("\n")
+
+    def _part_calls(self) -> None:
+        """Puts a blank line before what a later call of the model begins with."""
+        if self._begins_call:
+            self._begins_call = False
             self._write("\n")
 
     def _wrapped(self, text: str) -> str:

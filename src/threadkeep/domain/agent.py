@@ -53,6 +53,7 @@ class AgentSettings:
     auto_compact: bool = False
     temperature: float | None = None
     max_tokens: int | None = None
+    tool_result_tokens: int = 32_000
     mcp_servers: Mapping[str, McpServer] = field(default_factory=lambda: _NO_SERVERS)
 
 

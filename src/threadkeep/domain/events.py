@@ -73,6 +73,8 @@ class ToolCalled:
     server: str
     arguments: Mapping[str, Any]
     refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
+    model_name: str = ""
+    """The name by which the model called the tool. Only the server needs it; no client is shown it."""
 
 
 @dataclass(frozen=True, slots=True)

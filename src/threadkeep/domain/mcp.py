@@ -12,6 +12,11 @@ from threadkeep.domain.secret import MASK, Secret
 
 PROMPTX = "promptx"
 RETRIEVER = "retriever"
+CHARTS = "charts"
+HISTORY = "history"
+RESULTS = "results"
+OWN_SERVERS = frozenset({PROMPTX, RETRIEVER, CHARTS, HISTORY, RESULTS})
+"""Whose tools the model knows by their bare names."""
 
 DEFAULT_TIMEOUT_S = 60.0
 MOST_SERVERS = 32

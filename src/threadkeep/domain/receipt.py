@@ -32,3 +32,12 @@ class Receipt:
     """Names the context, which is the system prompt and the messages, by its content."""
     thoughts: bool = False
     """Whether the reasoning of earlier replies was sent with them."""
+    segments: tuple[str, ...] = ()
+    """Name the messages as they were rendered, which are kept as the components' texts are."""
+    first_seq: int = 0
+    """The number of the first message that was sent: the next request starts there too, if it can."""
+    shortened: tuple[str, ...] = ()
+    """The calls whose results were sent in their short form, and stay so."""
+    prefix_share: float | None = None
+    """How much of the request equals the start of the previous one, 0 to 1."""
+    cache_key: str | None = None

@@ -7,6 +7,14 @@ from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import IllegalTransition
 from threadkeep.domain.ids import MessageId, PayloadId, TurnId
 
+SHOWN = "shown"
+"""Names, among the references, what the model was sent of a result that lies in the payload store."""
+
+
+def field_refs(refs: Mapping[str, PayloadId]) -> dict[str, PayloadId]:
+    """The references that stand for fields of a call, which whoever reads the call is shown."""
+    return {name: ref for name, ref in refs.items() if name != SHOWN}
+
 
 class ToolCallStatus(Choice):
     """How a call stands; every call ends in exactly one of the states other than `running`."""

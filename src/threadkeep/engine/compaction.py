@@ -1,20 +1,24 @@
 """Summaries of long histories: by the model, or by extracts where the model is too small for it."""
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import tzinfo
 
-from threadkeep.domain.message import Message
+import msgspec
+
+from threadkeep.domain.message import Message, MessageRole
+from threadkeep.domain.parts import Part, TextPart, ToolCallPart, card_of
 from threadkeep.domain.text import is_blank
+from threadkeep.domain.tool_call import ToolCall
 from threadkeep.engine.asking import ask
-from threadkeep.engine.context import is_in_context, to_context
+from threadkeep.engine.context import render_card, to_context
 from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.ports.gateway import Gateway, GatewayError
 
 MOST_SUMMARY_CHARACTERS = 12_000
 MOST_SUMMARY_TOKENS = 4_000
 MOST_TOKENS_A_CALL = 60_000
+MOST_ARGUMENT_CHARACTERS = 200
 MOST_RESULT_CHARACTERS = 500
 MOST_EXTRACT_CHARACTERS = 3_000
 MOST_SENTENCE_CHARACTERS = 120
@@ -37,15 +41,49 @@ _EXTRACT_HEADINGS = {
 _LEFT_OUT = "…"
 
 
-async def summarise(
-    gateway: Gateway, model: str | None, earlier: str | None, messages: Sequence[Message], zone: tzinfo
-) -> str:
-    """A summary of an earlier one and the messages after it, in as many calls of the model as it takes."""
+async def summarise(gateway: Gateway, model: str | None, earlier: str | None, texts: Iterable[str]) -> str:
+    """A summary of an earlier one and the messages described after it, in as many model calls as it takes."""
     most = min(MOST_SUMMARY_CHARACTERS, gateway.context_tokens // 4)
     summary = earlier
-    for part in _parts(messages, zone, min(gateway.context_tokens // 2, MOST_TOKENS_A_CALL)):
+    for part in _parts(texts, min(gateway.context_tokens // 2, MOST_TOKENS_A_CALL)):
         summary = (await _summarise_part(gateway, model, summary, part))[:most]
     return summary or ""
+
+
+def describe(message: Message, zone: tzinfo) -> str | None:
+    """A message for the model that summarises: its text and its tool calls with their results, in order.
+
+    None where there is nothing to say of it.
+    """
+    if not message.on_path:
+        return None
+    if card := card_of(message.parts):
+        return f"User: {render_card(card, zone)}"
+    speaker = "Assistant" if message.role is MessageRole.ASSISTANT else "User"
+    lines = [line for part in message.parts if not is_blank(line := _line(part))]
+    return f"{speaker}: " + "\n".join(lines) if lines else None
+
+
+def _line(part: Part) -> str:
+    match part:
+        case TextPart(superseded=False):
+            return part.text.strip()
+        case ToolCallPart(superseded=False):
+            return _outcome(part.call)
+        case _:
+            return ""
+
+
+def _outcome(call: ToolCall) -> str:
+    """What a tool was given and returned, in short."""
+    given = f" {_short(call.arguments, MOST_ARGUMENT_CHARACTERS)}" if call.arguments else ""
+    returned = call.result if call.error is None else call.error
+    return f"(Tool {call.tool_name}{given}, {call.status}: {_short(returned, MOST_RESULT_CHARACTERS)})"
+
+
+def _short(value: object, most: int) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= most else f"{text[: most * 3 // 4]} … {text[-most // 4 :]}"
 
 
 def extract(earlier: str | None, messages: Sequence[Message], *, most: int = MOST_EXTRACT_CHARACTERS) -> str:
@@ -53,7 +91,7 @@ def extract(earlier: str | None, messages: Sequence[Message], *, most: int = MOS
     lines = [
         line for line in (earlier or "").splitlines() if line not in {*_EXTRACT_HEADINGS.values(), _LEFT_OUT}
     ]
-    lines += [line for message in messages if is_in_context(message) for line in _first_sentence(message)]
+    lines += [line for message in messages if message.on_path for line in _first_sentence(message)]
     heading = _EXTRACT_HEADINGS[any(map(_CHINESE.search, lines))]
     room = most - len(heading) - len(_LEFT_OUT) - 2
     first = len(lines)
@@ -75,32 +113,20 @@ async def _summarise_part(gateway: Gateway, model: str | None, earlier: str | No
     return summary
 
 
-def _parts(messages: Sequence[Message], zone: tzinfo, most_tokens: int) -> Iterator[str]:
-    """The messages as texts that each fit into one call."""
+def _parts(texts: Iterable[str], most_tokens: int) -> Iterator[str]:
+    """The texts, together, as parts that each fit into one call."""
     part: list[str] = []
     room = most_tokens
-    for message in messages:
-        for entry in to_context([message], summary=None, zone=zone):
-            speaker = "Assistant" if entry.role == "assistant" else "User"
-            text = _shortened(f"{speaker}: {entry.content}{_outcomes(message)}", most_tokens)
-            tokens = estimate_tokens(text) + 1
-            if part and tokens > room:
-                yield "\n\n".join(part)
-                part, room = [], most_tokens
-            part.append(text)
-            room -= tokens
+    for whole in texts:
+        text = _shortened(whole, most_tokens)
+        tokens = estimate_tokens(text) + 1
+        if part and tokens > room:
+            yield "\n\n".join(part)
+            part, room = [], most_tokens
+        part.append(text)
+        room -= tokens
     if part:
         yield "\n\n".join(part)
-
-
-def _outcomes(message: Message) -> str:
-    """What the tools of a reply gave, in short."""
-    lines = [
-        f"\n(Tool {call.tool_name}, {call.status}: "
-        f"{(call.error or json.dumps(call.result, ensure_ascii=False))[:MOST_RESULT_CHARACTERS]})"
-        for call in message.tool_calls
-    ]
-    return "".join(lines)
 
 
 def _shortened(text: str, most_tokens: int) -> str:
@@ -111,11 +137,13 @@ def _shortened(text: str, most_tokens: int) -> str:
 
 
 def _first_sentence(message: Message) -> Iterator[str]:
-    if isinstance(message.content, str):
-        sentence = _SENTENCE.search(message.content.strip())
-        text, speaker = sentence[0] if sentence else message.content, str(message.role)
+    if card := card_of(message.parts):
+        text, speaker = card.title, "briefing"
     else:
-        text, speaker = message.content.title, "briefing"
+        sentence = _SENTENCE.search(message.text.strip())
+        text, speaker = sentence[0] if sentence else message.text, str(message.role)
+    if is_blank(text):
+        return
     text = " ".join(text.split())
     short = text if len(text) <= MOST_SENTENCE_CHARACTERS else text[: MOST_SENTENCE_CHARACTERS - 1] + "…"
     yield f"- {speaker}: {short}"

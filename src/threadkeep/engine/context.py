@@ -1,195 +1,284 @@
-"""History, summary and briefings as a request that every provider takes, and its receipt."""
+"""The active path as a request that every provider accepts, and its receipt."""
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, tzinfo
-from typing import Literal
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Literal, NamedTuple
 
 from threadkeep.domain.briefing import BriefingCard
-from threadkeep.domain.ids import MessageId
-from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.ids import MessageId, PayloadId
+from threadkeep.domain.message import Message, MessageRole
+from threadkeep.domain.parts import RetrievalPart, ThoughtPart
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
-from threadkeep.engine.prompt import SUMMARY_HEADING, Component, joined, sha256_of
-from threadkeep.engine.token_estimates import estimate_tokens
-from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, ToolSpec
+from threadkeep.engine.history import Rendering, render_card
+from threadkeep.engine.prompt import SUMMARY_HEADING, Component, joined
+from threadkeep.engine.rendered import common_share, messages_of, segments, text_hash, tools_of, tools_text
+from threadkeep.engine.token_estimates import estimate_message_tokens, estimate_tokens
+from threadkeep.engine.tool_results import SentResult, choose_shortened
+from threadkeep.engine.window import start_that_fits, window_start
+from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolSpec
 
-MOST_SUMMARY_CHARACTERS = 500
 TOKENS_KEPT_FOR_THE_REPLY = 1024
+SHARE_FOR_RESULTS = 4
+"""With a limit, the results of earlier turns take at most this part of what a model can read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextMessage:
-    """One entry of a model's history. Every provider takes these two roles, and no other."""
+    """One entry of a model's history as text. Every provider takes these two roles, and no other."""
 
     role: Literal["user", "assistant"]
     content: str
 
 
+@dataclass(frozen=True, slots=True)
+class ContextRules:
+    """How much of a conversation a model is sent, and how."""
+
+    zone: tzinfo
+    context_tokens: int
+    """How much the model reads and writes in one call."""
+    context_messages: int = 0
+    result_tokens: int = 0
+    """How much the results of earlier turns may take (0 = no limit)."""
+    thoughts: bool = False
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+    @property
+    def result_budget(self) -> int:
+        """How much the results of earlier turns may take."""
+        if not self.result_tokens:
+            return self.context_tokens
+        return min(self.result_tokens, self.context_tokens // SHARE_FOR_RESULTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a request is made from."""
+
+    path: Sequence[Message]
+    """The latest messages of the active path, oldest first, with the question among them."""
+    question_id: MessageId
+    components: Sequence[Component] = ()
+    tools: Sequence[ToolSpec] = ()
+    found: Sequence[RetrievalHit] = ()
+    """What was found for the question before the reply."""
+    large: Mapping[PayloadId, bytes] | None = None
+    """The values of the path's calls that lie in the payload store."""
+    prior: Receipt | None = None
+    """The newest receipt on the active path."""
+    model: str | None = None
+    cache_key: str | None = None
+
+
+class BuiltRequest(NamedTuple):
+    """A request, its receipt, and the texts that the receipt names by their hash."""
+
+    request: ModelRequest
+    receipt: Receipt
+    texts: Mapping[str, str]
+
+
 def is_in_context(message: Message) -> bool:
-    """Overwritten messages and replies without a word stay out."""
-    return message.status is not MessageStatus.OVERWRITTEN and not (
-        isinstance(message.content, str) and is_blank(message.content)
-    )
+    """What has left the path, and replies with neither text nor calls, stay out."""
+    if not message.on_path:
+        return False
+    return bool(message.tool_calls) or not isinstance(message.content, str) or not is_blank(message.content)
 
 
 def to_context(
     messages: Iterable[Message], *, summary: str | None, zone: tzinfo, thoughts: bool = False
 ) -> list[ContextMessage]:
-    """Messages, oldest first, as role and content; the summary of what is archived stands first."""
-    history = [_entry(message, zone, thoughts) for message in messages if is_in_context(message)]
+    """Messages, oldest first, as role and text, for engines that take no more; the summary comes first."""
+    history = [
+        ContextMessage("assistant" if message.role is MessageRole.ASSISTANT else "user", text)
+        for message in messages
+        if is_in_context(message) and not is_blank(text := _as_text(message, zone, thoughts))
+    ]
     return [ContextMessage("user", f"{SUMMARY_HEADING}{summary}"), *history] if summary else history
 
 
-def build_request(
-    messages: Sequence[Message],
-    components: Sequence[Component],
-    *,
-    model: str | None,
-    context_tokens: int,
-    zone: tzinfo,
-    question_id: MessageId | None = None,
-    thoughts: bool = False,
-    temperature: float | None = None,
-    max_tokens: int | None = None,
-) -> tuple[ModelRequest, Receipt]:
-    """A request from messages, oldest first; the oldest are dropped where it would not fit the model.
-
-    The question, by default the last message, always stays. `thoughts` adds the reasoning of earlier replies.
-    """
-    components = [component for component in components if not is_blank(component.text)]
-    candidates = [message for message in messages if is_in_context(message)]
-    entries = [_entry(message, zone, thoughts) for message in candidates]
-    sizes = [estimate_tokens(entry.content) for entry in entries]
-    room = context_tokens - (max_tokens or TOKENS_KEPT_FOR_THE_REPLY)
-    room -= sum(estimate_tokens(component.text) for component in components)
-    ids = [message.id for message in candidates]
-    asked = ids.index(question_id) if question_id and question_id in ids else len(ids) - 1
-    kept = _newest_that_fit(sizes, asked, room)
-    request = _request([entries[at] for at in kept], components, model, temperature, max_tokens)
-    receipt = Receipt(
-        model=model,
-        components=tuple(
-            ComponentReceipt(it.name, it.sha256, len(it.text), it.left_out > 0) for it in components
-        ),
-        message_ids=tuple(ids[at] for at in kept),
-        tools=(),
-        temperature=temperature,
-        max_tokens=max_tokens,
-        zone=str(zone),
-        token_estimate=context_tokens - room + sum(sizes[at] for at in kept),
-        dropped_messages=len(candidates) - len(kept),
-        sha256=_fingerprint(request),
-        thoughts=thoughts,
-    )
-    return request, receipt
+def build_request(sources: Sources, rules: ContextRules) -> BuiltRequest:
+    """A request in which the history is as it happened, and that begins as the previous one did if it can."""
+    components = [it for it in sources.components if not is_blank(it.text)]
+    described = tools_text(sources.tools) if sources.tools else ""
+    overhead = sum(map(estimate_tokens, (described, *(it.text for it in components))))
+    window = _window(sources, rules, overhead)
+    messages = _alternating(window)
+    texts = [described, *(it.text for it in components), *segments(messages)]
+    receipt = _receipt(sources, rules, components, window, texts, overhead)
+    request = _request(receipt, components, messages, sources.tools)
+    return BuiltRequest(request, receipt, {text_hash(text): text for text in texts if text})
 
 
-def rebuild_request(
-    receipt: Receipt, texts: Mapping[str, str], messages: Mapping[str, Message], zone: tzinfo
-) -> ModelRequest:
-    """The request that a receipt stands for, from the kept texts and messages."""
+def rebuild_request(receipt: Receipt, texts: Mapping[str, str]) -> ModelRequest:
+    """The request that a receipt stands for, from the texts that it names."""
     components = [Component(it.name, texts[it.sha256]) for it in receipt.components]
-    entries = [_entry(messages[message_id], zone, receipt.thoughts) for message_id in receipt.message_ids]
-    request = _request(entries, components, receipt.model, receipt.temperature, receipt.max_tokens)
-    specs = json.loads(texts[receipt.tools_sha256]) if receipt.tools_sha256 else ()
-    return replace(request, tools=tuple(ToolSpec(**spec) for spec in specs))
-
-
-def with_tools(receipt: Receipt, tools: Sequence[ToolSpec]) -> tuple[Receipt, Mapping[str, str]]:
-    """The receipt of a request that names these tools, and the text that describes them, by its hash."""
-    if not tools:
-        return receipt, {}
-    text = json.dumps(
-        [
-            {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)}
-            for tool in tools
-        ]
-    )
-    sealed = replace(
-        receipt,
-        tools=tuple(tool.name for tool in tools),
-        tools_sha256=sha256_of(text),
-        token_estimate=receipt.token_estimate + estimate_tokens(text),
-    )
-    return sealed, {sha256_of(text): text}
+    messages = messages_of(texts[it] for it in receipt.segments)
+    tools = tools_of(texts[receipt.tools_sha256]) if receipt.tools_sha256 else ()
+    return _request(receipt, components, tuple(messages), tools)
 
 
 def _request(
-    entries: Iterable[ContextMessage],
+    receipt: Receipt,
     components: Iterable[Component],
-    model: str | None,
-    temperature: float | None,
-    max_tokens: int | None,
+    messages: Sequence[ModelMessage],
+    tools: Sequence[ToolSpec],
 ) -> ModelRequest:
     return ModelRequest(
-        model=model,
+        model=receipt.model,
         system=joined(components),
-        messages=tuple(_alternating(entries)),
-        temperature=temperature,
-        max_tokens=max_tokens,
+        messages=tuple(messages),
+        tools=tuple(tools),
+        temperature=receipt.temperature,
+        max_tokens=receipt.max_tokens,
     )
 
 
-def _fingerprint(request: ModelRequest) -> str:
-    said = [
-        [it.role, *(block.text for block in it.blocks if isinstance(block, TextBlock))]
-        for it in request.messages
-    ]
-    return hashlib.sha256(json.dumps([request.system, said]).encode()).hexdigest()
+def _hashes(receipt: Receipt) -> list[str]:
+    """Everything that was sent, by name, in the order in which providers cache it."""
+    components = (it.sha256 for it in receipt.components)
+    return [receipt.tools_sha256 or text_hash(""), *components, *receipt.segments]
 
 
-def _newest_that_fit(sizes: Sequence[int], asked: int, room: int) -> list[int]:
-    """Which of the messages to keep: the newest that fit beside the question, and that in any case."""
-    if not sizes:
-        return []
-    room -= sizes[asked]
-    kept = {asked}
-    for at in reversed(range(len(sizes))):
-        if at != asked:
-            room -= sizes[at]
-            if room <= 0:
-                break
-            kept.add(at)
-    return sorted(kept)
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The messages that a request holds, each as the model is sent it."""
+
+    path: Sequence[Message]
+    entries: Sequence[Sequence[ModelMessage]]
+    tokens: int
+    left_out: int
+    shortened: frozenset[str]
 
 
-def _alternating(entries: Iterable[ContextMessage]) -> list[ModelMessage]:
+def _window(sources: Sources, rules: ContextRules, overhead: int) -> _Window:
+    path = [message for message in sources.path if is_in_context(message)]
+    anchor = sources.prior.first_seq if sources.prior else None
+    asked = _index_of(sources.question_id, path)
+    first = window_start([it.seq for it in path], rules.context_messages, anchor)
+    path, asked = _from(path, first, asked)
+    rendering = _rendering(sources, rules, path)
+    rendering.short = _shortened_calls(path, rendering, sources, rules)
+    entries = [rendering.messages_of(message) for message in path]
+    sizes = [sum(map(estimate_message_tokens, it)) for it in entries]
+    room = rules.context_tokens - (rules.max_tokens or TOKENS_KEPT_FOR_THE_REPLY) - overhead
+    start = start_that_fits(sizes, asked, room) if path else 0
+    kept = [at for at in range(len(path)) if at >= start or at == asked]
+    return _Window(
+        path=[path[at] for at in kept],
+        entries=[entries[at] for at in kept],
+        tokens=sum(sizes[at] for at in kept),
+        left_out=len(path) - len(kept),
+        shortened=rendering.short,
+    )
+
+
+def _index_of(question_id: MessageId, path: Sequence[Message]) -> int:
+    """Where the question is; by default it is the last message."""
+    found = (at for at, message in enumerate(path) if message.id == question_id)
+    return next(found, max(len(path) - 1, 0))
+
+
+def _from(path: list[Message], first: int, asked: int) -> tuple[list[Message], int]:
+    """The path from a message on; the question stays even where it lies before."""
+    if asked >= first:
+        return path[first:], asked - first
+    return [path[asked], *path[first:]], 0
+
+
+def _rendering(sources: Sources, rules: ContextRules, path: Sequence[Message]) -> Rendering:
+    passages: dict[str, Sequence[RetrievalHit]] = {}
+    for message in path:
+        if message.parent_id and (hits := _found_before(message)):
+            passages[message.parent_id] = hits
+    if sources.found:
+        passages[sources.question_id] = sources.found
+    return Rendering(
+        zone=rules.zone,
+        thoughts=rules.thoughts,
+        calls_as_blocks=bool(sources.tools),
+        passages=passages,
+        large=sources.large or {},
+    )
+
+
+def _found_before(reply: Message) -> list[RetrievalHit]:
+    """What was found before a reply, which its question carried."""
+    parts = (it for it in reply.parts if isinstance(it, RetrievalPart) and it.tool_call_id is None)
+    return [hit for part in parts if not part.superseded for hit in part.hits]
+
+
+def _shortened_calls(
+    path: Sequence[Message], rendering: Rendering, sources: Sources, rules: ContextRules
+) -> frozenset[str]:
+    calls = (call for message in path for call in message.tool_calls)
+    results = [SentResult(call.tool_call_id, rendering.result_of(call)) for call in calls]
+    already = sources.prior.shortened if sources.prior else ()
+    return choose_shortened(results, already, rules.result_budget)
+
+
+def _alternating(window: _Window) -> list[ModelMessage]:
     """Valid for every provider: begins and ends with the user, and the two take turns."""
-    merged: list[ContextMessage] = []
-    for entry in entries:
-        if merged and merged[-1].role == entry.role:
-            merged[-1] = ContextMessage(entry.role, f"{merged[-1].content}\n\n{entry.content}")
+    entries = [
+        (message.role is MessageRole.ASSISTANT, entry)
+        for message, entry in zip(window.path, window.entries, strict=True)
+    ]
+    while entries and entries[0][0]:
+        entries.pop(0)
+    while entries and entries[-1][0]:
+        entries.pop()
+    merged: list[ModelMessage] = []
+    for message in (it for _, entry in entries for it in entry):
+        if merged and merged[-1].role == message.role:
+            merged[-1] = ModelMessage(message.role, merged[-1].blocks + message.blocks)
         else:
-            merged.append(entry)
-    while merged and merged[0].role == "assistant":
-        merged.pop(0)
-    while merged and merged[-1].role == "assistant":
-        merged.pop()
-    return [ModelMessage(entry.role, (TextBlock(entry.content),)) for entry in merged]
+            merged.append(message)
+    return merged
 
 
-def _entry(message: Message, zone: tzinfo, thoughts: bool) -> ContextMessage:
-    if isinstance(message.content, BriefingCard):
-        return ContextMessage("user", render_card(message.content, zone))
-    if message.role is not MessageRole.ASSISTANT:
-        return ContextMessage("user", message.content)
-    thought = _reasoning(message) if thoughts else ""
-    return ContextMessage("assistant", thought + message.content)
+def _receipt(
+    sources: Sources,
+    rules: ContextRules,
+    components: Sequence[Component],
+    window: _Window,
+    texts: Sequence[str],
+    overhead: int,
+) -> Receipt:
+    hashes = [text_hash(text) for text in texts]
+    return Receipt(
+        model=sources.model,
+        components=tuple(
+            ComponentReceipt(it.name, it.sha256, len(it.text), it.left_out > 0) for it in components
+        ),
+        message_ids=tuple(message.id for message in window.path),
+        tools=tuple(it.name for it in sources.tools),
+        temperature=rules.temperature,
+        max_tokens=rules.max_tokens,
+        zone=str(rules.zone),
+        token_estimate=overhead + window.tokens,
+        dropped_messages=window.left_out,
+        tools_sha256=hashes[0] if sources.tools else None,
+        sha256=text_hash("\n".join(hashes)),
+        thoughts=rules.thoughts,
+        segments=tuple(hashes[1 + len(components) :]),
+        first_seq=window.path[0].seq if window.path else 0,
+        shortened=tuple(sorted(window.shortened)),
+        prefix_share=common_share(_hashes(sources.prior), texts) if sources.prior else None,
+        cache_key=sources.cache_key,
+    )
 
 
-def _reasoning(reply: Message) -> str:
-    """What a model thought, as a block of text: no provider takes its own blocks of earlier turns again."""
-    thought = "\n\n".join(step.detail for step in reply.thought_process if step.kind == "thought")
-    return "" if is_blank(thought) else f"<thinking>\n{thought}\n</thinking>\n\n"
-
-
-def render_card(card: BriefingCard, zone: tzinfo) -> str:
-    """A briefing card as the model reads it."""
-    sent = datetime.fromtimestamp(card.sent_at / 1000, zone)
-    summary = card.summary
-    if len(summary) > MOST_SUMMARY_CHARACTERS:
-        summary = summary[:MOST_SUMMARY_CHARACTERS] + "..."
-    return f"[简报 {sent:%Y-%m-%d %H:%M}]\n标题：{card.title}\n摘要：{summary}\n优先级：{card.priority}"
+def _as_text(message: Message, zone: tzinfo, thoughts: bool) -> str:
+    content = message.content
+    if isinstance(content, BriefingCard):
+        return render_card(content, zone)
+    if not thoughts:
+        return content
+    reasoning = "\n\n".join(
+        it.text for it in message.parts if isinstance(it, ThoughtPart) and it.title is None
+    )
+    return content if is_blank(reasoning) else f"<thinking>\n{reasoning}\n</thinking>\n\n{content}"

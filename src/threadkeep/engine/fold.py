@@ -177,6 +177,7 @@ class Folding:
             arguments=body.arguments,
             status=ToolCallStatus.RUNNING,
             created_at=at,
+            model_name=body.model_name,
             refs=body.refs,
         )
         self._calls[body.tool_call_id] = len(self._parts)

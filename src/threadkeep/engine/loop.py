@@ -43,6 +43,7 @@ from threadkeep.ports.gateway import (
     ThoughtDelta,
     ThoughtSigned,
     ToolResultBlock,
+    ToolSpec,
     ToolUse,
     ToolUseBlock,
 )
@@ -62,32 +63,27 @@ class TurnLimits:
     generation_timeout_s: float
 
 
-Sending = Callable[[ModelRequest], Awaitable[None]]
-
-
-async def _send_on(request: ModelRequest) -> None:
-    pass
+Build = Callable[[Sequence[ToolSpec]], Awaitable[ModelRequest]]
+"""Makes the first request, once the tools are known, and keeps its receipt."""
 
 
 async def run_turn(
     turn: Turn,
-    request: ModelRequest,
+    build: Build,
     gateway: Gateway,
     toolbox: Toolbox,
     limits: TurnLimits,
     stop: Stop,
     *,
     opening: Sequence[Notice | Retrieval] = (),
-    sending: Sending = _send_on,
 ) -> AsyncGenerator[EventBody]:
     """Everything that happens in a turn once it has begun, ending in exactly one Done or Failed, always.
 
-    `opening` tells what was amiss or was found before it began. `sending` is awaited with the first request,
-    its tools included, before the model gets it.
+    `opening` is what was amiss or was found before it began.
     """
     for event in opening:
         yield event
-    run = _Run(turn, request, gateway, toolbox, limits, sending)
+    run = _Run(turn, build, gateway, toolbox, limits)
     steps = run.steps()
     timer = None
     if limits.generation_timeout_s:
@@ -146,15 +142,14 @@ class _Run:
     def __init__(
         self,
         turn: Turn,
-        request: ModelRequest,
+        build: Build,
         gateway: Gateway,
         toolbox: Toolbox,
         limits: TurnLimits,
-        sending: Sending,
     ) -> None:
         self._turn = turn
-        self._sending = sending
-        self._request = request
+        self._build = build
+        self._request = ModelRequest(None, "", ())
         self._gateway = gateway
         self._toolbox = toolbox
         self._limits = limits
@@ -169,8 +164,7 @@ class _Run:
         """The turn as it goes well."""
         for notice in await self._toolbox.open():
             yield notice
-        self._request = replace(self._request, tools=self._toolbox.specs)
-        await self._sending(self._request)
+        self._request = await self._build(self._toolbox.specs)
         iteration = 0
         while True:
             iteration += 1

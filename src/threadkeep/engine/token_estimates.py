@@ -1,6 +1,8 @@
 """How many tokens a text is, roughly: where the provider does not say."""
 
 from threadkeep.ports.gateway import (
+    Block,
+    ModelMessage,
     ModelRequest,
     TextBlock,
     ThinkingBlock,
@@ -16,16 +18,20 @@ def estimate_tokens(text: str) -> int:
     return (len(text.encode("utf-8", "replace")) + 3) // 4
 
 
+def estimate_message_tokens(message: ModelMessage) -> int:
+    """What a message costs in a request."""
+    return sum(map(_block_tokens, message.blocks)) + _PER_MESSAGE
+
+
 def estimate_request_tokens(request: ModelRequest) -> int:
     """What a request costs before the reply."""
-    texts = [request.system, *(f"{tool.name}{tool.description}{tool.input_schema}" for tool in request.tools)]
-    for message in request.messages:
-        for block in message.blocks:
-            match block:
-                case TextBlock(text) | ThinkingBlock(text):
-                    texts.append(text)
-                case ToolUseBlock(_, name, arguments):
-                    texts.append(f"{name}{arguments}")
-                case ToolResultBlock(_, content):
-                    texts.append(content)
-    return sum(map(estimate_tokens, texts)) + _PER_MESSAGE * len(request.messages)
+    texts = (request.system, *(f"{tool.name}{tool.description}{tool.input_schema}" for tool in request.tools))
+    return sum(map(estimate_tokens, texts)) + sum(map(estimate_message_tokens, request.messages))
+
+
+def _block_tokens(block: Block) -> int:
+    match block:
+        case TextBlock(text) | ThinkingBlock(text) | ToolResultBlock(content=text):
+            return estimate_tokens(text)
+        case ToolUseBlock(_, name, arguments):
+            return estimate_tokens(f"{name}{arguments}")

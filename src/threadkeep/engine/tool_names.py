@@ -14,9 +14,9 @@ _HASH_CHARACTERS = 12
 
 
 def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Tools by the names that the model knows them by; our own come first, whatever others call theirs."""
+    """Tools by the names that the model knows them by; our own first, always in the same order."""
     named: dict[str, Tool] = {}
-    for tool in sorted(tools, key=lambda tool: not tool.is_own):
+    for tool in sorted(tools, key=lambda tool: (not tool.is_own, tool.server, tool.name)):
         named.setdefault(tool.name if tool.is_own else outside_name(tool.server, tool.name), tool)
     return named
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import msgspec
-
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.events import Notice, Retrieval, ToolCalled, ToolProgress, ToolResulted
 from threadkeep.domain.text import storable
+from threadkeep.domain.tool_call import SHOWN
 from threadkeep.engine.arguments import problem_with
 from threadkeep.engine.large_values import Aside, TooLarge
 from threadkeep.engine.passages import numbered_passages
 from threadkeep.engine.tool_names import tools_by_name
+from threadkeep.engine.tool_results import result_text
 from threadkeep.engine.values import TooDeep, clean
 from threadkeep.ports.gateway import ToolResultBlock, ToolSpec, ToolUse
 from threadkeep.ports.tools import Outcome, Progress, Tool, ToolSession
@@ -26,9 +26,6 @@ log = logging.getLogger("threadkeep.engine")
 
 MOST_TOOLS = 128
 """As many as every provider takes."""
-
-MOST_RESULT_CHARACTERS = 20_000
-"""Of a tool's result, for the model; the record has all of it."""
 
 MOST_ERROR_CHARACTERS = 4_000
 MOST_PROGRESS_CHARACTERS = 500
@@ -75,8 +72,8 @@ class Toolbox:
             refs = await self._aside.values({"arguments": use.arguments})
         except (StorageError, TooLarge) as exc:
             self._problems[use.id] = f"The arguments cannot be kept. {exc}"
-            return ToolCalled(use.id, name, server, {})
-        return ToolCalled(use.id, name, server, {} if refs else use.arguments, refs)
+            return ToolCalled(use.id, name, server, {}, model_name=use.name)
+        return ToolCalled(use.id, name, server, {} if refs else use.arguments, refs, model_name=use.name)
 
     async def run(self, uses: Sequence[ToolUse]) -> AsyncGenerator[ToolEvent]:
         """Runs calls at the same time; gives their events as they come."""
@@ -124,10 +121,13 @@ class Toolbox:
             artifact_ids = await self._aside.files(outcome.files)
             values = {"result": outcome.result, "chart_data": outcome.chart_data}
             refs = await self._aside.values(values, always=("chart_data",))
+            shown = result_text(use.id, outcome.result, outcome.error)
+            if "result" in refs:  # the next turns are sent the same, without reading all of it
+                refs |= await self._aside.values({SHOWN: shown}, always=(SHOWN,))
         except (StorageError, TooLarge) as exc:
             outcome = Outcome("error", error=f"The result cannot be kept. {exc}")
-            artifact_ids, refs = (), {}
-        self._answers[use.id] = _result_block(use, outcome)
+            artifact_ids, refs, shown = (), {}, result_text(use.id, None, outcome.error)
+        self._answers[use.id] = ToolResultBlock(use.id, shown, is_error=outcome.status != "ok")
         tell(
             ToolResulted(
                 use.id,
@@ -187,13 +187,6 @@ def _clean(outcome: Outcome) -> Outcome:
     except TooDeep:
         return Outcome("error", error="The tool's result is nested too deeply.")
     return replace(outcome, result=result, chart_data=chart_data, error=error)
-
-
-def _result_block(use: ToolUse, outcome: Outcome) -> ToolResultBlock:
-    content = outcome.result if outcome.error is None else outcome.error
-    text = content if isinstance(content, str) else msgspec.json.encode(content).decode()
-    shown = storable(_cut(text, MOST_RESULT_CHARACTERS))
-    return ToolResultBlock(use.id, shown, is_error=outcome.status != "ok")
 
 
 def _cut(text: str, most: int) -> str:

@@ -52,6 +52,7 @@ class AgentSettingsBody(Struct, frozen=True, kw_only=True, rename="camel", forbi
     auto_compact: bool = False
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
+    tool_result_tokens: Annotated[int, Meta(ge=0, le=10_000_000)] = 32_000
     mcp_servers: McpServersBody = {}
 
 

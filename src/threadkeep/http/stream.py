@@ -2,16 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping
 from contextvars import ContextVar
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from threadkeep.log.live import LiveLog
-from threadkeep.ports.turn_log import LogChunk
-from threadkeep.protocols.sse import HEARTBEAT
+from threadkeep.log.following import Follower
+from threadkeep.protocols.sse import HEARTBEAT, Encoder
 
 log = logging.getLogger("threadkeep.http")
 
@@ -29,31 +27,20 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(
-        self,
-        watch: AbstractAsyncContextManager[LiveLog],
-        after_seq: int,
-        whole: Callable[[Sequence[LogChunk]], Awaitable[Sequence[LogChunk]]],
-        encode: Callable[[LogChunk], bytes],
-        end: Callable[[], bytes],
-        headers: Mapping[str, str],
-    ) -> None:
+    def __init__(self, log: Follower, encoder: Encoder, headers: Mapping[str, str]) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **headers})
         del self.headers["content-length"]
-        self._watch = watch
-        self._shown = after_seq
-        self._whole = whole
-        self._encode = encode
-        self._end = end
+        self._log = log
+        self._encoder = encoder
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        async with self._watch as live:
-            reader = _Reader(live, send)
+        async with self._log:
+            reader = _Reader(self._log, send)
             listening = asyncio.create_task(reader.listen(receive))
             try:
                 async with reader.present:
-                    await self._send_all(live, reader)
+                    await self._send_all(reader)
             except TimeoutError:
                 if not reader.present.expired():
                     raise
@@ -64,22 +51,17 @@ class EventStream(Response):
                 listening.cancel()
                 reader.close()
 
-    async def _send_all(self, live: LiveLog, reader: "_Reader") -> None:
-        while True:
-            if chunks := live.since(self._shown):
-                await reader.send(b"".join(map(self._encode, await self._whole(chunks))))
-                self._shown = chunks[-1].last_seq
-            elif live.ended:
-                await reader.send(self._end(), more=False)
-                return
-            elif live.closed:
-                broken_off.set(True)
-                log.info("a stream is broken off: how its turn ends cannot be told here")
-                return
+    async def _send_all(self, reader: "_Reader") -> None:
+        async for chunks in self._log:
+            if chunks:
+                await reader.send(b"".join(map(self._encoder.encode_chunk, chunks)))
             elif reader.needs_sign_of_life:
                 await reader.send(HEARTBEAT)
-            else:
-                await live.changed()
+        if self._log.has_ended:
+            await reader.send(self._encoder.end(), more=False)
+        else:
+            broken_off.set(True)
+            log.info("a stream is broken off: how its turn ends cannot be told here")
 
 
 class _Reader:
@@ -89,11 +71,11 @@ class _Reader:
     does not care. One timer looks after both now and then: one for each piece would cost as much as sending.
     """
 
-    def __init__(self, live: LiveLog, send: Send) -> None:
+    def __init__(self, log: Follower, send: Send) -> None:
         self.present = asyncio.timeout(None)
         self.needs_sign_of_life = False
         self.is_stuck = False
-        self._live = live
+        self._log = log
         self._send = send
         self._loop = asyncio.get_running_loop()
         self._sending_since: float | None = None
@@ -120,7 +102,7 @@ class _Reader:
         pause = HEARTBEAT_EVERY_S
         if self._sending_since is None:
             self.needs_sign_of_life = True
-            self._live.wake()
+            self._log.wake()
         else:
             pause = min(pause, self._sending_since + SLOWEST_READ_S - self._loop.time())
         if pause > 0:

@@ -1,7 +1,5 @@
 """Turns over HTTP: sending, following, stopping, regenerating."""
 
-from contextlib import AbstractAsyncContextManager, nullcontext
-from functools import partial
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct
@@ -21,13 +19,10 @@ from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.http.routing import Reply
 from threadkeep.http.services import ApiCall
 from threadkeep.http.stream import EventStream
-from threadkeep.log.format import decode_chunk
-from threadkeep.log.live import LiveLog
+from threadkeep.log.following import Follower
 from threadkeep.logs import add_to_subject
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.dialects import DIALECTS
-from threadkeep.protocols.sse import Encoder, Position, TurnContext
-from threadkeep.protocols.threadkeep.events import EVENTS, frames_of_chunk
+from threadkeep.protocols.sse import START, Encoder, TurnContext
 from threadkeep.wire.messages import MessageView, failure_view, message_view, usage_view
 from threadkeep.wire.turns import AbortView, ComponentReceiptView, ReceiptView, StartedTurnView, TurnView
 from threadkeep.wire.view import rfc3339, time_or_none
@@ -204,30 +199,22 @@ async def _stream(
     context = TurnContext(
         turn.id, turn.assistant_message_id, conversation.id, conversation.agent_id, conversation.session_id
     )
-    after = dialect.position(context, last_id) if last_id is not None else Position()
-    fed = dialect.first_seq(after) - 1
+    after = dialect.position(context, last_id) if last_id is not None else START
+    log = await call.services.turns.follow(turn, after.seq, from_first=dialect.remembers)
+    if log is not None and after.frames and turn.status is not TurnStatus.RUNNING:
+        # Perhaps the reader has all frames of the last event.
+        if not await _has_frames(log, dialect.start(context, after)):
+            return None
+        log = await call.services.turns.follow(turn, after.seq, from_first=dialect.remembers)
+    return None if log is None else EventStream(log, dialect.start(context, after), dialect.headers)
 
-    def encode(encoder: Encoder, chunk: LogChunk) -> bytes:
-        if dialect is EVENTS:
-            return frames_of_chunk(chunk.first_seq, chunk.events, after.seq)
-        return b"".join(encoder.encode(event) for event in decode_chunk(chunk.events) if event.seq > fed)
 
-    watch: AbstractAsyncContextManager[LiveLog]
-    if turn.status is TurnStatus.RUNNING:
-        watch = call.services.turns.watch(turn.id)
-    elif after.seq >= turn.last_event_seq:
-        return None
-    else:
-        ended = await call.services.turns.ended_log(turn, fed, seen_seq=after.seq)
-        if after.frames:  # perhaps all of the last event's
-            looking = dialect.start(context, after)
-            if not any(encode(looking, chunk) for chunk in ended.since(fed)):
-                return None
-        watch = nullcontext(ended)
-    encoder = dialect.start(context, after)
-    return EventStream(
-        watch, fed, call.services.turns.whole, partial(encode, encoder), encoder.end, dialect.headers
-    )
+async def _has_frames(log: Follower, encoder: Encoder) -> bool:
+    async with log:
+        async for chunks in log:
+            if any(map(encoder.encode_chunk, chunks)):
+                return True
+    return False
 
 
 def _idempotency_key(request: Request) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.text import is_blank
 from threadkeep.engine.titles import ask_for_title
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.messages import MessageWindow
@@ -54,12 +55,8 @@ class Titles:
 
 
 def _said(messages: Sequence[Message], role: MessageRole) -> str | None:
-    texts = (
-        message.content
-        for message in messages
-        if message.role is role and message.status is MessageStatus.COMPLETED
-    )
-    return next((text for text in texts if isinstance(text, str)), None)
+    completed = (it for it in messages if it.role is role and it.status is MessageStatus.COMPLETED)
+    return next((it.text for it in completed if not is_blank(it.text)), None)
 
 
 def _entitled(conversation: Conversation, title: str) -> Conversation:

@@ -1,10 +1,14 @@
-"""How the log of a turn is stored: its events as JSON, one a line.
+"""How the log of a turn is stored: chunks of lines, one event a line, as JSON.
 
-An event is one flat JSON object that begins with `type`, `turn_id`, `seq` and `at`, in this order; a chunk of
-the log is one event a line. So a stored chunk becomes frames without being parsed.
+An event is one flat JSON object that begins with `type`, `turn_id`, `seq` and `at`, in this order. So a
+stored chunk becomes frames without being parsed.
+
+A line may go on after the event with a tab and a JSON object: fields that only the server needs. A line that
+begins with a tab is an entry of the journal: it has no event and no number. JSON has no raw tab, so what
+clients may see is found without parsing (`shown_lines`).
 
 The stored form of a tool's call or result may end in `refs`: fields whose values lie in the payload store.
-Whoever shows a chunk to a client puts them back first (`has_references`, `put_back`); no client sees `refs`.
+Following puts them back (`has_references`, `put_back`); no client sees `refs`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +35,7 @@ from threadkeep.domain.events import (
     UsageReported,
 )
 from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.tool_call import field_refs
 
 
 class UnreadableEvent(ThreadkeepError):
@@ -44,16 +49,24 @@ class _Head(msgspec.Struct):
     at: int
 
 
+class _Private(msgspec.Struct, omit_defaults=True):
+    """The fields of events that only the server needs."""
+
+    model_name: str = ""
+
+
+_TAB = "\t"
 _REFERENCES = '"refs":{'
 _encode = msgspec.json.Encoder().encode
 _decode_head = msgspec.json.Decoder(_Head).decode
+_decode_private = msgspec.json.Decoder(_Private).decode
 _BODIES: dict[str, msgspec.json.Decoder[EventBody]] = {
     body.type: msgspec.json.Decoder(body) for body in get_args(EventBody)
 }
 
 
 def encode_event(event: TurnEvent) -> bytes:
-    """An event as JSON."""
+    """An event as JSON, as clients may see it."""
     # The head is put together by hand, since it is the same for all: ids and types need no escaping.
     head = f'{{"type":"{event.body.type}","turn_id":"{event.turn_id}","seq":{event.seq},"at":{event.at},'
     return head.encode() + _encode(_further_fields(event.body))[1:]
@@ -81,7 +94,8 @@ def _further_fields(body: EventBody) -> object:
 def _without_empty(
     body: Retrieval | ToolCalled | ToolProgress | ToolResulted, *optional: str
 ) -> dict[str, Any]:
-    values = {it.name: getattr(body, it.name) for it in fields(body)}
+    names = (it.name for it in fields(body) if it.name not in _Private.__struct_fields__)
+    values = {name: getattr(body, name) for name in names}
     if not values.get("refs"):
         values.pop("refs", None)
     return {name: it for name, it in values.items() if name not in optional or it not in (None, ())}
@@ -101,7 +115,14 @@ def decode_event(raw: bytes | str) -> TurnEvent:
 
 def encode_chunk(events: Iterable[TurnEvent]) -> str:
     """A run of events as the log stores it."""
-    return b"\n".join(map(encode_event, events)).decode()
+    return b"\n".join(map(_encode_line, events)).decode()
+
+
+def _encode_line(event: TurnEvent) -> bytes:
+    line = encode_event(event)
+    if isinstance(event.body, ToolCalled) and event.body.model_name:
+        line += b"\t" + _encode(_Private(model_name=event.body.model_name))
+    return line
 
 
 def encode_replayed(events: Iterable[TurnEvent]) -> str:
@@ -112,7 +133,26 @@ def encode_replayed(events: Iterable[TurnEvent]) -> str:
 def decode_chunk(lines: bytes | str) -> list[TurnEvent]:
     """The events of a stored chunk."""
     text = lines.decode() if isinstance(lines, bytes) else lines
-    return [decode_event(line) for line in text.split("\n") if line]
+    return [_decode_line(line) for line in text.split("\n") if line and not line.startswith(_TAB)]
+
+
+def _decode_line(line: str) -> TurnEvent:
+    shown, _, private = line.partition(_TAB)
+    event = decode_event(shown)
+    if not private or not isinstance(event.body, ToolCalled):
+        return event
+    try:
+        return replace(event, body=replace(event.body, model_name=_decode_private(private).model_name))
+    except msgspec.DecodeError as exc:
+        raise UnreadableEvent(f"The private fields of an event cannot be read: {exc}") from exc
+
+
+def shown_lines(events_text: str) -> list[str]:
+    """The events of a stored chunk as JSON, without what only the server needs."""
+    lines = events_text.split("\n")
+    if _TAB in events_text:
+        return [line.partition(_TAB)[0] for line in lines if not line.startswith(_TAB)]
+    return lines
 
 
 def has_references(events_text: str) -> bool:
@@ -123,22 +163,24 @@ def has_references(events_text: str) -> bool:
 def references_in(events_text: str) -> list[PayloadId]:
     """The payloads that a stored chunk refers to."""
     lines = events_text.split("\n")
-    return [ref for _, _, body in _referring(lines) for ref in body.refs.values()]
+    return [ref for _, _, body in _referring(lines) for ref in field_refs(body.refs).values()]
 
 
 def put_back(events_text: str, values: Mapping[PayloadId, bytes]) -> str:
     """A stored chunk with the values that it refers to, as JSON, in their places."""
     lines = events_text.split("\n")
     for index, event, body in _referring(lines):
-        whole: dict[str, Any] = {name: msgspec.Raw(values[ref]) for name, ref in body.refs.items()}
-        lines[index] = encode_event(replace(event, body=replace(body, **whole, refs={}))).decode()
+        whole: dict[str, Any] = {
+            name: msgspec.Raw(values[ref]) for name, ref in field_refs(body.refs).items()
+        }
+        lines[index] = _encode_line(replace(event, body=replace(body, **whole, refs={}))).decode()
     return "\n".join(lines)
 
 
 def _referring(lines: Sequence[str]) -> Iterator[tuple[int, TurnEvent, ToolCalled | ToolResulted]]:
     """The events of a chunk's lines that refer to payloads, with the numbers of their lines."""
     for index, line in enumerate(lines):
-        if _REFERENCES in line:
-            event = decode_event(line)
+        if _REFERENCES in line and not line.startswith(_TAB):
+            event = _decode_line(line)
             if isinstance(event.body, ToolCalled | ToolResulted) and event.body.refs:
                 yield index, event, event.body

@@ -2,7 +2,7 @@
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 
 from threadkeep.domain.ids import TurnId
 from threadkeep.ports.turn_log import LogChunk
@@ -52,13 +52,7 @@ class LiveLog:
         """Returns when there is more, or no more will come, or somebody wakes us to look again."""
         await self._changed.wait()
 
-    async def follow(self, after_seq: int) -> AsyncGenerator[Sequence[LogChunk]]:
-        """All chunks with events after `after_seq`, as they come, until no more will."""
-        while True:
-            if fresh := self.since(after_seq):
-                after_seq = fresh[-1].last_seq
-                yield fresh
-            elif self.closed:
-                return
-            else:
-                await self.changed()
+    async def until_closed(self) -> None:
+        """Returns when no more will come."""
+        while not self.closed:
+            await self.changed()

@@ -25,7 +25,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """A run of consecutive events of one turn: one JSON object a line."""
+    """A run of consecutive events of one turn, as the log writes them (`log/format.py`)."""
 
     turn_id: TurnId
     first_seq: int

@@ -1,31 +1,33 @@
 """Answers: what an agent does for a turn, from what its model is sent to what is done afterwards."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
+from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, TitleSource
 from threadkeep.domain.errors import GatewayNotConfigured, ThreadkeepError
 from threadkeep.domain.events import Done, EventBody, Failed, Notice, Retrieval, Terminal
-from threadkeep.domain.message import Usage
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.message import Message, Usage
 from threadkeep.domain.payload import Payload
-from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
-from threadkeep.engine.context import build_request, with_tools
+from threadkeep.engine.context import BuiltRequest, ContextRules, Sources, build_request
+from threadkeep.engine.history import sent_refs
 from threadkeep.engine.large_values import Aside
 from threadkeep.engine.loop import TurnLimits, run_turn
-from threadkeep.engine.passages import documents_component
-from threadkeep.engine.prompt import activated_role
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.tools import Toolbox
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, title_job
+from threadkeep.log.values import load_values
 from threadkeep.log.writer import persist
-from threadkeep.ports.gateway import Gateway, ModelRequest
+from threadkeep.ports.gateway import Gateway, ModelRequest, ToolSpec
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ToolProvider
@@ -35,21 +37,22 @@ from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 
 MOST_MESSAGES = 10_000  # of a context without a limit of its own
+MOST_BUILT_AT_ONCE = 300
+"""So many messages become a request without holding others up."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What a model is sent first, its receipt, the texts that this names, and what is to be told before."""
+    """What a request is made from once the tools are known, and the events that come before it."""
 
-    request: ModelRequest
-    receipt: Receipt
-    texts: Mapping[str, str]
+    sources: Sources
+    rules: ContextRules
     opening: Sequence[Notice | Retrieval]
 
     @property
     def cited(self) -> int:
         """How many passages have a number to be cited by."""
-        return sum(len(event.hits) for event in self.opening if isinstance(event, Retrieval))
+        return len(self.sources.found)
 
 
 class Answers:
@@ -96,22 +99,22 @@ class Answers:
         tools = self._tools.session(caller) if self._tools and gateway.supports_tools else None
         limits = TurnLimits(agent.settings.max_iterations, agent.settings.generation_timeout_s)
 
-        async def keep_receipt(sent: ModelRequest) -> None:
-            sealed, described = with_tools(prepared.receipt, sent.tools)
-            await persist(lambda: self._store.receipts.add(turn, sealed, {**prepared.texts, **described}))
+        async def build(tools: Sequence[ToolSpec]) -> ModelRequest:
+            built = await _build(replace(prepared.sources, tools=tools), prepared.rules)
+            await persist(lambda: self._store.receipts.add(turn, built.receipt, built.texts))
+            return built.request
 
         async def keep_payload(payload: Payload, content: bytes) -> None:
             await persist(lambda: self._store.payloads.add(payload, content))
 
         run = run_turn(
             turn,
-            prepared.request,
+            build,
             gateway,
             Toolbox(tools, Aside(turn.conversation_id, self._clock, keep_payload), cited=prepared.cited),
             limits,
             stop,
             opening=prepared.opening,
-            sending=keep_receipt,
         )
         async with aclosing(run):
             async for body in run:
@@ -128,51 +131,74 @@ class Answers:
             await self._jobs.add(COMPACTION_JOB, compaction_job(conversation))
 
     async def _prepare(self, agent: Agent, begun: BegunTurn, gateway: Gateway) -> _Prepared:
-        conversation, settings = begun.conversation, agent.settings
+        conversation, asked_id = begun.conversation, begun.turn.user_message_id
         # As it is by now: it may have been compacted, or that undone, since the turn began.
         compaction = None
         if conversation.archived_to_seq:
             compaction = await self._store.compactions.current(conversation.id)
+        path = await self._path(agent, begun, compaction)
+        # A role stays until the agent is changed: its owner may have given it another one.
+        activated = await self._store.messages.activated_role(conversation.id, since=agent.updated_at)
+        summary = compaction.summary if compaction else None
+        prompt = await self._prompts.assemble(agent, activated=activated, summary=summary)
+        asked = next((message for message in path if message.id == asked_id), None)
+        found = await self._passages.before(agent, asked, gateway)
+        sources = Sources(
+            path=path,
+            question_id=asked_id,
+            components=prompt.components,
+            found=[hit for it in found if isinstance(it, Retrieval) for hit in it.hits],
+            large=await self._large_values(path),
+            prior=await self._store.receipts.newest(conversation.id),
+            model=begun.turn.model,
+            cache_key=conversation.id,
+        )
+        return _Prepared(sources, self._rules(agent, gateway), (*prompt.notices, *found))
+
+    async def _path(self, agent: Agent, begun: BegunTurn, compaction: Compaction | None) -> Sequence[Message]:
+        """The latest messages of the active path, oldest first, with the question."""
         window = MessageWindow(
             after_seq=compaction.to_seq if compaction else 0,
             before_seq=begun.assistant_message.seq,
             newest_first=True,
         )
         latest = await self._store.messages.page(
-            conversation.id, window, offset=0, limit=settings.context_messages or MOST_MESSAGES
+            begun.conversation.id, window, offset=0, limit=agent.settings.context_messages or MOST_MESSAGES
         )
         asked_id = begun.turn.user_message_id
-        if all(message.id != asked_id for message in latest):  # archived since, and answered anew
-            asked = await self._store.messages.get(asked_id)
-            latest = [*latest, *([asked] if asked else ())]
-        # A role stays until the agent is changed: its owner may have given it another one.
-        activated = activated_role(latest, since=agent.updated_at)
-        summary = compaction.summary if compaction else None
-        prompt = await self._prompts.assemble(agent, activated=activated, summary=summary)
-        asked = next((message for message in latest if message.id == asked_id), None)
-        found = await self._passages.before(agent, asked, gateway)
-        components = [
-            *prompt.components,
-            *(documents_component(it.hits) for it in found if isinstance(it, Retrieval)),
-        ]
-        request, receipt = build_request(
-            latest[::-1],
-            components,
-            model=begun.turn.model,
-            context_tokens=gateway.context_tokens,
+        if any(message.id == asked_id for message in latest):
+            return latest[::-1]
+        # It was archived since, and is answered again.
+        asked = await self._store.messages.get(asked_id)
+        return [*([asked] if asked else ()), *latest[::-1]]
+
+    async def _large_values(self, path: Sequence[Message]) -> Mapping[PayloadId, bytes]:
+        """The values of the path's calls that lie in the payload store, as far as a model is sent them."""
+        calls = (call for message in path for call in message.tool_calls if call.refs)
+        return await load_values(self._store.payloads, (ref for call in calls for ref in sent_refs(call)))
+
+    def _rules(self, agent: Agent, gateway: Gateway) -> ContextRules:
+        settings = agent.settings
+        return ContextRules(
             zone=self._zone,
-            question_id=asked_id,
+            context_tokens=gateway.context_tokens,
+            context_messages=settings.context_messages,
+            result_tokens=settings.tool_result_tokens,
             thoughts=settings.context_thoughts,
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
         )
-        texts = {component.sha256: component.text for component in components}
-        return _Prepared(request, receipt, texts, (*prompt.notices, *found))
 
     def _model_gateway(self) -> Gateway:
         if self._gateway is None:
             raise GatewayNotConfigured
         return self._gateway
+
+
+async def _build(sources: Sources, rules: ContextRules) -> BuiltRequest:
+    if len(sources.path) <= MOST_BUILT_AT_ONCE:
+        return build_request(sources, rules)
+    return await asyncio.to_thread(build_request, sources, rules)
 
 
 def _early_end(turn: Turn, error: Stopped | ThreadkeepError) -> Terminal:

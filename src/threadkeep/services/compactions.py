@@ -24,11 +24,12 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import CompactionId, UserId, is_uuid, new_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.user import User
-from threadkeep.engine.compaction import context_tokens, extract, summarise
+from threadkeep.engine.compaction import context_tokens, describe, extract, summarise
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.services.access import agent_to_ask, own_conversation
+from threadkeep.services.payloads import whole_messages
 
 COMPACTION_JOB = "compaction"
 TRIES = 3
@@ -110,7 +111,8 @@ class Compactions:
         if gateway.supports_tools:
             try:
                 async with asyncio.timeout(settings.generation_timeout_s or None):
-                    summary = await summarise(gateway, agent.model, earlier, archived, self._zone)
+                    texts = await self._described(archived)
+                    summary = await summarise(gateway, agent.model, earlier, texts)
             except TimeoutError as exc:
                 raise GenerationTimeout("The model took too long to summarise.") from exc
         else:  # the demonstration model would make things up
@@ -126,6 +128,15 @@ class Compactions:
             tokens_after=context_tokens(kept, summary, self._zone),
             created_at=self._clock(),
         )
+
+    async def _described(self, messages: Sequence[Message]) -> list[str]:
+        """What the model summarises. Results may be large, so only one message is whole at a time."""
+        texts: list[str] = []
+        for message in messages:
+            (whole,) = await whole_messages(self._store.payloads, [message])
+            if text := describe(whole, self._zone):
+                texts.append(text)
+        return texts
 
     async def _messages(self, conversation: Conversation) -> list[Message]:
         """All messages that are not archived, oldest first."""

@@ -1,6 +1,6 @@
 """Puts values that were set aside back in their places, for whoever is shown them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,31 +9,19 @@ import msgspec
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import ToolCallPart, with_calls
-from threadkeep.domain.tool_call import ToolCall
-from threadkeep.log.format import has_references, put_back, references_in
-from threadkeep.ports.payloads import Lost, PayloadStore
-from threadkeep.ports.turn_log import LogChunk
+from threadkeep.domain.tool_call import ToolCall, field_refs
+from threadkeep.log.values import load_values
+from threadkeep.ports.payloads import PayloadStore
 
 MOST_TAKEN_APART_BYTES = 64 * 1024
 
 
-async def whole_chunks(store: PayloadStore, chunks: Sequence[LogChunk]) -> Sequence[LogChunk]:
-    """Stored chunks as clients may see them; most refer to nothing and are handed on as they are."""
-    if not any(has_references(chunk.events) for chunk in chunks):
-        return chunks
-    found = await _load(store, (ref for chunk in chunks for ref in references_in(chunk.events)))
-    return [
-        replace(chunk, events=put_back(chunk.events, found)) if has_references(chunk.events) else chunk
-        for chunk in chunks
-    ]
-
-
 async def whole_messages(store: PayloadStore, messages: Sequence[Message]) -> Sequence[Message]:
     """Messages with what their tools returned."""
-    refs = [ref for message in messages for call in _calls(message) for ref in call.refs.values()]
+    refs = [ref for message in messages for call in _calls(message) for ref in field_refs(call.refs).values()]
     if not refs:
         return messages
-    found = await _load(store, refs)
+    found = await load_values(store, refs)
     return [
         replace(message, parts=with_calls(message.parts, lambda call: _whole(call, found)))
         for message in messages
@@ -42,7 +30,7 @@ async def whole_messages(store: PayloadStore, messages: Sequence[Message]) -> Se
 
 async def whole_calls(store: PayloadStore, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
     """Tool calls with what they were given and gave."""
-    found = await _load(store, (ref for call in calls for ref in call.refs.values()))
+    found = await load_values(store, (ref for call in calls for ref in field_refs(call.refs).values()))
     return [_whole(call, found) for call in calls]
 
 
@@ -52,20 +40,10 @@ def _calls(message: Message) -> Iterator[ToolCall]:
 
 
 def _whole(call: ToolCall, found: Mapping[PayloadId, bytes]) -> ToolCall:
-    values = {name: _value(found[ref]) for name, ref in call.refs.items()}
+    values = {name: _value(found[ref]) for name, ref in field_refs(call.refs).items()}
     return replace(call, **values, refs={}) if values else call
 
 
 def _value(content: bytes) -> Any:
     """What is large stays JSON: to take it apart would hold up every turn, and it is only handed on."""
     return msgspec.Raw(content) if len(content) > MOST_TAKEN_APART_BYTES else msgspec.json.decode(content)
-
-
-async def _load(store: PayloadStore, refs: Iterable[PayloadId]) -> dict[PayloadId, bytes]:
-    """Values as JSON; one that cannot be loaded says so in its place."""
-    found = await store.load(refs)
-    return {ref: _unavailable(it) if isinstance(it, Lost) else it for ref, it in found.items()}
-
-
-def _unavailable(lost: Lost) -> bytes:
-    return msgspec.json.encode({"unavailable": True, "reason": lost.reason})

@@ -8,6 +8,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ArtifactNotFound, InvalidRequest
 from threadkeep.domain.ids import PayloadId, is_uuid
 from threadkeep.domain.message import Message, MessageRole
+from threadkeep.domain.parts import ToolCallPart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
 from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
@@ -97,9 +98,14 @@ class Reports:
             if answered := exchange.answered:
                 (whole,) = await whole_messages(self._store.payloads, [answered])
                 exchange = replace(exchange, answered=whole)
-                if ids := answered.artifact_ids:
-                    exchange = replace(exchange, files=await self._store.payloads.artifacts(ids))
+                exchange = replace(exchange, files=await self._files(answered))
             yield exchange
+
+    async def _files(self, answered: Message) -> Mapping[PayloadId, Payload]:
+        """What is known of an answer's files, if they are the conversation's own."""
+        ids = answered.artifact_ids
+        found = await self._store.payloads.artifacts(ids) if ids else {}
+        return {id_: it for id_, it in found.items() if it.conversation_id == answered.conversation_id}
 
     async def _messages(self, user: User, conversation: Conversation) -> AsyncIterator[Message]:
         window = MessageWindow()
@@ -132,5 +138,11 @@ async def _paired(messages: AsyncIterator[Message]) -> AsyncIterator[Exchange]:
 def _of_tool(exchange: Exchange, tool_name: str) -> Exchange | None:
     """What one tool did in an exchange; None where it did nothing."""
     answered = exchange.answered
-    calls = tuple(call for call in answered.tool_calls if call.tool_name == tool_name) if answered else ()
-    return replace(exchange, answered=replace(answered, tool_calls=calls)) if answered and calls else None
+    if answered is None or all(call.tool_name != tool_name for call in answered.tool_calls):
+        return None
+    parts = tuple(
+        part
+        for part in answered.parts
+        if not isinstance(part, ToolCallPart) or part.call.tool_name == tool_name
+    )
+    return replace(exchange, answered=replace(answered, parts=parts))

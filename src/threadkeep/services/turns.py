@@ -2,15 +2,13 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import (
-    EventsExpired,
     IdempotencyMismatch,
     NothingToRegenerate,
     ShuttingDown,
@@ -24,17 +22,15 @@ from threadkeep.domain.message import Message, MessageRole, check_user_content
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.titles import derive_title
-from threadkeep.log.live import LiveLog
+from threadkeep.log.following import ALL_SEEN, Follower
 from threadkeep.log.node import Node
-from threadkeep.log.replies import replayed
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.ports.turns import IdempotencyKey
 from threadkeep.services.access import agent_to_ask, own_conversation
 from threadkeep.services.allowances import Allowances
 from threadkeep.services.answers import Answers
-from threadkeep.services.payloads import whole_chunks, whole_messages
+from threadkeep.services.payloads import whole_messages
 
 TRIES = 5
 
@@ -123,9 +119,9 @@ class Turns:
         """Begins no further turn, gives those that run so long to end by themselves, and ends the rest."""
         await self._node.drain(grace_s)
 
-    def watch(self, turn_id: TurnId) -> AbstractAsyncContextManager[LiveLog]:
-        """The log of a turn as it is stored."""
-        return self._node.watch(turn_id)
+    async def follow(self, turn: Turn, after: int, *, from_first: bool = False) -> Follower | None:
+        """A turn's log for a reader who has seen its events up to `after`; None when nothing is left."""
+        return await self._node.follow(turn, after, from_first=from_first)
 
     def changes(self, conversation_id: ConversationId) -> AbstractContextManager[asyncio.Event]:
         """An event that is set whenever a turn begins in a conversation, or a change of it is announced."""
@@ -135,29 +131,12 @@ class Turns:
         """Tells those who follow a conversation that it was deleted or has another session."""
         await self._node.announce_change(conversation_id)
 
-    async def ended_log(self, turn: Turn, after_seq: int, *, seen_seq: int = 0) -> LiveLog:
-        """The log of a turn that has ended; made from its message where the log has been trimmed.
-
-        That is numbered anew, so it is not for a reader who has seen events up to `seen_seq`.
-        """
-        live = LiveLog(turn.id)
-        chunks = await self._store.log.read(turn.id, after_seq)
-        if not chunks:
-            if seen_seq:
-                raise EventsExpired("The events of this turn are gone; read its message instead.")
-            chunks = [replayed(turn, await self._whole_reply(turn))]
-        live.extend(chunks, ended=True)
-        return live
-
-    async def whole(self, chunks: Sequence[LogChunk]) -> Sequence[LogChunk]:
-        """Stored chunks as clients may see them, with the values that were set aside."""
-        return await whole_chunks(self._store.payloads, chunks)
-
     async def finished(self, turn: Turn) -> Message:
         """The reply of a turn, once it has ended."""
-        async with self._node.watch(turn.id) as live:
-            async for _ in live.follow(live.last_seq):
-                pass
+        if (log := await self._node.follow(turn, ALL_SEEN)) is not None:
+            async with log:
+                async for _ in log:
+                    pass
         return await self._whole_reply(turn)
 
     async def abort(self, user: User, conversation_id: str) -> Aborted | None:

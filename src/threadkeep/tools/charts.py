@@ -5,9 +5,9 @@ from typing import Any
 
 from threadkeep.domain.chart import MOST_POINTS, MOST_SERIES, ChartKind, chart_option
 from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.mcp import CHARTS
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
 
-CHARTS = "charts"
 MAKE_CHART = Tool(
     CHARTS,
     "make_chart",

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from threadkeep.domain.ids import ConversationId
+from threadkeep.domain.mcp import HISTORY
 from threadkeep.domain.message import Message
 from threadkeep.domain.text import storable
 from threadkeep.ports.messages import MessageWindow
@@ -21,7 +22,7 @@ EXCERPT_CHARACTERS = 600
 TIMEOUT_S = 30.0
 
 SEARCH_HISTORY = Tool(
-    "history",
+    HISTORY,
     "search_history",
     "Search the older messages of this conversation, of which you only have the summary. Use it when you "
     "need the exact words, numbers or details of what was said before.",
@@ -45,7 +46,7 @@ SEARCH_HISTORY = Tool(
 class HistoryServer:
     """The archived messages of the conversation in which a turn runs, and of no other."""
 
-    name = "history"
+    name = HISTORY
 
     def __init__(self, store: Store) -> None:
         self._store = store

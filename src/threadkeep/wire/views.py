@@ -54,6 +54,7 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
     auto_compact: bool
     temperature: float | None
     max_tokens: int | None
+    tool_result_tokens: int
     mcp_servers: Mapping[str, McpServerSettingsView]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.in_memory import InMemoryTools, gives
 from tests.http.calls import refusal
-from tests.scripted_model import Say, ScriptedModel, UseTool
+from tests.scripted_model import Say, ScriptedModel, Think, UseTool
 from tests.talking import Talk
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.ids import PayloadId, UserId
@@ -204,6 +204,37 @@ async def test_report_as_markdown_tells_what_was_asked_and_done(
     assert "`````\n" in text, "the fence is longer than what it holds"
     assert "合同 v1.pdf" in text
     assert "\x00" not in text
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+@pytest.mark.parametrize("document", ["report", "export"])
+async def test_text_thoughts_and_tools_are_shown_in_the_order_in_which_they_came(
+    offered: InMemoryTools, talk: Talk, model: ScriptedModel, document: str, form: str
+):
+    conversation = await talk_about(talk, model)
+    model.script([Think("Hm <b>."), Say("Numbers first."), UseTool("echo", {"n": 1})], [Say("Now I check.")])
+    await talk.ask(conversation, "What grew?")
+    shown = (await talk.client.get(f"/api/conversations/{conversation}/{document}?format={form}")).text
+    words = ["What grew?", "<summary>Thought", "Hm", "Numbers first.", "echo (ok", "Now I check."]
+    places = [shown.index(it) for it in words]
+    assert places == sorted(places)
+    assert "first.Now" not in shown
+
+
+async def test_report_of_one_tool_leaves_out_the_others_calls_and_nothing_else(
+    offered: InMemoryTools, talk: Talk, model: ScriptedModel
+):
+    conversation = await talk_about(talk, model)
+    model.script([Say("One."), UseTool("draw"), UseTool("echo", {"n": 1})], [Say("Two.")])
+    await talk.ask(conversation, "Why?")
+    path = f"/api/conversations/{conversation}/report?format=json&toolName=draw"
+    ((exchange,), whole) = (
+        (await talk.client.get(path)).json()["exchanges"],
+        await talk.messages(conversation),
+    )
+    shown = [it.get("toolName", it["type"]) for it in exchange["answered"]["parts"]]
+    assert shown == ["text", "draw", "text"]
+    assert exchange["answered"]["content"] == whole[1]["content"] == "One.\n\nTwo."
 
 
 async def test_report_and_export_as_json_hold_the_values_themselves(

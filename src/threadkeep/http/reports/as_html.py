@@ -3,13 +3,23 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from html import escape
+from typing import assert_never
 
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
+from threadkeep.domain.parts import NoticePart, TextPart, ThoughtPart, ToolCallPart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.http.reports.chart_svg import draw
-from threadkeep.http.reports.text import chart_of, heading_of, value_text, words_of
+from threadkeep.http.reports.text import (
+    ShownPart,
+    chart_of,
+    heading_of,
+    shown_parts,
+    thought_heading,
+    value_text,
+    words_of,
+)
 from threadkeep.services.reports import Exchange, Report
 from threadkeep.wire.view import rfc3339
 
@@ -18,7 +28,8 @@ _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1rem; color: #666; } h3 { font-size: .9rem; margin-bottom: .3rem; }
 .asked { border-left: 3px solid #5470c6; padding-left: .8rem; }
-.asked, .answered { white-space: pre-wrap; overflow-wrap: anywhere; }
+.asked, .answered, .thought { white-space: pre-wrap; overflow-wrap: anywhere; }
+.answered { margin: .8rem 0; } .thought, .notice, summary { color: #666; }
 pre { background: #f5f5f5; padding: .6rem; overflow: auto; max-height: 24rem; white-space: pre-wrap; }
 .failed { color: #b00020; } section { border-top: 1px solid #ddd; margin-top: 1.5rem; }
 svg { width: 100%; max-width: 640px; }
@@ -56,9 +67,8 @@ def _section(number: int, exchange: Exchange) -> str:
 
 
 def _answer(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str]:
-    for call in message.tool_calls:
-        yield from _call(call)
-    yield f'<div class="answered">{escape(words_of(message))}</div>'
+    for part in shown_parts(message):
+        yield from _part(part)
     if message.error is not None:
         yield f'<p class="failed">{escape(message.status)}: {escape(message.error.message)}</p>'
     if message.citations:
@@ -74,6 +84,21 @@ def _answer(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[st
             name = file.file_name if file and file.file_name else id_
             yield f'<li><a href="/api/artifacts/{escape(id_)}">{escape(name)}</a></li>'
         yield "</ul>"
+
+
+def _part(part: ShownPart) -> Iterator[str]:
+    match part:
+        case TextPart():
+            yield f'<div class="answered">{escape(part.text)}</div>'
+        case ThoughtPart():
+            yield f"<details><summary>{escape(thought_heading(part))}</summary>"
+            yield f'<div class="thought">{escape(part.text)}</div></details>'
+        case ToolCallPart(call=call):
+            yield from _call(call)
+        case NoticePart():
+            yield f'<p class="notice">{escape(part.message)}</p>'
+        case _ as never:
+            assert_never(never)
 
 
 def _call(call: ToolCall) -> Iterator[str]:

@@ -3,13 +3,25 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
+from html import escape
+from typing import assert_never
 
 from threadkeep.domain.chart import Chart, ChartKind
 from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.message import Citation, Message
+from threadkeep.domain.message import Message
+from threadkeep.domain.parts import NoticePart, TextPart, ThoughtPart, ToolCallPart
 from threadkeep.domain.payload import Payload
+from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.tool_call import ToolCall
-from threadkeep.http.reports.text import chart_of, heading_of, value_text, words_of
+from threadkeep.http.reports.text import (
+    ShownPart,
+    chart_of,
+    heading_of,
+    shown_parts,
+    thought_heading,
+    value_text,
+    words_of,
+)
 from threadkeep.services.reports import Exchange, Report
 from threadkeep.wire.view import rfc3339
 
@@ -52,10 +64,9 @@ def _text(lines: list[str]) -> str:
 
 
 def _answer(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str]:
-    for call in message.tool_calls:
-        yield from _call(call)
-    yield ""
-    yield words_of(message)
+    for part in shown_parts(message):
+        yield ""
+        yield from _part(part)
     if message.error is not None:
         yield f"\n**{message.status}**: {_line(message.error.message)}"
     if message.citations:
@@ -68,8 +79,24 @@ def _answer(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[st
             yield f"- [{_line(file.file_name or id_ if file else id_)}](/api/artifacts/{id_})"
 
 
+def _part(part: ShownPart) -> Iterator[str]:
+    match part:
+        case TextPart():
+            yield part.text
+        case ThoughtPart():
+            yield f"<details><summary>{escape(' '.join(thought_heading(part).split()))}</summary>\n"
+            yield from (f"> {line}" for line in part.text.splitlines())
+            yield "\n</details>"
+        case ToolCallPart(call=call):
+            yield from _call(call)
+        case NoticePart():
+            yield f"*{_line(part.message)}*"
+        case _ as never:
+            assert_never(never)
+
+
 def _call(call: ToolCall) -> Iterator[str]:
-    yield f"\n### {_line(heading_of(call))}\n"
+    yield f"### {_line(heading_of(call))}\n"
     yield _fenced(value_text(call.arguments), "json")
     yield _fenced(value_text(call.result if call.error is None else call.error))
     if call.chart_data is not None:

@@ -1,19 +1,40 @@
 """What both forms of a report have in common: the words and the values."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.chart import Chart, read_chart
 from threadkeep.domain.message import Message
+from threadkeep.domain.parts import NoticePart, TextPart, ThoughtPart, ToolCallPart
+from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
 
 MOST_VALUE_CHARACTERS = 20_000
+
+ShownPart = TextPart | ThoughtPart | ToolCallPart | NoticePart
 
 
 def words_of(message: Message) -> str:
     """What a message says."""
     content = message.content
     return f"{content.title}\n\n{content.summary}" if isinstance(content, BriefingCard) else content
+
+
+def shown_parts(message: Message) -> Iterator[ShownPart]:
+    """What a report shows of an answer, in its order; sources and files are listed below it."""
+    for part in message.parts:
+        if part.superseded or (isinstance(part, TextPart) and is_blank(part.text)):
+            continue
+        if isinstance(part, TextPart | ThoughtPart | ToolCallPart | NoticePart):
+            yield part
+
+
+def thought_heading(part: ThoughtPart) -> str:
+    """A thought in a line: what the step is called, and how long it took."""
+    name = "Thought" if part.title is None else part.title
+    return f"{name} ({part.duration_ms} ms)" if part.duration_ms else name
 
 
 def value_text(value: object) -> str:

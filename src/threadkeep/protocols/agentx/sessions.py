@@ -18,9 +18,9 @@ from threadkeep.domain.errors import (
     StorageError,
     ThreadkeepError,
 )
-from threadkeep.domain.events import Done, Failed
 from threadkeep.domain.ids import TurnId
-from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.domain.turn import Turn
+from threadkeep.log.following import Follower
 from threadkeep.log.format import UnreadableEvent, decode_chunk
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
@@ -170,37 +170,33 @@ class Subscription:
                 conversation.session_id,
             )
         )
-        if turn.status is not TurnStatus.RUNNING:
-            # The message's end repeats its whole text, so the wording is told of all events from the first.
-            for chunk in await self._turns.whole(await self._ended_log(turn)):
-                await self._tell_chunk(wording, chunk)
+        log = await self._follow(turn)
+        if log is None:
             return True
-        async with self._turns.watch(turn.id) as live:
-            async for chunks in live.follow(0):
-                for chunk in await self._turns.whole(chunks):
-                    if await self._tell_chunk(wording, chunk):
-                        return True
-        # Its node could not store the end: whoever takes the turn over will.
-        return False
+        async with log:
+            async for chunks in log:
+                for chunk in chunks:
+                    await self._tell_chunk(wording, chunk)
+        # If not, its node could not store the end: the node that takes the turn over will.
+        return log.has_ended
 
-    async def _ended_log(self, turn: Turn) -> list[LogChunk]:
-        seen = self._last_told.seq if self._last_told and self._last_told.turn_id == turn.id else 0
-        live = await self._turns.ended_log(turn, 0)
-        # What was made from the message is numbered anew: a cursor of the log has no place in it.
-        if seen > 1 and live.last_seq < turn.last_event_seq:
-            if seen < turn.last_event_seq:
-                raise EventsExpired("The events of this turn are gone; read its message instead.")
-            return []
-        return list(live.since(0))
+    async def _follow(self, turn: Turn) -> Follower | None:
+        """The turn's log from its first event: the message's end repeats its whole text."""
+        last = self._last_told
+        if last is None or last.turn_id != turn.id:
+            return await self._turns.follow(turn, 0)
+        try:
+            return await self._turns.follow(turn, last.position.seq, from_first=True)
+        except EventsExpired:
+            if last.seq < turn.last_event_seq:
+                raise
+            return None
 
-    async def _tell_chunk(self, wording: AgentXTurn, chunk: LogChunk) -> bool:
-        """Tells a chunk's events; whether the last of them ended the turn."""
+    async def _tell_chunk(self, wording: AgentXTurn, chunk: LogChunk) -> None:
         last = self._last_told
         after = last.position if last and last.turn_id == chunk.turn_id else START
-        ended = False
         for event in decode_chunk(chunk.events):
             envelopes = wording.envelopes(event)
-            ended = isinstance(event.body, Done | Failed)
             if event.seq <= after.seq:
                 continue
             seen = after.frames if event.seq == after.seq + 1 else 0
@@ -208,4 +204,3 @@ class Subscription:
                 cursor = Cursor(event.turn_id, event.seq, index)
                 await self._reader.tell(cursor, envelope)
                 self._last_told = cursor
-        return ended

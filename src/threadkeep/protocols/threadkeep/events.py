@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 
 from threadkeep.domain.events import TurnEvent
-from threadkeep.log.format import encode_event
+from threadkeep.log.format import encode_event, shown_lines
+from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.sse import Dialect, Frames, TurnContext, frame
 
 _TYPE_BEGINS = len('{"type":"')
 
 
-def frames_of_chunk(first_seq: int, events_text: str, after: int) -> bytes:
+def frames_of_chunk(chunk: LogChunk, after: int) -> bytes:
     """The frames of a stored chunk's events with a number above `after`."""
-    seen = max(after - first_seq + 1, 0)
-    lines = enumerate(events_text.split("\n")[seen:], first_seq + seen)
+    seen = max(after - chunk.first_seq + 1, 0)
+    lines = enumerate(shown_lines(chunk.events)[seen:], chunk.first_seq + seen)
     return "".join([f"id: {seq}\nevent: {_type_of(line)}\ndata: {line}\n\n" for seq, line in lines]).encode()
 
 
@@ -28,4 +29,4 @@ def _start(turn: TurnContext) -> Frames:
     return _frames
 
 
-EVENTS = Dialect("events", _start)
+EVENTS = Dialect("events", _start, splice=frames_of_chunk)

@@ -1,0 +1,110 @@
+"""Following a turn from any event on, wherever it runs or has run: what streams, sockets and waiters read."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from types import TracebackType
+from typing import Self
+
+from threadkeep.domain.errors import EventsExpired, TurnNotFound
+from threadkeep.domain.ids import TurnId
+from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.log.live import LiveLog
+from threadkeep.log.mirrors import Mirrors
+from threadkeep.log.replies import replayed
+from threadkeep.log.running import RunningTurns
+from threadkeep.log.values import whole_chunks
+from threadkeep.ports.payloads import PayloadStore
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import LogChunk
+
+ALL_SEEN = sys.maxsize
+"""The position of a reader who wants no event and waits for the end only."""
+
+
+class Follower:
+    """One reader of one turn's log, within `async with`.
+
+    Iterating gives chunks as they are stored, with their values, at the reader's pace; no turn waits for it.
+    It gives an empty sequence when somebody woke the reader, and stops when no more will come.
+    """
+
+    def __init__(
+        self, opening: AbstractAsyncContextManager[LiveLog], after: int, payloads: PayloadStore
+    ) -> None:
+        self._opening = opening
+        self._seen = after
+        self._payloads = payloads
+        self._live: LiveLog
+
+    async def __aenter__(self) -> Self:
+        self._live = await self._opening.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._opening.__aexit__(kind, exc, trace)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Sequence[LogChunk]:
+        chunks = self._live.since(self._seen)
+        if not chunks:
+            if self._live.closed:
+                raise StopAsyncIteration
+            await self._live.changed()
+            chunks = self._live.since(self._seen)
+        if not chunks:
+            return ()
+        self._seen = chunks[-1].last_seq
+        return await whole_chunks(self._payloads, chunks)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the turn's last event is here; if not, nobody here knows how it goes on."""
+        return self._live.ended
+
+    def wake(self) -> None:
+        """Has the reader look again, if it waits."""
+        self._live.wake()
+
+
+class Following:
+    """Opens the logs of turns for their readers."""
+
+    def __init__(self, store: Store, running: RunningTurns, mirrors: Mirrors) -> None:
+        self._store = store
+        self._running = running
+        self._mirrors = mirrors
+
+    async def follow(self, turn: Turn, after: int = 0, *, from_first: bool = False) -> Follower | None:
+        """A turn's log for a reader who has seen its events up to `after`; None when nothing is left.
+
+        `from_first` gives all events all the same, to a reader who has to see them again. The log of a turn
+        that ended long ago has been trimmed: it is made from the reply, and numbered anew, so a reader who
+        has seen a part gets EventsExpired.
+        """
+        first = 0 if from_first else after
+        if turn.status is TurnStatus.RUNNING:
+            return Follower(self.watch(turn.id), first, self._store.payloads)
+        if after >= turn.last_event_seq:
+            return None
+        chunks = await self._store.log.read(turn.id, first) or [await self._replayed(turn, after)]
+        ended = LiveLog(turn.id)
+        ended.extend(chunks, ended=True)
+        return Follower(nullcontext(ended), first, self._store.payloads)
+
+    def watch(self, turn_id: TurnId) -> AbstractAsyncContextManager[LiveLog]:
+        """The log of a turn as it is stored, wherever it runs."""
+        running = self._running.get(turn_id)
+        return self._mirrors.open(turn_id) if running is None else nullcontext(running.log.live)
+
+    async def _replayed(self, turn: Turn, after: int) -> LogChunk:
+        if after:
+            raise EventsExpired("The events of this turn are gone; read its message instead.")
+        reply = await self._store.messages.get(turn.assistant_message_id)
+        if reply is None:
+            raise TurnNotFound
+        return replayed(turn, reply)

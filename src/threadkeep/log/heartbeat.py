@@ -1,0 +1,23 @@
+"""The beat at which a node looks after turns."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from threadkeep.domain.errors import StorageError
+
+log = logging.getLogger("threadkeep.turns")
+
+BEAT_S = 1.0
+
+
+async def beat(look_after: Callable[[], Awaitable[None]]) -> None:
+    """Looks after turns from time to time, for as long as the node runs."""
+    while True:
+        try:
+            await look_after()
+        except StorageError as exc:
+            log.warning("turns could not be looked after: %s", exc.message)
+        except Exception:
+            log.exception("looking after the turns failed")
+        await asyncio.sleep(BEAT_S)

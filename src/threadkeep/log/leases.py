@@ -1,0 +1,35 @@
+"""Leases: a node's right to write the turns that it runs, which lapses unless it is renewed."""
+
+from threadkeep.log.running import RunningTurns
+from threadkeep.log.writer import TurnLost
+from threadkeep.ports.turn_log import Lease, TurnLogStore
+
+LEASE_MS = 4_000
+FIRST_FENCE = 1
+
+
+def lease_of(node_id: str) -> Lease:
+    """The lease with which a node begins a turn or takes one over."""
+    return Lease(node_id, FIRST_FENCE, LEASE_MS)
+
+
+class Leases:
+    """Renews the leases of the turns that run here."""
+
+    def __init__(self, node_id: str, store: TurnLogStore, running: RunningTurns) -> None:
+        self._node_id = node_id
+        self._store = store
+        self._running = running
+
+    async def renew(self) -> None:
+        """Renews them, stops the turns whose lease is lost, and hears aborts that were not signalled."""
+        ours = self._running.all()
+        if not ours:
+            return
+        held = await self._store.renew(self._node_id, ours, LEASE_MS)
+        for turn_id, turn in ours.items():
+            if turn_id not in held:
+                turn.log.error = turn.log.error or TurnLost()
+                turn.stop.request("interrupt")
+            elif held[turn_id]:
+                turn.stop.request("abort")

@@ -1,0 +1,81 @@
+"""Mirrors: the logs of turns that run on other nodes, read from the store for those who follow them here."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from threadkeep.domain.errors import StorageError
+from threadkeep.domain.ids import TurnId
+from threadkeep.domain.turn import TurnStatus
+from threadkeep.log.live import LiveLog
+from threadkeep.ports.store import Store
+from threadkeep.tasks import end_tasks
+
+log = logging.getLogger("threadkeep.turns")
+
+LOOK_EVERY_S = 1.0
+
+
+@dataclass(slots=True)
+class _Mirror:
+    live: LiveLog
+    task: "asyncio.Task[None]"
+    wake: asyncio.Event
+    followers: int = 0
+
+
+class Mirrors:
+    """One mirror for each turn that is followed here and does not run here, shared by all its followers."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._mirrors: dict[TurnId, _Mirror] = {}
+
+    @contextlib.asynccontextmanager
+    async def open(self, turn_id: TurnId) -> AsyncGenerator[LiveLog]:
+        """The log of a turn as its node stores it, or has stored it."""
+        mirror = self._mirrors.get(turn_id)
+        if mirror is None:
+            live, wake = LiveLog(turn_id), asyncio.Event()
+            mirror = _Mirror(live, asyncio.create_task(feed(self._store, live, wake)), wake)
+            self._mirrors[turn_id] = mirror
+        mirror.followers += 1
+        try:
+            yield mirror.live
+        finally:
+            mirror.followers -= 1
+            if not mirror.followers:
+                mirror.task.cancel()
+                del self._mirrors[turn_id]
+
+    def wake(self, turn_id: TurnId) -> None:
+        """A turn's log has grown."""
+        if mirror := self._mirrors.get(turn_id):
+            mirror.wake.set()
+
+    async def close(self) -> None:
+        """Reads no more: the logs are closed, whether their turns have ended or not."""
+        await end_tasks(*(mirror.task for mirror in self._mirrors.values()))
+        for mirror in self._mirrors.values():
+            mirror.live.close()
+
+
+async def feed(store: Store, live: LiveLog, wake: asyncio.Event) -> None:
+    """Reads the log of a turn that does not run here until it ends, when woken and from time to time."""
+    while not live.closed:
+        wake.clear()
+        try:
+            # The status first: once it says that the turn has ended, the log is complete.
+            status = await store.turns.status(live.turn_id)
+            if status is None:  # purged
+                live.close()
+                return
+            ended = status is not TurnStatus.RUNNING
+            live.extend(await store.log.read(live.turn_id, live.last_seq), ended=ended)
+        except StorageError as exc:
+            log.warning("turn %s cannot be read: %s", live.turn_id, exc.message)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_EVERY_S):
+                await wake.wait()

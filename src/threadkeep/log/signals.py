@@ -1,0 +1,77 @@
+"""What nodes tell one another over the bus. A signal may be lost: who waits for one also looks by itself."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+
+from threadkeep.domain.ids import ConversationId, TurnId
+from threadkeep.domain.turn import Turn
+from threadkeep.ports.bus import Bus, Signal
+from threadkeep.ports.turn_log import LogChunk
+
+log = logging.getLogger("threadkeep.turns")
+
+WROTE, ABORT, CHANGED = "wrote", "abort", "changed"
+
+
+class Signals:
+    """Sends this node's signals and hears those of all nodes, its own included."""
+
+    def __init__(
+        self, bus: Bus, *, on_wrote: Callable[[TurnId], object], on_abort: Callable[[TurnId], object]
+    ) -> None:
+        self._bus = bus
+        self._on_wrote = on_wrote
+        self._on_abort = on_abort
+        self._waiting: dict[ConversationId, set[asyncio.Event]] = {}
+        self._unsubscribe = bus.subscribe(self._hear)
+
+    async def began(self, turn: Turn) -> None:
+        """A turn's first event is stored, so its conversation has a new turn to read."""
+        await self._announce([f"{WROTE} {turn.id}", f"{CHANGED} {turn.conversation_id}"])
+
+    async def wrote(self, chunks: Iterable[LogChunk]) -> None:
+        """Chunks of logs are stored."""
+        await self._announce([f"{WROTE} {chunk.turn_id}" for chunk in chunks])
+
+    async def abort(self, turn_id: TurnId) -> None:
+        """Asks the node that runs a turn to abort it."""
+        await self._bus.publish([f"{ABORT} {turn_id}"])
+
+    async def changed(self, conversation_id: ConversationId) -> None:
+        """A conversation was deleted or has another session."""
+        await self._bus.publish([f"{CHANGED} {conversation_id}"])
+
+    @contextmanager
+    def changes(self, conversation_id: ConversationId) -> Generator[asyncio.Event]:
+        """An event that is set whenever a turn begins in a conversation, or a change of it is announced."""
+        changed = asyncio.Event()
+        self._waiting.setdefault(conversation_id, set()).add(changed)
+        try:
+            yield changed
+        finally:
+            waiting = self._waiting[conversation_id]
+            waiting.remove(changed)
+            if not waiting:
+                del self._waiting[conversation_id]
+
+    def close(self) -> None:
+        """Hears no more."""
+        self._unsubscribe()
+
+    async def _announce(self, signals: Iterable[Signal]) -> None:
+        try:
+            await self._bus.publish(signals)
+        except Exception:  # who waits looks by itself too, and no turn may end of it
+            log.exception("what is stored could not be announced")
+
+    def _hear(self, signal: Signal) -> None:
+        kind, _, name = signal.partition(" ")
+        if kind == CHANGED:
+            for changed in self._waiting.get(ConversationId(name), ()):
+                changed.set()
+        elif kind == ABORT:
+            self._on_abort(TurnId(name))
+        elif kind == WROTE:
+            self._on_wrote(TurnId(name))

@@ -1,0 +1,109 @@
+"""Recovery: the turns of a node that is gone are ended by another, once."""
+
+import asyncio
+
+from tests.log.nodes import DEAD, Nodes, kinds
+from tests.making import chunk_of
+from tests.services.running import (
+    begin,
+    follow,
+    reply_of,
+    run,
+    stored_events,
+)
+from tests.waiting import until
+from threadkeep.domain.conversation import BegunTurn
+from threadkeep.domain.events import (
+    Failed,
+    Text,
+    ToolCalled,
+    ToolResulted,
+)
+from threadkeep.domain.message import MessageStatus
+from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.domain.turn import TurnStatus
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import Lease, LogChunk
+
+
+async def test_turn_of_a_dead_node_gets_every_open_call_closed(nodes: Nodes, store: Store):
+    begun = await begin(store, DEAD)
+    bodies = [
+        Text("Let me see."),
+        ToolCalled("1", "add", "math", {}),
+        ToolCalled("2", "sub", "math", {}),
+        ToolCalled("3", "mul", "math", {}),
+        ToolResulted("2", "sub", "ok", 1),
+    ]
+    for chunk in (chunk_of(begun.turn.id, 2, *bodies[:1]), chunk_of(begun.turn.id, 3, *bodies[1:])):
+        assert await store.log.append([(chunk, 1)])
+    events = await stored_events(store, begun.turn.id)
+    node = nodes.start()
+    shown = await follow(node, begun.turn)
+    assert shown[: len(events)] == events
+    closed = [event.body for event in shown[len(events) :]]
+    assert [(it.tool_call_id, it.status) for it in closed if isinstance(it, ToolResulted)] == [
+        ("1", "interrupted"),
+        ("3", "interrupted"),
+    ]
+    assert isinstance(closed[-1], Failed)
+    reply = await reply_of(store, begun)
+    assert [call.status for call in reply.tool_calls] == [
+        ToolCallStatus.INTERRUPTED, ToolCallStatus.OK, ToolCallStatus.INTERRUPTED
+    ]  # fmt: skip
+    assert (reply.content, reply.usage and reply.usage.estimated) == ("Let me see.", True)
+    late = LogChunk(begun.turn.id, shown[-1].seq + 1, shown[-1].seq + 1, "{}")
+    assert await store.log.append([(late, 1)]) == set()  # the dead one comes back
+
+
+async def test_turn_that_was_begun_and_never_ran_is_ended(nodes: Nodes, store: Store):
+    begun = await begin(store, DEAD)
+    events = await follow(nodes.start(), begun.turn)
+    assert kinds(events) == ["turn_start", "error"]
+    assert (await reply_of(store, begun)).content == ""
+
+
+async def test_turn_that_this_very_node_forgot_is_ended(nodes: Nodes, store: Store):
+    node = nodes.start()
+    running, script = await run(node, store)  # it renews the leases of turns that do run
+    begun = await begin(store, Lease(node.id, 1, 0))  # and never heard that this one was stored
+    assert kinds(await follow(node, begun.turn)) == ["turn_start", "error"]
+    script.say(Text("x"), script.done())
+    await follow(node, running.turn)
+    assert (await reply_of(store, running)).status is MessageStatus.COMPLETED
+
+
+async def test_node_that_is_alone_waits_for_no_lease(nodes: Nodes, store: Store):
+    begun = await begin(store, Lease("before-the-restart", 1, 10**9))
+    assert kinds(await follow(nodes.start(alone=True), begun.turn)) == ["turn_start", "error"]
+
+
+async def test_many_nodes_end_a_dead_ones_turns_once(nodes: Nodes, store: Store):
+    turns = [await begin(store, DEAD) for _ in range(5)]
+    started = [nodes.start() for _ in range(3)]
+    for begun in turns:
+        seen = await asyncio.gather(*(follow(node, begun.turn) for node in started))
+        assert all(kinds(events) == ["turn_start", "error"] for events in seen)
+        await reply_of(store, begun)
+
+
+async def test_dead_turn_whose_log_cannot_be_read_is_ended_with_what_can_and_holds_up_no_other(
+    nodes: Nodes, store: Store
+):
+    dead = [await begin(store, DEAD) for _ in range(2)]
+    strange_id, strange = dead[0].turn.id, '{"type": "of a later version"}'
+    said, lost = chunk_of(strange_id, 2, Text("said")), chunk_of(strange_id, 5, Text("lost"))
+    for chunk in (said, LogChunk(strange_id, 3, 4, strange), lost):
+        assert await store.log.append([(chunk, 1)])
+    nodes.start()
+    for begun in dead:
+        await until(lambda it=begun: is_ended(store, it))
+    reply = await store.messages.get(dead[0].assistant_message.id)
+    assert reply
+    assert (reply.content, reply.error and reply.error.code) == ("said", "INTERRUPTED")
+    (end,) = await store.log.read(strange_id, lost.last_seq)
+    assert end.first_seq == lost.last_seq + 1
+
+
+async def is_ended(store: Store, begun: BegunTurn) -> bool:
+    return await store.turns.status(begun.turn.id) is not TurnStatus.RUNNING
