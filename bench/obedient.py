@@ -3,7 +3,8 @@
 import threading
 
 from tests.mcp.turning import obey
-from tests.scripted_model import ScriptedModel
+
+from threadkeep.testing import ScriptedModel
 
 if __name__ == "__main__":
     with ScriptedModel(otherwise=obey, records=False) as model:

@@ -16,11 +16,11 @@ from scripts import page as page_build
 from tests.browser.conftest import QUIET, WIDE, Answering, chromium
 from tests.browser.long import seed
 from tests.browser.test_talking import log, say
-from tests.scripted_model import Pause, Say
 from tests.serving import Server
 
 from bench.page_trace import CATEGORIES, Trace
 from bench.table import render
+from threadkeep.testing import Pause, Say
 
 ROUNDS = 7
 EVENTS_A_SECOND = 100

@@ -120,7 +120,7 @@ async def context_delays(url: str, sample: Sample) -> Delays:
 def serve_with_model(url: str, pace: Pace, pieces: int) -> Generator[Server]:
     """Threadkeep with a model that gives every reply in so many pieces."""
     options = ("--time", "--pieces", str(pieces), "--rate", str(pace.rate))
-    command = [sys.executable, "-m", "tests.scripted_model", *options]
+    command = [sys.executable, "-m", "threadkeep.testing", *options]
     model = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert model.stdout

@@ -12,22 +12,22 @@ import pytest
 
 from tests.engine.in_memory import InMemoryTools
 from tests.postgres import Postgres, open_postgres
-from tests.scripted_model import ScriptedModel
-from tests.talking import Talk, scripted_settings, talking
-from tests.waiting import PATIENCE_S
+from tests.talking import Talk, talking
 from threadkeep import Settings, User, UserRole, bootstrap, create_app
 from threadkeep.domain.events import EventBody
 from threadkeep.domain.ids import UserId
 from threadkeep.gateways.http import Answer
-from threadkeep.gateways.sse import ServerSentEvent
 from threadkeep.http.access_tokens import issue_token
 from threadkeep.http.app import Threadkeep
 from threadkeep.log.writer import TurnLog
 from threadkeep.ports.gateway import ModelEvent
 from threadkeep.ports.store import Store
 from threadkeep.services.answers import Answers
+from threadkeep.sse import ServerSentEvent
 from threadkeep.storage.database import Database
 from threadkeep.storage.store import open_database, store_on
+from threadkeep.testing import ScriptedModel, scripted_settings
+from threadkeep.testing.waiting import PATIENCE_S
 
 SECRET = "a-secret-for-tests-that-is-long-enough"
 

@@ -14,7 +14,7 @@ from typing import IO, Self
 import httpx
 
 import threadkeep
-from tests.waiting import PATIENCE_S
+from threadkeep.testing.waiting import PATIENCE_S
 
 START_S = END_S = PATIENCE_S
 

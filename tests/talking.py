@@ -1,20 +1,17 @@
 """Threadkeep on a real port within the test's own loop, talking to a scripted model."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import msgspec
-import uvicorn
 
-from tests.scripted_model import ScriptedModel
 from threadkeep import Settings, create_app
 from threadkeep.http.app import Threadkeep
-from threadkeep.http.server import listen
 from threadkeep.ports.store import Store
+from threadkeep.testing import listening
 
 JSON = {"Accept": "application/json"}
 
@@ -83,37 +80,13 @@ async def parse(answer: httpx.Response) -> AsyncIterator[dict[str, Any]]:
             head[name] = value
 
 
-def scripted_settings(model: ScriptedModel, **more: Any) -> Settings:
-    """Settings with which the scripted model answers."""
-    return Settings.load(
-        {},
-        gateway="openai",
-        gateway_url=model.url,
-        gateway_api_key="sk-scripted",
-        model="scripted",
-        database_pool_size=4,
-        **more,
-    )
-
-
 @asynccontextmanager
 async def talking(settings: Settings) -> AsyncGenerator[Talk]:
     """Threadkeep with these settings, on a free port."""
     app = create_app(settings)
-    listener = listen("127.0.0.1", 0)
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1)
-    )
-    server.capture_signals = _leave_signals  # pyright: ignore[reportAttributeAccessIssue]
-    async with app.lifespan():
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
-            yield Talk(app, (await app.services()).store, url, client)
-        server.should_exit = True
-        await serving
-    listener.close()
-
-
-def _leave_signals() -> Any:
-    return nullcontext()
+    async with (
+        app.lifespan(),
+        listening(app, lifespan="off") as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        yield Talk(app, (await app.services()).store, url, client)

@@ -13,14 +13,14 @@ import threadkeep
 SOURCE = Path(__file__).parents[1] / "src"
 FILES = sorted((SOURCE / "threadkeep").rglob("*.py"))
 
-COMMON = {"clock", "logs", "metrics", "tasks", "version", "choices"}
+COMMON = {"clock", "logs", "loopback", "metrics", "tasks", "version", "choices"}
 """Small modules that every layer above the ports may use."""
 
 LAYERS: dict[str, set[str]] = {
     "domain": set(),
     "ports": {"domain"},
     "engine": {"ports", "domain"},
-    "log": {"engine", "ports", "domain"} | COMMON,
+    "log": {"engine", "wire", "ports", "domain"} | COMMON,
     "jobs": {"engine", "log", "ports", "domain"} | COMMON,
     "services": {"engine", "log", "jobs", "ports", "domain"} | COMMON,
     # The two sides of the edge: a protocol serves its routes as `http` does, and `http` mounts them.
@@ -30,19 +30,22 @@ LAYERS: dict[str, set[str]] = {
     "exchange": {"ports", "domain"},
     # How a text is searched is decided once, in `retrieval/terms.py`.
     "storage": {"retrieval", "ports", "domain", "tasks"},
-    "gateways": {"ports", "domain"},
+    "gateways": {"ports", "domain", "sse"},
     "mcp": {"retrieval", "ports", "domain", "logs", "tasks", "version"},
     "tools": {"retrieval", "ports", "domain"},
     "retrieval": {"ports", "domain"},
-    # It can also run a Threadkeep of its own.
-    "client": {"bootstrap", "http", "gateways", "log", "wire", "domain", "settings", "tasks", "version"},
-    "settings": {"domain", "choices"},
+    "client": {"wire", "domain", "loopback", "sse", "tasks"},
+    # What tests run: a whole Threadkeep. Nothing of ours imports it.
+    "testing": {"bootstrap", "client", "http", "wire", "domain", "settings"},
+    "settings": {"domain", "choices", "loopback"},
     "choices": set(),
     "clock": set(),
     "logs": {"domain"},
     "metrics": {"domain"},
     "version": set(),
     "tasks": set(),
+    "loopback": set(),
+    "sse": set(),
 }
 # These put the parts together, so they may import everything.
 BUILDERS = {"bootstrap", "cli", "doctor", "__init__", "__main__"}

@@ -14,7 +14,6 @@ import msgspec
 import pytest
 
 from tests.conftest import secret_key_for
-from tests.scripted_model import Say, ScriptedModel, Status, closed_port
 from tests.serving import Server
 from threadkeep import Settings
 from threadkeep.cli import main
@@ -22,6 +21,7 @@ from threadkeep.doctor import examine, installed
 from threadkeep.doctor.finding import Finding
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.store import open_database
+from threadkeep.testing import Say, ScriptedModel, Status, closed_port
 
 MARK = "xyzzy-secret"
 

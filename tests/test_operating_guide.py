@@ -11,13 +11,13 @@ import msgspec
 import pytest
 import yaml
 
-from tests.scripted_model import Gate, Say, ScriptedModel, Wait
 from tests.serving import Server, environment
 from threadkeep import Settings
 from threadkeep.cli import main
 from threadkeep.http.stream import HEARTBEAT_EVERY_S
 from threadkeep.protocols.agentx.routes import PING_EVERY_S
 from threadkeep.settings import misnamed
+from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

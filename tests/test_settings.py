@@ -6,7 +6,8 @@ import pytest
 
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import AgentId, new_uuid
-from threadkeep.settings import Settings, is_loopback, misnamed
+from threadkeep.loopback import is_loopback
+from threadkeep.settings import Settings, misnamed
 
 SECRET = "s3cret-" * 8
 

@@ -7,7 +7,6 @@ import shlex
 import tomllib
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 from urllib.parse import SplitResult, urlsplit
@@ -19,6 +18,7 @@ from msgspec import Meta
 from threadkeep.choices import with_choices
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.loopback import is_loopback
 
 PREFIX = "THREADKEEP_"
 FILE_NAME = "threadkeep.toml"
@@ -358,17 +358,6 @@ def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
 def promptx_project(environment: Mapping[str, str] = os.environ) -> Path:
     """The folder in which PromptX works where it runs on its own, named as PromptX names it."""
     return Path(environment.get("PROMPTX_PROJECT_DIR") or ".").absolute()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address means this machine only."""
-    host = host.strip("[]").lower()
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _list(text: str) -> tuple[str, ...]:

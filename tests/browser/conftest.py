@@ -17,8 +17,8 @@ from playwright.sync_api import (
 )
 from scripts import page as page_build
 
-from tests.scripted_model import Recorded, Reply, Say, ScriptedModel
 from tests.serving import Server
+from threadkeep.testing import Recorded, Reply, Say, ScriptedModel
 
 # What the page itself never needs, and a browser of tests must not do either.
 QUIET = [

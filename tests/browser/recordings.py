@@ -28,7 +28,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.engine.fold import fold
-from threadkeep.log.format import encode_event
+from threadkeep.wire.events import encode_event
 from threadkeep.wire.messages import message_view
 
 FILE = Path(__file__).parents[2] / "web/tests/recorded.json"

@@ -6,17 +6,19 @@ python -m tests.browser.screens    # writes docs/screens/*.png
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from scripts import page as page_build
 
 from tests.browser.conftest import NARROW, QUIET, WIDE, Answering, chromium
 from tests.browser.test_talking import done, say
-from tests.scripted_model import Pause, Reply, Say, ScriptedModel, Think, Usage, UseTool
 from tests.serving import Server
+from threadkeep.testing import Pause, Reply, Say, ScriptedModel, Think, ToolServer, Usage, UseTool
 
 FOLDER = Path(__file__).parents[2] / "docs/screens"
-SHOP = {"command": "python", "args": [str(Path(__file__).parent / "shop.py")]}
+QUARTERS = ["Q1", "Q2", "Q3", "Q4"]
+SOLD = {2025: [118, 132, 127, 150], 2026: [141, 158, 149, 187]}
 
 ANSWER = """Sales grew by **20 %** over the year before, from 527 to 635 thousand. The last quarter did best:
 
@@ -40,6 +42,13 @@ TITLES = [
     "Names for the new ferry",
     "Why is the sky blue?",
 ]
+
+
+def sales(year: int) -> dict[str, Any]:
+    """What was sold in a year and in the one before, by quarter."""
+    series = [{"name": str(it), "data": SOLD[it]} for it in (year - 1, year)]
+    chart = {"type": "bar", "title": f"Sales in {year}, thousands", "labels": QUARTERS, "series": series}
+    return {"total": sum(SOLD[year]), "before": sum(SOLD[year - 1]), "chart_data": chart}
 
 
 def spoken(text: str) -> Sequence[Say]:
@@ -91,13 +100,14 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         Answering(*replies()) as model,
+        ToolServer(sales, name="shop") as shop,
         Server(Path(folder), **_settings(model)) as server,
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=chromium(), args=QUIET)
         page = open_page(browser, server, "en-GB")
         with server.client() as client:
-            settings = {"mcpServers": {"shop": SHOP}}
+            settings = {"mcpServers": {"shop": shop.settings}}
             agent = client.post("/api/agents", json={"name": "Analyst", "settings": settings}).json()["id"]
             client.post(f"/api/agents/{agent}/mcp-servers/shop/test")  # its start is not what is shown
             for title in TITLES:
@@ -130,7 +140,7 @@ def main() -> None:
 
 def _settings(model: ScriptedModel) -> dict[str, str]:
     gateway = {"gateway": "openai", "gateway_url": model.url, "model": "scripted"}
-    return {**gateway, "mcp_allowed_commands": "python"}
+    return {**gateway, "mcp_allow_private": "true"}
 
 
 def _documents(page: Page) -> None:

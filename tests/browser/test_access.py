@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import tour
 from tests.browser.conftest import NARROW
 from tests.browser.test_talking import done, log, say
-from tests.scripted_model import Say, ScriptedModel
+from threadkeep.testing import Say, ScriptedModel
 
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_talking import answer, done, log, say
-from tests.scripted_model import Say, ScriptedModel
+from threadkeep.testing import Say, ScriptedModel
 
 HOSTILE = """<script>window.harmed = 1</script>
 <img src=x onerror="window.harmed = 2">

@@ -3,7 +3,7 @@
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_talking import answer, done, log, say
-from tests.scripted_model import Say, ScriptedModel
+from threadkeep.testing import Say, ScriptedModel
 
 
 def test_briefing_is_read_and_talked_about(page: Page, model: ScriptedModel):

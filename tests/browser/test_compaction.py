@@ -3,7 +3,7 @@
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_talking import done, log, say
-from tests.scripted_model import Say, ScriptedModel
+from threadkeep.testing import Say, ScriptedModel
 
 
 def test_summary_is_made_shown_and_undone(page: Page, model: ScriptedModel):

@@ -9,7 +9,7 @@ from tests.browser.conftest import PATIENCE_MS
 from tests.browser.relay import relayed
 from tests.docs.pages import DOCS, blocks
 from tests.docs.walk import Walk
-from tests.scripted_model import Gate, Say, Wait
+from threadkeep.testing import Gate, Say, Wait
 
 PAGE = DOCS / "front-end.md"
 

@@ -11,8 +11,8 @@ from tests.browser import tour
 from tests.browser.conftest import PATIENCE_MS, WIDE, settings_for
 from tests.browser.long import seed
 from tests.browser.test_talking import answer, done, log, say
-from tests.scripted_model import Say, ScriptedModel
 from tests.serving import Server
+from threadkeep.testing import Say, ScriptedModel
 
 MOST_DRAWN = 200
 UNUSUAL = "A purple elephant crossed the street."

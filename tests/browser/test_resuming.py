@@ -6,9 +6,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.browser.conftest import settings_for
 from tests.browser.test_talking import answer, done, log, say
-from tests.gateways.script import Gate
-from tests.scripted_model import Say, ScriptedModel, Wait
 from tests.serving import Server
+from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 
 
 def test_stream_goes_on_after_a_reload(page: Page, model: ScriptedModel):

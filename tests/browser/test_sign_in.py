@@ -8,11 +8,11 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.browser.conftest import settings_for
 from tests.browser.test_access import violations
 from tests.browser.test_talking import done, log, say
-from tests.scripted_model import Say, ScriptedModel
 from tests.serving import Server
 from threadkeep import User
 from threadkeep.domain.ids import UserId
 from threadkeep.http.access_tokens import issue_token
+from threadkeep.testing import Say, ScriptedModel
 
 SECRET = "a-secret-for-tests-that-is-long-enough"
 

@@ -3,7 +3,7 @@
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_talking import answer, done, say
-from tests.scripted_model import Say, ScriptedModel, UseTool
+from threadkeep.testing import Say, ScriptedModel, UseTool
 
 HANDBOOK = b"# Returns\n\nA customer may return goods within 30 days.\n\n# Shipping\n\nWe ship on weekdays.\n"
 

@@ -4,8 +4,7 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.gateways.script import Gate
-from tests.scripted_model import Fail, Pause, Say, ScriptedModel, Status, Think, Wait
+from threadkeep.testing import Fail, Gate, Pause, Say, ScriptedModel, Status, Think, Wait
 
 
 def say(page: Page, text: str) -> None:

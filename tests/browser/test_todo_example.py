@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.hosts.todo_example import running_todo
-from tests.scripted_model import Say, ScriptedModel, UseTool
+from threadkeep.testing import Say, ScriptedModel, UseTool
 
 
 @pytest.fixture

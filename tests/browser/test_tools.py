@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.test_talking import answer, done, log, say
 from tests.mcp.running import CHAOS
-from tests.scripted_model import Say, ScriptedModel, UseTool
+from threadkeep.testing import Say, ScriptedModel, UseTool
 
 SERVER = {"command": "python", "args": ["-I", "-S", str(CHAOS), "good"]}
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.test_talking import done, log, say
 from tests.mcp.running import CHAOS
-from tests.scripted_model import Fail, Say, ScriptedModel, Think, UseTool
+from threadkeep.testing import Fail, Say, ScriptedModel, Think, UseTool
 
 RICH = """# Title
 

@@ -6,32 +6,21 @@ import re
 from collections.abc import AsyncGenerator, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.conftest import SECRET
-from tests.scripted_model import Gate, Say, ScriptedModel, Status, Wait, closed_port
 from tests.serving import Server, serving
-from threadkeep import create_app
 from threadkeep.client import BlockingClient, Client, ClientError, NotReached, Sending
 from threadkeep.domain.events import Done, Text, TurnEvent
 from threadkeep.domain.ids import new_uuid
-from threadkeep.domain.user import User, UserId
-from threadkeep.http.access_tokens import issue_token
-from threadkeep.settings import Settings
+from threadkeep.testing import Gate, Say, ScriptedModel, Status, Wait, closed_port, running_app
 
 
 @pytest.fixture
-async def inside(tmp_path: Path, model: ScriptedModel) -> AsyncGenerator[Client]:
+async def inside(model: ScriptedModel) -> AsyncGenerator[Client]:
     """A client of an app in this process."""
-    app = create_app(settings_for(tmp_path, model))
-    async with app.lifespan(), Client(app=app) as client:
-        yield client
-
-
-def settings_for(folder: Path, model: ScriptedModel, **more: Any) -> Settings:
-    return Settings.load({}, data=folder, gateway="openai", gateway_url=model.url, model="scripted", **more)
+    async with running_app(model) as app:
+        yield app.client
 
 
 @pytest.fixture
@@ -174,10 +163,8 @@ def test_upload_that_the_server_refuses_is_an_error_with_its_code(tmp_path: Path
         assert list(client.documents(agent.id)) == []
 
 
-async def test_token_signs_in(tmp_path: Path, model: ScriptedModel):
-    app = create_app(settings_for(tmp_path, model, jwt_secret=SECRET))
-    token = issue_token(SECRET, User(UserId("alice")), 60)
-    async with app.lifespan(), Client(app=app, token=token) as alice, Client(app=app) as nobody:
+async def test_token_signs_in():
+    async with running_app() as app, app.as_user("alice") as alice, Client(app=app.app) as nobody:
         assert (await alice.me()).id == "alice"
         with pytest.raises(ClientError) as refused:
             await nobody.me()

@@ -10,11 +10,11 @@ import pytest
 
 from tests.conftest import secret_key_for
 from tests.mcp.roles import DOMAIN, LAWYER, write
-from tests.scripted_model import Say, ScriptedModel, UseTool
-from tests.talking import Talk, scripted_settings, talking
-from tests.waiting import PATIENCE_S
+from tests.talking import Talk, talking
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.testing import Say, ScriptedModel, UseTool, scripted_settings
+from threadkeep.testing.waiting import PATIENCE_S
 
 PROMPTX_TOOLS = {"promptx_action", "promptx_recall", "promptx_remember"}
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.mcp.roles import DOMAIN, LAWYER, write
-from tests.scripted_model import Recorded, Say, ScriptedModel, UseTool
 from tests.talking import Talk
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.testing import Recorded, Say, ScriptedModel, UseTool
 
 
 async def make_domain(talk: Talk, **said: Any) -> dict[str, Any]:

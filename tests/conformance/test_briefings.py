@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.http.calls import items
-from tests.scripted_model import Recorded, Reply, Say, ScriptedModel
 from tests.talking import Talk
+from threadkeep.testing import Recorded, Reply, Say, ScriptedModel
 
 
 async def agent_b(talk: Talk) -> str:

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.http.calls import items, refusal
-from tests.scripted_model import Say, ScriptedModel
 from tests.talking import Talk
+from threadkeep.testing import Say, ScriptedModel
 
 
 async def talk_of(talk: Talk, turns: int) -> str:

@@ -1,7 +1,6 @@
 """Turns that ran in another engine become the same messages as if they had run here (seed 004)."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,10 +10,9 @@ from hypothesis import strategies as st
 
 from tests.conftest import Api
 from tests.making import keep_artifact
-from threadkeep import create_app
-from threadkeep.client import Client, Recorder
+from threadkeep.client import Recorder
 from threadkeep.domain.ids import TurnId, new_uuid
-from threadkeep.settings import Settings
+from threadkeep.testing import running_app
 
 RUN: list[dict[str, Any]] = [
     {"id": "1", "type": "ExecutionStarted", "runId": "run-7", "at": 1_000, "input": "合同违约条款是什么？"},
@@ -116,7 +114,6 @@ async def test_run_of_another_engine_becomes_messages_with_all_its_rich_content(
 @given(st.permutations(RUN), st.lists(st.sampled_from(RUN), max_size=4), st.integers(1, 4))
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_order_and_repetition_change_nothing(
-    tmp_path_factory: pytest.TempPathFactory,
     order: list[dict[str, Any]],
     again: list[dict[str, Any]],
     batch: int,
@@ -126,13 +123,11 @@ def test_order_and_repetition_change_nothing(
     told = [event for event in [*order, *again] if event is not ends[-1]] + [ends[-1], *again]
 
     async def run() -> list[Any]:
-        app = create_app(Settings.load({}, data=tmp_path_factory.mktemp("data"), gateway="openai"))
-        async with app.lifespan(), Client(app=app) as client:
-            agent = await client.create_agent("Law")
-            conversation = await client.create_conversation(agent.id)
+        async with running_app() as app:
+            conversation = await app.conversation()
             for begin in range(0, len(told), batch):
-                await client.record(conversation.id, told[begin : begin + batch])
-            return [message async for message in client.messages(conversation.id)]
+                await app.client.record(conversation.id, told[begin : begin + batch])
+            return [message async for message in app.client.messages(conversation.id)]
 
     asked, reply = asyncio.run(run())
     assert (asked.content, reply.content) == (RUN[0]["input"], RUN[3]["output"])
@@ -234,14 +229,12 @@ async def test_large_values_of_a_run_lie_beside_its_rows_and_come_back_whole(
     assert len(stored.events) < 10_000
 
 
-async def test_recorder_hands_events_over_in_the_background(tmp_path: Path):
-    app = create_app(Settings.load({}, data=tmp_path, gateway="openai"))
-    async with app.lifespan(), Client(app=app) as client:
-        agent = await client.create_agent("Law")
-        conversation = await client.create_conversation(agent.id)
-        async with Recorder(client, conversation.id) as recorder:
+async def test_recorder_hands_events_over_in_the_background():
+    async with running_app() as app:
+        conversation = await app.conversation()
+        async with Recorder(app.client, conversation.id) as recorder:
             for event in [*RUN[:2], {"type": "nonsense"}, *RUN[2:]]:
                 recorder.handle(event)  # not awaited: the engine goes on at once
-        assert [it.content async for it in client.messages(conversation.id)] == [
+        assert [it.content async for it in app.client.messages(conversation.id)] == [
             RUN[0]["input"], RUN[3]["output"],
         ]  # fmt: skip

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.scripted_model import ScriptedModel
 from tests.talking import Talk
+from threadkeep.testing import ScriptedModel
 
 
 async def system_prompts(talk: Talk, model: ScriptedModel, conversation: str) -> str:

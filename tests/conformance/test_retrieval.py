@@ -6,8 +6,8 @@ import pytest
 
 from tests.retrieval.files import CONTRACT, make_contract
 from tests.retrieval.sending import send_and_read
-from tests.scripted_model import Say, ScriptedModel, UseTool
 from tests.talking import Talk
+from threadkeep.testing import Say, ScriptedModel, UseTool
 
 QUESTION = "合同违约条款是什么？"
 

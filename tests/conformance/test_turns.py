@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from tests.making import NOW
-from tests.scripted_model import Gate, Say, ScriptedModel, Status, Wait
 from tests.talking import JSON, Talk
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.ids import BriefingId, ConversationId, UserId, new_uuid
+from threadkeep.testing import Gate, Say, ScriptedModel, Status, Wait
 
 LOCAL = UserId("local")
 

@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
-from tests.waiting import until
 from threadkeep.storage.bus import LocalBus, PostgresBus, bus_on
 from threadkeep.storage.database import Database, Query, Rows
+from threadkeep.testing.waiting import until
 
 POSTGRES = pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 

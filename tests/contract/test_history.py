@@ -6,11 +6,11 @@ import psycopg
 import pytest
 
 from tests.making import ALICE, NOW, keep_agent, keep_begun, keep_conversation, keep_turn
-from tests.waiting import until
 from threadkeep.domain.conversation import Conversation
 from threadkeep.ports.store import Store
 from threadkeep.storage import history as history_module
 from threadkeep.storage.database import Database, Statement
+from threadkeep.testing.waiting import until
 
 RENAME = Statement("UPDATE tk_conversations SET title = 'Field' WHERE id = :id")
 WAITING = Statement(

@@ -1,6 +1,6 @@
 """What models say on several pages."""
 
-from tests.scripted_model import Gate, Reply, Say, Wait
+from threadkeep.testing import Gate, Reply, Say, Wait
 
 GRAVITY: dict[str, Reply] = {"gravity": [Say("Gravity pulls things together.")]}
 STORY: dict[str, Reply] = {"long story": [Say("Once upon a time"), Wait(Gate())]}

@@ -9,7 +9,7 @@ import pytest
 from tests.docs.pages import DOCS, ROOT, anchors, blocks, links, pages
 from tests.docs.scripts import GRAVITY, STORY
 from tests.docs.walk import Script, Walk
-from tests.scripted_model import Reply, Say, UseTool
+from threadkeep.testing import Reply, Say, UseTool
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ SCENES = {
     "docs/roles.md": Scene(),
     "docs/python.md": Scene(STORY | GRAVITY),
     "docs/websocket.md": Scene(GRAVITY),
+    "docs/testing.md": Scene(),
     "docs/mcp.md": Scene(
         {
             "How late": [UseTool("time__get_current_time", {"timezone": "Asia/Tokyo"})],

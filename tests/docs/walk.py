@@ -35,7 +35,7 @@ import psycopg
 import threadkeep
 from tests.docs.pages import Block, blocks
 from tests.docs.printed import agrees_as_json, agrees_as_text
-from tests.scripted_model import Recorded, Reply, Say, ScriptedModel
+from threadkeep.testing import Recorded, Reply, Say, ScriptedModel
 
 PATIENCE_S = 60
 USUAL_PORT = "8710"

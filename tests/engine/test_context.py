@@ -19,7 +19,6 @@ from tests.engine.histories import (
     card,
     exchanges,
 )
-from tests.gateways.provider_rules import check_anthropic_request, check_openai_request
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import RetrievalPart, TextPart, ThoughtPart, ToolCallPart, text_parts
@@ -42,6 +41,7 @@ from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.openai import Habits, openai_body
 from threadkeep.gateways.wire import encode
 from threadkeep.ports.gateway import ModelRequest, TextBlock, ToolResultBlock, ToolSpec, ToolUseBlock
+from threadkeep.testing.provider_rules import check_anthropic_request, check_openai_request
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 TOOLS = (ToolSpec("sums__add", "Adds.", {"type": "object", "properties": {}}),)

@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import pytest
 
 from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Kept, Run, adds, aside, gives
-from tests.gateways.provider_rules import check_anthropic_request, check_openai_request
 from threadkeep.domain.events import (
     Done,
     EventBody,
@@ -51,6 +50,10 @@ from threadkeep.ports.gateway import (
     ToolUseBlock,
 )
 from threadkeep.ports.tools import Outcome, Progress, Tool, Unavailable
+from threadkeep.testing.provider_rules import (
+    check_anthropic,
+    check_openai,
+)
 
 TURN = Turn(
     TurnId("t"), ConversationId("c"), MessageId("q"), MessageId("a"), TurnStatus.RUNNING, 0, model="scripted"
@@ -130,8 +133,8 @@ async def test_calls_with_the_same_id_or_none_get_ids_of_their_own(supports_tool
         sums = {it.tool_call_id: it.result for it in results(events).values()}
         assert [sums[it.tool_call_id] for it in called] == [{"sum": n} for n in (1, 2, 3, 4)]
     for request in gateway.requests:
-        assert not check_anthropic_request(anthropic_body(request, "m"))
-        assert not check_openai_request(openai_body(request, "m", Habits()))
+        check_anthropic(anthropic_body(request, "m"))
+        check_openai(openai_body(request, "m", Habits()))
 
 
 async def test_text_tool_text_are_told_in_order():
@@ -164,7 +167,7 @@ async def test_text_tool_text_are_told_in_order():
         ModelMessage(
             "assistant",
             (
-                ThinkingBlock("Add them.", "s1"),
+                ThinkingBlock("Add them.", "s1", "in-memory/scripted"),
                 TextBlock("Let me see. "),
                 ToolUseBlock("1", "adds", {"a": 1, "b": 2}),
             ),
@@ -172,8 +175,59 @@ async def test_text_tool_text_are_told_in_order():
         ModelMessage("user", (ToolResultBlock("1", '{"sum":3}', is_error=False),)),
     )
     for request in gateway.requests:
-        assert not check_anthropic_request(anthropic_body(request, "m"))
-        assert not check_openai_request(openai_body(request, "m", Habits()))
+        check_anthropic(anthropic_body(request, "m"))
+        check_openai(openai_body(request, "m", Habits()))
+
+
+async def test_blocks_of_an_answer_go_back_in_the_order_in_which_they_came():
+    gateway = InMemoryGateway(
+        [
+            TextDelta("First."),
+            ThoughtDelta("Hm."),
+            ThoughtSigned("s1"),
+            ToolUse("1", "adds", {"a": 1}),
+            ThoughtSigned("redacted_thinking:data"),
+            TextDelta("Then."),
+            *use(ToolUse("2", "adds", {"a": 2})),
+        ],
+        reply(TextDelta("Three.")),
+    )
+    await run(gateway, InMemoryTools(adds=adds))
+    assert gateway.requests[1].messages[1].blocks == (
+        TextBlock("First."),
+        ThinkingBlock("Hm.", "s1", "in-memory/scripted"),
+        ToolUseBlock("1", "adds", {"a": 1}),
+        ThinkingBlock("", "redacted_thinking:data", "in-memory/scripted"),
+        TextBlock("Then."),
+        ToolUseBlock("2", "adds", {"a": 2}),
+    )
+
+
+async def test_id_that_an_earlier_turn_has_used_is_replaced_before_anyone_sees_it():
+    async def taken(ids: Collection[str]) -> Collection[str]:
+        return {"1"} & set(ids)
+
+    gateway = InMemoryGateway(
+        use(ToolUse("1", "adds", {"a": 1}), ToolUse("2", "adds", {"a": 2})), reply(TextDelta("Three."))
+    )
+    toolbox = Toolbox(InMemoryTools(adds=adds), aside())
+    turn = run_turn(TURN, REQUEST, gateway, toolbox, UNLIMITED, Stop(), taken_ids=taken)
+    events = [event async for event in turn]
+    first, second = (it.tool_call_id for it in events if isinstance(it, ToolCalled))
+    assert (first == "1", second) == (False, "2")
+    assert sorted(results(events)) == sorted([first, second])
+    for request in gateway.requests:
+        check_anthropic(anthropic_body(request, "m"))
+        check_openai(openai_body(request, "m", Habits()))
+
+
+async def test_200_calls_of_one_answer_are_answered_and_sent_back():
+    calls = [ToolUse(f"call_{number % 150}", "adds", {"a": number}) for number in range(200)]
+    gateway = InMemoryGateway(use(*calls), reply(TextDelta("Done.")))
+    events = await run(gateway, InMemoryTools(adds=adds))
+    assert len(results(events)) == 200
+    check_anthropic(anthropic_body(gateway.requests[1], "m"))
+    check_openai(openai_body(gateway.requests[1], "m", Habits()))
 
 
 async def test_tools_run_at_the_same_time_and_answer_in_the_order_asked():
@@ -335,7 +389,7 @@ async def test_more_tools_than_a_provider_takes_are_left_out_with_a_notice():
     events = await run(gateway, InMemoryTools(**tools))
     assert len(gateway.requests[0].tools) == MOST_TOOLS
     assert Notice("TOO_MANY_TOOLS", "A model takes 128 tools; 2 are left out.") in events
-    assert not check_openai_request(openai_body(gateway.requests[0], "m", Habits()))
+    check_openai(openai_body(gateway.requests[0], "m", Habits()))
 
 
 async def test_server_that_is_away_is_noticed_and_the_turn_goes_on():
@@ -375,6 +429,34 @@ async def test_usage_that_cannot_be_is_estimated_instead(usage: ModelUsage):
     (spent,) = (event for event in events if isinstance(event, UsageReported))
     assert spent.estimated
     assert 0 < spent.output_tokens < 10
+
+
+async def test_cached_tokens_are_told_and_summed():
+    gateway = InMemoryGateway(
+        [ToolUse("1", "adds", {}), ModelUsage(100, 5, 0, 80), ModelStopped("tool_use")],
+        [TextDelta("Done."), ModelUsage(120, 3, 80, 30), ModelStopped("end_turn")],
+    )
+    events = await run(gateway, InMemoryTools(adds=adds))
+    first, second = (it for it in events if isinstance(it, UsageReported))
+    assert (first.cache_read_tokens, first.cache_write_tokens) == (0, 80)
+    assert (second.cache_read_tokens, second.cache_write_tokens) == (80, 30)
+    assert events[-1] == Done(
+        "COMPLETED", "a", Usage(220, 8, cache_read_tokens=80, cache_write_tokens=110), "end_turn"
+    )
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "told"),
+    [(-5, -1, (0, 0)), (500, 0, (100, 0)), (60, 60, (60, 40)), (10**30, 10**30, (100, 0))],
+)
+async def test_cached_tokens_that_cannot_be_are_cut_to_the_input(
+    read: int, written: int, told: tuple[int, int]
+):
+    usage = ModelUsage(100, 5, read, written)
+    events = await run(InMemoryGateway([TextDelta("Hello."), usage, ModelStopped("end_turn")]))
+    (spent,) = (event for event in events if isinstance(event, UsageReported))
+    assert (spent.input_tokens, spent.estimated) == (100, False)
+    assert (spent.cache_read_tokens, spent.cache_write_tokens) == told
 
 
 @pytest.mark.parametrize(
@@ -550,8 +632,8 @@ async def test_model_that_was_offered_no_tools_and_asks_for_one_is_told_in_words
     events = await run(gateway)
     assert isinstance(events[-1], Done)
     assert [it.status for it in results(events).values()] == ["error", "error"]
-    assert not check_anthropic_request(anthropic_body(gateway.requests[1], "m"))
-    assert not check_openai_request(openai_body(gateway.requests[1], "m", Habits()))
+    check_anthropic(anthropic_body(gateway.requests[1], "m"))
+    check_openai(openai_body(gateway.requests[1], "m", Habits()))
 
 
 async def test_arguments_that_no_wire_takes_go_back_to_the_model_mended():

@@ -13,8 +13,8 @@ import pytest
 from tests.exchange.foreign import branched, claude
 from tests.serving import environment as surroundings
 from tests.serving import serving
-from tests.waiting import PATIENCE_S
 from threadkeep.cli.progress import Progress
+from threadkeep.testing.waiting import PATIENCE_S
 
 PAGE = Path(__file__).parents[2] / "docs" / "data.md"
 

@@ -14,7 +14,6 @@ from tests.exchange.foreign import branched, chatgpt, claude, said
 from tests.exchange.making import keep_everything, kept_of, opened_store
 from tests.making import ALICE, NOW, keep_agent
 from tests.serving import environment
-from tests.waiting import PATIENCE_S
 from threadkeep.cli.exchange import export_user, import_file
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
@@ -24,6 +23,7 @@ from threadkeep.exchange import items as splitting
 from threadkeep.exchange.reading import reading
 from threadkeep.ports.exchange import Flawed, ForeignConversation, WholeConversation
 from threadkeep.settings import Settings
+from threadkeep.testing.waiting import PATIENCE_S
 
 GOOD = json.dumps(claude()).encode()
 QUESTION = said("user", "Why?")

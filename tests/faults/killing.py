@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 
 from tests.mcp.running import CHAOS
-from tests.scripted_model import Gate, Pause, Recorded, Reply, Say, ScriptedModel, UseTool, Wait
 from tests.talking import parse
-from tests.waiting import until
+from threadkeep.testing import Gate, Pause, Recorded, Reply, Say, ScriptedModel, UseTool, Wait
+from threadkeep.testing.waiting import until
 
 WORDS = [f"word{number} " for number in range(40)]
 WHOLE = "".join(WORDS)

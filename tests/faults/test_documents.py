@@ -22,7 +22,6 @@ from tests.retrieval.files import (
     make_zip_bomb,
 )
 from tests.retrieval.sending import send_and_read
-from tests.scripted_model import Say, ScriptedModel, closed_port
 from tests.talking import talking
 from threadkeep import Settings
 from threadkeep.clock import system_clock
@@ -37,6 +36,7 @@ from threadkeep.retrieval.embed import EndpointEmbedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.storage.document_files import FolderDocumentFiles
+from threadkeep.testing import Say, ScriptedModel, closed_port
 
 MEGABYTE = 1024 * 1024
 

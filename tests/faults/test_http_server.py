@@ -17,8 +17,8 @@ import pytest
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal
 from tests.postgres import PostgresServer
 from tests.serving import Server, run
-from tests.waiting import PATIENCE_S, until
 from threadkeep.http import server as http_server
+from threadkeep.testing.waiting import PATIENCE_S, until
 
 CLIENTS = 8
 

@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from tests.faults import stalling
-from tests.scripted_model import Say, ScriptedModel, UseTool
 from tests.serving import Server
-from tests.waiting import PATIENCE_S
 from threadkeep.storage.payload_folder import HOUR_S
+from threadkeep.testing import Say, ScriptedModel, UseTool
+from threadkeep.testing.waiting import PATIENCE_S
 
 CHART = UseTool(
     "make_chart", {"kind": "bar", "rows": [{"month": "May", "sales": 12}], "x": "month", "y": ["sales"]}

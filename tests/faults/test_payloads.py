@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.engine.in_memory import InMemoryTools, gives
-from tests.scripted_model import Say, ScriptedModel, UseTool
-from tests.talking import Talk, scripted_settings, talking
+from tests.talking import Talk, talking
 from threadkeep.ports.tools import Outcome, ProducedFile
 from threadkeep.storage import payload_folder
+from threadkeep.testing import Say, ScriptedModel, UseTool, scripted_settings
 
 LARGE = "x" * 20_000
 CHART = {"series": [{"type": "bar", "data": [1, 2]}]}

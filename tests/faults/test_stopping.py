@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.scripted_model import Gate, Say, ScriptedModel, Wait
 from tests.serving import Server
 from threadkeep.client import Client, ClientError
 from threadkeep.domain.events import Done, Failed, Text, TurnEvent
+from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 
 
 def serve(folder: Path, model: ScriptedModel, grace_s: float) -> Server:

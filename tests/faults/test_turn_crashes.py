@@ -11,9 +11,9 @@ import pytest
 
 from tests.faults.killing import LEFT_AT, WHOLE, Left, Moment, Round, converse, reply_to, texts
 from tests.mcp.running import is_alive, until_none
-from tests.scripted_model import ScriptedModel
 from tests.serving import Server
-from tests.waiting import PATIENCE_S
+from threadkeep.testing import ScriptedModel
+from threadkeep.testing.waiting import PATIENCE_S
 
 # Ten kills for each of five seeds.
 SEEDS = range(20260107, 20260112)

@@ -12,7 +12,12 @@ import pytest
 
 from tests.conftest import TEMPLATE
 from tests.postgres import Postgres
-from tests.scripted_model import (
+from tests.talking import JSON, Talk, parse
+from threadkeep.domain.ids import new_uuid
+from threadkeep.gateways import http as gateway_http
+from threadkeep.log import leases
+from threadkeep.log import writer as log_writer
+from threadkeep.testing import (
     BrokenJson,
     CutOff,
     Fail,
@@ -30,12 +35,7 @@ from tests.scripted_model import (
     UseTool,
     Wait,
 )
-from tests.talking import JSON, Talk, parse
-from tests.waiting import until
-from threadkeep.domain.ids import new_uuid
-from threadkeep.gateways import http as gateway_http
-from threadkeep.log import leases
-from threadkeep.log import writer as log_writer
+from threadkeep.testing.waiting import until
 
 KEY = "sk-scripted"
 on_both = pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)

@@ -16,9 +16,9 @@ from tests.mcp.npm import install
 from tests.mcp.remote_servers import serving_http
 from tests.mcp.running import is_alive, until_none
 from tests.mcp.turning import Chaos, running_chaos
-from tests.scripted_model import ScriptedModel
 from tests.serving import serving
-from tests.waiting import until
+from threadkeep.testing import ScriptedModel
+from threadkeep.testing.waiting import until
 
 
 @pytest.fixture

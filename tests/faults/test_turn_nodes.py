@@ -23,13 +23,13 @@ from tests.faults.killing import (
     texts,
 )
 from tests.postgres import Postgres, PostgresServer
-from tests.scripted_model import Gate, Pause, Say, ScriptedModel, Wait
 from tests.serving import Server
-from tests.talking import JSON, Talk, parse, scripted_settings, talking
-from tests.waiting import PATIENCE_S, until
+from tests.talking import JSON, Talk, parse, talking
 from threadkeep.log import mirrors
 from threadkeep.log import writer as log_writer
 from threadkeep.storage import postgres as postgres_module
+from threadkeep.testing import Gate, Pause, Say, ScriptedModel, Wait, scripted_settings
+from threadkeep.testing.waiting import PATIENCE_S, until
 
 LISTENING = """SELECT pid FROM pg_stat_activity
     WHERE datname = current_database() AND query LIKE 'LISTEN%'"""

@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 
-from tests.waiting import PATIENCE_S
 from threadkeep.gateways.anthropic import AnthropicGateway
 from threadkeep.gateways.http import Patience
 from threadkeep.gateways.openai import OpenAIGateway
@@ -27,6 +26,7 @@ from threadkeep.ports.gateway import (
     ToolUse,
     ToolUseBlock,
 )
+from threadkeep.testing.waiting import PATIENCE_S
 
 KEY = "sk-test-0123456789-secret"
 MODEL = "scripted"
@@ -106,7 +106,7 @@ class Heard:
     tools: list[tuple[str, str, Mapping[str, Any]]] = field(
         default_factory=list[tuple[str, str, Mapping[str, Any]]]
     )
-    usage: tuple[int, int] | None = None
+    usage: ModelUsage | None = None
     stop_reason: str = ""
 
 
@@ -121,8 +121,8 @@ def heard(events: Sequence[ModelEvent]) -> Heard:
                 answer.signatures.append(signature)
             case ToolUse(use_id, name, arguments, None):
                 answer.tools.append((use_id, name, arguments))
-            case ModelUsage(sent, received):
-                answer.usage = sent, received
+            case ModelUsage():
+                answer.usage = event
             case ModelStopped(reason):
                 answer.stop_reason = reason
             case _:

@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from tests.gateways.asking import KEY, MODEL, Heard
+from threadkeep.ports.gateway import ModelUsage
 
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletionChunk
@@ -38,8 +39,8 @@ async def ask_anthropic(url: str) -> Heard:
         elif block.type == "tool_use":
             answer.tools.append((block.id, block.name, block.input))
     usage = message.usage
-    cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
-    answer.usage = usage.input_tokens + cached, usage.output_tokens
+    read, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
+    answer.usage = ModelUsage(usage.input_tokens + read + written, usage.output_tokens, read, written)
     answer.stop_reason = str(message.stop_reason)
     return answer
 
@@ -66,8 +67,10 @@ async def ask_openai(url: str) -> Heard:
 
 
 def _add(answer: Heard, calls: dict[int, list[str]], chunk: "ChatCompletionChunk") -> None:
-    if chunk.usage:
-        answer.usage = chunk.usage.prompt_tokens, chunk.usage.completion_tokens
+    if usage := chunk.usage:
+        details = usage.prompt_tokens_details
+        cached = (details and details.cached_tokens) or 0
+        answer.usage = ModelUsage(usage.prompt_tokens, usage.completion_tokens, cached)
     for choice in chunk.choices:
         answer.text += choice.delta.content or ""
         answer.thought += (choice.delta.model_extra or {}).get("reasoning_content") or ""

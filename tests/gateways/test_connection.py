@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.gateways.asking import QUESTION, WIRES, Naps, ask, make_gateway, text_of
-from tests.scripted_model import Say, ScriptedModel
-from tests.waiting import PATIENCE_S
 from threadkeep.gateways.connection import StreamTransport
 from threadkeep.gateways.http import Patience
 from threadkeep.gateways.openai import OpenAIGateway
+from threadkeep.testing import Say, ScriptedModel
+from threadkeep.testing.waiting import PATIENCE_S
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n"
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world"
@@ -155,16 +155,6 @@ async def test_header_with_a_line_break_is_not_sent(client: httpx.AsyncClient):
         with pytest.raises(httpx.LocalProtocolError) as refused:
             await client.post(server.url, headers={"x-secret": "a\r\nb: c"})
     assert "b: c" not in str(refused.value)
-
-
-async def test_connecting_takes_no_longer_than_allowed(monkeypatch: pytest.MonkeyPatch):
-    async def never(*_: object, **__: object) -> None:
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never)
-    async with httpx.AsyncClient(transport=StreamTransport(), timeout=0.05) as client:
-        with pytest.raises(httpx.ConnectTimeout):
-            await client.get("http://127.0.0.1:1/")
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.gateways.asking import QUESTION, WIRES, Naps, ask, heard, make_gateway, text_of
-from tests.scripted_model import (
+from threadkeep.gateways import http as gateway_http
+from threadkeep.ports.gateway import ModelStopped, ModelUsage, Retrying, TextDelta, ToolUse
+from threadkeep.testing import (
     BrokenJson,
     CutOff,
     Fail,
@@ -23,8 +25,6 @@ from tests.scripted_model import (
     Wait,
     closed_port,
 )
-from threadkeep.gateways import http as gateway_http
-from threadkeep.ports.gateway import ModelStopped, ModelUsage, Retrying, TextDelta, ToolUse
 
 BROKE_OFF = "The model's answer broke off."
 

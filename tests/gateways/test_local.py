@@ -126,7 +126,7 @@ async def test_model_reads_the_system_prompt_and_the_history_without_thoughts(ga
     question = asking("What is my name?", max_tokens=1)
     conversation = asking("My name is Ada.", "Hello Ada!", "What is my name?", max_tokens=1)
     first, reply, last = conversation.messages
-    thought = ModelMessage("assistant", (ThinkingBlock("Ada? " * 20, "signed"), *reply.blocks))
+    thought = ModelMessage("assistant", (ThinkingBlock("Ada? " * 20, "signed", "local/model"), *reply.blocks))
     read = await tokens_read(gateway, conversation)
     assert read > await tokens_read(gateway, question) + 10
     assert read == await tokens_read(gateway, replace(conversation, messages=(first, thought, last)))

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.gateways.asking import MODEL, WIRES, ask, heard, make_gateway, text_of
-from tests.gateways.wires import WireName, open_wire
-from tests.scripted_model import BrokenJson, Ping, Say, Step, Think, UnknownEvent, Usage, UseTool
 from threadkeep.ports.gateway import TextDelta, ThoughtDelta, ToolUse
+from threadkeep.testing import BrokenJson, Ping, Say, Step, Think, UnknownEvent, Usage, UseTool
+from threadkeep.testing.wires import WireName, open_wire
 
 REPLY: Sequence[Step] = [
     Think("想一想 ", signature=""),

@@ -6,8 +6,15 @@ from typing import Any
 import pytest
 
 from tests.gateways.asking import Heard, ask, heard, make_gateway
-from tests.scripted_model import NoUsage, Raw, Say, ScriptedModel
-from threadkeep.ports.gateway import ModelStopped, TextDelta, ThoughtDelta, ToolUse
+from threadkeep.ports.gateway import (
+    ModelStopped,
+    ModelUsage,
+    TextDelta,
+    ThoughtDelta,
+    ThoughtSigned,
+    ToolUse,
+)
+from threadkeep.testing import NoUsage, Raw, Say, ScriptedModel, UseTool
 
 DONE = Raw(b"data: [DONE]\n\n")
 
@@ -87,17 +94,19 @@ async def test_calls_that_come_at_once_and_interleaved_are_told_apart():
 
 
 @pytest.mark.parametrize("indexes", [({"index": 0}, {"index": 1}), ({}, {})], ids=["index", "no index"])
-async def test_missing_id_is_made_up(indexes: tuple[dict[str, int], dict[str, int]]):
-    pieces = [calls(call("{}", "add", **index)) for index in indexes]
+async def test_calls_without_ids_are_told_apart(indexes: tuple[dict[str, int], dict[str, int]]):
+    pieces = [calls(call("{}", name, **index)) for name, index in zip(("add", "now"), indexes, strict=True)]
     answer = await listen("openai", *pieces, DONE)
-    ids = [use_id for use_id, _, _ in answer.tools]
-    assert len(set(ids)) == 2
-    assert all(ids)
+    assert answer.tools == [("", "add", {}), ("", "now", {})]
 
 
-async def test_name_and_id_can_be_stored():
-    answer = await listen("openai", calls(call("{}", "a\x00b", index=0, id="x\x00")), DONE)
-    assert answer.tools == [("x\N{REPLACEMENT CHARACTER}", "a\N{REPLACEMENT CHARACTER}b", {})]
+@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+@pytest.mark.parametrize("use_id", ["", "call_1", "x" * 41, "functions.add:0", "x\x00"])
+async def test_ids_of_calls_are_passed_on_as_the_model_gave_them(wire: str, use_id: str):
+    with ScriptedModel([UseTool("add", id=use_id), UseTool("now", id=use_id)]) as model:
+        events, error = await ask(make_gateway(wire, model.url))
+    assert error is None
+    assert heard(events).tools == [(use_id, "add", {}), (use_id, "now", {})]
 
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
@@ -131,7 +140,50 @@ async def test_usage_may_come_with_every_chunk_and_the_last_counts():
         Raw(b'data: {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3}}\n\n'),
         Raw(b'data: {"choices": [], "usage": null}\n\n'),
     ]
-    assert (await listen("openai", *pieces, DONE)).usage == (9, 3)
+    assert (await listen("openai", *pieces, DONE)).usage == ModelUsage(9, 3)
+
+
+@pytest.mark.parametrize(
+    ("details", "cached"),
+    [
+        ('{"cached_tokens": 5}', 5),
+        ('{"cached_tokens": -5}', 0),
+        ('{"cached_tokens": 50}', 9),
+        ('{"cached_tokens": null}', 0),
+        ('{"cached_tokens": "5"}', 0),
+        ("{}", 0),
+        ("null", 0),
+        ("[5]", 0),
+    ],
+)
+async def test_openai_cached_tokens_of_any_shape_do_not_cost_the_answer(details: str, cached: int):
+    usage = f'{{"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {details}}}'
+    answer = await listen("openai", Raw(f'data: {{"usage": {usage}}}\n\n'.encode()), DONE)
+    assert answer.usage
+    assert answer.usage.plausible() == ModelUsage(9, 3, cached)
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "spent"),
+    [
+        (40, 50, ModelUsage(100, 3, 40, 50)),
+        (0, None, ModelUsage(10, 3)),
+        (-40, -1, ModelUsage(10, 3)),
+        (10**12, 0, None),
+    ],
+)
+async def test_anthropic_cached_tokens_are_part_of_the_input(
+    read: int, written: int | None, spent: ModelUsage | None
+):
+    usage = {"input_tokens": 10, "cache_read_input_tokens": read, "cache_creation_input_tokens": written}
+    answer = await listen(
+        "anthropic",
+        event("message_start", message={"usage": usage}),
+        event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 3}),
+        event("message_stop"),
+    )
+    assert answer.usage
+    assert answer.usage.plausible() == spent
 
 
 async def test_refusal_in_words_is_text():
@@ -211,8 +263,9 @@ async def test_anthropic_block_may_come_whole_at_its_start():
     ) as model:
         events, error = await ask(make_gateway("anthropic", model.url))
     assert error is None
-    assert events[:3] == [ThoughtDelta("Hm"), TextDelta("Yes"), ToolUse("x", "add", {"a": 1})]
-    assert heard(events).usage == (4, 2)
+    assert events[:3] == [ThoughtDelta("Hm"), ThoughtSigned(""), TextDelta("Yes")]
+    assert events[3] == ToolUse("x", "add", {"a": 1})
+    assert heard(events).usage == ModelUsage(4, 2)
     assert events[-1] == ModelStopped("other")
 
 

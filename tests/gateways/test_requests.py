@@ -1,19 +1,34 @@
 """What goes out, as either provider wants it."""
 
+import asyncio
+import json
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
-from tests.gateways.asking import ADD, AFTER_A_TOOL, KEY, QUESTION, WIRES, ask, make_gateway
-from tests.gateways.provider_rules import check_anthropic_request, check_openai_request
-from tests.scripted_model import Say, ScriptedModel, Status, Think, ThinkUnseen, UseTool
+from tests.gateways.asking import (
+    ADD,
+    AFTER_A_TOOL,
+    KEY,
+    MODEL,
+    QUESTION,
+    WIRES,
+    ask,
+    make_gateway,
+    text_of,
+)
+from tests.gateways.official_types import check_anthropic_type, check_openai_type
 from threadkeep.domain.errors import SettingsError
 from threadkeep.gateways.anthropic import AnthropicGateway, anthropic_body
 from threadkeep.gateways.openai import Habits, OpenAIGateway, openai_body
+from threadkeep.gateways.wire import encode
 from threadkeep.ports.gateway import (
     Block,
     Gateway,
+    ModelEvent,
     ModelMessage,
     ModelRequest,
     TextBlock,
@@ -24,6 +39,22 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUse,
     ToolUseBlock,
+    signer,
+)
+from threadkeep.testing import (
+    Fail,
+    Gate,
+    Say,
+    ScriptedModel,
+    Status,
+    Think,
+    ThinkUnseen,
+    UseTool,
+    Wait,
+)
+from threadkeep.testing.provider_rules import (
+    check_anthropic,
+    check_openai,
 )
 
 
@@ -31,7 +62,7 @@ def test_anthropic_gets_the_system_prompt_apart_and_tools_as_blocks():
     assert anthropic_body(AFTER_A_TOOL, "default") == {
         "model": "default",
         "max_tokens": 4096,
-        "system": "You are brief.",
+        "system": [{"type": "text", "text": "You are brief."}],
         "messages": [
             {"role": "user", "content": [{"type": "text", "text": "你好, how are you?"}]},
             {
@@ -88,14 +119,21 @@ async def test_request_without_extras_has_none(wire: str):
     assert [message["role"] for message in model.requests[0].body["messages"]] == ["user"]
 
 
+SIGNER = signer("anthropic", MODEL)
+
 ODD: tuple[tuple[Block, ...], ...] = (
     (ToolUseBlock("t1", "made up: 工具!" * 30, MappingProxyType({"a": MappingProxyType({"b": 1})})),),
     (ToolUseBlock("t1", "", {}), ToolUseBlock("t2", "add", {})),
     (
-        ThinkingBlock("Hm.", "signed"),
-        ThinkingBlock("", "redacted_thinking:data"),
+        ThinkingBlock("Hm.", "signed", SIGNER),
+        ThinkingBlock("", "redacted_thinking:data", SIGNER),
         ToolUseBlock("t1", "add", {}),
     ),
+    (ThinkingBlock("Hm.", "signed", "elsewhere/m"), ToolUseBlock("t1", "add", {})),
+    (ThinkingBlock("Hm.", "", SIGNER), TextBlock(" \n"), ToolUseBlock("t1", "add", {})),
+    (ToolUseBlock("t1", "add", {}), TextBlock("and"), ThinkingBlock("Hm.", "s", SIGNER), TextBlock("so")),
+    (ThinkingBlock("Hm.", "signed", SIGNER),),
+    (ThinkingBlock("Hm.", "signed", "elsewhere/m"), TextBlock("")),
 )
 
 
@@ -134,8 +172,8 @@ async def test_reasoning_goes_back_as_it_came():
         assert isinstance(hidden, ThoughtSigned)
         assert isinstance(use, ToolUse)
         blocks = (
-            ThinkingBlock(seen.text, signed.signature),
-            ThinkingBlock("", hidden.signature),
+            ThinkingBlock(seen.text, signed.signature, SIGNER),
+            ThinkingBlock("", hidden.signature, SIGNER),
             ToolUseBlock(use.id, use.name, use.arguments),
         )
         answer = ModelMessage("user", (ToolResultBlock(use.id, "2", is_error=False),))
@@ -149,14 +187,50 @@ async def test_reasoning_goes_back_as_it_came():
     ]
 
 
-@pytest.mark.parametrize("wire", WIRES)
-async def test_id_that_the_turn_has_already_is_replaced(wire: str):
-    reply = [UseTool("add", id="t1"), UseTool("add", id="t2"), UseTool("add", id="t2")]
-    with ScriptedModel(reply) as model:
-        events, _ = await ask(make_gateway(wire, model.url), AFTER_A_TOOL)
-    ids = [event.id for event in events if isinstance(event, ToolUse)]
-    assert len({"t1", *ids}) == 4
-    assert ids[1] == "t2"
+def conversation(*said: Block) -> ModelRequest:
+    """A history with an answer in it, and a further question."""
+    messages = (*QUESTION.messages, ModelMessage("assistant", said), asked("And?"))
+    return replace(QUESTION, messages=messages)
+
+
+def asked(text: str) -> ModelMessage:
+    return ModelMessage("user", (TextBlock(text),))
+
+
+@pytest.mark.parametrize("signed_by", ["openai/m", "anthropic/other", "anthropic/m2", "m", ""])
+def test_reasoning_goes_back_only_to_the_gateway_and_model_that_signed_it(signed_by: str):
+    thought, text = ThinkingBlock("Hm.", "signed", signed_by), {"type": "text", "text": "Yes."}
+    request = conversation(thought, TextBlock("Yes."), ThinkingBlock("So.", "signed", "anthropic/m"))
+    own = {"type": "thinking", "thinking": "So.", "signature": "signed"}
+    assert anthropic_body(request, "m")["messages"][1]["content"] == [text, own]
+    assert anthropic_body(replace(request, model="m3"), "m")["messages"][1]["content"] == [text]
+    said = openai_body(request, "m", Habits())["messages"]
+    assert [message["content"] for message in said[1:]] == ["你好, how are you?", "Yes.", "And?"]
+
+
+def test_blocks_keep_their_order_on_the_wire():
+    request = conversation(
+        TextBlock("First."),
+        ThinkingBlock("Hm.", "s1", "anthropic/m"),
+        TextBlock("Then."),
+        ThinkingBlock("", "redacted_thinking:data", "anthropic/m"),
+        TextBlock("Last."),
+    )
+    assert anthropic_body(request, "m")["messages"][1]["content"] == [
+        {"type": "text", "text": "First."},
+        {"type": "thinking", "thinking": "Hm.", "signature": "s1"},
+        {"type": "text", "text": "Then."},
+        {"type": "redacted_thinking", "data": "data"},
+        {"type": "text", "text": "Last."},
+    ]
+
+
+def test_questions_around_an_answer_of_which_nothing_is_left_become_one():
+    request = conversation(ThinkingBlock("Hm.", "signed", "elsewhere/m"), TextBlock(" "))
+    (message,) = anthropic_body(request, "m")["messages"]
+    assert [block["text"] for block in message["content"]] == ["你好, how are you?", "And?"]
+    _, message = openai_body(request, "m", Habits())["messages"]
+    assert message == {"role": "user", "content": "你好, how are you?\n\nAnd?"}
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -251,6 +325,157 @@ async def test_server_that_wants_the_new_name_of_the_limit_gets_it():
     assert "max_tokens" not in model.requests[1].body
 
 
-def test_bodies_follow_the_rules():
-    assert check_anthropic_request(anthropic_body(AFTER_A_TOOL, "m")) == []
-    assert check_openai_request(openai_body(AFTER_A_TOOL, "m", Habits())) == []
+async def test_refusal_in_the_middle_of_an_answer_is_not_asked_again():
+    fail = Fail("stream_options", "invalid_request_error")
+    with ScriptedModel([Say("Hel"), fail]) as model:
+        events, error = await ask(make_gateway("openai", model.url))
+    assert error
+    assert (text_of(events), len(model.requests)) == ("Hel", 1)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_model_that_takes_no_temperature_is_asked_without_it_from_then_on(wire: str):
+    refusal = Status(400, "`temperature` is deprecated for this model.")
+    with ScriptedModel([refusal]) as model:
+        gateway = make_gateway(wire, model.url)
+        for name in (None, None, "other"):
+            request = replace(QUESTION, temperature=0.5, model=name)
+            assert [event async for event in gateway.stream(request)]
+        await gateway.close()
+    assert ["temperature" in request.body for request in model.requests] == [True, False, False, True]
+
+
+# Prompt caches.
+
+
+EPHEMERAL = {"type": "ephemeral"}
+LONG_TALK = replace(
+    AFTER_A_TOOL,
+    messages=(
+        *AFTER_A_TOOL.messages,
+        ModelMessage("assistant", (TextBlock("Three."),)),
+        asked("And four?"),
+        ModelMessage(
+            "assistant",
+            (ToolUseBlock("t2", "add", {}), TextBlock("and"), ToolUseBlock("t3", "add", {})),
+        ),
+        ModelMessage(
+            "user",
+            (ToolResultBlock("t2", "4", is_error=False), ToolResultBlock("t3", "", is_error=False)),
+        ),
+    ),
+    tools=(ADD, replace(ADD, name="now")),
+    cache_key="c1",
+)
+
+
+def marked(body: Mapping[str, Any]) -> list[str]:
+    """Where the marks are."""
+    places = {"tools": body.get("tools", []), "system": body.get("system", [])}
+    places |= {f"messages.{at}": message["content"] for at, message in enumerate(body["messages"])}
+    return [
+        f"{place}.{at}"
+        for place, blocks in places.items()
+        for at, block in enumerate(blocks)
+        if block.get("cache_control") == EPHEMERAL
+    ]
+
+
+def test_anthropic_is_told_what_to_keep_for_the_next_request():
+    assert marked(anthropic_body(LONG_TALK, "m")) == ["tools.1", "system.0", "messages.4.0", "messages.6.1"]
+
+
+def test_each_request_is_also_marked_where_the_one_before_it_ended():
+    ends: list[str] = []
+    for length in (1, 3, 5, 7):
+        body = anthropic_body(replace(LONG_TALK, messages=LONG_TALK.messages[:length]), "m")
+        *before, end = marked(body)
+        assert before[2:] == ends[-1:]
+        ends.append(end)
+
+
+def test_nothing_that_is_missing_is_marked():
+    assert marked(anthropic_body(replace(QUESTION, tools=(), system="", cache_key="c1"), "m")) == [
+        "messages.0.0"
+    ]
+
+
+def test_single_request_is_not_kept():
+    request = replace(LONG_TALK, cache_key=None)
+    assert marked(anthropic_body(request, "m")) == []
+    assert "prompt_cache_key" not in openai_body(request, "m", Habits())
+
+
+def test_marks_do_not_change_what_is_sent():
+    bare = anthropic_body(replace(LONG_TALK, cache_key=None), "m")
+    body = anthropic_body(LONG_TALK, "m")
+    for blocks in (body["tools"], body["system"], *(message["content"] for message in body["messages"])):
+        for block in blocks:
+            block.pop("cache_control", None)
+    assert body == bare
+
+
+async def test_openai_is_told_which_requests_begin_alike():
+    with ScriptedModel() as model:
+        _, error = await ask(make_gateway("openai", model.url), LONG_TALK)
+    assert error is None
+    assert model.requests[0].body["prompt_cache_key"] == "c1"
+
+
+REFUSALS = {
+    "anthropic": "messages.4.content.0.text.cache_control: Extra inputs are not permitted",
+    "openai": "Unrecognized request argument supplied: prompt_cache_key",
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_server_that_knows_no_prompt_cache_is_asked_without_it_from_then_on(wire: str):
+    with ScriptedModel([Status(400, REFUSALS[wire])]) as model:
+        gateway = make_gateway(wire, model.url)
+        for name in (None, None, "other"):
+            events = [event async for event in gateway.stream(replace(LONG_TALK, model=name))]
+            assert text_of(events) == "OK."
+        await gateway.close()
+    asks = [b"cache_control" in it.content or b"prompt_cache_key" in it.content for it in model.requests]
+    assert asks == [True, False, False, True]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_requests_that_are_refused_at_the_same_time_are_all_asked_again(wire: str):
+    gates = [Gate() for _ in range(3)]
+    refusal = Status(400, REFUSALS[wire])
+    with ScriptedModel(*([Wait(gate), refusal] for gate in gates)) as model:
+        gateway = make_gateway(wire, model.url)
+        asking = [asyncio.create_task(collect(gateway)) for _ in gates]
+        for gate in gates:
+            await gate.reached()
+        for gate in gates:
+            gate.open()
+        assert [text_of(events) for events in await asyncio.gather(*asking)] == ["OK."] * 3
+        await gateway.close()
+
+
+async def collect(gateway: Gateway) -> list[ModelEvent]:
+    return [event async for event in gateway.stream(LONG_TALK)]
+
+
+SHAPES = [
+    QUESTION,
+    AFTER_A_TOOL,
+    LONG_TALK,
+    replace(LONG_TALK, max_tokens=5, model="other"),
+    ModelRequest(None, "", QUESTION.messages),
+    replace(QUESTION, tools=(ToolSpec("now", "", {"type": "object"}),)),
+    *(conversation(*said) for said in ODD if not any(isinstance(it, ToolUseBlock) for it in said)),
+]
+
+
+@pytest.mark.parametrize("request_", SHAPES)
+def test_bodies_follow_the_rules_and_have_the_official_shape(request_: ModelRequest):
+    body: object = json.loads(encode(anthropic_body(request_, MODEL)))
+    check_anthropic(body)
+    check_anthropic_type(body)
+    for habits in (Habits(), Habits(takes_max_tokens=False)):
+        body = json.loads(encode(openai_body(request_, MODEL, habits)))
+        check_openai(body)
+        check_openai_type(body)

@@ -5,8 +5,8 @@ from email.utils import formatdate
 import pytest
 
 from tests.gateways.asking import WIRES, Naps, ask, make_gateway, text_of
-from tests.scripted_model import Say, ScriptedModel, Status
 from threadkeep.ports.gateway import Retrying
+from threadkeep.testing import Say, ScriptedModel, Status
 
 pytestmark = pytest.mark.parametrize("wire", WIRES)
 

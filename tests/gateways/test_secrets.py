@@ -6,11 +6,11 @@ import traceback
 import pytest
 
 from tests.gateways.asking import KEY, WIRES, ask, make_gateway
-from tests.scripted_model import Fail, Hang, Raw, Reply, Reset, Say, ScriptedModel, Status, closed_port
 from threadkeep.domain.errors import SettingsError
 from threadkeep.gateways.anthropic import AnthropicGateway
 from threadkeep.gateways.openai import OpenAIGateway
 from threadkeep.ports.gateway import Retrying
+from threadkeep.testing import Fail, Hang, Raw, Reply, Reset, Say, ScriptedModel, Status, closed_port
 
 ECHO = f"The key {KEY} in the header x-api-key: {KEY}\nis bad, {KEY}{KEY}"
 

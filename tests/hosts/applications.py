@@ -1,14 +1,12 @@
 """Applications that somebody else wrote, with a sign-in of their own, and Threadkeep mounted in them."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import fastapi
 import httpx
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
@@ -17,7 +15,6 @@ from starlette.types import ASGIApp
 
 from threadkeep import Settings, create_app
 from threadkeep.http.app import Threadkeep
-from threadkeep.http.server import listen
 
 Mounting = Callable[[Threadkeep, str], ASGIApp]
 
@@ -64,22 +61,3 @@ async def visiting(host: ASGIApp, user: str | None = "alice") -> AsyncGenerator[
         cookies={"session": user} if user else None,
     ) as client:
         yield client
-
-
-@asynccontextmanager
-async def listening(host: ASGIApp, **config: Any) -> AsyncGenerator[str]:
-    """The host on a port of its own; its address."""
-    listener = listen("127.0.0.1", 0)
-    server = uvicorn.Server(
-        uvicorn.Config(host, log_config=None, access_log=False, timeout_graceful_shutdown=1, **config)
-    )
-    server.capture_signals = nullcontext  # pyright: ignore[reportAttributeAccessIssue]
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started and not serving.done():  # noqa: ASYNC110 - it tells nobody
-        await asyncio.sleep(0.01)
-    try:
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await serving
-        listener.close()

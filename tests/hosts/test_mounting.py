@@ -18,24 +18,22 @@ from starlette.requests import HTTPConnection
 from starlette.routing import Mount
 from websockets.asyncio.client import connect
 
-from tests.gateways.script import Gate
 from tests.hosts.applications import (
     Mounting,
     in_fastapi,
     in_starlette,
-    listening,
     new_chat,
     session_user,
     visiting,
 )
 from tests.http.calls import refusal
-from tests.scripted_model import Say, ScriptedModel, Wait
-from tests.waiting import until
 from threadkeep import User, UserRole, bootstrap
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import UserId
 from threadkeep.http import page
 from threadkeep.http.app import Threadkeep
+from threadkeep.testing import Gate, Say, ScriptedModel, Wait, listening
+from threadkeep.testing.waiting import until
 
 JSON = {"Accept": "application/json"}
 SECRET = "postgresql://admin:hunter2@db"
@@ -106,8 +104,8 @@ async def test_everything_works_below_any_path(
 async def test_mounted_in_what_is_mounted_behind_a_proxy_that_takes_a_part_of_the_path(chat: Threadkeep):
     host = Starlette(routes=[Mount("/app", in_starlette(chat, "/chat"))])
     async with (
-        listening(host, root_path="/public", lifespan="off") as address,
-        httpx.AsyncClient(base_url=f"http://{address}", cookies={"session": "alice"}) as client,
+        listening(host, root_path="/public", lifespan="off") as url,
+        httpx.AsyncClient(base_url=url, cookies={"session": "alice"}) as client,
     ):
         # The proxy sends /public/app/… on to us as /app/…
         agents = (await client.get("/app/chat/api/agents")).json()["items"]
@@ -118,25 +116,25 @@ async def test_mounted_in_what_is_mounted_behind_a_proxy_that_takes_a_part_of_th
 
 
 async def test_web_socket_works_below_a_path_and_for_the_hosts_pages_only(chat: Threadkeep):
-    async with listening(in_starlette(chat, "/chat")) as address:
+    async with listening(in_starlette(chat, "/chat")) as url:
         cookie = {"Cookie": "session=alice"}
-        async with httpx.AsyncClient(base_url=f"http://{address}", headers=cookie) as client:
+        async with httpx.AsyncClient(base_url=url, headers=cookie) as client:
             agents = (await client.get("/chat/api/agents")).json()["items"]
         request = {
             "type": "image_create_request",
             "data": {"requestId": "1", "containerId": agents[0]["id"]},
         }
         async with connect(
-            f"ws://{address}/chat/ws",
+            f"{url}/chat/ws".replace("http", "ws"),
             additional_headers=cookie,
-            origin=f"http://{address}",  # pyright: ignore[reportArgumentType]
+            origin=url,  # pyright: ignore[reportArgumentType]
         ) as socket:
             await socket.send(json.dumps(request))
             answer = json.loads(await socket.recv())
         assert answer["data"]["record"]["containerId"] == agents[0]["id"]
         with pytest.raises(Exception, match="403"):
             async with connect(
-                f"ws://{address}/chat/ws",
+                f"{url}/chat/ws".replace("http", "ws"),
                 additional_headers=cookie,
                 origin="https://evil.example",  # pyright: ignore[reportArgumentType]
             ):
@@ -159,13 +157,11 @@ async def test_host_that_runs_the_lifespan_has_it_ready_and_closed_with_itself(
 ):
     for turns in (1, 2):
         chat = new_chat(tmp_path, gateway_url=model.url, model="scripted")
-        async with listening(in_starlette(chat, "/chat"), lifespan="on") as address:
+        async with listening(in_starlette(chat, "/chat"), lifespan="on") as url:
             # It holds its folder before anybody asked for anything
             with pytest.raises(StorageRefused, match="is in use"):
                 await new_chat(tmp_path).services()
-            async with httpx.AsyncClient(
-                base_url=f"http://{address}/chat", cookies={"session": "alice"}
-            ) as client:
+            async with httpx.AsyncClient(base_url=f"{url}/chat", cookies={"session": "alice"}) as client:
                 await client.post("/api/chat?wait=true", json={"content": "Hi"}, headers=JSON)
                 messages = (await client.get("/api/chat/messages")).json()["items"]
                 assert [message["content"] for message in messages] == ["Hi", "OK."] * turns
@@ -266,8 +262,8 @@ async def test_host_that_raises_gives_a_clear_answer_that_leaks_nothing(
 async def test_host_that_raises_on_the_web_socket_leaks_nothing_either(tmp_path: Path):
     chat = new_chat(tmp_path, raises(RuntimeError(SECRET)))
     async with (
-        listening(in_starlette(chat, "/chat")) as address,
-        connect(f"ws://{address}/chat/ws") as socket,
+        listening(in_starlette(chat, "/chat")) as url,
+        connect(f"{url}/chat/ws".replace("http", "ws")) as socket,
     ):
         request = {"type": "image_create_request", "data": {"requestId": "1", "containerId": "x"}}
         await socket.send(json.dumps(request))

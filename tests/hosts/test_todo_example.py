@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser.conftest import Answering
 from tests.hosts.todo_example import running_todo
-from tests.scripted_model import Say, ScriptedModel, UseTool
+from threadkeep.testing import Say, ScriptedModel, UseTool
 
 JSON = {"Accept": "application/json"}
 

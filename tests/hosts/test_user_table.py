@@ -12,17 +12,16 @@ import psycopg
 import pytest
 
 from tests.conftest import secret_key_for
-from tests.gateways.script import Gate
 from tests.http.calls import refusal
 from tests.making import NOW
 from tests.postgres import Postgres
-from tests.scripted_model import Say, ScriptedModel, Wait
-from tests.waiting import until
 from threadkeep import Settings, User, create_app
 from threadkeep.domain.errors import SettingsError, StorageRefused
 from threadkeep.domain.ids import UserId
 from threadkeep.http.app import Threadkeep
 from threadkeep.storage.store import open_database
+from threadkeep.testing import Gate, Say, ScriptedModel, Wait
+from threadkeep.testing.waiting import until
 
 JSON = {"Accept": "application/json"}
 UUIDS = ("0190c5a0-0000-7000-8000-000000000001", "0190c5a0-0000-7000-8000-000000000002")

@@ -7,11 +7,11 @@ import httpx
 import pytest
 
 from tests.http.calls import items, refusal
-from tests.scripted_model import Gate, Recorded, Reply, Say, ScriptedModel, Status, UseTool, Wait
 from tests.talking import Talk
-from tests.waiting import PATIENCE_S
 from threadkeep.domain.ids import new_uuid
 from threadkeep.gateways.openai import OpenAIGateway
+from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, Status, UseTool, Wait
+from threadkeep.testing.waiting import PATIENCE_S
 
 SUMMARY = "用户在问各种问题。"
 

@@ -30,14 +30,14 @@ from websockets.sync.client import connect
 from tests.conftest import SECRET
 from tests.http.document import DOCUMENT, Operation, check, operation_of, operations
 from tests.making import keep_artifact
-from tests.scripted_model import ScriptedModel
 from tests.talking import JSON, Talk, talking
-from tests.waiting import PATIENCE_S
 from threadkeep import Settings, User, UserRole
 from threadkeep.client.blocking import LoopThread
 from threadkeep.domain.ids import UserId
 from threadkeep.http.access_tokens import issue_token
-from threadkeep.log.format import decode_event
+from threadkeep.testing import ScriptedModel
+from threadkeep.testing.waiting import PATIENCE_S
+from threadkeep.wire.events import decode_event
 
 EXAMPLES = int(os.environ.get("THREADKEEP_FUZZ_EXAMPLES", "8"))
 # Whether a request is taken or refused is not the tool's to say: no schema tells that a cursor is signed, and

@@ -32,12 +32,12 @@ from tests.http.signing_in import (
     rsa_token,
     with_token,
 )
-from tests.waiting import PATIENCE_S, until
 from threadkeep import create_app
 from threadkeep.domain.errors import SignInUnavailable
 from threadkeep.http.auth import KeySetSignIn, sign_in
 from threadkeep.http.key_set import MOST_KEY_SET_BYTES
 from threadkeep.settings import Settings
+from threadkeep.testing.waiting import PATIENCE_S, until
 
 RSA_NEXT = rsa.generate_private_key(65537, 2048)
 EC_KEY = ec.generate_private_key(ec.SECP256R1())

@@ -16,7 +16,7 @@ from tests.conftest import SECRET, TEMPLATE, Api, secret_key_for
 from tests.http.calls import Json, items, new_agent, refusal
 from tests.http.checked import CheckedApi
 from tests.mcp import other_promptx
-from tests.mcp.remote_servers import real_server, serving_http
+from tests.mcp.remote_servers import greeter
 from tests.postgres import Postgres
 from threadkeep import Settings, create_app
 from threadkeep.domain.ids import AgentId
@@ -391,8 +391,9 @@ async def open_admin(
 
 
 async def test_server_that_answers_is_shown_ready_with_its_tools(open_admin: httpx.AsyncClient):
-    async with serving_http(real_server()) as url:
-        path = await with_servers(open_admin, greeter={"url": url, "headers": {"Authorization": VALUES[1]}})
+    with greeter() as there:
+        shown = {"url": there.url, "headers": {"Authorization": VALUES[1]}}
+        path = await with_servers(open_admin, greeter=shown)
         tested = (await open_admin.post(f"{path}/mcp-servers/greeter/test")).json()
         assert tested["status"] == "ready" and "error" not in tested
         assert {"name": "greet", "description": "Greets somebody."} in tested["tools"]

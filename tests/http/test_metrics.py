@@ -6,12 +6,12 @@ import httpx
 import pytest
 
 from tests.conftest import SECRET, Api
-from tests.scripted_model import Say, ScriptedModel
 from tests.talking import Talk
 from threadkeep.domain.user import User, UserId, UserRole
 from threadkeep.http.access_tokens import issue_token
 from threadkeep.http.metrics import render
 from threadkeep.metrics import Histogram
+from threadkeep.testing import Say, ScriptedModel
 
 
 def value(text: str, line: str) -> float:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.engine.in_memory import InMemoryTools, gives
 from tests.protocols.agentx.test_routes import tab
-from tests.scripted_model import Gate, Say, ScriptedModel, UseTool, Wait
 from tests.talking import JSON, Talk
 from threadkeep.ports.tools import Outcome, Progress
+from threadkeep.testing import Gate, Say, ScriptedModel, UseTool, Wait
 
 LARGE = "x" * 20_000
 MADE_UP: dict[str, Any] = {"_ref": "0198c0de-0000-7000-8000-000000000000", "refs": {"result": "x"}}

@@ -9,9 +9,9 @@ import pytest
 
 from tests.conftest import Api
 from tests.http.calls import items, new_agent, new_conversation, refusal
-from tests.scripted_model import Gate, Say, ScriptedModel, Wait
 from tests.talking import Talk
 from threadkeep.domain.ids import new_uuid
+from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 
 RULE = "Answer in French."
 

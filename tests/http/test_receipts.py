@@ -9,7 +9,6 @@ import pytest
 
 from tests.conftest import SECRET
 from tests.http.calls import refusal
-from tests.scripted_model import Say, ScriptedModel, Status, Think
 from tests.talking import Talk, talking
 from threadkeep import Settings
 from threadkeep.domain.ids import MessageId, TurnId, UserId
@@ -19,6 +18,7 @@ from threadkeep.gateways.openai import Habits, openai_body
 from threadkeep.gateways.wire import encode
 from threadkeep.http.access_tokens import issue_token
 from threadkeep.ports.gateway import ToolSpec
+from threadkeep.testing import Say, ScriptedModel, Status, Think
 
 PROMPT = "Be brief.\n用中文回答。"
 

@@ -4,9 +4,9 @@ import httpx
 
 from tests.conftest import Api
 from tests.http.calls import items, refusal
-from tests.scripted_model import Gate, Say, ScriptedModel, Wait
 from tests.talking import Talk
 from threadkeep.domain.ids import new_uuid
+from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 
 WORDS = "words-of-somebody"
 

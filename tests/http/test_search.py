@@ -9,10 +9,10 @@ import pytest
 from tests.conftest import Api
 from tests.http.calls import Json, new_agent, new_conversation, refusal, stored
 from tests.making import keep_turn
-from tests.scripted_model import Say, ScriptedModel
 from tests.talking import Talk
-from tests.waiting import PATIENCE_S, until
 from threadkeep.domain.conversation import Conversation
+from threadkeep.testing import Say, ScriptedModel
+from threadkeep.testing.waiting import PATIENCE_S, until
 
 
 async def caught_up(api: Api) -> None:

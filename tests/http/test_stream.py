@@ -11,9 +11,7 @@ import pytest
 from starlette.types import Message
 
 from tests.making import chunk_of
-from tests.scripted_model import Gate, Say, ScriptedModel, Wait
 from tests.talking import Talk, parse
-from tests.waiting import until
 from threadkeep.domain.events import Text
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, new_uuid
 from threadkeep.http import stream
@@ -24,6 +22,8 @@ from threadkeep.log.live import LiveLog
 from threadkeep.ports.store import Store
 from threadkeep.protocols.sse import TurnContext
 from threadkeep.protocols.threadkeep.text import TEXT
+from threadkeep.testing import Gate, Say, ScriptedModel, Wait
+from threadkeep.testing.waiting import until
 
 
 async def test_turn_that_says_nothing_gives_signs_of_life(

@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.scripted_model import Gate, Reply, Say, ScriptedModel, Status, Think, Usage, Wait
-from tests.talking import JSON, Talk, parse, scripted_settings, talking
+from tests.talking import JSON, Talk, parse, talking
 from threadkeep.domain.ids import TurnId
 from threadkeep.log.following import Following
 from threadkeep.log.live import LiveLog
 from threadkeep.services.passages import Passages
+from threadkeep.testing import Gate, Reply, Say, ScriptedModel, Status, Think, Usage, Wait, scripted_settings
 
 
 def texts(events: list[dict[str, Any]]) -> str:

@@ -8,8 +8,8 @@ import pytest
 from tests.conftest import Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
 from tests.making import keep_turn
-from tests.scripted_model import Gate, NoUsage, Say, ScriptedModel, Usage, Wait
 from tests.talking import Talk
+from threadkeep.testing import Gate, NoUsage, Say, ScriptedModel, Usage, Wait
 
 HOUR = 60 * 60 * 1000
 DAY = 24 * HOUR

@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from tests.waiting import until
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.jobs import cleaning
 from threadkeep.jobs.cleaning import Cleaning
+from threadkeep.testing.waiting import until
 
 
 async def test_step_that_fails_keeps_no_other_from_being_done(

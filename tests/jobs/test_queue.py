@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.waiting import PATIENCE_S, until
 from threadkeep import Settings, create_app
 from threadkeep.bootstrap import opened_jobs_and_store
 from threadkeep.domain.ids import new_uuid
@@ -19,6 +18,7 @@ from threadkeep.jobs.titles import TITLE_JOB
 from threadkeep.ports.jobs import Job
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.jobs import SqlJobs
+from threadkeep.testing.waiting import PATIENCE_S, until
 
 COUNT = Statement("SELECT COUNT(*) FROM tk_jobs")
 

@@ -9,7 +9,6 @@ import pytest
 
 from tests.making import ALICE, keep_agent, keep_document
 from tests.retrieval.embedding import reading_with
-from tests.waiting import until
 from threadkeep import bootstrap
 from threadkeep.bootstrap import Runtime
 from threadkeep.domain.user import User
@@ -24,6 +23,7 @@ from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.settings import Settings
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.jobs import SqlJobs
+from threadkeep.testing.waiting import until
 
 
 class Endpoint:

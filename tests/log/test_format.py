@@ -23,17 +23,15 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import PayloadId
 from threadkeep.log.format import (
-    UnreadableEvent,
     decode_chunk,
-    decode_event,
     encode_chunk,
-    encode_event,
     put_back,
     references_in,
 )
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.sse import Position
 from threadkeep.protocols.threadkeep.events import EVENTS, frames_of_chunk
+from threadkeep.wire.events import UnreadableEvent, decode_event, encode_event
 
 
 def chunk_of_events(events: list[TurnEvent]) -> LogChunk:
@@ -64,7 +62,8 @@ def test_recorded_turn_as_frames():
     assert frames[13] == (
         f'id: 14\nevent: done\ndata: {{"type":"done","turn_id":"{CONTEXT.turn_id}","seq":14,"at":{AT + 14},'
         '"status":"COMPLETED","message_id":"m2",'
-        '"usage":{"input_tokens":40,"output_tokens":6,"estimated":true},"stop_reason":"end_turn"}'
+        '"usage":{"input_tokens":40,"output_tokens":6,"estimated":true,'
+        '"cache_read_tokens":0,"cache_write_tokens":0},"stop_reason":"end_turn"}'
     )
     assert frames[14] == ""
 

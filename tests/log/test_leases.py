@@ -16,7 +16,6 @@ from tests.services.running import (
     stored_events,
     until_shown,
 )
-from tests.waiting import until
 from threadkeep.clock import system_clock
 from threadkeep.domain.events import (
     Text,
@@ -27,6 +26,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.message import MessageStatus
 from threadkeep.ports.store import Store
 from threadkeep.storage.database import Database, Statement
+from threadkeep.testing.waiting import until
 
 LEASE = Statement("SELECT lease_until FROM tk_turns WHERE id = :id")
 

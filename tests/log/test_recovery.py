@@ -11,7 +11,6 @@ from tests.services.running import (
     run,
     stored_events,
 )
-from tests.waiting import until
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.events import (
     Failed,
@@ -24,6 +23,7 @@ from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.testing.waiting import until
 
 
 async def test_turn_of_a_dead_node_gets_every_open_call_closed(nodes: Nodes, store: Store):

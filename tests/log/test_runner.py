@@ -19,7 +19,6 @@ from tests.services.running import (
     stored_events,
     until_shown,
 )
-from tests.waiting import until
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
     EventBody,
@@ -39,6 +38,7 @@ from threadkeep.log.node import Node
 from threadkeep.ports.bus import Signal
 from threadkeep.ports.store import Store
 from threadkeep.storage.bus import LocalBus
+from threadkeep.testing.waiting import until
 
 
 async def test_turn_is_shown_as_it_is_stored_and_ends_with_its_message(nodes: Nodes, store: Store):

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import uvicorn
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import Context
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
@@ -17,6 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from threadkeep.http.server import listen
+from threadkeep.testing import ToolServer
 
 Answer = Callable[[Request, dict[str, Any]], Awaitable[Response | None]]
 
@@ -39,24 +40,22 @@ async def serving_http(app: ASGIApp) -> AsyncGenerator[str]:
         listener.close()
 
 
-def real_server() -> Starlette:
+async def greet(name: str, context: Context) -> str:
+    """Greets somebody."""
+    await context.report_progress(1, 2, "thinking")
+    headers = context.headers or {}
+    return f"Hello {name}, {headers.get('threadkeep-user-id')}, {headers.get('authorization')}"
+
+
+async def wait() -> str:
+    """Never ends."""
+    await asyncio.Event().wait()
+    return "never"
+
+
+def greeter() -> ToolServer:
     """A server as people write them, with the SDK."""
-    server = MCPServer("greeter")
-
-    async def greet(name: str, context: Context) -> str:
-        """Greets somebody."""
-        await context.report_progress(1, 2, "thinking")
-        headers = context.headers or {}
-        return f"Hello {name}, {headers.get('threadkeep-user-id')}, {headers.get('authorization')}"
-
-    async def wait() -> str:
-        """Never ends."""
-        await asyncio.Event().wait()
-        return "never"
-
-    server.add_tool(greet)
-    server.add_tool(wait)
-    return server.streamable_http_app()
+    return ToolServer(greet, wait, name="greeter")
 
 
 def bad_server(answer: Answer, *, says_farewell: bool = True) -> Starlette:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.making import ALICE, BOB
-from tests.waiting import until
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.secret import Secret
@@ -18,6 +17,7 @@ from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import Seat, Surroundings
 from threadkeep.ports.tools import Outcome, Progress
+from threadkeep.testing.waiting import until
 
 __all__ = ["ALICE", "BOB", "Limits"]
 

@@ -15,12 +15,12 @@ from tests.mcp.npm import PROMPTX, install
 from tests.mcp.roles import DOMAIN, LAWYER, write
 from tests.mcp.running import descriptors, until_none
 from tests.mcp.turning import obey
-from tests.scripted_model import ScriptedModel
-from tests.talking import JSON, scripted_settings
+from tests.talking import JSON
 from threadkeep import User, create_app
 from threadkeep.domain.ids import UserId
 from threadkeep.http.app import Threadkeep
 from threadkeep.mcp.personal import FOLDER
+from threadkeep.testing import ScriptedModel, scripted_settings
 
 
 @dataclass(frozen=True)

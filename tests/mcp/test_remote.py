@@ -13,10 +13,10 @@ from tests.mcp.remote_servers import (
     bad_server,
     bomb,
     garbage,
+    greeter,
     huge,
     huge_event,
     on,
-    real_server,
     redirect,
     serving_http,
     unauthorized,
@@ -40,8 +40,8 @@ async def here(tmp_path: Path) -> AsyncIterator[Pooled]:
 
 
 async def test_real_server_is_used_with_its_headers_and_its_user(here: Pooled):
-    async with serving_http(real_server()) as url:
-        server = RemoteServer(url, {"Authorization": Secret("Bearer theirs")}, scope=ServerScope.USER)
+    with greeter() as there:
+        server = RemoteServer(there.url, {"Authorization": Secret("Bearer theirs")}, scope=ServerScope.USER)
         assert await here.tools(server, BOB) == ["greet", "wait"]
         calling = here.pool.call(here.seat(server, BOB), server, "greet", {"name": "you"})
         assert [step async for step in calling] == [
@@ -52,12 +52,12 @@ async def test_real_server_is_used_with_its_headers_and_its_user(here: Pooled):
 
 
 async def test_call_that_is_given_up_leaves_the_session_as_it_was(here: Pooled):
-    async with serving_http(real_server()) as url:
-        server = RemoteServer(url)
+    with greeter() as there:
+        server = RemoteServer(there.url)
         await here.tools(server)
         calling = here.pool.call(here.seat(server), server, "wait", {})
         waiting = asyncio.ensure_future(anext(calling))
-        await asyncio.sleep(0.1)
+        await until(lambda: [use.tool_name for use in there.uses] == ["wait"])
         waiting.cancel()
         await asyncio.wait([waiting])
         await calling.aclose()
@@ -93,9 +93,9 @@ async def test_server_that_is_not_there_is_away_with_its_reason(here: Pooled):
 
 
 async def test_private_address_is_not_reached_unless_that_is_allowed(tmp_path: Path):
-    async with pooled(tmp_path, LIMITS) as here, serving_http(real_server()) as url:
-        with pytest.raises(LinkBroken, match="private or local network"):
-            await here.tools(RemoteServer(url))
+    async with pooled(tmp_path, LIMITS) as here:
+        with greeter() as there, pytest.raises(LinkBroken, match="private or local network"):
+            await here.tools(RemoteServer(there.url))
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.mcp.running import CHAOS, descriptors, is_alive, until_none
-from tests.scripted_model import Recorded, Reply, Say, ScriptedModel, UseTool
-from tests.talking import Talk, scripted_settings, talking
+from tests.talking import Talk, talking
+from threadkeep.testing import Recorded, Reply, Say, ScriptedModel, UseTool, scripted_settings
 
 
 def obey(request: Recorded) -> Reply:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.scripted_model import Say, ScriptedModel
 from tests.serving import environment, run, serving
 from threadkeep.client import Client
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.storage.backup import back_up, restore
+from threadkeep.testing import Say, ScriptedModel
 
 TALKS, TURNS = 4, 12
 

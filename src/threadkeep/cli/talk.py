@@ -6,8 +6,8 @@ from pathlib import Path
 
 from threadkeep.cli.access_tokens import issue
 from threadkeep.cli.commands import Commands
-from threadkeep.client.ingest import ingest
-from threadkeep.client.terminal import chat
+from threadkeep.cli.ingest import ingest
+from threadkeep.cli.terminal import chat
 from threadkeep.domain.user import User, user_id
 from threadkeep.settings import Settings
 

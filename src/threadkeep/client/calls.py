@@ -9,9 +9,9 @@ import msgspec
 
 from threadkeep.client.errors import NotReached, to_error
 from threadkeep.domain.events import TurnEvent
-from threadkeep.gateways.sse import EventReader
-from threadkeep.log.format import UnreadableEvent, decode_event
-from threadkeep.settings import is_loopback
+from threadkeep.loopback import is_loopback
+from threadkeep.sse import EventReader
+from threadkeep.wire.events import UnreadableEvent, decode_event
 from threadkeep.wire.view import PageView
 
 T = TypeVar("T")

@@ -9,14 +9,13 @@ from typing import Any, BinaryIO, Literal, Self
 from msgspec import UnsetType
 
 from threadkeep.client.calls import Wire, given
-from threadkeep.client.inside import InsideTransport
+from threadkeep.client.inside import AsgiApplication, InsideTransport
 from threadkeep.client.sending import Sending, SentFile
 from threadkeep.domain.document import DocumentStatus
 from threadkeep.domain.events import TurnEvent
 from threadkeep.domain.ids import new_uuid
-from threadkeep.http.app import Threadkeep
-from threadkeep.http.documents import DocumentsView, DocumentView, HitsView
-from threadkeep.http.executions import RunsView
+from threadkeep.wire.documents import DocumentsView, DocumentView, HitsView
+from threadkeep.wire.executions import RunsView
 from threadkeep.wire.messages import MessageView
 from threadkeep.wire.turns import AbortView, ReceiptView, StartedTurnView, TurnView, UsageReportView
 from threadkeep.wire.views import AgentView, ContextView, ConversationDetailView, ConversationView, MeView
@@ -45,7 +44,7 @@ class Client:
         *,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
-        app: Threadkeep | None = None,
+        app: AsgiApplication | None = None,
     ) -> None:
         sign_in = {"Authorization": f"Bearer {token}"} if token else {}
         self._wire = Wire(url, {**(headers or {}), **sign_in}, InsideTransport(app) if app else None)

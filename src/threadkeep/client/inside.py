@@ -1,19 +1,25 @@
 """Calls an ASGI application in this process as if over HTTP, its streams included."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 
 import httpx
-from starlette.types import ASGIApp, Message
 
 from threadkeep.tasks import end_tasks
+
+Message = MutableMapping[str, Any]
+AsgiApplication = Callable[
+    [MutableMapping[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],
+    Awaitable[None],
+]
+"""An application as ASGI defines it; written out here, so that a client needs no web framework."""
 
 
 class InsideTransport(httpx.AsyncBaseTransport):
     """A transport without a network. httpx's own one gives an answer only when it is complete."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: AsgiApplication) -> None:
         self._app = app
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -36,11 +42,11 @@ class _Exchange(httpx.AsyncByteStream):
         self._hung_up = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
-    def begin(self, app: ASGIApp, scope: dict[str, Any]) -> None:
+    def begin(self, app: AsgiApplication, scope: dict[str, Any]) -> None:
         """Starts the application."""
         self._running = asyncio.create_task(self._run(app, scope))
 
-    async def _run(self, app: ASGIApp, scope: dict[str, Any]) -> None:
+    async def _run(self, app: AsgiApplication, scope: dict[str, Any]) -> None:
         try:
             await app(scope, self._receive, self.messages.put)
         finally:

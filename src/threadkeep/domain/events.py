@@ -121,6 +121,8 @@ class UsageReported:
     input_tokens: int
     output_tokens: int
     estimated: bool = False
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

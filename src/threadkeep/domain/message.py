@@ -74,11 +74,16 @@ def check_step(before: MessageStatus, after: MessageStatus) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that were spent; `estimated` where the provider gave no numbers."""
+    """Tokens that were spent; `estimated` where the provider gave no numbers.
+
+    `input_tokens` counts all of the input, also what was read from or written to the provider's cache.
+    """
 
     input_tokens: int
     output_tokens: int
     estimated: bool = False
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,30 @@ from typing import Literal, NamedTuple
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.ids import MessageId, PayloadId
 from threadkeep.domain.message import Message, MessageRole
-from threadkeep.domain.parts import RetrievalPart, ThoughtPart
+from threadkeep.domain.parts import (
+    CardPart,
+    FilePart,
+    Part,
+    RetrievalPart,
+    TextPart,
+    ThoughtPart,
+    ToolCallPart,
+)
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.engine.history import Rendering, render_card
 from threadkeep.engine.prompt import SUMMARY_HEADING, Component, joined
-from threadkeep.engine.rendered import common_share, messages_of, segments, text_hash, tools_of, tools_text
-from threadkeep.engine.token_estimates import estimate_message_tokens, estimate_tokens
+from threadkeep.engine.rendered import (
+    common_share,
+    line_of,
+    messages_of,
+    segments,
+    text_hash,
+    tools_of,
+    tools_text,
+)
+from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.engine.tool_results import SentResult, choose_shortened
 from threadkeep.engine.window import start_that_fits, window_start
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolSpec
@@ -84,9 +100,13 @@ class BuiltRequest(NamedTuple):
 
 def is_in_context(message: Message) -> bool:
     """What has left the path, and replies with neither text nor calls, stay out."""
-    if not message.on_path:
-        return False
-    return bool(message.tool_calls) or not isinstance(message.content, str) or not is_blank(message.content)
+    return message.on_path and any(map(_counts, message.parts))
+
+
+def _counts(part: Part) -> bool:
+    if isinstance(part, TextPart):
+        return not part.superseded and not is_blank(part.text)
+    return isinstance(part, CardPart | FilePart | ToolCallPart) and not part.superseded
 
 
 def to_context(
@@ -107,8 +127,8 @@ def build_request(sources: Sources, rules: ContextRules) -> BuiltRequest:
     described = tools_text(sources.tools) if sources.tools else ""
     overhead = sum(map(estimate_tokens, (described, *(it.text for it in components))))
     window = _window(sources, rules, overhead)
-    messages = _alternating(window)
-    texts = [described, *(it.text for it in components), *segments(messages)]
+    messages, lines = _alternating(window)
+    texts = [described, *(it.text for it in components), *segments(messages, lines)]
     receipt = _receipt(sources, rules, components, window, texts, overhead)
     request = _request(receipt, components, messages, sources.tools)
     return BuiltRequest(request, receipt, {text_hash(text): text for text in texts if text})
@@ -135,6 +155,7 @@ def _request(
         tools=tuple(tools),
         temperature=receipt.temperature,
         max_tokens=receipt.max_tokens,
+        cache_key=receipt.cache_key,
     )
 
 
@@ -149,7 +170,8 @@ class _Window:
     """The messages that a request holds, each as the model is sent it."""
 
     path: Sequence[Message]
-    entries: Sequence[Sequence[ModelMessage]]
+    entries: Sequence[Sequence[tuple[ModelMessage, str]]]
+    """For each message of the path what the model is sent, and its lines in the receipt's texts."""
     tokens: int
     left_out: int
     shortened: frozenset[str]
@@ -164,13 +186,14 @@ def _window(sources: Sources, rules: ContextRules, overhead: int) -> _Window:
     rendering = _rendering(sources, rules, path)
     rendering.short = _shortened_calls(path, rendering, sources, rules)
     entries = [rendering.messages_of(message) for message in path]
-    sizes = [sum(map(estimate_message_tokens, it)) for it in entries]
+    lines = [[line_of(it) for it in entry] for entry in entries]
+    sizes = [sum(map(estimate_tokens, it)) for it in lines]
     room = rules.context_tokens - (rules.max_tokens or TOKENS_KEPT_FOR_THE_REPLY) - overhead
     start = start_that_fits(sizes, asked, room) if path else 0
     kept = [at for at in range(len(path)) if at >= start or at == asked]
     return _Window(
         path=[path[at] for at in kept],
-        entries=[entries[at] for at in kept],
+        entries=[list(zip(entries[at], lines[at], strict=True)) for at in kept],
         tokens=sum(sizes[at] for at in kept),
         left_out=len(path) - len(kept),
         shortened=rendering.short,
@@ -221,7 +244,7 @@ def _shortened_calls(
     return choose_shortened(results, already, rules.result_budget)
 
 
-def _alternating(window: _Window) -> list[ModelMessage]:
+def _alternating(window: _Window) -> tuple[list[ModelMessage], list[str]]:
     """Valid for every provider: begins and ends with the user, and the two take turns."""
     entries = [
         (message.role is MessageRole.ASSISTANT, entry)
@@ -232,12 +255,15 @@ def _alternating(window: _Window) -> list[ModelMessage]:
     while entries and entries[-1][0]:
         entries.pop()
     merged: list[ModelMessage] = []
-    for message in (it for _, entry in entries for it in entry):
+    lines: list[str] = []
+    for message, line in (it for _, entry in entries for it in entry):
         if merged and merged[-1].role == message.role:
             merged[-1] = ModelMessage(message.role, merged[-1].blocks + message.blocks)
+            lines[-1] = line_of(merged[-1])
         else:
             merged.append(message)
-    return merged
+            lines.append(line)
+    return merged, lines
 
 
 def _receipt(

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
-from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -19,10 +18,6 @@ from threadkeep.domain.mcp import OWN_SERVERS
 from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import (
     CardPart,
-    FilePart,
-    NoticePart,
-    Part,
-    RetrievalPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -84,28 +79,25 @@ class Rendering:
 
     def _reply(self, reply: Message) -> Iterator[ModelMessage]:
         """Each model call as one message, followed by one with the results of its tools."""
-        counting = (part for part in reply.parts if not part.superseded)
-        for _, group in groupby(counting, key=lambda part: part.iteration):
-            parts = list(group)
-            calls = [(self._sent_id(it.call), it.call) for it in parts if isinstance(it, ToolCallPart)]
-            ids = {call.tool_call_id: sent_id for sent_id, call in calls}
-            blocks = tuple(block for part in parts for block in self._blocks(part, ids))
-            if blocks:
-                yield ModelMessage("assistant", blocks)
-            if calls:
-                yield ModelMessage("user", tuple(self._result(sent_id, call) for sent_id, call in calls))
-
-    def _blocks(self, part: Part, ids: Mapping[str, str]) -> Iterator[Block]:
-        match part:
-            case TextPart(text=text) if not is_blank(text):
-                yield TextBlock(text)
-            case ThoughtPart(text=text) if self.thoughts and not is_blank(text):
-                # As text: no provider takes its own blocks of earlier turns from another one's.
-                yield TextBlock(f"<thinking>\n{text}\n</thinking>")
-            case ToolCallPart(call=call):
-                yield ToolUseBlock(ids[call.tool_call_id], model_name_of(call), self._arguments(call))
-            case TextPart() | ThoughtPart() | RetrievalPart() | NoticePart() | FilePart() | CardPart():
-                pass
+        blocks: list[Block] = []
+        results: list[Block] = []
+        iteration = 0
+        for part in reply.parts:
+            if part.superseded:
+                continue
+            if part.iteration != iteration:
+                yield from _model_call(blocks, results)
+                blocks, results, iteration = [], [], part.iteration
+            if isinstance(part, TextPart):
+                if not is_blank(part.text):
+                    blocks.append(TextBlock(part.text))
+            elif isinstance(part, ToolCallPart):
+                call, sent_id = part.call, self._sent_id(part.call)
+                blocks.append(ToolUseBlock(sent_id, model_name_of(call), self._arguments(call)))
+                results.append(self._result(sent_id, call))
+            elif isinstance(part, ThoughtPart) and self.thoughts and not is_blank(part.text):
+                blocks.append(TextBlock(_as_thought(part.text)))
+        yield from _model_call(blocks, results)
 
     def _described(self, reply: Message) -> Iterator[str]:
         for part in reply.parts:
@@ -115,7 +107,7 @@ class Rendering:
                 case TextPart(text=text) if not is_blank(text):
                     yield text
                 case ThoughtPart(text=text) if self.thoughts and not is_blank(text):
-                    yield f"<thinking>\n{text}\n</thinking>"
+                    yield _as_thought(text)
                 case ToolCallPart(call=call):
                     given = msgspec.json.encode(self._arguments(call)).decode()[:MOST_DESCRIBED_CHARACTERS]
                     returned = self.result_of(call)[:MOST_DESCRIBED_CHARACTERS]
@@ -139,6 +131,8 @@ class Rendering:
     def _read_result(self, call: ToolCall) -> str:
         if call.status is ToolCallStatus.RUNNING:
             return _NO_RESULT
+        if not call.refs:
+            return result_text(call.tool_call_id, call.result, call.error)
         if shown := self._value(call, SHOWN):
             return msgspec.json.decode(shown, type=str)
         if "result" in call.refs and call.error is None:
@@ -165,6 +159,18 @@ class Rendering:
             number += 1
         self._sent_ids.add(wanted)
         return wanted
+
+
+def _model_call(blocks: list[Block], results: list[Block]) -> Iterator[ModelMessage]:
+    if blocks:
+        yield ModelMessage("assistant", tuple(blocks))
+    if results:
+        yield ModelMessage("user", tuple(results))
+
+
+def _as_thought(text: str) -> str:
+    """Earlier reasoning as text: a provider takes its own blocks of it only within their turn."""
+    return f"<thinking>\n{text}\n</thinking>"
 
 
 def sent_refs(call: ToolCall) -> Iterator[PayloadId]:

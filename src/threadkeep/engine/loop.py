@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
@@ -21,15 +21,15 @@ from threadkeep.domain.events import (
     ToolResulted,
     UsageReported,
 )
-from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import Usage
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.turn import Turn
+from threadkeep.engine.call_ids import CallIds, TakenIds, none_taken
+from threadkeep.engine.model_call import ModelCall
 from threadkeep.engine.stop import Stop, Stopped, StopReason
 from threadkeep.engine.token_estimates import estimate_request_tokens, estimate_tokens
 from threadkeep.engine.tools import Toolbox, clean_use
 from threadkeep.ports.gateway import (
-    Block,
     Gateway,
     GatewayError,
     ModelMessage,
@@ -39,20 +39,15 @@ from threadkeep.ports.gateway import (
     Retrying,
     TextBlock,
     TextDelta,
-    ThinkingBlock,
     ThoughtDelta,
     ThoughtSigned,
     ToolResultBlock,
     ToolSpec,
     ToolUse,
-    ToolUseBlock,
+    signer,
 )
 
 log = logging.getLogger("threadkeep.engine")
-
-
-MOST_TOKENS = 1_000_000_000
-"""Of one call: more than any model reads or writes, and far less than a database can add up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +71,16 @@ async def run_turn(
     stop: Stop,
     *,
     opening: Sequence[Notice | Retrieval] = (),
+    taken_ids: TakenIds = none_taken,
 ) -> AsyncGenerator[EventBody]:
     """Everything that happens in a turn once it has begun, ending in exactly one Done or Failed, always.
 
-    `opening` is what was amiss or was found before it began.
+    `opening` is what was amiss or was found before it began. `taken_ids` knows the conversation's earlier
+    tool calls.
     """
     for event in opening:
         yield event
-    run = _Run(turn, build, gateway, toolbox, limits)
+    run = _Run(turn, build, gateway, toolbox, limits, taken_ids)
     steps = run.steps()
     timer = None
     if limits.generation_timeout_s:
@@ -112,30 +109,6 @@ async def run_turn(
     yield run.with_usage(end)
 
 
-@dataclass(slots=True)
-class _ModelCall:
-    """One call of the model: what it has said and asked for so far."""
-
-    blocks: list[Block] = field(default_factory=list[Block])
-    text: list[str] = field(default_factory=list[str])
-    thought: list[str] = field(default_factory=list[str])
-    tool_uses: list[ToolUse] = field(default_factory=list[ToolUse])
-    usage: ModelUsage | None = None
-    stop_reason: str = "end_turn"
-
-    def close_thought(self, signature: str) -> None:
-        """The reasoning so far goes back to the model as the provider signed it."""
-        self.blocks.append(ThinkingBlock("".join(self.thought), signature))
-        self.thought.clear()
-
-    def message(self) -> ModelMessage:
-        """The call as a message of the history."""
-        said = "".join(self.text)
-        spoken: list[Block] = [] if is_blank(said) else [TextBlock(said)]
-        asked = [ToolUseBlock(use.id, use.name, use.arguments) for use in self.tool_uses]
-        return ModelMessage("assistant", (*self.blocks, *spoken, *asked))
-
-
 class _Run:
     """A turn under way: what it has said, asked for and spent so far."""
 
@@ -146,15 +119,18 @@ class _Run:
         gateway: Gateway,
         toolbox: Toolbox,
         limits: TurnLimits,
+        taken_ids: TakenIds,
     ) -> None:
         self._turn = turn
         self._build = build
         self._request = ModelRequest(None, "", ())
         self._gateway = gateway
+        self._signed_by = signer(gateway.name, turn.model or gateway.default_model)
         self._toolbox = toolbox
         self._limits = limits
-        self._call: _ModelCall | None = None
-        self._call_ids: set[str] = set()
+        self._call: ModelCall | None = None
+        self._taken_ids = taken_ids
+        self._call_ids = CallIds((), taken_ids)
         self._open_calls: dict[str, ToolCalled] = {}
         self._usage = Usage(0, 0)
         self._stop_reason = "end_turn"
@@ -165,11 +141,12 @@ class _Run:
         for notice in await self._toolbox.open():
             yield notice
         self._request = await self._build(self._toolbox.specs)
+        self._call_ids = CallIds(self._request.messages, self._taken_ids)
         iteration = 0
         while True:
             iteration += 1
             yield IterationStart(iteration)
-            call = self._call = _ModelCall()
+            call = self._call = ModelCall(self._signed_by)
             async with aclosing(self._call_model(call)) as said:
                 async for event in said:
                     yield event
@@ -185,41 +162,35 @@ class _Run:
                 async for event in used:
                     yield event
 
-    async def _call_model(self, call: _ModelCall) -> AsyncGenerator[EventBody]:
+    async def _call_model(self, call: ModelCall) -> AsyncGenerator[EventBody]:
         stream = self._gateway.stream(self._request)
         try:
             async for event in stream:
                 match event:
                     case TextDelta(text):
                         text = storable(text)
-                        call.text.append(text)
+                        call.add_text(text)
                         self._has_spoken = self._has_spoken or not is_blank(text)
                         yield Text(text)
                     case ThoughtDelta(text):
                         text = storable(text)
-                        call.thought.append(text)
+                        call.add_thought(text)
                         yield Thought(text)
                     case ThoughtSigned(signature):
-                        call.close_thought(signature)
+                        call.end_thought(signature)
                     case ToolUse():
-                        call.tool_uses.append(clean_use(self._with_own_id(event)))
+                        call.add_tool_use(clean_use(event))
                     case ModelUsage():
-                        call.usage = event if event.is_possible else None
+                        call.usage = event.plausible()
                     case Retrying(code, message):
                         yield Notice(code, message)
                     case ModelStopped(reason):
                         call.stop_reason = reason
         finally:
             await stream.aclose()
+        call.replace_tool_uses(await self._call_ids.settle(call.tool_uses))
 
-    def _with_own_id(self, use: ToolUse) -> ToolUse:
-        """A call whose id no other of this turn has: some models count anew, or give none."""
-        if not use.id or use.id in self._call_ids:
-            use = replace(use, id=f"call_{new_uuid().replace('-', '')}")
-        self._call_ids.add(use.id)
-        return use
-
-    async def _use_tools(self, call: _ModelCall) -> AsyncGenerator[EventBody]:
+    async def _use_tools(self, call: ModelCall) -> AsyncGenerator[EventBody]:
         for use in call.tool_uses:
             called = self._open_calls[use.id] = await self._toolbox.called(use)
             yield called
@@ -237,21 +208,34 @@ class _Run:
             told = _in_words(call, answers)
         self._request = replace(self._request, messages=(*self._request.messages, *told))
 
-    def _spend(self, call: _ModelCall) -> UsageReported:
+    def _spend(self, call: ModelCall) -> UsageReported:
         """Counts what a call has cost; estimated where the provider did not say, or said what cannot be."""
         self._call = None
         told = call.usage
-        if told and 0 <= told.input_tokens <= MOST_TOKENS and 0 <= told.output_tokens <= MOST_TOKENS:
-            spent = Usage(told.input_tokens, told.output_tokens)
+        if told:
+            spent = Usage(
+                input_tokens=told.input_tokens,
+                output_tokens=told.output_tokens,
+                cache_read_tokens=told.cache_read_tokens,
+                cache_write_tokens=told.cache_write_tokens,
+            )
         else:
-            said = "".join([*call.text, *call.thought])
-            spent = Usage(estimate_request_tokens(self._request), estimate_tokens(said), estimated=True)
+            asked = estimate_request_tokens(self._request)
+            spent = Usage(asked, estimate_tokens(call.written), estimated=True)
         self._usage = Usage(
-            self._usage.input_tokens + spent.input_tokens,
-            self._usage.output_tokens + spent.output_tokens,
-            self._usage.estimated or spent.estimated,
+            input_tokens=self._usage.input_tokens + spent.input_tokens,
+            output_tokens=self._usage.output_tokens + spent.output_tokens,
+            estimated=self._usage.estimated or spent.estimated,
+            cache_read_tokens=self._usage.cache_read_tokens + spent.cache_read_tokens,
+            cache_write_tokens=self._usage.cache_write_tokens + spent.cache_write_tokens,
         )
-        return UsageReported(spent.input_tokens, spent.output_tokens, spent.estimated)
+        return UsageReported(
+            input_tokens=spent.input_tokens,
+            output_tokens=spent.output_tokens,
+            estimated=spent.estimated,
+            cache_read_tokens=spent.cache_read_tokens,
+            cache_write_tokens=spent.cache_write_tokens,
+        )
 
     def loose_ends(self) -> Iterator[EventBody]:
         """Whatever a turn that broke off has left open: calls without a result, a call without its cost."""
@@ -287,9 +271,9 @@ class _Run:
         return replace(end, usage=self._usage) if isinstance(end, Done) else end
 
 
-def _in_words(call: _ModelCall, answers: Sequence[ToolResultBlock]) -> tuple[ModelMessage, ModelMessage]:
+def _in_words(call: ModelCall, answers: Sequence[ToolResultBlock]) -> tuple[ModelMessage, ModelMessage]:
     """Calls and results of a model that was offered no tools: providers refuse tool blocks without tools."""
-    said = "".join(call.text)
+    said = call.text
     names = ", ".join(use.name for use in call.tool_uses)
     asked = f"(Asks for tools: {names}.)" if is_blank(said) else said
     heard = "\n".join(answer.content for answer in answers)

@@ -4,51 +4,37 @@ The messages are kept in segments, one for each question with all that followed 
 is the same text in every later request, so it is kept once.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, assert_never
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import msgspec
 
 from threadkeep.domain.payload import content_hash
-from threadkeep.ports.gateway import (
-    Block,
-    ModelMessage,
-    TextBlock,
-    ThinkingBlock,
-    ToolResultBlock,
-    ToolSpec,
-    ToolUseBlock,
-)
+from threadkeep.ports.gateway import ModelMessage, TextBlock, ToolSpec
 
 _encode = msgspec.json.Encoder().encode
 
 
-class _Line(msgspec.Struct):
-    role: Literal["user", "assistant"]
-    blocks: list[dict[str, Any]]
+_decode = msgspec.json.Decoder(ModelMessage).decode
 
 
-_decode_line = msgspec.json.Decoder(_Line).decode
+def line_of(message: ModelMessage) -> str:
+    """A message as one line of text."""
+    return _encode(message).decode()
 
 
-def segments(messages: Sequence[ModelMessage]) -> list[str]:
-    """The messages as texts: one a line, in segments that each begin with a question."""
-    texts: list[str] = []
-    lines: list[str] = []
-    for message in messages:
-        if lines and _is_question(message):
-            texts.append("\n".join(lines))
-            lines = []
-        lines.append(_line(message))
-    return [*texts, "\n".join(lines)] if lines else texts
+def segments(messages: Sequence[ModelMessage], lines: Sequence[str]) -> list[str]:
+    """Messages, with their lines, as texts that each begin with a question."""
+    starts = [at for at, message in enumerate(messages) if _is_question(message)]
+    if not starts or starts[0]:
+        starts.insert(0, 0)
+    return ["\n".join(lines[start:end]) for start, end in pairwise([*starts, len(lines)]) if start < end]
 
 
 def messages_of(texts: Iterable[str]) -> Iterator[ModelMessage]:
     """The messages of segments."""
     for text in texts:
-        for line in text.split("\n"):
-            read = _decode_line(line)
-            yield ModelMessage(read.role, tuple(map(_block, read.blocks)))
+        yield from map(_decode, text.split("\n"))
 
 
 def tools_text(tools: Sequence[ToolSpec]) -> str:
@@ -93,29 +79,3 @@ def _beginnings(text: str) -> Iterator[str]:
 
 def _is_question(message: ModelMessage) -> bool:
     return message.role == "user" and any(isinstance(block, TextBlock) for block in message.blocks)
-
-
-def _line(message: ModelMessage) -> str:
-    return _encode({"role": message.role, "blocks": list(map(_as_json, message.blocks))}).decode()
-
-
-def _as_json(block: Block) -> dict[str, Any]:
-    match block:
-        case TextBlock(text):
-            return {"text": text}
-        case ToolUseBlock(id_, name, arguments):
-            return {"use": id_, "name": name, "arguments": dict(arguments)}
-        case ToolResultBlock(id_, content, is_error):
-            return {"result": id_, "content": content, "is_error": is_error}
-        case ThinkingBlock():
-            raise TypeError("A turn begins without signed reasoning.")
-        case _ as never:
-            assert_never(never)
-
-
-def _block(block: Mapping[str, Any]) -> Block:
-    if "text" in block:
-        return TextBlock(block["text"])
-    if "use" in block:
-        return ToolUseBlock(block["use"], block["name"], block["arguments"])
-    return ToolResultBlock(block["result"], block["content"], block["is_error"])

@@ -2,7 +2,6 @@
 
 from threadkeep.ports.gateway import (
     Block,
-    ModelMessage,
     ModelRequest,
     TextBlock,
     ThinkingBlock,
@@ -18,15 +17,15 @@ def estimate_tokens(text: str) -> int:
     return (len(text.encode("utf-8", "replace")) + 3) // 4
 
 
-def estimate_message_tokens(message: ModelMessage) -> int:
-    """What a message costs in a request."""
-    return sum(map(_block_tokens, message.blocks)) + _PER_MESSAGE
-
-
 def estimate_request_tokens(request: ModelRequest) -> int:
     """What a request costs before the reply."""
     texts = (request.system, *(f"{tool.name}{tool.description}{tool.input_schema}" for tool in request.tools))
-    return sum(map(estimate_tokens, texts)) + sum(map(estimate_message_tokens, request.messages))
+    blocks = (block for message in request.messages for block in message.blocks)
+    return (
+        sum(map(estimate_tokens, texts))
+        + sum(map(_block_tokens, blocks))
+        + _PER_MESSAGE * len(request.messages)
+    )
 
 
 def _block_tokens(block: Block) -> int:

@@ -19,6 +19,9 @@ LEAST_SHORTENED_TOKENS = 400
 RECALL_RESULT = "recall_result"
 
 
+_encode = msgspec.json.Encoder().encode
+
+
 class SentResult(NamedTuple):
     """A result of an earlier turn as the model was sent it."""
 
@@ -29,7 +32,7 @@ class SentResult(NamedTuple):
 def result_text(call_id: str, result: Any, error: str | None) -> str:
     """A result as the model is sent it in its own turn, and after it until it is shortened."""
     content = result if error is None else error
-    text = content if isinstance(content, str) else msgspec.json.encode(content).decode()
+    text = content if isinstance(content, str) else _encode(content).decode()
     return cut_result(call_id, text)
 
 
@@ -59,6 +62,8 @@ def choose_shortened(results: Sequence[SentResult], already: Collection[str], bu
     at once to free half of it, so that the request's beginning changes seldom.
     """
     short = {it.call_id for it in results if it.call_id in already}
+    if sum(len(it.text) for it in results) <= budget:  # a character is at most a token
+        return frozenset(short)
     sizes = [(it.call_id, estimate_tokens(it.text)) for it in results if it.call_id not in short]
     total = sum(size for _, size in sizes)
     if total > budget:

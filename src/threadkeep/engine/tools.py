@@ -173,11 +173,12 @@ class Toolbox:
 
 def clean_use(use: ToolUse) -> ToolUse:
     """A call with arguments that can be kept and sent back; where there is no way, that is its problem."""
+    name = storable(use.name)
     try:
         arguments: dict[str, Any] = clean(use.arguments)
     except TooDeep:
-        return replace(use, arguments={}, problem="The arguments are nested too deeply.")
-    return replace(use, name=storable(use.name), arguments=arguments)
+        return replace(use, name=name, arguments={}, problem="The arguments are nested too deeply.")
+    return replace(use, name=name, arguments=arguments)
 
 
 def _clean(outcome: Outcome) -> Outcome:

@@ -1,15 +1,16 @@
 """Anthropic's Messages API, as Anthropic and compatible servers speak it."""
 
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 import httpx
 import msgspec
 
+from threadkeep.gateways.history import sendable
 from threadkeep.gateways.http import Patience, Provider, check_key, check_url
 from threadkeep.gateways.refusals import broke_off, stream_error
-from threadkeep.gateways.sse import ServerSentEvent
-from threadkeep.gateways.tool_calls import ToolUses, input_schema, sendable_name
+from threadkeep.gateways.tool_calls import input_schema, read_tool_use, sendable_name
 from threadkeep.gateways.wire import decode, encode
 from threadkeep.ports.gateway import (
     Block,
@@ -26,8 +27,11 @@ from threadkeep.ports.gateway import (
     ToolResultBlock,
     ToolSpec,
     ToolUseBlock,
+    signer,
 )
+from threadkeep.sse import ServerSentEvent
 
+NAME = "anthropic"
 VERSION = "2023-06-01"
 MAX_TOKENS = 4096
 MOST_TEMPERATURE = 1.0
@@ -45,10 +49,25 @@ _STOP_REASONS = {
 }
 
 
+@dataclass(slots=True)
+class Habits:
+    """What a server has turned out not to take."""
+
+    takes_cache_marks: bool = True
+    takes_temperature: bool = True
+
+    def learn(self, reason: str) -> None:
+        """Looks in a refusal for what to leave out."""
+        if "cache_control" in reason:
+            self.takes_cache_marks = False
+        if "temperature" in reason:  # newer models decide for themselves
+            self.takes_temperature = False
+
+
 class AnthropicGateway:
     """A model behind the Messages API."""
 
-    name = "anthropic"
+    name = NAME
     supports_tools = True
 
     def __init__(
@@ -67,34 +86,56 @@ class AnthropicGateway:
             headers["x-api-key"] = self._key
         self.default_model = model
         self.context_tokens = context_tokens
+        self._habits: dict[str, Habits] = {}
         patience = patience or Patience()
         self._provider = Provider(f"{base}/v1/messages", headers, self._key, patience, transport)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model; raises GatewayError, ends with ModelStopped."""
-        body = encode(anthropic_body(request, self.default_model))
-        return self._provider.ask(body, lambda: _Answer(ToolUses(request), self._key))
+        habits = self._habits.setdefault(request.model or self.default_model, Habits())
+        return self._provider.ask_adapting(
+            lambda: encode(anthropic_body(request, self.default_model, habits)),
+            lambda: _Answer(self._key),
+            habits.learn,
+        )
 
     async def close(self) -> None:
         """Lets go of connections."""
         await self._provider.close()
 
 
-def anthropic_body(request: ModelRequest, default_model: str) -> dict[str, Any]:
+def anthropic_body(request: ModelRequest, default_model: str, habits: Habits | None = None) -> dict[str, Any]:
     """A request as the Messages API takes it."""
+    habits = habits or Habits()
+    model = request.model or default_model
     body: dict[str, Any] = {
-        "model": request.model or default_model,
+        "model": model,
         "max_tokens": request.max_tokens or MAX_TOKENS,
-        "messages": [_message(message) for message in request.messages],
+        "messages": [_message(message) for message in sendable(request.messages, signer(NAME, model))],
         "stream": True,
     }
     if request.system:
-        body["system"] = request.system
+        body["system"] = [{"type": "text", "text": request.system}]
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-    if request.temperature is not None:
+    if request.temperature is not None and habits.takes_temperature:
         body["temperature"] = min(request.temperature, MOST_TEMPERATURE)
+    if request.cache_key and habits.takes_cache_marks:
+        _mark_for_caching(body)
     return body
+
+
+def _mark_for_caching(body: dict[str, Any]) -> None:
+    """Marks, at most four, up to where the provider keeps what it has read for the next request.
+
+    Tools and system prompt stay the same; the latest user message is where the next request goes on from, and
+    the one before it is where the previous request was marked.
+    """
+    asked = [message for message in body["messages"] if message["role"] == "user"]
+    ends = [body.get("tools"), body.get("system"), *(message["content"] for message in asked[-2:])]
+    for blocks in ends:
+        if blocks:
+            blocks[-1]["cache_control"] = {"type": "ephemeral"}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
@@ -204,8 +245,7 @@ class _OpenBlock:
 class _Answer:
     """One answer, event by event."""
 
-    def __init__(self, tool_uses: ToolUses, secret: str) -> None:
-        self._tool_uses = tool_uses
+    def __init__(self, secret: str) -> None:
         self._secret = secret
         self._blocks: dict[int, _OpenBlock] = {}
         self._usage = _Usage()
@@ -270,8 +310,8 @@ class _Answer:
         match content.type:
             case "tool_use":
                 arguments = "".join(block.json) or content.input or {}
-                return (self._tool_uses.make(content.id or "", content.name or "", arguments),)
-            case "thinking" if block.signature:
+                return (read_tool_use(content.id or "", content.name or "", arguments),)
+            case "thinking":
                 return (ThoughtSigned(block.signature),)
             case "redacted_thinking" if content.data:
                 return (ThoughtSigned(_REDACTED + content.data),)
@@ -287,11 +327,21 @@ class _Answer:
 
     def _finish(self) -> Sequence[ModelEvent]:
         events = [event for index in list(self._blocks) for event in self._close_block(index)]
-        usage = self._usage
-        cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
-        spent = ModelUsage((usage.input_tokens or 0) + cached, usage.output_tokens or 0)
+        spent = _spent(self._usage)
         if spent.input_tokens or spent.output_tokens:
             events.append(spent)
         events.append(ModelStopped(_STOP_REASONS.get(self._stop_reason or "", "other")))
         self.is_complete = True
         return events
+
+
+def _spent(usage: _Usage) -> ModelUsage:
+    """The provider counts what it read from its cache, or wrote there, beside the rest of the input."""
+    read = max(usage.cache_read_input_tokens or 0, 0)
+    written = max(usage.cache_creation_input_tokens or 0, 0)
+    return ModelUsage(
+        input_tokens=(usage.input_tokens or 0) + read + written,
+        output_tokens=usage.output_tokens or 0,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )

@@ -12,6 +12,8 @@ from typing import cast
 import httptools
 import httpx
 
+from threadkeep.gateways.addresses import Resolve, connect_first, resolve
+
 MOST_IDLE = 100
 IDLE_S = 30.0
 MOST_HEADER_BYTES = 64 * 1024
@@ -23,8 +25,9 @@ _Origin = tuple[str, str, int]
 class StreamTransport(httpx.AsyncBaseTransport):
     """Opens connections and keeps those that can be used again."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None, *, resolve: Resolve = resolve) -> None:
         self._tls = tls
+        self._resolve = resolve
         self._idle: dict[_Origin, list[_Connection]] = {}
         self._busy: set[_Connection] = set()
 
@@ -77,7 +80,10 @@ class StreamTransport(httpx.AsyncBaseTransport):
         tls = (self._tls or tls_context()) if scheme == "https" else None
         try:
             async with asyncio.timeout(timeout_s):
-                _, connection = await loop.create_connection(lambda: _Connection(loop), host, port, ssl=tls)
+                sock = await connect_first(await self._resolve(host, port))
+                _, connection = await loop.create_connection(
+                    lambda: _Connection(loop), sock=sock, ssl=tls, server_hostname=host if tls else None
+                )
         except TimeoutError as exc:
             raise httpx.ConnectTimeout("The connection could not be made in time.") from exc
         except (OSError, UnicodeError) as exc:

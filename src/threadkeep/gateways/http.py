@@ -15,6 +15,7 @@ import httpx
 from threadkeep.domain.errors import SettingsError
 from threadkeep.gateways.connection import StreamTransport, tls_context
 from threadkeep.gateways.refusals import (
+    Refused,
     Unanswered,
     Unreadable,
     broke_off,
@@ -22,8 +23,8 @@ from threadkeep.gateways.refusals import (
     pause_asked_for,
     refusal,
 )
-from threadkeep.gateways.sse import EventReader, EventTooLong, ServerSentEvent
 from threadkeep.ports.gateway import GatewayError, ModelEvent, Retrying, TextDelta, ThoughtDelta
+from threadkeep.sse import EventReader, EventTooLong, ServerSentEvent
 
 CONNECT_S = 10.0
 SILENCE_S = 60.0
@@ -97,6 +98,29 @@ class Provider:
     async def close(self) -> None:
         """Lets go of connections."""
         await self._transport.aclose()
+
+    async def ask_adapting(
+        self, body: Callable[[], bytes], begin: Callable[[], Answer], learn: Callable[[str], None]
+    ) -> AsyncGenerator[ModelEvent]:
+        """The model's answer; asks again where `learn` finds in a refusal how the body has to change."""
+        sent = body()
+        has_begun = False
+        while True:
+            events = self.ask(sent, begin)
+            try:
+                async for event in events:
+                    has_begun = has_begun or not isinstance(event, Retrying)
+                    yield event
+                return
+            except Refused as exc:
+                learn(exc.reason)
+                # Compared, because another request may have learned it while this one was refused.
+                refused, sent = sent, body()
+                if has_begun or sent == refused:
+                    raise
+                _log.info("The model provider is asked again without what it refused: %s", exc.reason)
+            finally:
+                await events.aclose()
 
     async def ask(self, body: bytes, begin: Callable[[], Answer]) -> AsyncGenerator[ModelEvent]:
         """The model's answer; asks again as long as nothing of it has come."""

@@ -2,15 +2,15 @@
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import msgspec
 
+from threadkeep.gateways.history import sendable
 from threadkeep.gateways.http import Patience, Provider, check_key, check_url
-from threadkeep.gateways.refusals import Refused, broke_off, stream_error
-from threadkeep.gateways.sse import ServerSentEvent
-from threadkeep.gateways.tool_calls import ToolUses, input_schema, sendable_name
+from threadkeep.gateways.refusals import broke_off, stream_error
+from threadkeep.gateways.tool_calls import input_schema, read_tool_use, sendable_name
 from threadkeep.gateways.wire import decode, encode
 from threadkeep.ports.gateway import (
     ModelEvent,
@@ -25,6 +25,7 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUseBlock,
 )
+from threadkeep.sse import ServerSentEvent
 
 _STOP_REASONS = {
     "stop": "end_turn",
@@ -41,16 +42,19 @@ class Habits:
 
     takes_stream_options: bool = True
     takes_max_tokens: bool = True
+    takes_cache_key: bool = True
+    takes_temperature: bool = True
 
-    def learn(self, reason: str) -> bool:
-        """Whether a refusal names something that can be left out or said otherwise."""
-        if self.takes_stream_options and "stream_options" in reason:
+    def learn(self, reason: str) -> None:
+        """Looks in a refusal for what to leave out or to name otherwise."""
+        if "stream_options" in reason:
             self.takes_stream_options = False
-            return True
-        if self.takes_max_tokens and "max_completion_tokens" in reason:
+        if "max_completion_tokens" in reason:
             self.takes_max_tokens = False
-            return True
-        return False
+        if "prompt_cache_key" in reason:
+            self.takes_cache_key = False
+        if "temperature" in reason:  # newer models decide for themselves
+            self.takes_temperature = False
 
 
 class OpenAIGateway:
@@ -77,21 +81,14 @@ class OpenAIGateway:
         patience = patience or Patience()
         self._provider = Provider(_completions_url(url), headers, self._key, patience, transport)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model; raises GatewayError, ends with ModelStopped."""
         habits = self._habits.setdefault(request.model or self.default_model, Habits())
-        while True:
-            body = encode(openai_body(request, self.default_model, habits))
-            events = self._provider.ask(body, lambda: _Answer(ToolUses(request), self._key))
-            try:
-                async for event in events:
-                    yield event
-                return
-            except Refused as exc:
-                if not habits.learn(exc.reason):
-                    raise
-            finally:
-                await events.aclose()
+        return self._provider.ask_adapting(
+            lambda: encode(openai_body(request, self.default_model, habits)),
+            lambda: _Answer(self._key),
+            habits.learn,
+        )
 
     async def close(self) -> None:
         """Lets go of connections."""
@@ -110,14 +107,16 @@ def openai_body(request: ModelRequest, default_model: str, habits: Habits) -> di
     messages: list[dict[str, Any]] = []
     if request.system:
         messages.append({"role": "system", "content": request.system})
-    for message in request.messages:
+    for message in sendable(request.messages, None):
         messages.extend(_assistant(message) if message.role == "assistant" else _user(message))
     body: dict[str, Any] = {"model": request.model or default_model, "messages": messages, "stream": True}
     if habits.takes_stream_options:
         body["stream_options"] = {"include_usage": True}
+    if request.cache_key and habits.takes_cache_key:
+        body["prompt_cache_key"] = request.cache_key
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-    if request.temperature is not None:
+    if request.temperature is not None and habits.takes_temperature:
         body["temperature"] = request.temperature
     if request.max_tokens is not None:
         body["max_tokens" if habits.takes_max_tokens else "max_completion_tokens"] = request.max_tokens
@@ -184,6 +183,7 @@ class _Choice(msgspec.Struct):
 class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    prompt_tokens_details: Any = None  # an extra that must not cost the answer, whatever its shape
 
 
 class _Chunk(msgspec.Struct):
@@ -228,8 +228,7 @@ class _Call:
 class _Answer:
     """One answer, chunk by chunk."""
 
-    def __init__(self, tool_uses: ToolUses, secret: str) -> None:
-        self._tool_uses = tool_uses
+    def __init__(self, secret: str) -> None:
         self._secret = secret
         self._calls: list[_Call] = []
         self._by_index: dict[int | None, _Call] = {}
@@ -280,13 +279,25 @@ class _Answer:
 
     def _finish(self) -> Sequence[ModelEvent]:
         events: list[ModelEvent] = [
-            self._tool_uses.make(call.id, call.name, "".join(call.arguments)) for call in self._calls
+            read_tool_use(call.id, call.name, "".join(call.arguments)) for call in self._calls
         ]
-        usage = self._usage or _Usage()
-        spent = ModelUsage(usage.prompt_tokens or 0, usage.completion_tokens or 0)
+        spent = _spent(self._usage or _Usage())
         if spent.input_tokens or spent.output_tokens:
             events.append(spent)
         reason = _STOP_REASONS.get(self._finish_reason or "stop", "other")
         events.append(ModelStopped("tool_use" if self._calls and reason == "end_turn" else reason))
         self.is_complete = True
         return events
+
+
+def _spent(usage: _Usage) -> ModelUsage:
+    return ModelUsage(
+        input_tokens=usage.prompt_tokens or 0,
+        output_tokens=usage.completion_tokens or 0,
+        cache_read_tokens=_cached(usage.prompt_tokens_details),
+    )
+
+
+def _cached(details: object) -> int:
+    cached = cast("dict[str, object]", details).get("cached_tokens") if isinstance(details, dict) else None
+    return cached if isinstance(cached, int) else 0

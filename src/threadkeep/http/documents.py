@@ -1,58 +1,15 @@
 """Documents of an agent over HTTP."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.services import ApiCall
 from threadkeep.http.uploads import Files
-from threadkeep.ports.retriever import Hit
-from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
-
-
-class DocumentView(View, frozen=True, kw_only=True):
-    """A document: `ready` to be searched, still `processing`, or `failed` with the reason."""
-
-    id: Id
-    agent_id: Id
-    file_name: str
-    media_type: str
-    size: int
-    status: DocumentStatus
-    progress: Annotated[float, Meta(description="How much of it has been read, from 0 to 1.")]
-    chunk_count: int
-    error: str | None
-    created_at: Time
-    updated_at: Time
-
-
-class DocumentsView(View, frozen=True, kw_only=True):
-    """The documents that the files became; a file that was there already is the document it was."""
-
-    items: Sequence[DocumentView]
-
-
-class HitView(View, frozen=True, kw_only=True):
-    """A piece of a document that was found."""
-
-    chunk_id: str
-    document_id: Id
-    source: Annotated[str, Meta(description="The file's name.")]
-    page: int | None
-    heading: str | None
-    text: str
-    score: Annotated[float, Meta(description="From 0 to 1.")]
-
-
-class HitsView(View, frozen=True, kw_only=True):
-    """What was found, best first."""
-
-    items: Sequence[HitView]
-    notice: Annotated[str | None, Meta(description="What could not be used for the search.")]
+from threadkeep.wire.documents import DocumentsView, DocumentView, HitsView, document_view, hit_view
+from threadkeep.wire.view import PageView
 
 
 class DocumentSearchQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -108,33 +65,4 @@ async def search_documents(call: ApiCall, *, agent_id: str, query: DocumentSearc
     found = await call.services.documents.search(
         call.user, agent_id, query.q, top_k=query.top_k, threshold=query.threshold
     )
-    return HitsView(items=[_hit_view(hit) for hit in found.hits], notice=found.notice)
-
-
-def document_view(document: Document) -> DocumentView:
-    """A document as its agent's owner sees it."""
-    return DocumentView(
-        id=document.id,
-        agent_id=document.agent_id,
-        file_name=document.file_name,
-        media_type=document.media_type,
-        size=document.size,
-        status=document.status,
-        progress=document.progress,
-        chunk_count=document.chunk_count,
-        error=document.error,
-        created_at=rfc3339(document.created_at),
-        updated_at=rfc3339(document.updated_at),
-    )
-
-
-def _hit_view(hit: Hit) -> HitView:
-    return HitView(
-        chunk_id=hit.chunk_id,
-        document_id=hit.document_id,
-        source=hit.file_name,
-        page=hit.page,
-        heading=hit.heading,
-        text=hit.text,
-        score=hit.score,
-    )
+    return HitsView(items=[hit_view(hit) for hit in found.hits], notice=found.notice)

@@ -14,7 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from threadkeep.domain.errors import Forbidden
 from threadkeep.http.errors import error_response
 from threadkeep.logs import Subject, begin_subject
-from threadkeep.settings import Settings, is_loopback
+from threadkeep.loopback import is_loopback
+from threadkeep.settings import Settings
 from threadkeep.version import __version__
 
 log = logging.getLogger("threadkeep.http")

@@ -11,7 +11,8 @@ from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.http.services import ApiCall
 from threadkeep.services.executions import MOST_EVENTS_AT_ONCE
-from threadkeep.wire.view import LATEST_MS, Id, View
+from threadkeep.wire.executions import RunsView, RunView
+from threadkeep.wire.view import LATEST_MS
 
 Milliseconds = Annotated[
     int, Meta(ge=0, le=LATEST_MS, description="Milliseconds since 1970 (UTC), before the year 10000.")
@@ -83,19 +84,6 @@ class ExecutionsBody(_Body, frozen=True, kw_only=True):
     """Events of one or more runs."""
 
     events: Annotated[Sequence[ExecutionEventBody], Meta(max_length=MOST_EVENTS_AT_ONCE)]
-
-
-class RunView(View, frozen=True, kw_only=True):
-    """How a run stands: its turn, once its start and its end have been told."""
-
-    run_id: str
-    turn_id: Id | None
-
-
-class RunsView(View, frozen=True, kw_only=True):
-    """The runs that the events belong to."""
-
-    items: Sequence[RunView]
 
 
 async def record_executions(call: ApiCall, *, conversation_id: str, body: ExecutionsBody) -> RunsView:

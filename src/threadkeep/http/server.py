@@ -66,7 +66,7 @@ def serve(
 async def _serve(
     app: Threadkeep, listener: socket.socket, when_ready: Callable[[], None], grace_s: float
 ) -> None:
-    server = _Server(uvicorn_config(app, SHUTDOWN_S))
+    server = SignalFreeServer(uvicorn_config(app, SHUTDOWN_S))
     filter_uvicorns_lines()
     stopping = _Stopping(app, server, grace_s)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -100,11 +100,12 @@ class _Stopping:
             self._server.handle_exit(number, None)
 
 
-class _Server(uvicorn.Server):
+class SignalFreeServer(uvicorn.Server):
     """Leaves signals to us: uvicorn would let them end the process before the database is closed."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
+        """Captures none."""
         yield
 
 

@@ -12,41 +12,15 @@ Following puts them back (`has_references`, `put_back`); no client sees `refs`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
-from typing import Any, assert_never, get_args
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 
-from threadkeep.domain.errors import ThreadkeepError
-from threadkeep.domain.events import (
-    Done,
-    EventBody,
-    Failed,
-    IterationStart,
-    Notice,
-    Retrieval,
-    Text,
-    Thought,
-    ToolCalled,
-    ToolProgress,
-    ToolResulted,
-    TurnEvent,
-    TurnStart,
-    UsageReported,
-)
+from threadkeep.domain.events import ToolCalled, ToolResulted, TurnEvent
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.tool_call import field_refs
-
-
-class UnreadableEvent(ThreadkeepError):
-    """An event that this version cannot read."""
-
-
-class _Head(msgspec.Struct):
-    type: str
-    turn_id: str
-    seq: int
-    at: int
+from threadkeep.wire.events import UnreadableEvent, decode_event, encode_event
 
 
 class _Private(msgspec.Struct, omit_defaults=True):
@@ -58,59 +32,7 @@ class _Private(msgspec.Struct, omit_defaults=True):
 _TAB = "\t"
 _REFERENCES = '"refs":{'
 _encode = msgspec.json.Encoder().encode
-_decode_head = msgspec.json.Decoder(_Head).decode
 _decode_private = msgspec.json.Decoder(_Private).decode
-_BODIES: dict[str, msgspec.json.Decoder[EventBody]] = {
-    body.type: msgspec.json.Decoder(body) for body in get_args(EventBody)
-}
-
-
-def encode_event(event: TurnEvent) -> bytes:
-    """An event as JSON, as clients may see it."""
-    # The head is put together by hand, since it is the same for all: ids and types need no escaping.
-    head = f'{{"type":"{event.body.type}","turn_id":"{event.turn_id}","seq":{event.seq},"at":{event.at},'
-    return head.encode() + _encode(_further_fields(event.body))[1:]
-
-
-def _further_fields(body: EventBody) -> object:
-    match body:
-        case Text() | Thought():
-            return body
-        case TurnStart() | IterationStart() | Notice() | UsageReported() | Done() | Failed():
-            return body
-        case ToolCalled():
-            return _without_empty(body)
-        case Retrieval():
-            return _without_empty(body, "tool_call_id")
-        case ToolProgress():
-            return _without_empty(body, "total", "message")
-        case ToolResulted():
-            other = "error" if body.error is None else "result"
-            return _without_empty(body, other, "chart_data", "artifact_ids")
-        case _ as never:
-            assert_never(never)
-
-
-def _without_empty(
-    body: Retrieval | ToolCalled | ToolProgress | ToolResulted, *optional: str
-) -> dict[str, Any]:
-    names = (it.name for it in fields(body) if it.name not in _Private.__struct_fields__)
-    values = {name: getattr(body, name) for name in names}
-    if not values.get("refs"):
-        values.pop("refs", None)
-    return {name: it for name, it in values.items() if name not in optional or it not in (None, ())}
-
-
-def decode_event(raw: bytes | str) -> TurnEvent:
-    """An event from its JSON."""
-    try:
-        head = _decode_head(raw)
-        body = _BODIES.get(head.type)
-        if body is None:
-            raise UnreadableEvent(f"There is no event of the type {head.type!r}.")
-        return TurnEvent(head.turn_id, head.seq, head.at, body.decode(raw))
-    except msgspec.DecodeError as exc:
-        raise UnreadableEvent(f"An event cannot be read: {exc}") from exc
 
 
 def encode_chunk(events: Iterable[TurnEvent]) -> str:

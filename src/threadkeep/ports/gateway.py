@@ -4,31 +4,34 @@ The system prompt stands apart, and messages only ever have the roles `user` and
 """
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
+
+from msgspec import Struct
 
 from threadkeep.domain.errors import ThreadkeepError
 
 MOST_TOKENS = 10**9
 
+# Blocks and messages are structs of msgspec, unlike other values: a request has thousands, and its receipt
+# holds them as JSON.
 
-@dataclass(frozen=True, slots=True)
-class TextBlock:
+
+class TextBlock(Struct, frozen=True, gc=False, tag="text"):
     """A text that was said."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingBlock:
-    """The model's own reasoning, handed back as the provider signed it; only within one turn."""
+class ThinkingBlock(Struct, frozen=True, gc=False, tag="thinking"):
+    """The model's own reasoning as the provider signed it; it goes back to nobody but `signed_by`."""
 
     text: str
     signature: str
+    signed_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUseBlock:
+class ToolUseBlock(Struct, frozen=True, tag="tool_use"):
     """A tool that the model asked for."""
 
     id: str
@@ -36,8 +39,7 @@ class ToolUseBlock:
     arguments: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResultBlock:
+class ToolResultBlock(Struct, frozen=True, gc=False, tag="tool_result"):
     """What the tool gave back."""
 
     tool_use_id: str
@@ -48,8 +50,7 @@ class ToolResultBlock:
 Block = TextBlock | ThinkingBlock | ToolUseBlock | ToolResultBlock
 
 
-@dataclass(frozen=True, slots=True)
-class ModelMessage:
+class ModelMessage(Struct, frozen=True):
     """One message of the history."""
 
     role: Literal["user", "assistant"]
@@ -75,6 +76,8 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     temperature: float | None = None
     max_tokens: int | None = None
+    cache_key: str | None = None
+    """Names the series of requests that begin alike, in at most 64 characters; None for a single request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +96,17 @@ class ThoughtDelta:
 
 @dataclass(frozen=True, slots=True)
 class ThoughtSigned:
-    """A block of reasoning is complete; the signature goes back with it."""
+    """A block of reasoning is complete; `signature` goes back with it, empty where the provider gave none."""
 
     signature: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """The model asks for a tool; `problem` tells why its arguments could not be read."""
+    """The model asks for a tool; `problem` tells why its arguments could not be read.
+
+    A gateway passes the id on as the model gave it, empty where it gave none; the engine settles it.
+    """
 
     id: str
     name: str
@@ -110,15 +116,20 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
-    """What the call has cost, as the provider says."""
+    """What the call has cost, as the provider says; `input_tokens` counts all of the input, cached or not."""
 
     input_tokens: int
     output_tokens: int
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
 
-    @property
-    def is_possible(self) -> bool:
-        """Whether a model can have cost this: a count that no column holds must not cost the answer."""
-        return all(0 <= tokens <= MOST_TOKENS for tokens in (self.input_tokens, self.output_tokens))
+    def plausible(self) -> "ModelUsage | None":
+        """The counts that a model can have cost: a count that no column holds must not cost the answer."""
+        if not all(0 <= tokens <= MOST_TOKENS for tokens in (self.input_tokens, self.output_tokens)):
+            return None
+        read = min(max(self.cache_read_tokens, 0), self.input_tokens)
+        written = min(max(self.cache_write_tokens, 0), self.input_tokens - read)
+        return replace(self, cache_read_tokens=read, cache_write_tokens=written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +158,11 @@ class GatewayError(ThreadkeepError):
     def __init__(self, message: str, *, retryable: bool = False) -> None:
         super().__init__(message)
         self.retryable = retryable
+
+
+def signer(gateway: str, model: str) -> str:
+    """Who signs reasoning: another gateway or model would refuse it."""
+    return f"{gateway}/{model}"
 
 
 class Gateway(Protocol):

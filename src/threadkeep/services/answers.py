@@ -115,6 +115,7 @@ class Answers:
             limits,
             stop,
             opening=prepared.opening,
+            taken_ids=lambda ids: self._store.messages.ids_in_use(turn.conversation_id, ids),
         )
         async with aclosing(run):
             async for body in run:

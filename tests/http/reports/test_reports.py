@@ -10,7 +10,6 @@ import pytest
 
 from tests.engine.in_memory import InMemoryTools, gives
 from tests.http.calls import refusal
-from tests.scripted_model import Say, ScriptedModel, Think, UseTool
 from tests.talking import Talk
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.ids import PayloadId, UserId
@@ -19,6 +18,7 @@ from threadkeep.http.reports.handlers import disposition
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.tools import Outcome, ProducedFile, Progress
 from threadkeep.services import reports
+from threadkeep.testing import Say, ScriptedModel, Think, UseTool
 
 CHART = {"title": {"text": "返工率"}, "series": [{"type": "bar", "name": "份额", "data": [50, 30]}]}
 NASTY = "<script>alert(1)</script> ```` `x` & \x00"

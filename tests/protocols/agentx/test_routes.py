@@ -16,10 +16,8 @@ from websockets.typing import Origin, Subprotocol
 
 from tests.conftest import SECRET, TEMPLATE
 from tests.postgres import Postgres
-from tests.scripted_model import Gate, Reply, Say, ScriptedModel, Status, Usage, Wait
 from tests.serving import Server
-from tests.talking import Talk, scripted_settings, talking
-from tests.waiting import PATIENCE_S, until
+from tests.talking import Talk, talking
 from threadkeep import Settings, User, UserRole, create_app
 from threadkeep.domain.ids import UserId
 from threadkeep.http import server
@@ -27,6 +25,8 @@ from threadkeep.http.access_tokens import issue_token
 from threadkeep.protocols.agentx import routes as ws
 from threadkeep.protocols.agentx import sessions
 from threadkeep.storage.bus import PostgresBus
+from threadkeep.testing import Gate, Reply, Say, ScriptedModel, Status, Usage, Wait, scripted_settings
+from threadkeep.testing.waiting import PATIENCE_S, until
 
 Sent = tuple[str, dict[str, Any]]
 

@@ -15,9 +15,9 @@ from tests.protocols.recorded import (
 )
 from threadkeep.domain.events import Failed, IterationStart, Text, ToolCalled, TurnEvent
 from threadkeep.engine.fold import fold
-from threadkeep.gateways.sse import EventReader
 from threadkeep.protocols.sse import Position
 from threadkeep.protocols.threadkeep.text import TEXT
+from threadkeep.sse import EventReader
 
 
 def read(stream: bytes) -> str:

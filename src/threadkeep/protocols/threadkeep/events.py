@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from threadkeep.domain.events import TurnEvent
-from threadkeep.log.format import encode_event, shown_lines
+from threadkeep.log.format import shown_lines
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.sse import Dialect, Frames, TurnContext, frame
+from threadkeep.wire.events import encode_event
 
 _TYPE_BEGINS = len('{"type":"')
 

@@ -20,22 +20,9 @@ import httpx
 import pytest
 
 from tests.conftest import SECRET
-from tests.scripted_model import (
-    Gate,
-    Outcome,
-    Pause,
-    Say,
-    ScriptedModel,
-    Status,
-    Think,
-    UseTool,
-    Wait,
-    closed_port,
-)
 from tests.serving import Server, environment, run, serving
-from tests.waiting import PATIENCE_S
+from threadkeep.cli.terminal import DEMONSTRATION, Screen
 from threadkeep.client.blocking import LoopThread
-from threadkeep.client.terminal import DEMONSTRATION, Screen
 from threadkeep.domain.events import (
     Done,
     Failed,
@@ -49,6 +36,19 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.message import Usage
 from threadkeep.gateways.local import DEMONSTRATION_MODEL
+from threadkeep.testing import (
+    Gate,
+    Outcome,
+    Pause,
+    Say,
+    ScriptedModel,
+    Status,
+    Think,
+    UseTool,
+    Wait,
+    closed_port,
+)
+from threadkeep.testing.waiting import PATIENCE_S
 
 WAIT_S = PATIENCE_S
 TERMINAL = environment({}) | {"TERM": "xterm"}

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tests.waiting import PATIENCE_S
+from threadkeep.testing.waiting import PATIENCE_S
 
 StopReason = Literal["end_turn", "tool_use", "max_tokens", "refusal"]
 

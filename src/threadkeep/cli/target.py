@@ -4,15 +4,15 @@ from contextlib import AsyncExitStack
 
 from msgspec import UNSET
 
+from threadkeep.cli.embedded import embedded
 from threadkeep.client.client import Client
-from threadkeep.client.embedded import embedded
 from threadkeep.client.errors import ClientError, NotReached
 from threadkeep.domain.errors import AgentNotFound, RouteNotFound, Unauthenticated
 from threadkeep.settings import Settings
 from threadkeep.wire.views import AgentView
 
 
-async def reach(settings: Settings, stack: AsyncExitStack, *, url: str | None, token: str | None) -> Client:
+async def connect(settings: Settings, stack: AsyncExitStack, *, url: str | None, token: str | None) -> Client:
     """A client of the server at `url`; without one of the usual server, or of one of our own if none runs."""
     address = _usual_url(settings) if url is None else url
     client = await stack.enter_async_context(Client(address, token=token))

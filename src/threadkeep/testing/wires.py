@@ -5,7 +5,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from tests.gateways.script import (
+from threadkeep.testing.script import (
     BrokenJson,
     Fail,
     NoEnd,
@@ -166,7 +166,7 @@ class AnthropicWire:
 
     def _tool(self, use: UseTool) -> bytes:
         self._tools += 1
-        use_id = use.id or f"toolu_{self._number:04}_{self._tools}"
+        use_id = f"toolu_{self._number:04}_{self._tools}" if use.id is None else use.id
         written = self._enter("tool_use", id=use_id, name=use.name, input={})
         written += self._delta("input_json_delta", partial_json="")
         return written + b"".join(
@@ -251,7 +251,7 @@ class OpenAIWire:
     def _tool(self, use: UseTool) -> bytes:
         index = self._tools
         self._tools += 1
-        use_id = use.id or f"call_{self._number:04}_{self._tools}"
+        use_id = f"call_{self._number:04}_{self._tools}" if use.id is None else use.id
         head = {"index": index, "id": use_id, "type": "function"}
         written = self._delta(tool_calls=[{**head, "function": {"name": use.name, "arguments": ""}}])
         return written + b"".join(

@@ -12,6 +12,14 @@ from typing import Any, cast
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ANTHROPIC_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_ANTHROPIC_BLOCKS = {
+    "text": {"text", "citations", "cache_control"},
+    "tool_use": {"id", "name", "input", "cache_control"},
+    "tool_result": {"tool_use_id", "content", "is_error", "cache_control"},
+    "thinking": {"thinking", "signature"},
+    "redacted_thinking": {"data"},
+}
+_MOST_CACHE_MARKS = 4
 
 _ANTHROPIC_FIELDS = {
     "model", "max_tokens", "messages", "system", "stream", "temperature", "tools", "tool_choice", "metadata",
@@ -20,11 +28,31 @@ _ANTHROPIC_FIELDS = {
 _OPENAI_FIELDS = {
     "model", "messages", "stream", "stream_options", "temperature", "tools", "tool_choice", "max_tokens",
     "max_completion_tokens", "top_p", "stop", "n", "user", "seed", "parallel_tool_calls", "response_format",
-    "presence_penalty", "frequency_penalty", "reasoning_effort", "metadata",
+    "presence_penalty", "frequency_penalty", "reasoning_effort", "metadata", "prompt_cache_key",
 }  # fmt: skip
+_OPENAI_MESSAGES = {
+    "system": {"content"},
+    "user": {"content"},
+    "assistant": {"content", "tool_calls"},
+    "tool": {"content", "tool_call_id"},
+}
 _MOST_OPENAI_TOOLS = 128
+_MOST_OPENAI_ID_CHARACTERS = 40
+_MOST_CACHE_KEY_CHARACTERS = 64
 
 Fields = Mapping[str, Any]
+
+
+def check_anthropic(body: object) -> None:
+    """Raises AssertionError, with a sentence, where the Messages API would refuse the request."""
+    problems = check_anthropic_request(body)
+    assert not problems, f"Anthropic would refuse the request: {'; '.join(problems)}."
+
+
+def check_openai(body: object) -> None:
+    """Raises AssertionError, with a sentence, where chat completions would refuse the request."""
+    problems = check_openai_request(body)
+    assert not problems, f"OpenAI would refuse the request: {'; '.join(problems)}."
 
 
 def check_anthropic_request(body: object) -> list[str]:
@@ -123,11 +151,27 @@ class _AnthropicRules(_Rules):
             self._tools(self.entries(body["tools"], "tools"))
         elif any(_blocks(message, "tool_use") for message in messages):
             self.problems.append("tools: requests with tool blocks must define tools")
+        self._cache_marks(body, messages)
+
+    def _cache_marks(self, body: Fields, messages: list[Fields]) -> None:
+        said = [block for message in messages for block in _blocks(message)]
+        blocks = [*_objects(body.get("tools")), *_objects(body.get("system")), *said]
+        marks = [block["cache_control"] for block in blocks if "cache_control" in block]
+        most = f"cache_control: at most {_MOST_CACHE_MARKS} blocks may have it"
+        self.require(len(marks) <= _MOST_CACHE_MARKS, most)
+        for mark in marks:
+            fields = self.fields(mark, "cache_control")
+            self.require(fields.get("type") == "ephemeral", "cache_control.type: must be 'ephemeral'")
+            self.require(fields.get("ttl", "5m") in ("5m", "1h"), "cache_control.ttl: must be '5m' or '1h'")
+            self.require(fields.keys() <= {"type", "ttl"}, "cache_control: extra inputs are not permitted")
 
     def _system(self, system: object) -> None:
         if isinstance(system, list):
-            for at, block in enumerate(self.entries(cast("object", system), "system")):
-                self.text(self.fields(block, f"system.{at}").get("text"), f"system.{at}")
+            for at, value in enumerate(self.entries(cast("object", system), "system")):
+                block, where = self.fields(value, f"system.{at}"), f"system.{at}"
+                self.require(block.get("type") == "text", f"{where}.type: must be 'text'")
+                self.require(block.keys() - {"type"} <= _ANTHROPIC_BLOCKS["text"], f"{where}: extra inputs")
+                self.text(block.get("text"), where)
         else:
             self.text(system, "system")
 
@@ -151,6 +195,8 @@ class _AnthropicRules(_Rules):
 
     def _block(self, block: Fields, role: str, where: str) -> None:
         kind = block.get("type")
+        extra = block.keys() - {"type"} - _ANTHROPIC_BLOCKS.get(str(kind), set())
+        self.require(not extra, f"{where}: extra inputs are not permitted: {extra}")
         if kind == "text":
             self.text(block.get("text"), where)
         elif kind == "tool_use":
@@ -201,6 +247,8 @@ class _AnthropicRules(_Rules):
             names.append(str(tool.get("name")))
             self.require(_NAME.fullmatch(names[-1]), f"{where}.name: pattern")
             self.require(isinstance(tool.get("description", ""), str), f"{where}.description: must be a text")
+            extra = tool.keys() - {"type", "name", "description", "input_schema", "cache_control"}
+            self.require(not extra, f"{where}: extra inputs are not permitted: {extra}")
             self.schema(tool.get("input_schema"), f"{where}.input_schema")
         self.unique(names, "tools: names")
 
@@ -219,6 +267,10 @@ class _OpenAIRules(_Rules):
         if body.get("stream_options") is not None:
             self.require(body.get("stream"), "stream_options: only allowed when `stream` is on")
             self.fields(body["stream_options"], "stream_options")
+        if "prompt_cache_key" in body:
+            key = body["prompt_cache_key"]
+            fits = isinstance(key, str) and len(key) <= _MOST_CACHE_KEY_CHARACTERS
+            self.require(fits, f"prompt_cache_key: at most {_MOST_CACHE_KEY_CHARACTERS} characters")
         self._messages(self.messages(body))
         if "tools" in body:
             self._tools(self.entries(body["tools"], "tools"))
@@ -234,6 +286,8 @@ class _OpenAIRules(_Rules):
             where, role = f"messages.[{at}]", str(message.get("role"))
             if self.require(role in checks, f"{where}.role: {role!r} is not one of {[*checks]}"):
                 checks[role](message, where)
+                extra = message.keys() - {"role"} - _OPENAI_MESSAGES[role]
+                self.require(not extra, f"{where}: extra inputs are not permitted: {extra}")
             if role == "system":
                 self.require(at == 0, f"{where}: the system message must stand first")
         self._order([str(message.get("role")) for message in messages])
@@ -264,10 +318,14 @@ class _OpenAIRules(_Rules):
         for value in self.entries(message["tool_calls"], f"{where}.tool_calls"):
             call = self.fields(value, where)
             function = self.fields(call.get("function"), f"{where}.function")
-            self.require(isinstance(call.get("id"), str) and call["id"], f"{where}.id: required")
+            self._id(call.get("id"), f"{where}.id")
             self.require(call.get("type") == "function", f"{where}.type: must be 'function'")
             self.require(_NAME.fullmatch(str(function.get("name"))), f"{where}.name: pattern")
             self._arguments(function.get("arguments"), f"{where}.arguments")
+
+    def _id(self, value: object, where: str) -> None:
+        fits = isinstance(value, str) and 1 <= len(value) <= _MOST_OPENAI_ID_CHARACTERS
+        self.require(fits, f"{where}: a text of 1 to {_MOST_OPENAI_ID_CHARACTERS} characters")
 
     def _arguments(self, arguments: object, where: str) -> None:
         try:
@@ -277,7 +335,7 @@ class _OpenAIRules(_Rules):
         self.require(isinstance(decoded, dict), f"{where}: must be a text that holds a JSON object")
 
     def _tool_message(self, message: Fields, where: str) -> None:
-        self.require(isinstance(message.get("tool_call_id"), str), f"{where}.tool_call_id: required")
+        self._id(message.get("tool_call_id"), f"{where}.tool_call_id")
         self.require(isinstance(message.get("content"), str), f"{where}.content: required")
 
     def _pairs(self, messages: list[Fields]) -> None:

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
+from threadkeep.cli.target import connect, find_agent
+from threadkeep.cli.terminal import clean
 from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
-from threadkeep.client.reaching import find_agent, reach
-from threadkeep.client.terminal import clean
 from threadkeep.domain.document import HEAD_BYTES, DocumentStatus, media_type_of
 from threadkeep.domain.errors import ThreadkeepError, UnsupportedDocument
 from threadkeep.http.documents import DocumentView
@@ -101,7 +101,7 @@ async def _ingest(
     url: str | None,
     token: str | None,
 ) -> list[Result]:
-    client = await reach(settings, stack, url=url, token=token)
+    client = await connect(settings, stack, url=url, token=token)
     agent_id = (await find_agent(client, agent)).id
     sender = Sender(client, agent_id, progress)
     sender.known |= {document.id async for document in client.documents(agent_id)}

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from tests.gateways.asking import QUESTION, WIRES, ask, make_gateway, text_of
-from tests.scripted_model import Gate, Pause, Recorded, Reply, Say, ScriptedModel, Wait
 from threadkeep.ports.gateway import TextDelta
+from threadkeep.testing import Gate, Pause, Recorded, Reply, Say, ScriptedModel, Wait
 
 pytestmark = pytest.mark.parametrize("wire", WIRES)
 
@@ -65,7 +65,7 @@ async def test_model_can_go_away_and_come_back(wire: str):
 def process_url() -> Iterator[str]:
     """A model in a process of its own."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.scripted_model", "--pieces", "5", "--rate", "50", "--time"],
+        [sys.executable, "-m", "threadkeep.testing", "--pieces", "5", "--rate", "50", "--time"],
         stdout=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[2],

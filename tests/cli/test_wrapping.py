@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadkeep.client.wrapping import Wrap, cells
+from threadkeep.cli.wrapping import Wrap, cells
 
 _WRITTEN = re.compile(r"\x1b\[(\d+)D|\x1b\[K|.", re.DOTALL)
 

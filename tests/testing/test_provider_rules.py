@@ -1,4 +1,4 @@
-"""The rules that a scripted model holds requests to: they take what is valid, and find what is not."""
+"""The rules that a scripted model holds requests to, and the official types: what they take and find."""
 
 import copy
 from collections.abc import Callable
@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.gateways.provider_rules import check_anthropic_request, check_openai_request
+from tests.gateways.official_types import check_anthropic_type, check_openai_type
+from threadkeep.testing.provider_rules import (
+    check_anthropic,
+    check_openai,
+)
 
 Body = dict[str, Any]
 
@@ -18,7 +22,7 @@ def anthropic() -> Body:
     return {
         "model": "m",
         "max_tokens": 10,
-        "system": "Be brief.",
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
         "messages": [
             {"role": "user", "content": "Hello"},
             {"role": "assistant", "content": [thinking, {"type": "text", "text": "x"}, use]},
@@ -88,6 +92,17 @@ ANTHROPIC_BREACHES: list[Callable[[Body], object]] = [
     put("temperature", value=1.5),
     put("stream_options", value={}),
     put("system", value=" \n"),
+    put("system", value=[]),
+    put("system", 0, "text", value=""),
+    put("system", 0, "type", value="image"),
+    put("system", 0, "extra", value=1),
+    put("system", 0, "cache_control", value={"type": "for ever"}),
+    put("system", 0, "cache_control", value={"type": "ephemeral", "ttl": "1d"}),
+    put("system", 0, "cache_control", value={"type": "ephemeral", "extra": 1}),
+    put("system", 0, "cache_control", value=None),
+    put("system", value=[{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}] * 5),
+    put(M, 1, "content", 0, "cache_control", value={"type": "ephemeral"}),
+    put(M, 2, "content", 1, "index", value=0),
     put(M, value=[]),
     put(M, 0, "role", value="system"),
     put(M, 0, "role", value="assistant"),
@@ -114,6 +129,7 @@ ANTHROPIC_BREACHES: list[Callable[[Body], object]] = [
     lambda body: body[M].append({"role": "assistant", "content": "x"}),
     twice("tools", 0),
     put("tools", value=[]),
+    put("tools", 0, "strictly", value=True),
     put("tools", 0, "name", value="a b"),
     put("tools", 0, "input_schema", value={}),
     drop("tools", 0, "input_schema"),
@@ -126,6 +142,8 @@ OPENAI_BREACHES: list[Callable[[Body], object]] = [
     put("max_tokens", value=0),
     put("system", value="x"),
     put("stream", value=False),
+    put("prompt_cache_key", value="x" * 65),
+    put("prompt_cache_key", value=None),
     lambda body: body.update(max_tokens=1, max_completion_tokens=1),
     put(M, value=[]),
     put(M, 0, "role", value="narrator"),
@@ -137,6 +155,9 @@ OPENAI_BREACHES: list[Callable[[Body], object]] = [
     drop(M, 2, "tool_calls"),
     put(M, 2, "tool_calls", value=[]),
     put(M, 2, "tool_calls", 0, "id", value="t2"),
+    put(M, 2, "tool_calls", 0, "id", value=""),
+    put(M, 2, "thinking", value="x"),
+    lambda body: body[M][2]["tool_calls"][0].update(id="x" * 41) or body[M][3].update(tool_call_id="x" * 41),
     put(M, 2, "tool_calls", 0, "type", value="tool"),
     put(M, 2, "tool_calls", 0, "function", "name", value="a.b"),
     put(M, 2, "tool_calls", 0, "function", "arguments", value="{"),
@@ -158,25 +179,73 @@ OPENAI_BREACHES: list[Callable[[Body], object]] = [
 
 
 def test_valid_requests_are_taken():
-    assert check_anthropic_request(anthropic()) == []
-    assert check_openai_request(openai()) == []
+    check_anthropic(anthropic())
+    check_openai(openai())
+    check_anthropic_type(anthropic())
+    check_openai_type(openai())
 
 
 @pytest.mark.parametrize("breach", ANTHROPIC_BREACHES)
 def test_anthropic_breach_is_found(breach: Callable[[Body], object]):
     body = anthropic()
     breach(body)
-    assert check_anthropic_request(body)
+    with pytest.raises(AssertionError, match=r"Anthropic would refuse the request: .+\."):
+        check_anthropic(body)
 
 
 @pytest.mark.parametrize("breach", OPENAI_BREACHES)
 def test_openai_breach_is_found(breach: Callable[[Body], object]):
     body = openai()
     breach(body)
-    assert check_openai_request(body)
+    with pytest.raises(AssertionError, match=r"OpenAI would refuse the request: .+\."):
+        check_openai(body)
 
 
 @pytest.mark.parametrize("body", [None, [], "x", {}, {"messages": 1}, {"messages": [1, None]}])
-def test_what_is_no_request_at_all_is_found(body: object):
-    assert check_anthropic_request(body)
-    assert check_openai_request(body)
+@pytest.mark.parametrize("check", [check_anthropic, check_openai, check_anthropic_type, check_openai_type])
+def test_what_is_no_request_at_all_is_found(check: Callable[[object], None], body: object):
+    with pytest.raises(AssertionError):
+        check(body)
+
+
+@pytest.mark.parametrize(
+    "breach",
+    [
+        put("stream_options", value={}),
+        put("max_tokens", value="10"),
+        put("stream", value=False),
+        drop("model"),
+        put(M, 0, "content", value=3),
+        put(M, 1, "content", 1, "type", value="texts"),
+        put(M, 1, "content", 0, "cache_control", value={"type": "ephemeral"}),
+        put(M, 2, "content", 0, "results", value=1),
+        put("system", 0, "cache_control", value={"type": "for ever"}),
+        put("tools", 0, "input_schema", value=[]),
+    ],
+)
+def test_shape_that_is_not_anthropic_s_is_found(breach: Callable[[Body], object]):
+    body = anthropic()
+    breach(body)
+    with pytest.raises(AssertionError, match="body"):
+        check_anthropic_type(body)
+
+
+@pytest.mark.parametrize(
+    "breach",
+    [
+        put("prompt_cache", value="x"),
+        put("prompt_cache_key", value=1),
+        put("temperature", value=True),
+        drop(M),
+        put(M, 0, "role", value="narrator"),
+        put(M, 2, "tool_calls", 0, "id", value=None),
+        put(M, 2, "tool_calls", 0, "function", "arguments", value={}),
+        drop(M, 3, "tool_call_id"),
+        put("tools", 0, "function", "parameters", value="x"),
+    ],
+)
+def test_shape_that_is_not_openai_s_is_found(breach: Callable[[Body], object]):
+    body = openai()
+    breach(body)
+    with pytest.raises(AssertionError, match="body"):
+        check_openai_type(body)

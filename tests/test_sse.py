@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadkeep.gateways.sse import EventReader, EventTooLong, ServerSentEvent
+from threadkeep.sse import EventReader, EventTooLong, ServerSentEvent
 
 
 def read(*chunks: bytes) -> list[tuple[str, str]]:

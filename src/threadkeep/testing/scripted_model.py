@@ -8,10 +8,9 @@
 Each request takes the next reply; when there is none left, `otherwise` answers. A request that the real
 provider would refuse is answered with its 400 and is in `model.refused`. In a process of its own:
 
-    python -m tests.scripted_model --port 0 --pieces 100 --rate 20    # prints its address first
+    python -m threadkeep.testing --port 0 --pieces 100 --rate 20    # prints its address first
 """
 
-import argparse
 import asyncio
 import contextlib
 import socket
@@ -26,17 +25,11 @@ from typing import Any, Literal, Self, cast
 
 import msgspec
 
-from tests.gateways.provider_rules import check_anthropic_request, check_openai_request
-from tests.gateways.script import (
-    BrokenJson,
+from threadkeep.testing.provider_rules import check_anthropic_request, check_openai_request
+from threadkeep.testing.script import (
     CutOff,
-    Fail,
-    Gate,
     Hang,
-    NoEnd,
-    NoUsage,
     Pause,
-    Ping,
     Raw,
     Reply,
     Reset,
@@ -44,46 +37,10 @@ from tests.gateways.script import (
     SayTime,
     Status,
     Step,
-    Stop,
-    Think,
-    ThinkUnseen,
-    UnknownEvent,
-    Usage,
-    UseTool,
     Wait,
 )
-from tests.gateways.wires import Wire, WireName, error_body, open_wire
-from tests.waiting import PATIENCE_S, until
-
-__all__ = [
-    "BrokenJson",
-    "CutOff",
-    "Fail",
-    "Gate",
-    "Hang",
-    "NoEnd",
-    "NoUsage",
-    "Outcome",
-    "Pause",
-    "Ping",
-    "Raw",
-    "Recorded",
-    "Reply",
-    "Reset",
-    "Say",
-    "SayTime",
-    "ScriptedModel",
-    "Status",
-    "Step",
-    "Stop",
-    "Think",
-    "ThinkUnseen",
-    "UnknownEvent",
-    "Usage",
-    "UseTool",
-    "Wait",
-    "closed_port",
-]
+from threadkeep.testing.waiting import PATIENCE_S, until
+from threadkeep.testing.wires import Wire, WireName, error_body, open_wire
 
 HOST = "127.0.0.1"
 DEFAULT_REPLY: Reply = (Say("OK."),)
@@ -435,33 +392,3 @@ def closed_port() -> Generator[str]:
     with socket.socket() as held:
         held.bind((HOST, 0))
         yield f"http://{HOST}:{held.getsockname()[1]}"
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.scripted_model", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--pieces", type=int, default=20, help="how many pieces a reply has")
-    parser.add_argument("--rate", type=float, default=0, help="pieces a second; 0 sends all at once")
-    parser.add_argument("--text", default="word ", help="what each piece says")
-    parser.add_argument("--time", action="store_true", help="each piece says when it was sent")
-    return parser.parse_args(arguments)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Answers every request with the same reply, until it is ended."""
-    options = _parse(arguments)
-    piece: Step = SayTime() if options.time else Say(options.text)
-    beat: Reply = [Pause(1 / options.rate), piece] if options.rate else [piece]
-    model = ScriptedModel(otherwise=[*beat] * options.pieces, port=options.port, records=False)
-
-    async def serve() -> None:
-        await model.listen()
-        print(model.url, flush=True)
-        await asyncio.Event().wait()
-
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve())
-
-
-if __name__ == "__main__":
-    main()

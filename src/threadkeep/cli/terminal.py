@@ -14,10 +14,10 @@ from collections.abc import Generator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import IO
 
+from threadkeep.cli.target import connect, find_agent
+from threadkeep.cli.wrapping import Wrap
 from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
-from threadkeep.client.reaching import find_agent, reach
-from threadkeep.client.wrapping import Wrap
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
     Done,
@@ -220,7 +220,7 @@ async def _open(
     url: str | None,
     token: str | None,
 ) -> Chat:
-    client = await reach(settings, stack, url=url, token=token)
+    client = await connect(settings, stack, url=url, token=token)
     found = await find_agent(client, agent)
     talk = Chat(client, found, await client.main_conversation(found.id), screen)
     screen.aside(f"Talking to {found.name}. /help tells what else there is; Ctrl-D leaves.")

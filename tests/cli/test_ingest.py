@@ -13,12 +13,12 @@ import pytest
 
 from tests.conftest import SECRET
 from tests.retrieval.files import CONTRACT, make_contract, make_docx
-from tests.scripted_model import closed_port
 from tests.serving import Server, environment, run, serving
-from tests.waiting import PATIENCE_S
-from threadkeep.client.ingest import find_files
+from threadkeep.cli.ingest import find_files
 from threadkeep.domain.user import User, UserId
 from threadkeep.http.access_tokens import issue_token
+from threadkeep.testing import closed_port
+from threadkeep.testing.waiting import PATIENCE_S
 
 BY_WORDS = {"embedding_url": "off"}
 

@@ -1,0 +1,91 @@
+"""Connects to whichever of a host's addresses answers first (Happy Eyeballs, RFC 8305)."""
+
+import asyncio
+import itertools
+import socket
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+ATTEMPT_DELAY_S = 0.25
+"""How long one address has before the next is tried beside it, as the RFC recommends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a host can be reached, as sockets take it."""
+
+    family: int
+    sockaddr: Any
+
+
+Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
+Dial = Callable[[Address], Coroutine[Any, Any, socket.socket]]
+
+
+async def resolve(host: str, port: int) -> Sequence[Address]:
+    """The addresses of a host, in the order in which the machine prefers them."""
+    try:
+        # A number needs no name server, nor the thread that waits for one.
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [Address(family, sockaddr) for family, _, _, _, sockaddr in found]
+
+
+async def dial(address: Address) -> socket.socket:
+    """A connected socket."""
+    # The protocol is named because asyncio looks at it before it switches Nagle's algorithm off.
+    sock = socket.socket(address.family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, address.sockaddr)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def connect_first(addresses: Sequence[Address], dial: Dial = dial) -> socket.socket:
+    """Dials one address after the other, each for a moment before the next; the first connection counts.
+
+    An address that fails makes way for the next at once. Raises OSError where all have failed.
+    """
+    waiting = _alternating(addresses)
+    attempts: set[asyncio.Task[socket.socket]] = set()
+    errors: list[OSError] = []
+    try:
+        while waiting or attempts:
+            if waiting:
+                attempts.add(asyncio.create_task(dial(waiting.pop(0))))
+            done, _ = await asyncio.wait(
+                attempts,
+                timeout=ATTEMPT_DELAY_S if waiting else None,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            for attempt in done:
+                attempts.remove(attempt)
+                try:
+                    return attempt.result()
+                except OSError as exc:
+                    errors.append(exc)
+    finally:
+        for attempt in attempts:
+            attempt.cancel()
+            attempt.add_done_callback(_close_connected)
+    raise OSError("; ".join(map(str, errors)) or "The host has no address.")
+
+
+def _close_connected(attempt: "asyncio.Task[socket.socket]") -> None:
+    """An attempt that lost: it may have connected before it could be cancelled."""
+    if not attempt.cancelled() and attempt.exception() is None:
+        attempt.result().close()
+
+
+def _alternating(addresses: Iterable[Address]) -> list[Address]:
+    """The families take turns, beginning with the preferred one: all of one may be out of reach."""
+    families: dict[int, list[Address]] = {}
+    for address in addresses:
+        families.setdefault(address.family, []).append(address)
+    rounds = itertools.zip_longest(*families.values())
+    return [address for each in rounds for address in each if address is not None]

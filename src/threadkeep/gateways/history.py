@@ -1,0 +1,27 @@
+"""The history as one provider and model take it."""
+
+from collections.abc import Iterable
+
+from threadkeep.domain.text import is_blank
+from threadkeep.ports.gateway import Block, ModelMessage, TextBlock, ThinkingBlock
+
+
+def sendable(messages: Iterable[ModelMessage], signed_by: str | None) -> list[ModelMessage]:
+    """Messages without empty texts and without reasoning that another has signed.
+
+    Where nothing of a message is left, the two around it become one: roles still alternate.
+    """
+    kept: list[ModelMessage] = []
+    for message in messages:
+        blocks = tuple(block for block in message.blocks if _is_sendable(block, signed_by))
+        if kept and kept[-1].role == message.role:
+            kept[-1] = ModelMessage(message.role, (*kept[-1].blocks, *blocks))
+        elif blocks:
+            kept.append(ModelMessage(message.role, blocks))
+    return kept
+
+
+def _is_sendable(block: Block, signed_by: str | None) -> bool:
+    if isinstance(block, ThinkingBlock):
+        return block.signed_by == signed_by and bool(block.signature)
+    return not (isinstance(block, TextBlock) and is_blank(block.text))

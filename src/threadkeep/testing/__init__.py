@@ -1,0 +1,72 @@
+"""Fakes for the tests of applications that use Threadkeep: a scripted model, a tool server, a whole app.
+
+They need nothing but Threadkeep itself. docs/testing.md shows how they are used.
+"""
+
+from threadkeep.testing.app import RunningApp, running_app, scripted_settings
+from threadkeep.testing.listening import listening
+from threadkeep.testing.script import (
+    BrokenJson,
+    CutOff,
+    Fail,
+    Gate,
+    Hang,
+    NoEnd,
+    NoUsage,
+    Pause,
+    Ping,
+    Raw,
+    Reply,
+    Reset,
+    Say,
+    SayTime,
+    Status,
+    Step,
+    Stop,
+    Think,
+    ThinkUnseen,
+    UnknownEvent,
+    Usage,
+    UseTool,
+    Wait,
+)
+from threadkeep.testing.scripted_model import Outcome, Recorded, ScriptedModel, closed_port
+from threadkeep.testing.tool_server import ToolServer, ToolUse
+from threadkeep.testing.waiting import until
+
+__all__ = [
+    "BrokenJson",
+    "CutOff",
+    "Fail",
+    "Gate",
+    "Hang",
+    "NoEnd",
+    "NoUsage",
+    "Outcome",
+    "Pause",
+    "Ping",
+    "Raw",
+    "Recorded",
+    "Reply",
+    "Reset",
+    "RunningApp",
+    "Say",
+    "SayTime",
+    "ScriptedModel",
+    "Status",
+    "Step",
+    "Stop",
+    "Think",
+    "ThinkUnseen",
+    "ToolServer",
+    "ToolUse",
+    "UnknownEvent",
+    "Usage",
+    "UseTool",
+    "Wait",
+    "closed_port",
+    "listening",
+    "running_app",
+    "scripted_settings",
+    "until",
+]

@@ -1,0 +1,75 @@
+"""A Threadkeep for tests, in this process: `async with running_app() as app: await app.client.me()`."""
+
+import os
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from threadkeep.bootstrap import create_app
+from threadkeep.client import Client
+from threadkeep.domain.user import LOCAL, User, UserRole, user_id
+from threadkeep.http.access_tokens import issue_token
+from threadkeep.http.app import Threadkeep
+from threadkeep.settings import Settings
+from threadkeep.testing.scripted_model import ScriptedModel
+from threadkeep.wire.views import ConversationView
+
+SECRET = "signs the users of tests in, and nobody else"  # noqa: S105 - it guards a folder that is deleted
+TOKEN_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class RunningApp:
+    """A Threadkeep that runs, the model that answers in it, and a client of the user `local`, an admin."""
+
+    app: Threadkeep
+    model: ScriptedModel
+    client: Client
+
+    def as_user(self, name: str, *, admin: bool = False) -> Client:
+        """A client of another user."""
+        return _client(self.app, User(user_id(name), UserRole.ADMIN if admin else UserRole.USER))
+
+    async def conversation(self, name: str = "Agent", **agent: Any) -> ConversationView:
+        """A conversation with a new agent, made as `Client.create_agent` makes it.
+
+        It has a title: for one without, Threadkeep asks the model, which would take a reply of the script.
+        """
+        made = await self.client.create_agent(name, **agent)
+        return await self.client.create_conversation(made.id, title="Test")
+
+
+@asynccontextmanager
+async def running_app(model: ScriptedModel | None = None, **settings: Any) -> AsyncGenerator[RunningApp]:
+    """A Threadkeep with an empty SQLite database in a temporary folder, without a port.
+
+    Without a model it gets one that answers `OK.`; `app.model` is what answers. `settings` are those of
+    `Settings`. Users sign in by token; MCP servers may be on this machine, as a `ToolServer` is.
+    """
+    async with AsyncExitStack() as stack:
+        model = model or stack.enter_context(ScriptedModel())
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="threadkeep-"))
+        usual = {"data": Path(folder), "mcp_allow_private": True}
+        app = create_app(scripted_settings(model, jwt_secret=SECRET, **{**usual, **settings}))
+        await stack.enter_async_context(app.lifespan())
+        client = await stack.enter_async_context(_client(app, User(LOCAL, UserRole.ADMIN)))
+        yield RunningApp(app, model, client)
+
+
+def _client(app: Threadkeep, user: User) -> Client:
+    return Client(app=app, token=issue_token(SECRET, user, TOKEN_S))
+
+
+def scripted_settings(model: ScriptedModel, **settings: Any) -> Settings:
+    """Settings with which a scripted model answers; neither the environment nor `threadkeep.toml` is read."""
+    usual = {
+        "gateway": "openai",
+        "gateway_url": model.url,
+        "gateway_api_key": "sk-scripted",
+        "model": "scripted",
+        "database_pool_size": 4,
+    }
+    return Settings.load({}, Path(os.devnull), **{**usual, **settings})

@@ -1,0 +1,31 @@
+"""An application on a port, for tests that need one: browsers, web sockets, other processes."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import uvicorn
+
+from threadkeep.client.inside import AsgiApplication
+from threadkeep.http.server import SignalFreeServer, listen
+
+HOST = "127.0.0.1"
+
+
+@asynccontextmanager
+async def listening(app: AsgiApplication, **config: Any) -> AsyncGenerator[str]:
+    """An application on a free port of this machine, in the loop that runs; its address."""
+    listener = listen(HOST, 0)
+    server = SignalFreeServer(
+        uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1, **config)
+    )
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    while not server.started and not serving.done():  # noqa: ASYNC110 - it tells nobody
+        await asyncio.sleep(0.01)
+    try:
+        yield f"http://{HOST}:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await serving
+        listener.close()

@@ -1,0 +1,94 @@
+"""A server of tools whose tools are functions of a test: a real MCP server, over HTTP on this machine.
+
+    def add(a: int, b: int) -> int:
+        "Adds two numbers."
+        return a + b
+
+    with ToolServer(add) as server:
+        agent = await client.create_agent("Clerk", settings={"mcpServers": {"sums": server.settings}})
+        …
+        server.uses    # [ToolUse("add", {"a": 1, "b": 2})]
+
+A Threadkeep reaches it only where `mcp_allow_private` is set, as `running_app` does.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Self
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+from threadkeep.client.blocking import LoopThread
+from threadkeep.testing.listening import listening
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """One use of a tool, with the arguments that it was given."""
+
+    tool_name: str
+    arguments: Mapping[str, Any]
+
+
+class ToolServer:
+    """The server, in a thread of its own while the `with` block runs.
+
+    A tool is named after its function, and its docstring describes it to the model. What it raises is the
+    tool's error, in the exception's words. A parameter of the type `mcp.server.mcpserver.Context` gets the
+    context of the call.
+    """
+
+    def __init__(self, *tools: Callable[..., Any], name: str = "tools") -> None:
+        self.uses: list[ToolUse] = []
+        self.url = ""  # where it is, while it runs
+        self._server = MCPServer(name, log_level="WARNING")
+        for tool in tools:
+            self._server.add_tool(self._noted(tool))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The server as an entry of an agent's `mcpServers`."""
+        return {"url": self.url}
+
+    def __enter__(self) -> Self:
+        self._thread = LoopThread()
+        self._stop = asyncio.Event()
+        ready: Future[Any] = Future()
+        self._serving = self._thread.start(self._serve(ready))
+        wait([ready, self._serving], return_when=FIRST_COMPLETED)
+        if self._serving.done():
+            self._serving.result()  # it has not started, and says why
+        self.url = ready.result()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.loop.call_soon_threadsafe(self._stop.set)
+        self._serving.result()
+        self._thread.close()
+
+    async def _serve(self, ready: "Future[Any]") -> None:
+        app = self._server.streamable_http_app()
+        # The sessions are ended before the port is closed: their streams end, and nobody waits for them.
+        async with listening(app, lifespan="off") as url, app.router.lifespan_context(app):
+            ready.set_result(f"{url}/mcp")
+            await self._stop.wait()
+
+    def _noted(self, tool: Callable[..., Any]) -> Callable[..., Any]:
+        """The same tool; what it is asked to do is noted first."""
+
+        @wraps(tool)
+        async def call(**arguments: Any) -> Any:
+            given = {name: it for name, it in arguments.items() if not isinstance(it, Context)}
+            self.uses.append(ToolUse(tool.__name__, given))
+            try:
+                result = tool(**arguments)
+                return await result if inspect.isawaitable(result) else result
+            except Exception as exc:
+                raise ToolError(str(exc)) from exc
+
+        return call

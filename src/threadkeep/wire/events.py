@@ -1,0 +1,92 @@
+"""Events of a turn as JSON: flat objects that begin with `type`, `turn_id`, `seq` and `at`, in this order."""
+
+from dataclasses import fields
+from typing import Any, assert_never, get_args
+
+import msgspec
+
+from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.events import (
+    Done,
+    EventBody,
+    Failed,
+    IterationStart,
+    Notice,
+    Retrieval,
+    Text,
+    Thought,
+    ToolCalled,
+    ToolProgress,
+    ToolResulted,
+    TurnEvent,
+    TurnStart,
+    UsageReported,
+)
+
+
+class UnreadableEvent(ThreadkeepError):
+    """An event that this version cannot read."""
+
+
+class _Head(msgspec.Struct):
+    type: str
+    turn_id: str
+    seq: int
+    at: int
+
+
+PRIVATE = frozenset({"model_name"})
+"""Fields of events that only the server needs: no client sees them."""
+
+_encode = msgspec.json.Encoder().encode
+_decode_head = msgspec.json.Decoder(_Head).decode
+_BODIES: dict[str, msgspec.json.Decoder[EventBody]] = {
+    body.type: msgspec.json.Decoder(body) for body in get_args(EventBody)
+}
+
+
+def encode_event(event: TurnEvent) -> bytes:
+    """An event as JSON, as clients may see it."""
+    # The head is put together by hand, since it is the same for all: ids and types need no escaping.
+    head = f'{{"type":"{event.body.type}","turn_id":"{event.turn_id}","seq":{event.seq},"at":{event.at},'
+    return head.encode() + _encode(_further_fields(event.body))[1:]
+
+
+def _further_fields(body: EventBody) -> object:
+    match body:
+        case Text() | Thought():
+            return body
+        case TurnStart() | IterationStart() | Notice() | UsageReported() | Done() | Failed():
+            return body
+        case ToolCalled():
+            return _without_empty(body)
+        case Retrieval():
+            return _without_empty(body, "tool_call_id")
+        case ToolProgress():
+            return _without_empty(body, "total", "message")
+        case ToolResulted():
+            other = "error" if body.error is None else "result"
+            return _without_empty(body, other, "chart_data", "artifact_ids")
+        case _ as never:
+            assert_never(never)
+
+
+def _without_empty(
+    body: Retrieval | ToolCalled | ToolProgress | ToolResulted, *optional: str
+) -> dict[str, Any]:
+    values = {it.name: getattr(body, it.name) for it in fields(body) if it.name not in PRIVATE}
+    if not values.get("refs"):
+        values.pop("refs", None)
+    return {name: it for name, it in values.items() if name not in optional or it not in (None, ())}
+
+
+def decode_event(raw: bytes | str) -> TurnEvent:
+    """An event from its JSON."""
+    try:
+        head = _decode_head(raw)
+        body = _BODIES.get(head.type)
+        if body is None:
+            raise UnreadableEvent(f"There is no event of the type {head.type!r}.")
+        return TurnEvent(head.turn_id, head.seq, head.at, body.decode(raw))
+    except msgspec.DecodeError as exc:
+        raise UnreadableEvent(f"An event cannot be read: {exc}") from exc
