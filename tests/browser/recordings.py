@@ -3,26 +3,30 @@
 python -m tests.browser.recordings    # writes web/tests/recorded.json
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tests.protocols.recorded import AT, BEGINNING, CANCELLED, COMPLETED, CONTEXT, TIMED_OUT, turn
+from tests.protocols.recorded import AT, BEGINNING, CANCELLED, COMPLETED, REPLY, TIMED_OUT, turn
 from threadkeep.domain.events import (
     Done,
-    EventBody,
     Failed,
+    IterationStart,
+    Notice,
     Retrieval,
-    RetrievalHit,
     Text,
     Thought,
     ToolCalled,
     ToolResulted,
+    TurnEvent,
     TurnStart,
     UsageReported,
 )
-from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage
+from threadkeep.domain.message import Usage
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.engine.fold import fold
 from threadkeep.wire.events import encode_event
 from threadkeep.wire.messages import message_view
@@ -31,18 +35,26 @@ FILE = Path(__file__).parents[2] / "web/tests/recorded.json"
 
 START = TurnStart("c1", "m1", "m2", "scripted")
 INTERRUPTED = Failed("INTERRUPTED", "The server was interrupted.", retryable=True)
-LOGS: dict[str, tuple[EventBody, ...]] = {
-    "everything, completed": (*BEGINNING, COMPLETED),
-    "everything, stopped": (*BEGINNING, CANCELLED),
-    "everything, timed out": (*BEGINNING, TIMED_OUT),
-    "plain text": (
+CHART = {"series": [{"data": [1, 2]}]}
+
+
+def clock_set_back(events: Sequence[TurnEvent]) -> list[TurnEvent]:
+    """The same events, each earlier than the one before."""
+    return [replace(event, at=AT - event.seq) for event in events]
+
+
+LOGS: dict[str, list[TurnEvent]] = {
+    "everything, completed": turn(*BEGINNING, COMPLETED),
+    "everything, stopped": turn(*BEGINNING, CANCELLED),
+    "everything, timed out": turn(*BEGINNING, TIMED_OUT),
+    "plain text": turn(
         START,
         Text("你"),
         Text("好"),
         UsageReported(3, 2),
         Done("COMPLETED", "m2", Usage(3, 2), "end_turn"),
     ),
-    "thoughts in two runs": (
+    "thoughts in two runs": turn(
         START,
         Thought("First, "),
         Thought("this."),
@@ -51,7 +63,7 @@ LOGS: dict[str, tuple[EventBody, ...]] = {
         Text("done."),
         COMPLETED,
     ),
-    "documents": (
+    "documents": turn(
         START,
         Retrieval(
             "gravity",
@@ -63,43 +75,123 @@ LOGS: dict[str, tuple[EventBody, ...]] = {
         Text("It falls [1]."),
         COMPLETED,
     ),
-    "tools that fail, draw and give files": (
+    "tools that fail, draw and give files": turn(
         START,
         Text("Wait."),
         ToolCalled("t1", "sales", "shop", {"year": 2026}),
         ToolCalled("t2", "mail", "post", {}),
         ToolResulted("t2", "mail", "timeout", error="No answer in 30 s.", duration_ms=30_000),
-        ToolResulted("t1", "sales", "ok", [1, 2], None, 8, {"series": [{"data": [1, 2]}]}, ("f1", "f2")),
+        ToolResulted("t1", "sales", "ok", [1, 2], None, 8, CHART, ("f1", "f2")),
         ToolCalled("t3", "sum", "shop", {}),
         ToolResulted("t3", "sum", "interrupted", error="The server was interrupted."),
         INTERRUPTED,
+    ),
+    "text, tool, thought, tool, text": turn(
+        START,
+        IterationStart(1),
+        Text("I look at the "),
+        Text("numbers first."),
+        UsageReported(10, 5),
+        ToolCalled("t1", "sales", "shop", {"year": 2026}),
+        ToolResulted("t1", "sales", "ok", {"total": 635}, duration_ms=8, chart_data=CHART),
+        IterationStart(2),
+        Thought("Now the "),
+        Thought("handbook."),
+        UsageReported(20, 3),
+        ToolCalled("t2", "read", "docs", {"name": "handbook"}),
+        ToolResulted("t2", "read", "ok", "Growth is …", duration_ms=3),
+        IterationStart(3),
+        Text("Revenue grew."),
+        UsageReported(30, 4),
+        COMPLETED,
+    ),
+    "parallel calls that end in another order": turn(
+        START,
+        IterationStart(1),
+        Text("All three."),
+        UsageReported(10, 5),
+        ToolCalled("a", "sales", "shop", {"year": 2025}),
+        ToolCalled("b", "search_documents", "retriever", {"query": "growth"}),
+        ToolCalled("c", "sales", "shop", {"year": 2026}),
+        ToolResulted("c", "sales", "ok", 635, duration_ms=2),
+        Retrieval("growth", (RetrievalHit("handbook.md", "Growth is …", 0.7, "k1", "d1"),), "b"),
+        ToolResulted("a", "sales", "ok", 527, duration_ms=4, chart_data=CHART),
+        ToolResulted("b", "search_documents", "error", error="The index is broken.", duration_ms=5),
+        IterationStart(2),
+        Text("It grew [1]."),
+        UsageReported(30, 4),
+        COMPLETED,
+    ),
+    "thoughts between texts and tools": turn(
+        START,
+        Retrieval("growth", (RetrievalHit("memory", "They ask every year.", 0.6),)),
+        IterationStart(1),
+        Thought("They mean both years."),
+        Text("Both years. "),
+        Thought("Newest first."),
+        Text("Newest first."),
+        Thought("Now the tool."),
+        UsageReported(10, 5),
+        ToolCalled("t1", "sales", "shop", {"year": 2026}),
+        ToolResulted("t1", "sales", "ok", 635, duration_ms=2),
+        IterationStart(2),
+        Thought("Good."),
+        UsageReported(12, 1),
+        IterationStart(3),
+        Thought("Enough."),
+        Text("635."),
+        UsageReported(30, 4),
+        COMPLETED,
+    ),
+    "tools that were interrupted": turn(
+        START,
+        IterationStart(1),
+        Text("I order it."),
+        UsageReported(10, 5),
+        ToolCalled("a", "stock", "shop", {}),
+        ToolCalled("b", "order", "shop", {}),
+        ToolCalled("c", "mail", "post", {}),
+        ToolResulted("a", "stock", "ok", 3, duration_ms=2),
+        ToolResulted("b", "order", "unknown", error="It may have taken effect.", duration_ms=9),
+        ToolResulted("c", "mail", "interrupted", error="The turn ended first."),
+        INTERRUPTED,
+    ),
+    "texts that show nothing": turn(
+        START,
+        IterationStart(1),
+        Text("\n\u200b\u00ad\u3000"),
+        UsageReported(10, 1),
+        ToolCalled("t1", "sales", "shop", {}),
+        ToolResulted("t1", "sales", "ok", "", duration_ms=2),
+        IterationStart(2),
+        Text("Done"),
+        Notice("MCP_SERVER_UNAVAILABLE", "mail cannot be reached"),
+        Text(" here."),
+        ToolCalled("t2", "sales", "shop", {}),
+        ToolResulted("t2", "sales", "denied", error="Not allowed."),
+        IterationStart(3),
+        Text("\n"),
+        Thought(" "),
+        Text("Really."),
+        COMPLETED,
+    ),
+    "a clock that is set back": clock_set_back(
+        turn(START, IterationStart(1), Thought("First, "), Thought("this."), Text("Done."), COMPLETED)
     ),
 }
 
 
 def recordings() -> str:
     """The file's text."""
-    return (
-        msgspec.json.format(msgspec.json.encode([_recorded(name) for name in LOGS]), indent=1).decode() + "\n"
-    )
+    recorded = [_recorded(name, events) for name, events in LOGS.items()]
+    return msgspec.json.format(msgspec.json.encode(recorded), indent=1).decode() + "\n"
 
 
-def _recorded(name: str) -> dict[str, Any]:
-    events = turn(*LOGS[name])
-    begun = Message(
-        CONTEXT.message_id,
-        CONTEXT.conversation_id,
-        2,
-        CONTEXT.turn_id,
-        MessageRole.ASSISTANT,
-        (),
-        MessageStatus.PENDING,
-        AT,
-    )
+def _recorded(name: str, events: Sequence[TurnEvent]) -> dict[str, Any]:
     return {
         "name": name,
         "events": [msgspec.Raw(encode_event(event)) for event in events],
-        "message": message_view(fold(begun, events)),
+        "message": message_view(fold(REPLY, events)),
     }
 
 

@@ -38,7 +38,7 @@ def test_turn_goes_on_while_the_page_is_closed(context: BrowserContext, model: S
     expect(answer(second)).to_have_text("One. Two.")
 
 
-def test_network_that_is_gone_is_told_and_nothing_is_doubled(
+def test_lost_network_is_shown_and_nothing_is_doubled(
     page: Page, context: BrowserContext, model: ScriptedModel
 ):
     gates = [Gate(), Gate()]
@@ -64,7 +64,7 @@ def test_network_that_is_gone_is_told_and_nothing_is_doubled(
     gates[1].open()
     done(page)
     expect(answer(page)).to_have_text("One. Two. Three.")
-    expect(page.get_by_text("The connection is gone")).to_have_count(0)
+    expect(page.get_by_text("Reconnecting")).to_have_count(0)
 
 
 def test_two_tabs_stay_in_step(page: Page, context: BrowserContext, model: ScriptedModel):
@@ -97,7 +97,7 @@ def test_killed_server_keeps_the_text_and_one_click_continues(
         say(page, "A story")
         expect(log(page)).to_contain_text("Once upon a time")
         server.kill()
-    expect(page.get_by_text("The connection is gone")).to_be_visible()
+    expect(page.get_by_text("Reconnecting")).to_be_visible()
     with Server(tmp_path, "--port", str(server.port), **settings_for(model)):
         expect(log(page).get_by_role("alert")).to_contain_text("interrupted")
         expect(log(page)).to_contain_text("Once upon a time")

@@ -47,6 +47,19 @@ def test_message_is_answered_and_stands_in_the_list(page: Page, model: ScriptedM
     expect(log(page)).to_contain_text("Things fall.")
 
 
+def test_title_stands_above_the_conversation_while_its_first_answer_streams(page: Page, model: ScriptedModel):
+    gate = Gate()
+    model.script([Say("Things "), Wait(gate), Say("fall.")])
+    say(page, "What is gravity?")
+    expect(log(page)).to_contain_text("Things")
+    listed = page.get_by_role("navigation", name="Conversations").get_by_role("link")
+    expect(listed).to_have_text(["What is gravity?"])
+    expect(page.get_by_role("heading", level=1)).to_have_text("What is gravity?")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    gate.open()
+    done(page)
+
+
 def test_title_that_came_from_elsewhere_stands_above_the_conversation_too(page: Page, model: ScriptedModel):
     model.script([Say("Things fall.")])
     say(page, "What is gravity?")
@@ -99,7 +112,7 @@ def test_failed_turn_says_why_and_can_be_tried_again(page: Page, model: Scripted
     say(page, "Hello")
     alert = log(page).get_by_role("alert")
     expect(alert).to_contain_text("The answer failed.")
-    alert.get_by_role("button", name="Try again").click()
+    alert.get_by_role("button", name="Retry").click()
     expect(log(page)).to_contain_text("Better now.")
     expect(alert).to_have_count(0)
 
@@ -152,7 +165,7 @@ def test_conversation_is_renamed_archived_and_deleted_with_undo(page: Page):
     expect(links).to_have_count(0)
     page.get_by_role("button", name="Archived").click()
     expect(links).to_have_text(["我的标题 🎉"])
-    page.get_by_role("button", name="Take out of the archive").click()
+    page.get_by_role("button", name="Unarchive").click()
     page.get_by_role("button", name="Active").click()
     expect(links).to_have_text(["我的标题 🎉"])
     page.get_by_role("button", name="Delete").click()

@@ -1,25 +1,24 @@
 import { describe, expect, it } from "vitest";
 
-import { type ConversationDetailView, type MessageView } from "../src/api/schema";
+import { type ConversationDetailView } from "../src/api/schema";
 import { entriesOf } from "../src/thread/entries";
 import { EMPTY, isRunning, reduce, type ThreadAction, type ThreadState } from "../src/thread/reduce";
 import { type TurnEvent } from "../src/turn/events";
+import { contentOf, type Message } from "../src/turn/parts";
 
-function message(seq: number, role: "user" | "assistant", more: Partial<MessageView> = {}): MessageView {
+const said = (text: string): Message["parts"] => [{ type: "text", text, iteration: 0 }];
+
+function message(seq: number, role: "user" | "assistant", more: Partial<Message> = {}): Message {
   return {
     id: `m${seq}`,
     conversationId: "c",
     seq,
+    parentId: null,
     turnId: `t${Math.ceil(seq / 2)}`,
     runId: null,
     role,
-    contentType: "text",
-    content: `text ${seq}`,
+    parts: said(`text ${seq}`),
     status: "COMPLETED",
-    thoughtProcess: [],
-    citations: [],
-    artifactIds: [],
-    toolCalls: [],
     tokenCount: null,
     usage: null,
     model: null,
@@ -70,7 +69,7 @@ function after(...actions: ThreadAction[]): ThreadState {
 describe("a turn", () => {
   it("is shown from the click on", () => {
     const state = after({ type: "sending", content: "Hi" });
-    expect(state.messages.map((it) => it.content)).toEqual(["text 1", "text 2", "Hi", ""]);
+    expect(state.messages.map((it) => contentOf(it.parts))).toEqual(["text 1", "text 2", "Hi", ""]);
     expect(isRunning(state)).toBe(true);
   });
 
@@ -82,7 +81,7 @@ describe("a turn", () => {
       { type: "events", turnId: "t2", events: [happened(2, { type: "text", text: "Hel" }), happened(3, { type: "text", text: "lo" })] },
     );
     expect(state.messages.map((it) => it.id)).toEqual(["m1", "m2", "m3", "m4"]);
-    expect(state.messages.at(-1)!.content).toBe("Hello");
+    expect(contentOf(state.messages.at(-1)!.parts)).toBe("Hello");
     expect(state.messages.at(-1)!.status).toBe("STREAMING");
   });
 
@@ -92,7 +91,7 @@ describe("a turn", () => {
       {
         type: "read",
         conversation: detail("t2"),
-        messages: [message(3, "user", { content: "Hi" }), message(4, "assistant", { content: "", status: "PENDING" })],
+        messages: [message(3, "user", { parts: said("Hi") }), message(4, "assistant", { parts: [], status: "PENDING" })],
         hasOlder: true,
       },
       { type: "started", turn },
@@ -105,9 +104,9 @@ describe("a turn", () => {
       { type: "sending", content: "Hi" },
       { type: "started", turn },
       { type: "events", turnId: "t2", events: [started, happened(2, { type: "text", text: "Hello" })] },
-      { type: "read", conversation: detail("t2"), messages: [message(4, "assistant", { content: "He", status: "STREAMING" })], hasOlder: true },
+      { type: "read", conversation: detail("t2"), messages: [message(4, "assistant", { parts: said("He"), status: "STREAMING" })], hasOlder: true },
     );
-    expect(state.messages.at(-1)!.content).toBe("Hello");
+    expect(contentOf(state.messages.at(-1)!.parts)).toBe("Hello");
   });
 
   it("leaves nothing behind when the server refuses it", () => {
@@ -124,7 +123,7 @@ describe("a turn", () => {
 });
 
 it("opening a conversation in mid-stream follows its turn from the first event", () => {
-  const reply = message(2, "assistant", { content: "partial", status: "STREAMING" });
+  const reply = message(2, "assistant", { parts: said("partial"), status: "STREAMING" });
   const state = reduce(EMPTY, {
     type: "read",
     conversation: detail("t1"),
@@ -133,7 +132,7 @@ it("opening a conversation in mid-stream follows its turn from the first event",
   });
   expect(state.live?.message.turnId).toBe("t1");
   expect(state.live?.lastSeq).toBe(0);
-  expect(state.messages.at(-1)!.content).toBe("partial"); // shown until the events have caught up
+  expect(contentOf(state.messages.at(-1)!.parts)).toBe("partial"); // shown until the events have caught up
 });
 
 it("regenerating makes a version of the same entry", () => {
@@ -173,9 +172,9 @@ describe("an older part", () => {
       jumped,
       { type: "events", turnId: "t2", events: [started, happened(2, { type: "text", text: "Hello" })] },
       { type: "readNewer", messages: [far(-49)], hasNewer: true },
-      { type: "readNewer", messages: [message(3, "user"), message(4, "assistant", { content: "" })], hasNewer: false },
+      { type: "readNewer", messages: [message(3, "user"), message(4, "assistant", { parts: [] })], hasNewer: false },
     );
     expect(seqs(state)).toEqual([-51, -50, -49, 3, 4]);
-    expect(state.messages.at(-1)!.content).toBe("Hello");
+    expect(contentOf(state.messages.at(-1)!.parts)).toBe("Hello");
   });
 });

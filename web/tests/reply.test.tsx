@@ -1,7 +1,7 @@
 import { act } from "react";
 import { expect, it, vi } from "vitest";
 
-import { type MessageView } from "../src/api/schema";
+import { type ToolCallPartView } from "../src/api/schema";
 import { EntryView } from "../src/components/entry-view";
 import { Sources } from "../src/components/sources";
 import { ToolCallCard } from "../src/components/tool-call-card";
@@ -9,25 +9,12 @@ import { UserMessage } from "../src/components/user-message";
 import { entriesOf } from "../src/thread/entries";
 import { EMPTY, isRunning, reduce, type ThreadState } from "../src/thread/reduce";
 import { type Thread } from "../src/thread/thread";
-import { type TurnEvent } from "../src/turn/events";
-import { startReply, type LiveReply } from "../src/turn/fold";
-import { answer, click, draw } from "./draw";
-import recorded from "./recorded.json";
+import { type Message, type Part } from "../src/turn/parts";
+import { answer, click, draw, type Drawn } from "./draw";
+import { RECORDINGS, begun, recording, type Recording } from "./recordings";
 
 // What draws charts is large, and needs a real canvas.
 vi.mock("../src/chart/draw", () => ({ draw: () => () => {} }));
-
-interface Recording {
-  name: string;
-  events: TurnEvent[];
-  message: MessageView;
-}
-
-const RECORDINGS = recorded as unknown as Recording[];
-
-function recording(name: string): Recording {
-  return RECORDINGS.find((it) => it.name === name)!;
-}
 
 const ignored = () => {};
 
@@ -46,35 +33,121 @@ function last(state: ThreadState, thread: Partial<Thread> = {}) {
   );
 }
 
-const ended = (...messages: MessageView[]): ThreadState => ({ ...EMPTY, messages });
+const ended = (...messages: Message[]): ThreadState => ({ ...EMPTY, messages });
 
 /** A conversation in which the turn of a recording has just begun. */
-function begun({ events, message }: Recording): { state: ThreadState; turnId: string } {
-  const live: LiveReply = startReply(message);
-  const turnId = events[0]!.turn_id;
-  return { state: { ...EMPTY, messages: [live.message], live }, turnId };
+function beginning(it: Recording): { state: ThreadState; turnId: string } {
+  const live = begun(it);
+  return { state: { ...EMPTY, messages: [live.message], live }, turnId: it.events[0]!.turn_id };
 }
 
-it.each(RECORDINGS)("draws every step of a turn: $name", (it) => {
-  let { state, turnId } = begun(it);
+/** What stands in a reply, from top to bottom. */
+function order(drawn: Drawn): string[] {
+  return [...drawn.place.querySelectorAll<HTMLElement>(".markdown, [role=group], .chart, .notice, .waiting")].map(
+    (it) => it.getAttribute("aria-label") ?? it.textContent!,
+  );
+}
+
+const said = (text: string): Part[] => [{ type: "text", text, iteration: 0 }];
+
+const toolCall: ToolCallPartView = recording("everything, completed").message.parts.find((it) => it.type === "tool_call")!;
+
+it.each(RECORDINGS)("draws every step of a turn, and leaves what it has drawn where it is: $name", (it) => {
+  let { state, turnId } = beginning(it);
   const drawn = draw(last(state));
+  let before: Element[] = [];
   for (const event of it.events) {
     state = reduce(state, { type: "events", turnId, events: [event] });
     drawn.again(last(state));
+    const after = [...drawn.place.querySelectorAll(".part")];
+    expect(before.every((part, index) => part === after[index])).toBe(true);
+    before = after;
   }
   state = reduce(state, { type: "ended", turnId });
   drawn.again(last(state));
-  const again = draw(last(ended(state.messages.at(-1)!)));
-  expect(drawn.find(".markdown").textContent).toBe(again.find(".markdown").textContent);
+  const afterReload = draw(last(ended(it.message)));
+  expect(order(drawn)).toEqual(order(afterReload));
   expect(drawn.named("Regenerate").isConnected).toBe(true);
 });
 
-it("tells the thoughts, folded, with how long they took", () => {
+it("shows text, thoughts and tools in the order in which they arrived", () => {
+  const drawn = draw(last(ended(recording("text, tool, thought, tool, text").message)));
+  expect(order(drawn)).toEqual([
+    "I look at the numbers first.",
+    "Tool call: sales",
+    "Chart",
+    "Thought process",
+    "Tool call: read",
+    "Revenue grew.",
+  ]);
+});
+
+it("puts a chart under its own tool, whichever ends first", () => {
+  const drawn = draw(last(ended(recording("parallel calls that end in another order").message)));
+  expect(order(drawn)).toEqual([
+    "All three.",
+    "Tool call: sales",
+    "Chart",
+    "Tool call: search_documents",
+    "Tool call: sales",
+    "It grew [1].",
+    "Sources",
+  ]);
+});
+
+it("says that it goes on while neither text nor a thought nor a tool does", () => {
+  const some = recording("text, tool, thought, tool, text");
+  let { state, turnId } = beginning(some);
+  const drawn = draw(last(state));
+  const waits = some.events.map((event) => {
+    state = reduce(state, { type: "events", turnId, events: [event] });
+    drawn.again(last(state));
+    return [event.type, order(drawn).at(-1) === "Thinking…"];
+  });
+  expect(waits.filter(([, waiting]) => waiting).map(([type]) => type)).toEqual([
+    "turn_start",
+    "iteration_start",
+    "tool_result",
+    "iteration_start",
+    "tool_result",
+    "iteration_start",
+  ]);
+});
+
+it("folds a thought to one line that says how long it took", () => {
   const drawn = draw(last(ended(recording("thoughts in two runs").message)));
-  const card = drawn.named<HTMLDetailsElement>("Thought process");
-  expect(card.open).toBe(false);
-  expect(card.querySelector("summary")!.textContent).toBe("Thought for 3 ms2 steps");
-  expect([...card.querySelectorAll(".detail")].map((it) => it.textContent)).toEqual(["First, this.", "Then that."]);
+  const cards = drawn.allNamed<HTMLDetailsElement>("Thought process");
+  expect(cards.map((it) => it.open)).toEqual([false, false]);
+  expect(cards.map((it) => it.querySelector("summary")!.textContent)).toEqual(["Thought for 2 ms", "Thought for 1 ms"]);
+  expect(cards.map((it) => it.querySelector(".detail")!.textContent)).toEqual(["First, this.", "Then that."]);
+});
+
+it("folds a run of thoughts and searches to one line", () => {
+  const [card] = draw(last(ended(recording("thoughts between texts and tools").message))).allNamed("Thought process");
+  expect(card!.querySelector("summary")!.textContent).toBe("Thought for 1 ms2 steps");
+  expect([...card!.querySelectorAll("li")].map((it) => it.textContent)).toEqual([
+    "Searched for “growth” memory",
+    "Thought 1 msThey mean both years.",
+  ]);
+});
+
+it("says that the model thinks only where it does", () => {
+  const some = recording("thoughts in two runs");
+  let { state, turnId } = beginning(some);
+  const drawn = draw(last(state));
+  const thinking = some.events.map((event) => {
+    state = reduce(state, { type: "events", turnId, events: [event] });
+    drawn.again(last(state));
+    return drawn.allNamed("Thought process").map((it) => it.textContent!.startsWith("Thinking"));
+  });
+  expect(thinking).toEqual([[], [true], [true], [false], [false, true], [false, false], [false, false]]);
+});
+
+it("names a step of another engine by its title", () => {
+  const node = (title: string): Part => ({ type: "thought", title, text: "…", startedAt: "2026-01-01T00:00:00.000Z", durationMs: 0, iteration: 0 });
+  const { message } = recording("plain text");
+  const drawn = draw(last(ended({ ...message, parts: [node("Fetch"), ...message.parts] })));
+  expect(drawn.named("Thought process").querySelector("summary")!.textContent).toBe("Fetch");
 });
 
 it("says what has degraded where everyone sees it", () => {
@@ -83,15 +156,14 @@ it("says what has degraded where everyone sees it", () => {
 });
 
 it("shows a tool at work, then what it gave", () => {
-  const [call] = recording("everything, completed").message.toolCalls;
   const drawn = draw(
-    <ToolCallCard call={{ ...call!, status: "running", durationMs: null }} progress={{ progress: 3, total: 4, message: "nearly" }} />,
+    <ToolCallCard call={{ ...toolCall, status: "running", durationMs: null }} progress={{ progress: 3, total: 4, message: "nearly" }} />,
   );
   const card = drawn.named("Tool call: search");
   expect(card.textContent).toContain("running");
   expect(card.textContent).toContain("nearly");
   expect(drawn.find("progress").getAttribute("value")).toBe("3");
-  drawn.again(<ToolCallCard call={{ ...call!, result: { rows: 2 } }} progress={undefined} />);
+  drawn.again(<ToolCallCard call={{ ...toolCall, result: { rows: 2 } }} progress={undefined} />);
   expect(card.querySelector("summary")!.textContent).toContain("done12 ms");
   expect(card.querySelector("progress")).toBeNull();
   expect([...card.querySelectorAll("pre")].at(-1)!.textContent).toBe('{\n  "rows": 2\n}');
@@ -120,8 +192,7 @@ it("names the files that tools gave, with type and size", async () => {
 });
 
 it("never draws a long result whole", async () => {
-  const [call] = recording("everything, completed").message.toolCalls;
-  const drawn = draw(<ToolCallCard call={{ ...call!, result: "x".repeat(3_000_000) }} progress={undefined} />);
+  const drawn = draw(<ToolCallCard call={{ ...toolCall, result: "x".repeat(3_000_000) }} progress={undefined} />);
   expect(drawn.text.length).toBeLessThan(10_000);
   await click(drawn.named("Show more"));
   expect(drawn.text.length).toBeLessThan(250_000);
@@ -148,14 +219,14 @@ it("says why an answer failed, and offers to go on or to try again", async () =>
   expect(drawn.find("[role=alert]").textContent).toContain("The server was interrupted here.");
   await click(drawn.named("Continue"));
   expect(thread.send).toHaveBeenCalledWith("Please continue.");
-  await click(drawn.named("Try again"));
+  await click(drawn.named("Retry"));
   expect(thread.regenerate).toHaveBeenCalledOnce();
 });
 
 it("does not offer to continue what failed for another reason", () => {
   const drawn = draw(last(ended(recording("everything, timed out").message)));
   expect(drawn.allNamed("Continue")).toEqual([]);
-  expect(drawn.allNamed("Try again")).toHaveLength(1);
+  expect(drawn.allNamed("Retry")).toHaveLength(1);
 });
 
 it("marks what was stopped", () => {
@@ -164,8 +235,8 @@ it("marks what was stopped", () => {
 
 it("switches between the versions of an answer", async () => {
   const { message } = recording("plain text");
-  const first: MessageView = { ...message, id: "v1", seq: 2, content: "First.", status: "OVERWRITTEN" };
-  const second: MessageView = { ...message, id: "v2", seq: 3, content: "Second." };
+  const first: Message = { ...message, id: "v1", seq: 2, parts: said("First."), status: "OVERWRITTEN" };
+  const second: Message = { ...message, id: "v2", seq: 3, parts: said("Second.") };
   const drawn = draw(last(ended(first, second)));
   expect(drawn.find(".markdown").textContent).toBe("Second.");
   expect(drawn.named<HTMLButtonElement>("Next version").disabled).toBe(true);
@@ -176,8 +247,8 @@ it("switches between the versions of an answer", async () => {
 });
 
 it("folds what a person said at length", async () => {
-  const said: MessageView = { ...recording("plain text").message, role: "user", content: "y".repeat(5000) };
-  const drawn = draw(<UserMessage message={said} />);
+  const message: Message = { ...recording("plain text").message, role: "user", parts: said("y".repeat(5000)) };
+  const drawn = draw(<UserMessage message={message} />);
   expect(drawn.find(".bubble").textContent).toHaveLength(2001);
   await click(drawn.named("Show more"));
   expect(drawn.find(".bubble").textContent).toHaveLength(5000);

@@ -26,6 +26,33 @@ it("shows model calls and tools side by side", () => {
   ]);
 });
 
+it.each([
+  ["completed", at(99, 400, { type: "done" })],
+  ["failed", at(99, 400, { type: "error" })],
+])("shows the same when the log is gone and the events are made from the reply: %s", (_, ending) => {
+  const called = [
+    at(5, 100, { type: "tool_call", tool_call_id: "a", tool_name: "add" }),
+    at(6, 100, { type: "tool_call", tool_call_id: "b", tool_name: "mail" }),
+  ];
+  const resulted = [
+    at(8, 300, { type: "tool_result", tool_call_id: "a", status: "ok" }),
+    at(7, 200, { type: "tool_result", tool_call_id: "b", status: "timeout" }),
+  ];
+  const begun = [at(1, 0, { type: "turn_start" }), at(2, 0, { type: "iteration_start", iteration: 1 })];
+  const spent = at(4, 100, { type: "usage" });
+  const log = [...begun, spent, ...called, ...resulted, at(9, 300, { type: "iteration_start", iteration: 2 }), ending];
+  const replay = [
+    ...begun,
+    ...[called[0]!, resulted[0]!, called[1]!, resulted[1]!],
+    at(9, 200, { type: "iteration_start", iteration: 2 }),
+    at(10, 400, { type: "usage" }),
+    ending,
+  ].map((it) => ({ ...it, replayed: true }));
+  const whole = timelineOf(log);
+  expect(whole.spans.map(({ ok }) => ok)).toEqual([true, true, false, ending.type === "done"]);
+  expect(timelineOf(replay)).toEqual(whole);
+});
+
 it("has nothing to show of no events", () => {
   expect(timelineOf([])).toEqual({ spans: [], duration: 0 });
 });

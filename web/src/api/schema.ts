@@ -123,6 +123,7 @@ export interface AgentSettingsBody {
   autoCompact?: boolean;
   temperature?: number | null;
   maxTokens?: number | null;
+  toolResultTokens?: number;
   mcpServers?: Record<string, {   type?: "http" | "stdio" | "streamable-http" | null;   command?: string | null;   args?: string[];   env?: Record<string, string>;   cwd?: string | null;   url?: string | null;   headers?: Record<string, string>;   disabled?: boolean;   timeoutS?: number;   scope?: "agent" | "user"; }>;
 }
 
@@ -141,6 +142,7 @@ export interface AgentSettingsView {
   autoCompact: boolean;
   temperature: number | null;
   maxTokens: number | null;
+  toolResultTokens: number;
   mcpServers: Record<string, McpServerSettingsView>;
 }
 

@@ -1,8 +1,8 @@
-import { type BriefingCardView } from "../api/schema";
+import { type CardPartView } from "../api/schema";
 import { useWords } from "../words";
 import { dateTime } from "../words/format";
 
-export function BriefingCard({ card }: { card: BriefingCardView }) {
+export function BriefingCard({ card }: { card: CardPartView }) {
   const words = useWords();
   return (
     <article className="card briefing" aria-label={`${words.briefing}: ${card.title}`} data-priority={card.priority}>

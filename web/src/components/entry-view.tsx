@@ -1,6 +1,5 @@
 import { memo, useState } from "react";
 
-import { type BriefingCardView } from "../api/schema";
 import { type Entry } from "../thread/entries";
 import { type Thread } from "../thread/thread";
 import { type LiveReply } from "../turn/fold";
@@ -27,11 +26,12 @@ export const EntryView = memo(
     const [chosen, choose] = useState<number | null>(null);
     const at = chosen ?? versions.length - 1;
     const message = versions[at] ?? versions.at(-1)!;
+    const [first] = message.parts;
     const isNewest = at === versions.length - 1;
     return (
       <div className={isWanted ? "entry wanted" : "entry"} data-key={entry.key} tabIndex={isWanted ? -1 : undefined}>
-        {message.contentType === "briefing_card" ? (
-          <BriefingCard card={message.content as BriefingCardView} />
+        {first?.type === "card" ? (
+          <BriefingCard card={first} />
         ) : message.role === "user" ? (
           <UserMessage message={message} />
         ) : (

@@ -1,20 +1,18 @@
 import { Info, RefreshCw } from "lucide-react";
-import { useCallback, useId, type ReactNode } from "react";
+import { useCallback, useId, useMemo, type ReactNode } from "react";
 
-import { ROUTES, type MessageView } from "../api/schema";
-import { Markdown } from "../markdown/markdown";
-import { textOf, type LiveReply } from "../turn/fold";
+import { type LiveReply } from "../turn/fold";
+import { citationsOf, contentOf, isBlank, type Message, type Part } from "../turn/parts";
+import { segmentsOf } from "../turn/segments";
 import { useWords } from "../words";
 import { CopyButton } from "./copy-button";
-import { Files } from "./files";
 import { IconButton } from "./icon-button";
 import { toldProblem } from "./problem-bar";
+import { ReplyPart } from "./reply-part";
 import { Sources } from "./sources";
-import { ThoughtProcess } from "./thought-process";
-import { ToolCallCard } from "./tool-call-card";
 
 interface Props {
-  message: MessageView;
+  message: Message;
   live: LiveReply | null;
   isLast: boolean;
   running: boolean;
@@ -28,28 +26,28 @@ interface Props {
 export function Reply({ message, live, isLast, running, onRegenerate, onContinue, onDetails, children }: Props) {
   const words = useWords();
   const place = useId();
-  const text = textOf(message);
+  const { parts, turnId, error, status } = message;
+  const segments = useMemo(() => segmentsOf(parts), [parts]);
+  const citations = useMemo(() => citationsOf(parts), [parts]);
+  const hasText = segments.some((it) => it.kind === "text");
   const onSource = useCallback(
     (index: number) => document.getElementById(`${place}-source-${index}`)?.focus(),
     [place],
   );
-  const { artifactIds, thoughtProcess, toolCalls, citations, turnId, error, status } = message;
-  const notices = thoughtProcess.filter((it) => it.kind === "notice");
-  const isEmpty = !text && !thoughtProcess.length;
   return (
     <article className="reply" aria-label={words.replied}>
-      {thoughtProcess.length > 0 && (
-        <ThoughtProcess steps={thoughtProcess} running={running && !text} thinking={live?.thinkingSince !== null && live !== null} />
-      )}
-      {toolCalls.map((call) => (
-        <ToolCallCard key={call.toolCallId} call={call} progress={live?.progress[call.toolCallId]} />
+      {segments.map((segment) => (
+        <div key={segment.from} className="part" data-kind={segment.kind}>
+          <ReplyPart
+            segment={segment}
+            growing={running && live !== null && live.isGrowing && segment.to === parts.length - 1}
+            progress={live?.progress}
+            sources={citations.length}
+            onSource={onSource}
+          />
+        </div>
       ))}
-      {notices.map((it, index) => (
-        <p key={index} className="notice" role="note">
-          {it.detail}
-        </p>
-      ))}
-      {running && isEmpty && (
+      {running && isWaiting(parts) && (
         <p className="waiting" role="status">
           <span className="dots" aria-hidden>
             <i />
@@ -59,8 +57,6 @@ export function Reply({ message, live, isLast, running, onRegenerate, onContinue
           <span className="unseen">{words.waiting}</span>
         </p>
       )}
-      {text && <Markdown text={text} live={running} sources={citations.length} onSource={onSource} />}
-      {artifactIds.length > 0 && ROUTES.has("GET /api/artifacts/{artifact_id}") && <Files ids={artifactIds} />}
       {citations.length > 0 && !running && <Sources citations={citations} place={place} />}
       {status === "CANCELLED" && <p className="ending">{words.stopped}</p>}
       {error && status !== "OVERWRITTEN" && (
@@ -70,7 +66,7 @@ export function Reply({ message, live, isLast, running, onRegenerate, onContinue
           </p>
           {isLast && (
             <div className="choices">
-              {text && error.code === "INTERRUPTED" && (
+              {hasText && error.code === "INTERRUPTED" && (
                 <button type="button" onClick={() => onContinue(words.continueText)}>
                   {words.continue}
                 </button>
@@ -85,11 +81,18 @@ export function Reply({ message, live, isLast, running, onRegenerate, onContinue
       {!running && (
         <div className="actions">
           {children}
-          {text && <CopyButton text={text} />}
+          {hasText && <CopyButton text={contentOf(parts)} />}
           {isLast && <IconButton icon={RefreshCw} label={words.regenerate} onClick={onRegenerate} />}
           {turnId && <IconButton icon={Info} label={words.details} onClick={() => onDetails(turnId)} />}
         </div>
       )}
     </article>
   );
+}
+
+/** Whether nothing shows that the reply goes on: no text or thought is being written, and no tool is at work. */
+function isWaiting(parts: readonly Part[]): boolean {
+  const last = parts.at(-1);
+  if (last?.type === "text" || last?.type === "thought") return isBlank(last.text);
+  return !parts.some((part) => part.type === "tool_call" && part.status === "running");
 }

@@ -1,25 +1,30 @@
 import { ChevronRight, Wrench } from "lucide-react";
+import { memo } from "react";
 
-import { type ToolCallView } from "../api/schema";
+import { type ToolCallPartView } from "../api/schema";
 import { Chart } from "../chart/chart";
 import { type Progress } from "../turn/fold";
 import { useWords } from "../words";
 import { duration } from "../words/format";
+import { Files } from "./files";
 import { LongText } from "./long-text";
 
 interface Props {
-  call: ToolCallView;
+  call: ToolCallPartView;
   progress: Progress | undefined;
 }
 
-export function ToolCallCard({ call, progress }: Props) {
+/** A tool call with what it drew and the files that it gave. */
+export const ToolCallCard = memo(function ToolCallCard({ call, progress }: Props) {
+  const { chartData, artifactIds } = call;
   return (
     <>
       <Call call={call} progress={progress} />
-      {call.chartData != null && <Chart data={call.chartData} />}
+      {chartData != null && <Chart data={chartData} />}
+      {artifactIds !== undefined && artifactIds.length > 0 && <Files ids={artifactIds} />}
     </>
   );
-}
+});
 
 function Call({ call, progress }: Props) {
   const words = useWords();

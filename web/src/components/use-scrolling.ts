@@ -12,6 +12,17 @@ const AT_END_PX = 60;
 /** Where an entry is put that one came for. */
 const WANTED_PX = 60;
 
+/** What is at the top of the view, and how far below its edge; `part` is -1 for the entry itself. */
+interface Anchor {
+  key: string;
+  part: number;
+  top: number;
+}
+
+function partsOf(entry: HTMLElement): HTMLElement[] {
+  return [...entry.querySelectorAll<HTMLElement>(".part")];
+}
+
 /** Keeps the newest in view while one reads at the end, and the place where one reads elsewhere. */
 export function useScrolling(
   thread: Thread,
@@ -30,23 +41,25 @@ export function useScrolling(
   const start = Math.max(0, end - MOST_SHOWN);
   const shown = entries.slice(start, end);
 
-  // What stood at the top before a change stays where it was.
-  const anchor = useRef<{ key: string; top: number } | null>(null);
+  // What stood at the top before a change stays where it was: an entry, or a part of a reply that may grow above it.
+  const anchor = useRef<Anchor | null>(null);
   const remember = useCallback(() => {
     const box = scroller.current;
     if (!box) return;
-    const first = [...box.querySelectorAll<HTMLElement>("[data-key]")].find(
-      (it) => it.offsetTop + it.offsetHeight > box.scrollTop,
-    );
-    anchor.current = first ? { key: first.dataset["key"]!, top: first.offsetTop - box.scrollTop } : null;
+    const isInView = (it: HTMLElement) => it.offsetTop + it.offsetHeight > box.scrollTop;
+    const entry = [...box.querySelectorAll<HTMLElement>("[data-key]")].find(isInView);
+    if (!entry) return void (anchor.current = null);
+    const part = partsOf(entry).findIndex(isInView);
+    const top = (partsOf(entry)[part] ?? entry).offsetTop - box.scrollTop;
+    anchor.current = { key: entry.dataset["key"]!, part, top };
   }, []);
   const restore = () => {
     const box = scroller.current;
     if (!box || pinned.current || !anchor.current) return null;
-    const { key, top } = anchor.current;
-    const kept = box.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`);
-    if (kept) box.scrollTop = kept.offsetTop - top;
-    return kept;
+    const { key, part, top } = anchor.current;
+    const entry = box.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`);
+    if (entry) box.scrollTop = (partsOf(entry)[part] ?? entry).offsetTop - top;
+    return entry;
   };
   const firstKey = shown[0]?.key;
   useLayoutEffect(() => void restore(), [firstKey, lastKey]);
@@ -56,7 +69,7 @@ export function useScrolling(
     if (at < 0) return;
     pinned.current = false;
     setAtEnd(false);
-    anchor.current = { key: entries[at]!.key, top: WANTED_PX };
+    anchor.current = { key: entries[at]!.key, part: -1, top: WANTED_PX };
     setLastKey(at + STEP < entries.length ? entries[at + STEP]!.key : null);
     restore()?.focus({ preventScroll: true });
   }, [wanted]);
@@ -66,6 +79,7 @@ export function useScrolling(
     if (!box?.firstElementChild) return;
     const follow = () => {
       if (pinned.current) box.scrollTop = box.scrollHeight;
+      else restore();
     };
     const growing = new ResizeObserver(follow);
     growing.observe(box.firstElementChild);

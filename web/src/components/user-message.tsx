@@ -1,16 +1,15 @@
 import { useState } from "react";
 
-import { type MessageView } from "../api/schema";
-import { textOf } from "../turn/fold";
+import { contentOf, type Message } from "../turn/parts";
 import { useWords } from "../words";
 
 /** What is longer is folded. */
 const FOLDED = 2000;
 
-export function UserMessage({ message }: { message: MessageView }) {
+export function UserMessage({ message }: { message: Message }) {
   const words = useWords();
   const [open, setOpen] = useState(false);
-  const text = textOf(message);
+  const text = contentOf(message.parts);
   const isLong = text.length > FOLDED;
   return (
     <article className="said" aria-label={words.youSaid}>

@@ -1,15 +1,15 @@
 /** Messages as they are shown: the versions of a reply are one entry. */
 
-import { type MessageView } from "../api/schema";
+import { type Message } from "../turn/parts";
 
 export interface Entry {
   key: string;
   /** Oldest first; all but a reply have one. */
-  versions: readonly MessageView[];
+  versions: readonly Message[];
 }
 
-export function entriesOf(messages: readonly MessageView[]): Entry[] {
-  const entries: { key: string; versions: MessageView[] }[] = [];
+export function entriesOf(messages: readonly Message[]): Entry[] {
+  const entries: { key: string; versions: Message[] }[] = [];
   for (const message of messages) {
     const last = entries.at(-1);
     const before = last?.versions.at(-1);

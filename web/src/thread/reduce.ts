@@ -1,13 +1,14 @@
 /** What the page knows of one conversation, and how each thing that happens changes it. Pure. */
 
-import { type ConversationDetailView, type ConversationView, type MessageView, type StartedTurnView } from "../api/schema";
+import { type ConversationDetailView, type ConversationView, type StartedTurnView } from "../api/schema";
 import { foldAll, startReply, type LiveReply } from "../turn/fold";
 import { type TurnEvent } from "../turn/events";
+import { type Message } from "../turn/parts";
 
 export interface ThreadState {
   conversation: ConversationView | null;
   /** Oldest first, replies that were overwritten included. */
-  messages: readonly MessageView[];
+  messages: readonly Message[];
   hasOlder: boolean;
   /** Whether one reads an older part, and what follows has not been read. */
   hasNewer: boolean;
@@ -45,11 +46,11 @@ export const EMPTY: ThreadState = {
 export type ThreadAction =
   | { type: "opening" }
   | { type: "made"; conversation: ConversationView }
-  | { type: "read"; conversation: ConversationDetailView; messages: readonly MessageView[]; hasOlder: boolean }
+  | { type: "read"; conversation: ConversationDetailView; messages: readonly Message[]; hasOlder: boolean }
   | { type: "reading"; what: "older" | "newer" }
-  | { type: "readOlder"; messages: readonly MessageView[]; hasOlder: boolean }
-  | { type: "readNewer"; messages: readonly MessageView[]; hasNewer: boolean }
-  | { type: "jumped"; messages: readonly MessageView[]; hasOlder: boolean; hasNewer: boolean }
+  | { type: "readOlder"; messages: readonly Message[]; hasOlder: boolean }
+  | { type: "readNewer"; messages: readonly Message[]; hasNewer: boolean }
+  | { type: "jumped"; messages: readonly Message[]; hasOlder: boolean; hasNewer: boolean }
   | { type: "changed"; conversation: ConversationView }
   | { type: "sending"; content: string }
   | { type: "regenerating" }
@@ -162,14 +163,14 @@ function withLive(state: ThreadState): ThreadState {
   return { ...state, live: reply ? startReply(reply) : null };
 }
 
-function merged(known: readonly MessageView[], read: readonly MessageView[]): MessageView[] {
+function merged(known: readonly Message[], read: readonly Message[]): Message[] {
   const byId = new Map(known.map((it) => [it.id, it]));
   for (const message of read) byId.set(message.id, message);
   return [...byId.values()].sort((a, b) => a.seq - b.seq);
 }
 
 /** The messages with what the running turn has said so far; one who reads an older part does not see it. */
-function withReply({ messages, hasNewer }: ThreadState, { message }: LiveReply): readonly MessageView[] {
+function withReply({ messages, hasNewer }: ThreadState, { message }: LiveReply): readonly Message[] {
   const at = messages.findLastIndex((it) => it.id === message.id);
   if (at >= 0) return messages.with(at, { ...message, seq: messages[at]!.seq });
   return hasNewer ? messages : [...messages, message];
@@ -178,25 +179,21 @@ function withReply({ messages, hasNewer }: ThreadState, { message }: LiveReply):
 function blank(
   state: ThreadState,
   role: "user" | "assistant",
-  content: string,
-  status: MessageView["status"],
+  text: string,
+  status: Message["status"],
   ahead: number,
-): MessageView {
+): Message {
   const seq = (state.messages.at(-1)?.seq ?? 0) + ahead;
   return {
     id: `${LOCAL}${role}`,
     conversationId: state.conversation?.id ?? "",
     seq,
+    parentId: null,
     turnId: null,
     runId: null,
     role,
-    contentType: "text",
-    content,
+    parts: text ? [{ type: "text", text, iteration: 0 }] : [],
     status,
-    thoughtProcess: [],
-    citations: [],
-    artifactIds: [],
-    toolCalls: [],
     tokenCount: null,
     usage: null,
     model: null,

@@ -12,7 +12,6 @@ import { socket } from "../api/socket";
 import { Store } from "../state/store";
 import { follow, pause } from "../turn/follow";
 import { type TurnEvent } from "../turn/events";
-import { textOf } from "../turn/fold";
 import { Paced } from "./paced";
 import { EMPTY, isRunning, reduce, type Problem, type ThreadAction, type ThreadState } from "./reduce";
 
@@ -230,8 +229,8 @@ export class Thread {
 
   /** Markdown's last block is read anew with each piece: a long one is drawn less often, to leave time for typing. */
   #drawingMs(): number {
-    const { live } = this.state.get();
-    const text = live ? textOf(live.message) : "";
+    const last = this.state.get().live?.message.parts.at(-1);
+    const text = last?.type === "text" ? last.text : "";
     return (text.length - Math.max(0, text.lastIndexOf("\n\n"))) / CHARACTERS_A_MS;
   }
 

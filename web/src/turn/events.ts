@@ -5,6 +5,8 @@ interface Head {
   seq: number;
   /** Milliseconds since the epoch. */
   at: number;
+  /** The log is gone, and the event was made from the message. */
+  replayed?: boolean;
 }
 
 export interface RetrievalHit {
@@ -14,6 +16,8 @@ export interface RetrievalHit {
   chunk_id?: string | null;
   document_id?: string | null;
   page?: number | null;
+  url?: string | null;
+  file_name?: string | null;
 }
 
 export interface EventUsage {
@@ -40,7 +44,7 @@ export type EventBody =
       type: "tool_result";
       tool_call_id: string;
       tool_name: string;
-      status: "ok" | "error" | "timeout" | "denied" | "interrupted";
+      status: "ok" | "error" | "timeout" | "denied" | "interrupted" | "unknown";
       result?: unknown;
       error?: string;
       duration_ms: number;

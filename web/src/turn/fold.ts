@@ -1,9 +1,8 @@
-/** Events to reply, pure: what the page shows of a turn is a function of its log, as on the server. */
+/** Events to a reply of parts, pure: what the page shows of a turn is a function of its log, as on the server. */
 
-import { type CitationView, type MessageView, type ThoughtStepView, type ToolCallView } from "../api/schema";
+import { type RetrievalHitView, type ToolCallPartView } from "../api/schema";
 import { type RetrievalHit, type TurnEvent } from "./events";
-
-const MOST_SNIPPET_CHARACTERS = 300;
+import { type Message, type Part, type PartOf } from "./parts";
 
 export interface Progress {
   progress: number;
@@ -13,28 +12,22 @@ export interface Progress {
 
 /** A reply that is being given. */
 export interface LiveReply {
-  message: MessageView;
+  message: Message;
   lastSeq: number;
-  /** Since when the model has been thinking; null while it does not. */
-  thinkingSince: number | null;
+  /** Whether its last part, a text or a thought, is still being written. */
+  isGrowing: boolean;
+  /** The model call that runs, from 1. */
+  iteration: number;
   progress: Record<string, Progress>;
 }
 
-/** A reply before its first event: whatever was known of it is told anew by the events. */
-export function startReply(message: MessageView): LiveReply {
+/** A reply before its first event: the events bring everything that was known of it. */
+export function startReply(message: Message): LiveReply {
   return {
-    message: {
-      ...message,
-      content: "",
-      thoughtProcess: [],
-      citations: [],
-      artifactIds: [],
-      toolCalls: [],
-      usage: null,
-      tokenCount: null,
-    },
+    message: { ...message, parts: [], usage: null, tokenCount: null },
     lastSeq: 0,
-    thinkingSince: null,
+    isGrowing: false,
+    iteration: 0,
     progress: {},
   };
 }
@@ -46,35 +39,27 @@ export function foldAll(reply: LiveReply, events: readonly TurnEvent[]): LiveRep
 /** The reply after one more event; an event that was seen before changes nothing. */
 export function fold(reply: LiveReply, event: TurnEvent): LiveReply {
   if (event.seq <= reply.lastSeq) return reply;
-  const next = apply(reply, event);
-  return { ...next, lastSeq: event.seq };
+  return { ...apply(reply, event), lastSeq: event.seq };
 }
 
 function apply(reply: LiveReply, event: TurnEvent): LiveReply {
-  const { message } = reply;
+  const { iteration } = reply;
   switch (event.type) {
     case "turn_start":
-      return withMessage(reply, { status: "STREAMING", model: event.model ?? message.model });
-    case "retrieval": {
-      const sources = [...new Set(event.hits.map((hit) => hit.source))].join(", ");
-      const step = thoughtStep("retrieval", event.query, event.at, sources, event.tool_call_id);
-      return withMessage(reply, {
-        citations: [...message.citations, ...citations(event.hits, message.citations.length)],
-        thoughtProcess: [...message.thoughtProcess, step],
-      });
-    }
+      return withMessage(reply, { status: "STREAMING", model: event.model ?? reply.message.model });
     case "iteration_start":
-      return reply;
+      return { ...close(reply, event.at), iteration: event.iteration };
+    case "text":
     case "thought":
-      return think(reply, event.text, event.at);
-    case "text": {
-      const closed = closeThought(reply, event.at);
-      return withMessage(closed, { content: textOf(closed.message) + event.text });
+      return grow(reply, event.type, event.text, event.at);
+    case "retrieval": {
+      const { query, tool_call_id: toolCallId } = event;
+      const part: PartOf<"retrieval"> = { type: "retrieval", query, hits: event.hits.map(hitOf), iteration };
+      return append(close(reply, event.at), toolCallId == null ? part : { ...part, toolCallId });
     }
-    case "tool_call": {
-      const closed = closeThought(reply, event.at);
-      const step = thoughtStep("tool", event.tool_name, event.at, "", event.tool_call_id);
-      const call: ToolCallView = {
+    case "tool_call":
+      return append(close(reply, event.at), {
+        type: "tool_call",
         toolCallId: event.tool_call_id,
         toolName: event.tool_name,
         server: event.server,
@@ -82,124 +67,102 @@ function apply(reply: LiveReply, event: TurnEvent): LiveReply {
         status: "running",
         result: null,
         durationMs: null,
-      };
-      return withMessage(closed, {
-        toolCalls: [...message.toolCalls, call],
-        thoughtProcess: [...closed.message.thoughtProcess, step],
+        iteration,
       });
-    }
     case "tool_progress": {
-      const { progress, total, message: told } = event;
-      return {
-        ...reply,
-        progress: { ...reply.progress, [event.tool_call_id]: { progress, total, message: told } },
-      };
+      const { tool_call_id: id, progress, total, message } = event;
+      return { ...reply, progress: { ...reply.progress, [id]: { progress, total, message } } };
     }
     case "tool_result":
-      return finishCall(reply, event);
+      return endCall(reply, event);
     case "notice": {
-      const step = thoughtStep("notice", event.code, event.at, event.message);
-      return withMessage(reply, { thoughtProcess: [...message.thoughtProcess, step] });
+      const { code, message } = event;
+      return append(close(reply, event.at), { type: "notice", code, message, iteration });
     }
-    case "usage": {
-      const closed = closeThought(reply, event.at);
-      const usage = {
-        inputTokens: (message.usage?.inputTokens ?? 0) + event.input_tokens,
-        outputTokens: (message.usage?.outputTokens ?? 0) + event.output_tokens,
-        estimated: (message.usage?.estimated ?? false) || event.estimated,
-      };
-      return withMessage(closed, { usage, tokenCount: usage.outputTokens });
-    }
+    case "usage":
+      return spend(close(reply, event.at), event);
     case "done":
-      return withMessage(closeThought(reply, event.at), { status: event.status, completedAt: time(event.at) });
+      return withMessage(close(reply, event.at), { status: event.status, completedAt: time(event.at) });
     case "error": {
-      const { code, message: told, retryable } = event;
-      return withMessage(closeThought(reply, event.at), {
-        status: "FAILED",
-        completedAt: time(event.at),
-        error: { code, message: told, retryable },
-      });
+      const { code, message, retryable } = event;
+      const error = { code, message, retryable };
+      return withMessage(close(reply, event.at), { status: "FAILED", completedAt: time(event.at), error });
     }
   }
 }
 
-function finishCall(reply: LiveReply, event: TurnEvent & { type: "tool_result" }): LiveReply {
-  const { message } = reply;
-  const toolCalls = message.toolCalls.map((call) => {
-    if (call.toolCallId !== event.tool_call_id) return call;
-    const ended: ToolCallView = {
-      ...call,
-      status: event.status,
-      result: event.result ?? null,
-      durationMs: event.duration_ms,
-    };
-    if (event.error !== undefined) ended.error = event.error;
-    if (event.chart_data !== undefined) ended.chartData = event.chart_data;
-    return ended;
-  });
-  const thoughtProcess = message.thoughtProcess.map((step) =>
-    step.kind === "tool" && step.toolCallId === event.tool_call_id
-      ? { ...step, detail: event.error ?? "", durationMs: event.at - Date.parse(step.startedAt) }
-      : step,
-  );
-  const artifactIds = [...message.artifactIds, ...(event.artifact_ids ?? [])];
-  return withMessage(reply, { toolCalls, thoughtProcess, artifactIds });
+function grow(reply: LiveReply, type: "text" | "thought", text: string, at: number): LiveReply {
+  const last = reply.message.parts.at(-1);
+  if (reply.isGrowing && last?.type === type) return withLast(reply, until({ ...last, text: last.text + text }, at));
+  const { iteration } = reply;
+  const part: Part =
+    type === "text" ? { type, text, iteration } : { type, text, startedAt: time(at), durationMs: 0, iteration };
+  return { ...append(close(reply, at), part), isGrowing: true };
 }
 
-function think(reply: LiveReply, text: string, at: number): LiveReply {
-  const steps = reply.message.thoughtProcess;
-  const last = steps.at(-1);
-  if (reply.thinkingSince === null || last?.kind !== "thought") {
-    const begun = { ...reply, thinkingSince: at };
-    return withMessage(begun, { thoughtProcess: [...steps, thoughtStep("thought", "Thought", at, text)] });
-  }
-  const longer = { ...last, detail: last.detail + text };
-  return withMessage(reply, { thoughtProcess: [...steps.slice(0, -1), longer] });
+/** Something else begins: the text or thought that was being written is complete. */
+function close(reply: LiveReply, at: number): LiveReply {
+  const last = reply.message.parts.at(-1);
+  if (!reply.isGrowing || !last) return reply;
+  return { ...withLast(reply, until(last, at)), isGrowing: false };
 }
 
-function closeThought(reply: LiveReply, at: number): LiveReply {
-  const steps = reply.message.thoughtProcess;
-  const last = steps.at(-1);
-  if (reply.thinkingSince === null || last?.kind !== "thought") return reply;
-  const closed = { ...last, durationMs: at - reply.thinkingSince };
-  return withMessage({ ...reply, thinkingSince: null }, { thoughtProcess: [...steps.slice(0, -1), closed] });
+/** A part as long as it has taken up to now; only thoughts have a duration of their own. */
+function until(part: Part, at: number): Part {
+  if (part.type !== "thought") return part;
+  // Clocks are set back, and nodes have their own.
+  return { ...part, durationMs: Math.max(at - Date.parse(part.startedAt), 0) };
 }
 
-function withMessage(reply: LiveReply, change: Partial<MessageView>): LiveReply {
+function endCall(reply: LiveReply, event: TurnEvent & { type: "tool_result" }): LiveReply {
+  const { parts } = reply.message;
+  const at = parts.findLastIndex((part) => part.type === "tool_call" && part.toolCallId === event.tool_call_id);
+  if (at < 0) return reply;
+  const ended: ToolCallPartView = {
+    ...(parts[at] as ToolCallPartView),
+    status: event.status,
+    result: event.result ?? null,
+    durationMs: event.duration_ms,
+    ...(event.error !== undefined && { error: event.error }),
+    ...(event.chart_data !== undefined && { chartData: event.chart_data }),
+    ...(event.artifact_ids?.length && { artifactIds: event.artifact_ids }),
+  };
+  return withMessage(reply, { parts: parts.with(at, ended) });
+}
+
+function spend(reply: LiveReply, event: TurnEvent & { type: "usage" }): LiveReply {
+  const spent = reply.message.usage;
+  const usage = {
+    inputTokens: (spent?.inputTokens ?? 0) + event.input_tokens,
+    outputTokens: (spent?.outputTokens ?? 0) + event.output_tokens,
+    estimated: (spent?.estimated ?? false) || event.estimated,
+  };
+  return withMessage(reply, { usage, tokenCount: usage.outputTokens });
+}
+
+function hitOf(hit: RetrievalHit): RetrievalHitView {
+  return {
+    source: hit.source,
+    text: hit.text,
+    score: hit.score,
+    ...(hit.chunk_id != null && { chunkId: hit.chunk_id }),
+    ...(hit.document_id != null && { documentId: hit.document_id }),
+    ...(hit.page != null && { page: hit.page }),
+    ...(hit.url != null && { url: hit.url }),
+    ...(hit.file_name != null && { fileName: hit.file_name }),
+  };
+}
+
+function append(reply: LiveReply, part: Part): LiveReply {
+  return withMessage(reply, { parts: [...reply.message.parts, part] });
+}
+
+function withLast(reply: LiveReply, part: Part): LiveReply {
+  return withMessage(reply, { parts: reply.message.parts.with(-1, part) });
+}
+
+function withMessage(reply: LiveReply, change: Partial<Message>): LiveReply {
   return { ...reply, message: { ...reply.message, ...change } };
-}
-
-function thoughtStep(
-  kind: string,
-  title: string,
-  at: number,
-  detail: string,
-  toolCallId?: string,
-): ThoughtStepView {
-  const step: ThoughtStepView = { kind, title, detail, startedAt: time(at), durationMs: 0 };
-  return toolCallId === undefined ? step : { ...step, toolCallId };
-}
-
-function citations(hits: readonly RetrievalHit[], before: number): CitationView[] {
-  return hits.map((hit, index) => {
-    const citation: CitationView = {
-      index: before + index + 1,
-      title: hit.source,
-      snippet: [...hit.text].slice(0, MOST_SNIPPET_CHARACTERS).join(""),
-      score: hit.score,
-    };
-    if (hit.document_id) {
-      citation.fileName = hit.source;
-      citation.documentId = hit.document_id;
-    }
-    if (hit.page != null) citation.page = hit.page;
-    return citation;
-  });
-}
-
-/** What a message says; a card has no text. */
-export function textOf(message: MessageView): string {
-  return typeof message.content === "string" ? message.content : "";
 }
 
 function time(at: number): string {

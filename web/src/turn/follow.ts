@@ -10,7 +10,7 @@ const WAITS_MS = [300, 700, 1500, 3000, 5000];
 
 export interface Follower {
   onEvents(events: TurnEvent[]): void;
-  /** The connection is gone; it is tried again. */
+  /** The connection is lost; it reconnects. */
   onLost(): void;
   onBack(): void;
 }

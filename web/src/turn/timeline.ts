@@ -1,4 +1,7 @@
-/** A turn as bars on a line of time: calls of the model, tools, searches. */
+/** A turn as bars on a line of time: calls of the model, tools, searches.
+
+Where the log is gone, the server makes the events from the reply's parts (a replay), which know less of the times.
+*/
 
 import { type TurnEvent } from "./events";
 
@@ -22,21 +25,26 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
   const spans: Span[] = [];
   const openTools = new Map<string, Span>();
   let call: Span | null = null;
+  let resultsAt = 0;
   for (const event of events) {
     const at = event.at - start;
     switch (event.type) {
       case "iteration_start":
-        call = { kind: "model", title: String(event.iteration), from: at, to: end, ok: true };
+        // In a replay, tools that ran side by side follow one another.
+        call = { kind: "model", title: String(event.iteration), from: Math.max(at, resultsAt), to: end, ok: true };
         spans.push(call);
         break;
       case "usage":
         if (call) call.to = at;
-        call = null;
+        // A replay has one sum at its end, whether the last call failed or not.
+        if (!event.replayed) call = null;
         break;
       case "retrieval":
         spans.push({ kind: "retrieval", title: event.query, from: at, to: at, ok: true });
         break;
       case "tool_call": {
+        if (call) call.to = at;
+        call = null;
         const span: Span = { kind: "tool", title: event.tool_name, from: at, to: end, ok: true };
         openTools.set(event.tool_call_id, span);
         spans.push(span);
@@ -44,6 +52,7 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
       }
       case "tool_result": {
         const span = openTools.get(event.tool_call_id);
+        resultsAt = Math.max(resultsAt, at);
         if (span) {
           span.to = at;
           span.ok = event.status === "ok";

@@ -93,9 +93,7 @@ export const zh: Words = {
   thoughtFor: (time: string) => `思考了 ${time}`,
   steps: (count: number) => `${count} 步`,
   stepThought: "思考",
-  stepTool: (name: string) => `使用了 ${name}`,
   stepRetrieval: (query: string) => `检索“${query}”`,
-  stepNotice: "提示",
   toolCall: (name: string) => `工具调用：${name}`,
   toolStatus: {
     running: "运行中",
@@ -104,6 +102,7 @@ export const zh: Words = {
     timeout: "超时",
     denied: "不允许",
     interrupted: "已中断",
+    unknown: "结果未知",
   },
   arguments: "参数",
   result: "结果",

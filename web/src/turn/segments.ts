@@ -1,0 +1,59 @@
+/** A reply as it is shown: its parts in order, a run of thoughts and searches as one. */
+
+import { isBlank, type Part, type PartOf } from "./parts";
+
+export type Step = PartOf<"thought" | "retrieval">;
+
+/** Where its parts lie in the reply's; `from` names it for as long as the reply grows, as nothing ever moves. */
+interface Range {
+  from: number;
+  to: number;
+}
+
+export type Segment = Range &
+  (
+    | { kind: "text"; text: string }
+    | { kind: "steps"; steps: readonly Step[] }
+    | { kind: "tool"; call: PartOf<"tool_call"> }
+    | { kind: "files"; ids: readonly string[] }
+    | { kind: "notice"; message: string }
+  );
+
+export function segmentsOf(parts: readonly Part[]): Segment[] {
+  const segments: Segment[] = [];
+  parts.forEach((part, at) => {
+    const next = segmentOf(part, { from: at, to: at });
+    if (!next) return;
+    const joined = join(segments.at(-1), next);
+    if (joined) segments[segments.length - 1] = joined;
+    else segments.push(next);
+  });
+  return segments;
+}
+
+function segmentOf(part: Part, range: Range): Segment | null {
+  switch (part.type) {
+    case "text":
+      return isBlank(part.text) ? null : { ...range, kind: "text", text: part.text };
+    case "thought":
+      return isBlank(part.text) && !part.title ? null : { ...range, kind: "steps", steps: [part] };
+    case "retrieval":
+      // The card of the tool that searched stands for it.
+      return part.toolCallId ? null : { ...range, kind: "steps", steps: [part] };
+    case "tool_call":
+      return { ...range, kind: "tool", call: part };
+    case "file":
+      return { ...range, kind: "files", ids: [part.fileId] };
+    case "notice":
+      return { ...range, kind: "notice", message: part.message };
+    case "card":
+      return null;
+  }
+}
+
+/** Two that stand side by side as one, where they are of a kind that is shown together. */
+function join(last: Segment | undefined, { to, ...next }: Segment): Segment | null {
+  if (last?.kind === "steps" && next.kind === "steps") return { ...last, to, steps: [...last.steps, ...next.steps] };
+  if (last?.kind === "files" && next.kind === "files") return { ...last, to, ids: [...last.ids, ...next.ids] };
+  return null;
+}
