@@ -201,9 +201,11 @@ class Folding:
     def _spend(self, body: UsageReported) -> None:
         spent = self.usage
         self._usage = Usage(
-            spent.input_tokens + body.input_tokens,
-            spent.output_tokens + body.output_tokens,
-            spent.estimated or body.estimated,
+            input_tokens=spent.input_tokens + body.input_tokens,
+            output_tokens=spent.output_tokens + body.output_tokens,
+            estimated=spent.estimated or body.estimated,
+            cache_read_tokens=spent.cache_read_tokens + body.cache_read_tokens,
+            cache_write_tokens=spent.cache_write_tokens + body.cache_write_tokens,
         )
 
 

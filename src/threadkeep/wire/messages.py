@@ -54,10 +54,15 @@ class ToolCallView(View, frozen=True, kw_only=True):
 
 
 class UsageView(View, frozen=True, kw_only=True):
-    """Tokens that were spent; `estimated` where the provider gave no numbers."""
+    """Tokens that were spent; `estimated` where the provider gave no numbers.
+
+    `inputTokens` counts all of the input, also what the provider read from its cache or wrote to it.
+    """
 
     input_tokens: int
     output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
     estimated: bool
 
 
@@ -182,7 +187,11 @@ def _citation_view(citation: Citation) -> CitationView:
 def usage_view(usage: Usage) -> UsageView:
     """What was spent."""
     return UsageView(
-        input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, estimated=usage.estimated
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        estimated=usage.estimated,
     )
 
 
