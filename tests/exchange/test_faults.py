@@ -19,6 +19,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import MessageId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.parts import text_parts
 from threadkeep.exchange import items as splitting
 from threadkeep.exchange.reading import reading
 from threadkeep.ports.exchange import Flawed, ForeignConversation, WholeConversation
@@ -137,11 +138,16 @@ def with_flaw(lines: list[dict[str, Any]]) -> None:
     del lines[first + 1 :]
 
 
+A_FILE = {"type": "file", "file_id": "01890a5d-ac96-774b-bcce-b302099a8057"}
 TAMPERINGS: list[tuple[Callable[[list[dict[str, Any]]], None], str]] = [
-    (tampered(lambda it: it.pop("content"), "message"), "missing required field `content`"),
+    (tampered(lambda it: it.pop("parts"), "message"), "missing required field `content`"),
+    (tampered(lambda it: it.update(parts=[{"type": "odd"}]), "message"), "no part of the type 'odd'"),
+    (tampered(lambda it: it.update(parts=[{"type": "text"}]), "message"), "missing required field `text`"),
     (tampered(lambda it: it.update(role="tool"), "message"), "Invalid enum value 'tool'"),
     (tampered(lambda it: it.update(id="not-an-id"), "message"), "is no id"),
-    (tampered(lambda it: it.update(content="a\0b"), "message"), "NUL"),
+    (tampered(lambda it: it.update(parts=[{"type": "text", "text": "a\0b"}]), "message"), "NUL"),
+    (tampered(lambda it: it["parts"].append(A_FILE), "message"), "a file of message"),
+    (tampered(lambda it: it.update(parent_id=new_uuid()), "message"), "follows one that is not before it"),
     (tampered(lambda it: it.update(status="STREAMING", role="assistant"), "message"), "is not finished"),
     (tampered(lambda it: it.update(seq=1), "message"), "out of order"),
     (tampered(lambda it: it.update(conversation_id=new_uuid()), "message"), "of another conversation"),
@@ -193,10 +199,10 @@ async def test_tampered_exports_bring_in_nothing_of_what_is_wrong(
 async def test_export_of_a_later_version_is_refused(tmp_path: Path):
     settings = Settings.load({}, data=tmp_path / "data")
     file = tmp_path / "data.jsonl"
-    file.write_text('{"type": "threadkeep-export", "version": 2, "user_id": "alice", "exported_at": 1}\n')
+    file.write_text('{"type": "threadkeep-export", "version": 3, "user_id": "alice", "exported_at": 1}\n')
     with pytest.raises(InvalidRequest, match="Upgrade"):
         await import_file(settings, file, ALICE, None)
-    file.write_text('{"type": "threadkeep-export", "version": 1, "user_id": "alice", "exported_at": 1}\n')
+    file.write_text('{"type": "threadkeep-export", "version": 2, "user_id": "alice", "exported_at": 1}\n')
     with pytest.raises(InvalidRequest, match="leave --agent out"):
         await import_file(settings, file, ALICE, "Claude")
 
@@ -250,7 +256,7 @@ def long_conversation(agent_id: Any) -> WholeConversation:
     started = Conversation.start(ALICE, agent_id, NOW)
     messages = [
         Message(
-            MessageId(new_uuid()), started.id, seq, None, MessageRole.USER, "x" * 10_000,
+            MessageId(new_uuid()), started.id, seq, None, MessageRole.USER, text_parts("x" * 10_000),
             MessageStatus.COMPLETED, NOW, NOW,
         )
         for seq in range(1, 1001)

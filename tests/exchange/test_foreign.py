@@ -19,7 +19,7 @@ from threadkeep.settings import Settings
 
 
 def told(messages: list[Message]) -> list[tuple[str, object, str]]:
-    return [(message.role, message.content, message.status) for message in messages]
+    return [(message.role, message.content, message.shown_status) for message in messages]
 
 
 def write(file: Path, *conversations: Any) -> Path:

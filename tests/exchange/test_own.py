@@ -196,10 +196,8 @@ async def test_export_is_of_one_moment_while_others_write(here: Settings, tmp_pa
             await export_user(here, UserId("nobody"), tmp_path / "nobody.zip")
     assert not (tmp_path / "nobody.zip").exists()
     assert not (tmp_path / "nobody.zip.partial").exists()
-    assert [line["content"] for line in lines(tmp_path / "alice.zip") if line["type"] == "message"] == [
-        "One?",
-        "1",
-    ]
+    messages = [line for line in lines(tmp_path / "alice.zip") if line["type"] == "message"]
+    assert [part["text"] for line in messages for part in line["parts"]] == ["One?", "1"]
 
 
 async def test_main_conversation_becomes_a_further_one_where_there_is_one(

@@ -124,6 +124,28 @@ class UsageReported:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
 
+    @staticmethod
+    def of(usage: Usage) -> "UsageReported":
+        """The event that reports what was spent."""
+        return UsageReported(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            estimated=usage.estimated,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+        )
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent."""
+        return Usage(
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            estimated=self.estimated,
+            cache_read_tokens=self.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -161,6 +183,17 @@ EventBody = (
     | Failed
 )
 Terminal = Done | Failed
+
+
+def joined(before: EventBody, after: EventBody) -> Text | Thought | None:
+    """Two adjacent pieces of text, or of thought, as one; None for all else."""
+    match before, after:
+        case Text(begun), Text(text):
+            return Text(begun + text)
+        case Thought(begun), Thought(text):
+            return Thought(begun + text)
+        case _:
+            return None
 
 
 @dataclass(frozen=True, slots=True)

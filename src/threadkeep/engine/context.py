@@ -231,7 +231,7 @@ def _rendering(sources: Sources, rules: ContextRules, path: Sequence[Message]) -
 
 def _found_before(reply: Message) -> list[RetrievalHit]:
     """What was found before a reply, which its question carried."""
-    parts = (it for it in reply.parts if isinstance(it, RetrievalPart) and it.tool_call_id is None)
+    parts = (it for it in reply.parts if isinstance(it, RetrievalPart) and not it.iteration)
     return [hit for part in parts if not part.superseded for hit in part.hits]
 
 

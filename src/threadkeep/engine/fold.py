@@ -119,7 +119,7 @@ class Folding:
                 self._parts.append(NoticePart(code=code, message=message, at=at, iteration=self._iteration))
             case UsageReported() as body:
                 self._close(at)
-                self._spend(body)
+                self._usage = self.usage + body.usage
             case Done() | Failed() as body:
                 self._close(at)
                 self._end, self._ended_at = body, at
@@ -197,16 +197,6 @@ class Folding:
             refs=body.refs,
         )
         self._parts[at] = replace(part, call=ended)
-
-    def _spend(self, body: UsageReported) -> None:
-        spent = self.usage
-        self._usage = Usage(
-            input_tokens=spent.input_tokens + body.input_tokens,
-            output_tokens=spent.output_tokens + body.output_tokens,
-            estimated=spent.estimated or body.estimated,
-            cache_read_tokens=spent.cache_read_tokens + body.cache_read_tokens,
-            cache_write_tokens=spent.cache_write_tokens + body.cache_write_tokens,
-        )
 
 
 def _of_message(part: Part, message_id: MessageId) -> Part:

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
-    Done,
     EventBody,
-    Failed,
     IterationStart,
     Notice,
     Retrieval,
@@ -25,13 +23,13 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.call_ids import CallIds, TakenIds, none_taken
+from threadkeep.engine.ending import MAX_ITERATIONS, TURN_ENDED, answered, failed, last_events, stopped
 from threadkeep.engine.model_call import ModelCall
-from threadkeep.engine.stop import Stop, Stopped, StopReason
+from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.token_estimates import estimate_request_tokens, estimate_tokens
 from threadkeep.engine.tools import Toolbox, clean_use
 from threadkeep.ports.gateway import (
     Gateway,
-    GatewayError,
     ModelMessage,
     ModelRequest,
     ModelStopped,
@@ -90,23 +88,20 @@ async def run_turn(
         while True:
             yield await stop.guard(steps.__anext__)
     except StopAsyncIteration:
-        end = run.answered()
-    except Stopped as stopped:
-        end = run.stopped(stopped.reason)
-    except GatewayError as exc:
-        end = Failed(exc.code, exc.message, exc.retryable)
+        end = answered(turn, stop_reason=run.stop_reason, has_spoken=run.has_spoken)
+    except Stopped as exc:
+        end = stopped(turn, exc.reason, timeout_s=limits.generation_timeout_s)
     except ThreadkeepError as exc:
-        end = Failed(exc.code, exc.message)
-    except Exception:
+        end = failed(exc)
+    except Exception as exc:
         log.exception("turn %s failed", turn.id)
-        end = Failed("INTERNAL_ERROR", "Something went wrong on our side; it has been logged.")
+        end = failed(exc)
     finally:
         if timer is not None:
             timer.cancel()
         await steps.aclose()
-    for event in run.loose_ends():
+    for event in run.last_events(end):
         yield event
-    yield run.with_usage(end)
 
 
 class _Run:
@@ -121,7 +116,6 @@ class _Run:
         limits: TurnLimits,
         taken_ids: TakenIds,
     ) -> None:
-        self._turn = turn
         self._build = build
         self._request = ModelRequest(None, "", ())
         self._gateway = gateway
@@ -133,8 +127,10 @@ class _Run:
         self._call_ids = CallIds((), taken_ids)
         self._open_calls: dict[str, ToolCalled] = {}
         self._usage = Usage(0, 0)
-        self._stop_reason = "end_turn"
-        self._has_spoken = False
+        self.stop_reason = "end_turn"
+        """Why the model stopped, or we asked it no more."""
+        self.has_spoken = False
+        """Whether the reply has anything to read."""
 
     async def steps(self) -> AsyncGenerator[EventBody]:
         """The turn as it goes well."""
@@ -150,12 +146,14 @@ class _Run:
             async with aclosing(self._call_model(call)) as said:
                 async for event in said:
                     yield event
-            yield self._spend(call)
-            self._stop_reason = call.stop_reason
+            self._call, spent = None, self._cost(call)
+            self._usage += spent
+            yield UsageReported.of(spent)
+            self.stop_reason = call.stop_reason
             if not call.tool_uses:
                 return
             if self._limits.max_iterations and iteration >= self._limits.max_iterations:
-                self._stop_reason = "max_iterations"
+                self.stop_reason = MAX_ITERATIONS
                 yield Notice("MAX_ITERATIONS", f"The agent may use tools {iteration} times and has done so.")
                 return
             async with aclosing(self._use_tools(call)) as used:
@@ -170,7 +168,7 @@ class _Run:
                     case TextDelta(text):
                         text = storable(text)
                         call.add_text(text)
-                        self._has_spoken = self._has_spoken or not is_blank(text)
+                        self.has_spoken = self.has_spoken or not is_blank(text)
                         yield Text(text)
                     case ThoughtDelta(text):
                         text = storable(text)
@@ -208,67 +206,27 @@ class _Run:
             told = _in_words(call, answers)
         self._request = replace(self._request, messages=(*self._request.messages, *told))
 
-    def _spend(self, call: ModelCall) -> UsageReported:
-        """Counts what a call has cost; estimated where the provider did not say, or said what cannot be."""
-        self._call = None
-        told = call.usage
-        if told:
-            spent = Usage(
-                input_tokens=told.input_tokens,
-                output_tokens=told.output_tokens,
-                cache_read_tokens=told.cache_read_tokens,
-                cache_write_tokens=told.cache_write_tokens,
+    def _cost(self, call: ModelCall) -> Usage:
+        """What a call has cost; estimated where the provider did not say, or said what cannot be."""
+        if call.usage is not None:
+            return Usage(
+                input_tokens=call.usage.input_tokens,
+                output_tokens=call.usage.output_tokens,
+                cache_read_tokens=call.usage.cache_read_tokens,
+                cache_write_tokens=call.usage.cache_write_tokens,
             )
-        else:
-            asked = estimate_request_tokens(self._request)
-            spent = Usage(asked, estimate_tokens(call.written), estimated=True)
-        self._usage = Usage(
-            input_tokens=self._usage.input_tokens + spent.input_tokens,
-            output_tokens=self._usage.output_tokens + spent.output_tokens,
-            estimated=self._usage.estimated or spent.estimated,
-            cache_read_tokens=self._usage.cache_read_tokens + spent.cache_read_tokens,
-            cache_write_tokens=self._usage.cache_write_tokens + spent.cache_write_tokens,
+        asked = estimate_request_tokens(self._request)
+        return Usage(asked, estimate_tokens(call.written), estimated=True)
+
+    def last_events(self, end: Terminal) -> Iterator[EventBody]:
+        """The turn's end, after what a turn that was broken off has left open."""
+        return last_events(
+            end,
+            open_calls=self._open_calls.values(),
+            why=TURN_ENDED,
+            reported=self._usage,
+            unreported=self._cost(self._call) if self._call else None,
         )
-        return UsageReported(
-            input_tokens=spent.input_tokens,
-            output_tokens=spent.output_tokens,
-            estimated=spent.estimated,
-            cache_read_tokens=spent.cache_read_tokens,
-            cache_write_tokens=spent.cache_write_tokens,
-        )
-
-    def loose_ends(self) -> Iterator[EventBody]:
-        """Whatever a turn that broke off has left open: calls without a result, a call without its cost."""
-        for called in self._open_calls.values():
-            yield ToolResulted(
-                called.tool_call_id, called.tool_name, "interrupted", error="The turn ended before the tool."
-            )
-        if self._call is not None:
-            yield self._spend(self._call)
-
-    def answered(self) -> Terminal:
-        """How a turn ends that was not broken off."""
-        if not self._has_spoken and self._stop_reason == "max_iterations":
-            message = "The agent has used tools as often as it may, without an answer."
-            return Failed("AGENTX_ERROR", message, retryable=True)
-        if not self._has_spoken:
-            return Failed("AGENTX_ERROR", "The model gave an empty reply.", retryable=True)
-        return Done("COMPLETED", self._turn.assistant_message_id, self._usage, self._stop_reason)
-
-    def stopped(self, reason: StopReason) -> Terminal:
-        """How a turn ends that was broken off."""
-        match reason:
-            case "abort":
-                return Done("CANCELLED", self._turn.assistant_message_id, self._usage, "aborted")
-            case "timeout":
-                limit = self._limits.generation_timeout_s
-                return Failed("GENERATION_TIMEOUT", f"The turn took longer than {limit:g} s.", retryable=True)
-            case "interrupt":
-                return Failed("INTERRUPTED", "The server was stopped during this turn.", retryable=True)
-
-    def with_usage(self, end: Terminal) -> Terminal:
-        """The end with all that was spent, the loose ends included."""
-        return replace(end, usage=self._usage) if isinstance(end, Done) else end
 
 
 def _in_words(call: ModelCall, answers: Sequence[ToolResultBlock]) -> tuple[ModelMessage, ModelMessage]:

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from threadkeep.domain.events import Notice
-from threadkeep.domain.mcp import PROMPTX
-from threadkeep.domain.message import Message
 from threadkeep.domain.text import is_blank
-from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.ports.roles import Role
 
 MOST_COMPONENT_CHARACTERS = 20_000
@@ -103,17 +100,6 @@ def role_in_force(role: Role) -> str:
         f"You have activated the role `{role.id}` in this conversation; be what it says. `promptx_action` "
         f"would change it.\n\n{role.text}"
     )
-
-
-def activated_role(messages: Iterable[Message], *, since: int) -> str | None:
-    """The role that was last activated in a conversation since a time, from its messages, newest first."""
-    calls = (call for message in messages for call in reversed(message.tool_calls))
-    for call in calls:
-        if call.server == PROMPTX and call.tool_name == "promptx_action" and call.created_at >= since:
-            role_id = call.arguments.get("role")
-            if call.status is ToolCallStatus.OK and isinstance(role_id, str):
-                return role_id
-    return None
 
 
 # Files hardly ever change, and what is read anew for every turn is the same text: these are worth keeping.

@@ -203,10 +203,4 @@ def _total(ordered: Sequence[ExecutionEvent]) -> Usage | None:
     if (end := next(ends, None)) is not None:
         return end
     parts = [event.usage for event in ordered if event.usage]
-    if not parts:
-        return None
-    return Usage(
-        sum(part.input_tokens for part in parts),
-        sum(part.output_tokens for part in parts),
-        any(part.estimated for part in parts),
-    )
+    return sum(parts, Usage(0, 0)) if parts else None

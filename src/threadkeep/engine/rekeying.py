@@ -3,14 +3,25 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import assert_never
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import CompactionId, ConversationId, MessageId, PayloadId, TurnId, is_uuid
 from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.domain.parts import (
+    CardPart,
+    FilePart,
+    NoticePart,
+    Part,
+    RetrievalPart,
+    TextPart,
+    ThoughtPart,
+    ToolCallPart,
+)
 from threadkeep.domain.payload import PayloadKind
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import check_line, check_storable
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.domain.turn import TurnStatus
 from threadkeep.ports.exchange import KeptTurn, WholeConversation
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -32,24 +43,33 @@ def checked(whole: WholeConversation) -> WholeConversation:
         _require(part.conversation_id == conversation.id, f"{part.id} is of another conversation")
     for kept in whole.turns:
         turn = kept.turn
-        _require(turn.status is not TurnStatus.RUNNING, f"turn {turn.id} has not ended")
+        _require(not turn.is_active, f"turn {turn.id} has not ended")
         for id_ in (turn.user_message_id, turn.assistant_message_id):
             _require(id_ in message_ids, f"turn {turn.id} refers to a message {id_!r} that is missing")
     for payload in whole.payloads:
         _require(_SHA256.fullmatch(payload.sha256) is not None, f"payload {payload.id} has no SHA-256")
     artifact_ids = {it.id for it in whole.payloads if it.kind is PayloadKind.ARTIFACT}
     last_seq = 0
+    before: set[MessageId | None] = {None}
     for message in whole.messages:
         _require(message.seq > last_seq, f"message {message.id} is out of order")
+        _require(message.parent_id in before, f"message {message.id} follows one that is not before it")
         last_seq = message.seq
+        before.add(message.id)
         _check_message(message, turn_ids, artifact_ids, payload_ids)
     ends = {0, *(compaction.to_seq for compaction in whole.compactions)}
     _require(conversation.archived_to_seq in ends, "it has archived messages without a summary")
     _require(max(ends) <= last_seq, "a summary is of messages that are missing")
     if conversation.title is not None:
         check_line(conversation.title, "title", most=10_000)
-    count = sum(message.status is not MessageStatus.OVERWRITTEN for message in whole.messages)
-    return replace(whole, conversation=replace(conversation, last_seq=last_seq, message_count=count))
+    on_path = [message.id for message in whole.messages if message.on_path]
+    counted = replace(
+        conversation,
+        last_seq=last_seq,
+        message_count=len(on_path),
+        tip_id=on_path[-1] if on_path else None,
+    )
+    return replace(whole, conversation=counted)
 
 
 def _check_message(
@@ -57,17 +77,30 @@ def _check_message(
 ) -> None:
     _require(message.status not in _UNFINISHED, f"message {message.id} is not finished")
     _require(message.turn_id is None or message.turn_id in turn_ids, f"message {message.id} has no turn")
-    _require(artifact_ids.issuperset(message.artifact_ids), f"a file of message {message.id} is missing")
-    if isinstance(message.content, str):
-        check_storable(message.content, "content")
+    for part in message.parts:
+        match part:
+            case ToolCallPart(call=call):
+                _check_call(call, message, turn_ids, payload_ids)
+                produced = set(call.artifact_ids)
+                _require(produced <= artifact_ids, f"a file of message {message.id} is missing")
+            case FilePart():
+                _require(part.file_id in artifact_ids, f"a file of message {message.id} is missing")
+            case TextPart() | ThoughtPart():
+                check_storable(part.text, "parts")
+            case RetrievalPart() | NoticePart() | CardPart():
+                pass
+            case _ as never:
+                assert_never(never)
     _unique_call_ids(message)
-    for call in message.tool_calls:
-        fits = call.message_id == message.id and call.turn_id in turn_ids
-        _require(fits, f"a tool call of {message.id} is another message's")
-        _require(call.status is not ToolCallStatus.RUNNING, f"a tool call of {message.id} has not ended")
-        _require(payload_ids.issuperset(call.refs.values()), f"a value of {call.tool_call_id} is missing")
-        for text in (call.tool_call_id, call.tool_name, call.server, call.error or ""):
-            check_storable(text, "toolCalls")
+
+
+def _check_call(call: ToolCall, message: Message, turn_ids: set[str], payload_ids: set[str]) -> None:
+    fits = call.message_id == message.id and call.turn_id in turn_ids
+    _require(fits, f"a tool call of {message.id} is another message's")
+    _require(call.status is not ToolCallStatus.RUNNING, f"a tool call of {message.id} has not ended")
+    _require(payload_ids.issuperset(call.refs.values()), f"a value of {call.tool_call_id} is missing")
+    for text in (call.tool_call_id, call.tool_name, call.server, call.error or "", call.model_name):
+        check_storable(text, "toolCalls")
 
 
 def rekey(whole: WholeConversation, rename: Rename, documents: Mapping[str, str]) -> WholeConversation:
@@ -92,8 +125,23 @@ def rekey(whole: WholeConversation, rename: Rename, documents: Mapping[str, str]
             before,
             turn_id=TurnId(rename(before.turn_id)),
             message_id=MessageId(rename(before.message_id)),
+            artifact_ids=tuple(PayloadId(rename(it)) for it in before.artifact_ids),
             refs={name: PayloadId(rename(ref)) for name, ref in before.refs.items()},
         )
+
+    def hit(before: RetrievalHit) -> RetrievalHit:
+        return replace(before, document_id=documents.get(before.document_id or "", before.document_id))
+
+    def part(before: Part) -> Part:
+        match before:
+            case ToolCallPart():
+                return replace(before, call=call(before.call))
+            case FilePart():
+                return replace(before, file_id=PayloadId(rename(before.file_id)))
+            case RetrievalPart():
+                return replace(before, hits=tuple(map(hit, before.hits)))
+            case TextPart() | ThoughtPart() | NoticePart() | CardPart():
+                return before
 
     def message(before: Message) -> Message:
         return replace(
@@ -101,16 +149,17 @@ def rekey(whole: WholeConversation, rename: Rename, documents: Mapping[str, str]
             id=MessageId(rename(before.id)),
             conversation_id=conversation_id,
             turn_id=TurnId(rename(before.turn_id)) if before.turn_id else None,
-            artifact_ids=tuple(PayloadId(rename(it)) for it in before.artifact_ids),
-            tool_calls=tuple(map(call, before.tool_calls)),
-            citations=tuple(
-                replace(it, document_id=documents.get(it.document_id or "", it.document_id))
-                for it in before.citations
-            ),
+            parent_id=MessageId(rename(before.parent_id)) if before.parent_id else None,
+            parts=tuple(map(part, before.parts)),
         )
 
+    tip_id = whole.conversation.tip_id
     return WholeConversation(
-        replace(whole.conversation, id=conversation_id),
+        replace(
+            whole.conversation,
+            id=conversation_id,
+            tip_id=MessageId(rename(tip_id)) if tip_id else None,
+        ),
         [turn(it) for it in whole.turns],
         [message(it) for it in whole.messages],
         [
@@ -137,7 +186,8 @@ def _unique(noun: str, ids: Iterable[str]) -> set[str]:
 
 
 def _unique_call_ids(message: Message) -> None:
-    names = [(call.turn_id, call.tool_call_id) for call in message.tool_calls]
+    calls = (part.call for part in message.parts if isinstance(part, ToolCallPart))
+    names = [(call.turn_id, call.tool_call_id) for call in calls]
     _require(len(set(names)) == len(names), f"two tool calls of message {message.id} have the same id")
 
 

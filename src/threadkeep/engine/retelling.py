@@ -4,7 +4,7 @@ All ids are made from the other product's, and of the time at which things were 
 file in again makes the same ids, and what is listed or found by time stands where it belongs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -16,7 +16,8 @@ from threadkeep.domain.conversation import (
     TitleSource,
 )
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, PayloadId, TurnId, UserId, derived_uuid
-from threadkeep.domain.message import Message, MessageRole, MessageStatus, ThoughtStep
+from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.parts import Part, TextPart, ThoughtPart, ToolCallPart, text_parts
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
@@ -29,6 +30,8 @@ from threadkeep.ports.exchange import (
     ForeignConversation,
     ForeignExchange,
     ForeignMessage,
+    ForeignText,
+    ForeignThought,
     KeptTurn,
     WholeConversation,
 )
@@ -56,7 +59,8 @@ def retell(
         title_source=source,
         status=ConversationStatus.ARCHIVED if foreign.is_archived else ConversationStatus.ACTIVE,
         last_seq=len(messages),
-        message_count=sum(it.status is not MessageStatus.OVERWRITTEN for it in messages),
+        message_count=sum(it.on_path for it in messages),
+        tip_id=telling.tip_id,
         updated_at=foreign.updated_at or telling.at,
         last_message_at=messages[-1].created_at if messages else None,
     )
@@ -77,6 +81,8 @@ class _Telling:
         self.messages: list[Message] = []
         self.payloads: list[Payload] = []
         self.contents: dict[str, bytes] = {}
+        self.tip_id: MessageId | None = None
+        self._call_count = 0
 
     def add(self, exchange: ForeignExchange) -> None:
         """A question and its answers: a turn for each answer, all but the last one overwritten."""
@@ -84,77 +90,104 @@ class _Telling:
         turn_ids = [TurnId(self._id("turn", reply.id, reply.at)) for reply in exchange.replies]
         question = None
         if asked is not None:
-            question = self._message(asked, MessageRole.USER, turn_ids[0] if turn_ids else None)
+            question = self._question(asked, turn_ids[0] if turn_ids else None)
+            self._keep(question)
+        follows = self.tip_id
         for reply, turn_id in zip(exchange.replies, turn_ids, strict=True):
+            answer = self._answer(reply, turn_id if question else None, follows)
+            if question is not None:
+                self.turns.append(KeptTurn(_turn(turn_id, question, answer)))
             is_last = reply is exchange.replies[-1]
-            self._add_reply(reply, turn_id if question else None, question, is_last=is_last)
+            self._keep(answer if is_last else answer.become(MessageStatus.OVERWRITTEN))
 
-    def _add_reply(
-        self, reply: ForeignMessage, turn_id: TurnId | None, question: Message | None, *, is_last: bool
-    ) -> None:
-        message = self._message(reply, MessageRole.ASSISTANT, turn_id)
-        if question is not None and turn_id is not None:
-            calls = [self._call(call, number, message, turn_id) for number, call in enumerate(reply.calls, 1)]
-            message = replace(message, tool_calls=tuple(calls))
-            self.turns.append(KeptTurn(_turn(turn_id, question, message)))
-        if not is_last:
-            message = message.become(MessageStatus.OVERWRITTEN)
-        self.messages[-1] = message
+    def _keep(self, message: Message) -> None:
+        self.messages.append(message)
+        if message.on_path:
+            self.tip_id = message.id
 
-    def _message(self, said: ForeignMessage, role: MessageRole, turn_id: TurnId | None) -> Message:
-        self.at = said.at or self.at
-        text = storable(said.text)
-        # Nothing was said, only thought or done: the answer was stopped.
-        stopped = role is MessageRole.ASSISTANT and is_blank(text)
-        message = Message(
-            id=MessageId(self._id("message", said.id, said.at)),
+    def _question(self, said: ForeignMessage, turn_id: TurnId | None) -> Message:
+        id_ = self._message_id(said)
+        return Message(
+            id=id_,
             conversation_id=self.id,
             seq=len(self.messages) + 1,
             turn_id=turn_id,
-            role=role,
-            content="" if stopped else text,
-            status=MessageStatus.CANCELLED if stopped else MessageStatus.COMPLETED,
+            role=MessageRole.USER,
+            parts=text_parts(storable(said.text)),
+            status=MessageStatus.COMPLETED,
             created_at=self.at,
             completed_at=self.at,
-            thought_process=tuple(
-                ThoughtStep("thought", "Thought", storable(thought), self.at, 0) for thought in said.thoughts
-            ),
-            model=storable(said.model)[:MOST_NAME_CHARACTERS] if said.model else None,
+            parent_id=self.tip_id,
         )
-        self.messages.append(message)
-        return message
+
+    def _answer(self, said: ForeignMessage, turn_id: TurnId | None, parent_id: MessageId | None) -> Message:
+        id_ = self._message_id(said)
+        # Nothing was said, only thought or done: the answer was stopped.
+        is_stopped = is_blank(storable(said.text))
+        return Message(
+            id=id_,
+            conversation_id=self.id,
+            seq=len(self.messages) + 1,
+            turn_id=turn_id,
+            role=MessageRole.ASSISTANT,
+            parts=tuple(self._parts(said, id_, turn_id)),
+            status=MessageStatus.CANCELLED if is_stopped else MessageStatus.COMPLETED,
+            created_at=self.at,
+            completed_at=self.at,
+            model=storable(said.model)[:MOST_NAME_CHARACTERS] if said.model else None,
+            parent_id=parent_id,
+        )
+
+    def _message_id(self, said: ForeignMessage) -> MessageId:
+        self.at = said.at or self.at
+        return MessageId(self._id("message", said.id, said.at))
 
     def _id(self, kind: str, id_: str, at: int | None) -> str:
         # Ascending, as all our ids are: the index of words has room for few of the same millisecond.
         self._id_at = max(at or 0, self._id_at + 1)
         return derived_uuid(self._id_at, *self._names, kind, id_)
 
-    def _call(self, call: ForeignCall, number: int, message: Message, turn_id: TurnId) -> ToolCall:
+    def _parts(self, said: ForeignMessage, message_id: MessageId, turn_id: TurnId | None) -> Iterator[Part]:
+        """The parts of an answer; a tool call belongs to a turn, so a greeting has none."""
+        for part in said.parts:
+            match part:
+                case ForeignText(text, iteration):
+                    if not is_blank(text := storable(text)):
+                        yield TextPart(text=text, iteration=iteration)
+                case ForeignThought(text, iteration):
+                    yield ThoughtPart(text=storable(text), started_at=self.at, iteration=iteration)
+                case ForeignCall():
+                    if turn_id is not None:
+                        call = self._call(part, message_id, turn_id)
+                        yield ToolCallPart(call=call, iteration=part.iteration)
+
+    def _call(self, call: ForeignCall, message_id: MessageId, turn_id: TurnId) -> ToolCall:
         """A tool call; what is too large for a row lies apart, as with our own."""
+        self._call_count += 1
         values = {"arguments": clean(call.arguments), "result": clean(call.result)}
         refs: dict[str, PayloadId] = {}
         for name, value in values.items():
             content = msgspec.json.encode(value)
             if len(content) > MOST_INLINE_BYTES:
-                refs[name] = self._set_aside(content, message, f"{number} {name}")
+                refs[name] = self._set_aside(content, message_id, f"{self._call_count} {name}")
                 values[name] = {} if name == "arguments" else None
         return ToolCall(
             turn_id=turn_id,
-            tool_call_id=f"call_{number}",
-            message_id=message.id,
+            # Numbered over the whole conversation: models take no id twice.
+            tool_call_id=f"call_{self._call_count}",
+            message_id=message_id,
             tool_name=storable(call.name)[:MOST_NAME_CHARACTERS] or "tool",
             server="",
             status=ToolCallStatus.ERROR if call.failed else ToolCallStatus.OK,
-            created_at=message.created_at,
+            created_at=self.at,
             error="The tool failed." if call.failed else None,
             refs=refs,
             **values,
         )
 
-    def _set_aside(self, content: bytes, message: Message, name: str) -> PayloadId:
-        at = message.created_at
-        payload = Payload.of(content, self.id, PayloadKind.VALUE, "application/json", at)
-        id_ = PayloadId(derived_uuid(self._id_at, *self._names, "payload", message.id, name))
+    def _set_aside(self, content: bytes, message_id: MessageId, name: str) -> PayloadId:
+        payload = Payload.of(content, self.id, PayloadKind.VALUE, "application/json", self.at)
+        id_ = PayloadId(derived_uuid(self._id_at, *self._names, "payload", message_id, name))
         self.payloads.append(replace(payload, id=id_))
         self.contents[payload.sha256] = content
         return id_
@@ -162,9 +195,16 @@ class _Telling:
 
 def _turn(turn_id: TurnId, question: Message, reply: Message) -> Turn:
     return Turn(
-        turn_id, reply.conversation_id, question.id, reply.id, ENDS[reply.status], question.created_at,
-        TurnOrigin.RECORDED, reply.model, reply.created_at,
-    )  # fmt: skip
+        id=turn_id,
+        conversation_id=reply.conversation_id,
+        user_message_id=question.id,
+        assistant_message_id=reply.id,
+        status=ENDS[reply.status],
+        started_at=question.created_at,
+        origin=TurnOrigin.RECORDED,
+        model=reply.model,
+        ended_at=reply.created_at,
+    )
 
 
 def _title(foreign: ForeignConversation) -> tuple[str | None, TitleSource | None]:

@@ -1,17 +1,18 @@
 """Conversations of ChatGPT, as `conversations.json` of its export has them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from threadkeep.exchange.answers import Answer
 from threadkeep.exchange.tree import Branch, branches, exchanges
 from threadkeep.ports.exchange import (
     Flawed,
-    ForeignCall,
     ForeignConversation,
     ForeignExchange,
     ForeignMessage,
+    ForeignText,
 )
 
 PRODUCT = "chatgpt"
@@ -117,15 +118,12 @@ def _exchanges(nodes: Mapping[str, _Node], branch: Branch) -> Iterator[ForeignEx
 def _question(node_id: str, nodes: Mapping[str, _Node]) -> ForeignMessage:
     message = nodes[node_id].message
     assert message is not None
-    return ForeignMessage(node_id, _text(message.content), milliseconds(message.create_time))
+    return ForeignMessage(node_id, [ForeignText(_text(message.content))], milliseconds(message.create_time))
 
 
 def _reply(nodes: Mapping[str, _Node], path: Iterable[str]) -> ForeignMessage | None:
     """All that the assistant did for a question, as one answer."""
-    texts: list[str] = []
-    thoughts: list[str] = []
-    calls: list[ForeignCall] = []
-    asked: tuple[str, str] | None = None
+    answer = Answer()
     id_, at, model = "", None, None
     for node_id in path:
         message = nodes[node_id].message
@@ -133,24 +131,24 @@ def _reply(nodes: Mapping[str, _Node], path: Iterable[str]) -> ForeignMessage | 
             continue
         id_, at = node_id, milliseconds(message.create_time) or at
         model = _model(message) or model
-        if message.author.role == "tool":
-            name, given = asked or (message.author.name or "tool", "")
-            calls.append(ForeignCall(name, _arguments(given), _text(message.content)))
-            asked = None
-        elif message.content.content_type == "thoughts":
-            thoughts += _thoughts(message.content)
-        elif message.recipient not in {None, "all"}:
-            calls += _unanswered(asked)
-            asked = (message.recipient or "tool", _text(message.content))
-        else:
-            texts.append(_text(message.content))
-    calls += _unanswered(asked)
-    text = "\n\n".join(filter(None, texts))
-    return ForeignMessage(id_, text, at, model, thoughts, calls) if text or thoughts or calls else None
+        _add(answer, message)
+    return ForeignMessage(id_, answer.parts, at, model) if answer.parts else None
 
 
-def _unanswered(asked: tuple[str, str] | None) -> Sequence[ForeignCall]:
-    return [ForeignCall(asked[0], _arguments(asked[1]), None)] if asked else []
+def _add(answer: Answer, message: _Message) -> None:
+    content = message.content
+    if message.author.role == "tool":
+        if not answer.result(None, _text(content)):
+            answer.call(message.author.name or "tool", {})
+            answer.result(None, _text(content))
+    elif content.content_type == "thoughts":
+        for thought in _thoughts(content):
+            answer.think(thought)
+    elif message.recipient not in {None, "all"}:
+        answer.forget_open()
+        answer.call(message.recipient or "tool", _arguments(_text(content)))
+    else:
+        answer.say(_text(content))
 
 
 def _arguments(text: str) -> Mapping[str, object]:

@@ -6,13 +6,15 @@ from typing import Any, cast
 
 import msgspec
 
+from threadkeep.domain.parts import BLANK_LINE
+from threadkeep.exchange.answers import Answer
 from threadkeep.exchange.tree import Branch, NoTree, branches, exchanges
 from threadkeep.ports.exchange import (
     Flawed,
-    ForeignCall,
     ForeignConversation,
     ForeignExchange,
     ForeignMessage,
+    ForeignText,
 )
 
 PRODUCT = "claude"
@@ -111,36 +113,44 @@ def _question(message: _Message) -> ForeignMessage:
     parts += [f"[{it.file_name or 'attachment'}]\n{it.extracted_content or ''}".strip() for it in attached]
     known = {it.file_name for it in attached}
     parts += [f"[{file.file_name}]" for file in message.files or () if file.file_name not in {None, *known}]
-    return ForeignMessage(message.uuid, "\n\n".join(filter(None, parts)), milliseconds(message.created_at))
+    text = BLANK_LINE.join(filter(None, parts))
+    return ForeignMessage(message.uuid, [ForeignText(text)], milliseconds(message.created_at))
 
 
 def _reply(messages: Sequence[_Message]) -> ForeignMessage | None:
+    """All that the assistant did for a question, as one answer."""
     if not messages:
         return None
-    blocks = [block for message in messages for block in message.content or ()]
-    text = "\n\n".join(filter(None, map(_text, messages)))
-    thoughts = [block.thinking for block in blocks if block.type == "thinking" and block.thinking]
+    answer = Answer()
+    for message in messages:
+        for block in message.content or ():
+            _add(answer, block)
+        if not any(_is_text(block) for block in message.content or ()):
+            answer.say(message.text or "")
     last = messages[-1]
-    return ForeignMessage(
-        last.uuid, text, milliseconds(last.created_at), None, thoughts, list(_calls(blocks))
-    )
+    return ForeignMessage(last.uuid, answer.parts, milliseconds(last.created_at))
+
+
+def _add(answer: Answer, block: _Block) -> None:
+    match block.type:
+        case "text":
+            answer.say(block.text or "")
+        case "thinking":
+            answer.think(block.thinking or "")
+        case "tool_use":
+            is_object = isinstance(block.input, dict)
+            given = cast("dict[str, Any]", block.input) if is_object else {"input": block.input}
+            answer.call(block.name or "tool", given)
+        case "tool_result":
+            answer.result(block.name or "tool", block.content, failed=bool(block.is_error))
+        case _:
+            pass
+
+
+def _is_text(block: _Block) -> bool:
+    return block.type == "text" and bool(block.text)
 
 
 def _text(message: _Message) -> str:
-    texts = [block.text for block in message.content or () if block.type == "text" and block.text]
-    return "\n\n".join(texts) or message.text or ""
-
-
-def _calls(blocks: Sequence[_Block]) -> Iterator[ForeignCall]:
-    """Tools that were used, each with the next result of its name."""
-    results = [block for block in blocks if block.type == "tool_result"]
-    for block in blocks:
-        if block.type != "tool_use":
-            continue
-        result = next((it for it in results if it.name == block.name), None)
-        if result is not None:
-            results.remove(result)
-        is_object = isinstance(block.input, dict)
-        given = cast("dict[str, Any]", block.input) if is_object else {"input": block.input}
-        failed = result is not None and bool(result.is_error)
-        yield ForeignCall(block.name or "tool", given, result.content if result else None, failed)
+    texts = [block.text or "" for block in message.content or () if _is_text(block)]
+    return BLANK_LINE.join(texts) or message.text or ""

@@ -4,19 +4,23 @@ A value of the domain has the same names there as here. Files of version 1 in th
 good, so that whoever renames something here keeps the old name readable.
 """
 
-from typing import Any, TypeVar, assert_never, cast
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar, assert_never, cast, get_args
 
 import msgspec
+from msgspec.structs import asdict
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.document import Document
-from threadkeep.domain.ids import AgentId
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
 from threadkeep.domain.memory import Memory
-from threadkeep.domain.message import Message
+from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, Usage
+from threadkeep.domain.parts import Part
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.turn import Turn
@@ -45,16 +49,34 @@ _PLAIN: dict[str, type[Record]] = {
     "document": Document,
     "conversation": Conversation,
     "payload": Payload,
-    "message": Message,
     "compaction": Compaction,
     "conversation_end": ConversationEnd,
     "briefing": Briefing,
     "end": ExportEnd,
 }
+_PARTS: dict[object, type[Part]] = {kind.type: kind for kind in get_args(Part)}
 _KINDS = {type_: kind for kind, type_ in _PLAIN.items()}
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class _MessageLine(msgspec.Struct, kw_only=True):
+    """A message without its parts."""
+
+    id: MessageId
+    conversation_id: ConversationId
+    seq: int
+    turn_id: TurnId | None
+    role: MessageRole
+    status: MessageStatus
+    created_at: int
+    completed_at: int | None = None
+    token_count: int | None = None
+    usage: Usage | None = None
+    model: str | None = None
+    error: Failure | None = None
+    parent_id: MessageId | None = None
 
 
 def encode(record: Record) -> bytes:
@@ -66,8 +88,10 @@ def encode(record: Record) -> bytes:
             kind, values = "memory", _builtins(record.memory) | {"agent_id": record.agent_id}
         case KeptTurn():
             kind, values = "turn", _builtins(record.turn) | {"run_id": record.run_id}
+        case Message():
+            kind, values = "message", _message_values(record)
         case (
-            ExportHeader() | KnownAgent() | Document() | Conversation() | Payload() | Message() | Compaction()
+            ExportHeader() | KnownAgent() | Document() | Conversation() | Payload() | Compaction()
             | ConversationEnd() | Briefing() | ExportEnd()
         ):  # fmt: skip
             kind, values = _KINDS[type(record)], _builtins(record)
@@ -77,8 +101,11 @@ def encode(record: Record) -> bytes:
     return _encode({"type": kind, **{name: it for name, it in values.items() if name not in left_out}})
 
 
-def decode(line: bytes) -> Record | None:
-    """A line as a record; None for one of a kind that a later version has added. MsgspecError otherwise."""
+def decode(line: bytes, ends: Mapping[str, MessageStatus] | None = None) -> Record | None:
+    """A line as a record; None for one of a kind that a later version has added. MsgspecError otherwise.
+
+    `ends` has the status that the turns before it ended in: of a message off the path only they tell.
+    """
     values = _decode(line)
     kind = values.pop("type", None)
     values |= _LEFT_OUT.get(kind, {})
@@ -92,10 +119,41 @@ def decode(line: bytes) -> Record | None:
         case "turn":
             run_id = msgspec.convert(values.pop("run_id", None), str | None)
             return KeptTurn(_convert(values, Turn), run_id)
+        case "message":
+            return _message(values, ends or {})
         case str():
             return _convert(values, _PLAIN[kind]) if kind in _PLAIN else None
         case _:
             raise msgspec.ValidationError("Object missing required field `type`")
+
+
+def _message_values(message: Message) -> dict[str, Any]:
+    """A message with the status that clients see; its parts say of which type they are."""
+    values = {it.name: getattr(message, it.name) for it in fields(message) if it.name != "on_path"}
+    values["status"] = message.shown_status
+    values["parts"] = [{"type": part.type, **_builtins(part)} for part in message.parts]
+    return {name: msgspec.to_builtins(value) for name, value in values.items()}
+
+
+def _message(values: dict[str, Any], ends: Mapping[str, MessageStatus]) -> Message:
+    parts = tuple(map(_part, msgspec.convert(values.get("parts"), list[dict[str, Any]])))
+    line = _convert(values, _MessageLine)
+    on_path = line.status is not MessageStatus.OVERWRITTEN
+    status = line.status if on_path else _ended(line, ends)
+    return Message(**(asdict(line) | {"status": status}), parts=parts, on_path=on_path)
+
+
+def _ended(line: "_MessageLine", ends: Mapping[str, MessageStatus]) -> MessageStatus:
+    """The status that a message off the path ended in: that of its turn where it is a reply."""
+    is_reply = line.role is MessageRole.ASSISTANT and line.turn_id is not None
+    return ends.get(line.turn_id or "", MessageStatus.COMPLETED) if is_reply else MessageStatus.COMPLETED
+
+
+def _part(values: dict[str, Any]) -> Part:
+    kind = values.get("type")
+    if kind not in _PARTS:
+        raise msgspec.ValidationError(f"There is no part of the type {kind!r}")
+    return _convert(values, _PARTS[kind])
 
 
 def _builtins(value: object) -> dict[str, Any]:

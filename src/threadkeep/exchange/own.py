@@ -1,6 +1,6 @@
 """Reads our own exports: lines become what they tell of, conversations whole."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -9,7 +9,7 @@ import msgspec
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest, ThreadkeepError
-from threadkeep.domain.message import Message
+from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.payload import Payload
 from threadkeep.exchange.format import decode
 from threadkeep.ports.exchange import (
@@ -38,6 +38,8 @@ class _Pending:
     messages: list[Message] = field(default_factory=list[Message])
     compactions: list[Compaction] = field(default_factory=list[Compaction])
     payloads: list[Payload] = field(default_factory=list[Payload])
+    ends: dict[str, MessageStatus] = field(default_factory=dict[str, MessageStatus])
+    """How its turns ended."""
 
     @property
     def name(self) -> str:
@@ -55,7 +57,11 @@ def read(file: BinaryIO, *, most: int) -> Iterator[Found | Flawed]:
     size, ended = 0, False
     for number, line, problem in _lines(file):
         size = len(line) if pending is None else size + len(line)
-        record = _record(line, number) if problem is None else Flawed(f"line {number}", problem)
+        record = (
+            _record(line, number, pending.ends if pending else {})
+            if problem is None
+            else Flawed(f"line {number}", problem)
+        )
         if number == 1:
             _check_header(record)
         match record:
@@ -99,15 +105,17 @@ def _add(pending: _Pending, record: Payload | KeptTurn | Message | Compaction) -
             pending.payloads.append(record)
         case KeptTurn():
             pending.turns.append(record)
+            if not record.turn.is_active:
+                pending.ends[record.turn.id] = MessageStatus(record.turn.status.value)
         case Message():
             pending.messages.append(record)
         case Compaction():
             pending.compactions.append(record)
 
 
-def _record(line: bytes, number: int) -> Record | Flawed | None:
+def _record(line: bytes, number: int, ends: Mapping[str, MessageStatus]) -> Record | Flawed | None:
     try:
-        return decode(line)
+        return decode(line, ends)
     except ThreadkeepError as exc:
         return Flawed(f"line {number}", exc.message)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:

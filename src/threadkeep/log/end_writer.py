@@ -4,9 +4,9 @@ import logging
 
 from threadkeep.clock import Clock
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.events import EventBody, Failed, ToolResulted, UsageReported
+from threadkeep.domain.events import EventBody, Failed
 from threadkeep.domain.turn import Turn
-from threadkeep.engine.token_estimates import estimate_tokens
+from threadkeep.engine.ending import cut_off
 from threadkeep.log.signals import Signals
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
 from threadkeep.metrics import Metrics
@@ -50,24 +50,12 @@ class EndWriter:
 
     async def cut_off(self, held: HeldTurn, turn_log: TurnLog, failure: Failed) -> None:
         """Ends a turn that cannot go on, with what its log still lacks before its last event."""
-        await self.end(held, turn_log, *await self._loose_ends(held, turn_log), failure)
-
-    async def _loose_ends(self, held: HeldTurn, turn_log: TurnLog) -> list[EventBody]:
-        """What a log still lacks before its last event: results of tools, what was spent."""
         folding = turn_log.folding
-        ends: list[EventBody] = [
-            ToolResulted(
-                call.tool_call_id, call.tool_name, "interrupted", error="The process that ran the tool ended."
-            )
-            for call in folding.open_calls
-        ]
         reply = folding.message(held.reply)
-        if reply.usage is None:
-            sent = await self._store.receipts.get(held.turn.id)
-            asked, answered = sent[0].token_estimate if sent else 0, estimate_tokens(str(reply.content))
-            if asked or answered:
-                ends.append(UsageReported(asked, answered, estimated=True))
-        return ends
+        sent = await self._store.receipts.get(held.turn.id) if reply.usage is None else None
+        request_tokens = sent[0].token_estimate if sent else 0
+        last = cut_off(failure, reply, folding.open_calls, request_tokens=request_tokens)
+        await self.end(held, turn_log, *last)
 
 
 def _log_end(turn: Turn) -> None:

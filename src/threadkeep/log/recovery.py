@@ -2,8 +2,8 @@
 
 import logging
 
-from threadkeep.domain.events import Failed
 from threadkeep.domain.ids import TurnId
+from threadkeep.engine.ending import ABANDONED
 from threadkeep.log.end_writer import EndWriter
 from threadkeep.log.format import UnreadableEvent, decode_chunk
 from threadkeep.log.leases import lease_of
@@ -13,8 +13,6 @@ from threadkeep.logs import Subject, about
 from threadkeep.ports.turn_log import TurnLogStore
 
 log = logging.getLogger("threadkeep.turns")
-
-INTERRUPTED = Failed("INTERRUPTED", "The server could not go on with this turn.", retryable=True)
 
 
 class Recovery:
@@ -52,7 +50,7 @@ class Recovery:
         turn_log = self._writer.open(turn_id, held.fence)
         await self._read(turn_log)
         try:
-            await self._end_writer.cut_off(held, turn_log, INTERRUPTED)
+            await self._end_writer.cut_off(held, turn_log, ABANDONED)
         except TurnLost:
             return
         log.warning("turn %s was ended: its node is gone", turn_id)

@@ -1,7 +1,6 @@
 """Replies and the logs of their turns: each can be made from the other."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Literal, assert_never, cast
 
 from threadkeep.domain.events import (
@@ -65,7 +64,7 @@ def _bodies(turn: Turn, reply: Message) -> Iterator[tuple[int, EventBody]]:
     yield from _of_parts(reply.parts, turn.started_at)
     ended_at = turn.ended_at or turn.started_at
     if reply.usage is not None:
-        yield ended_at, UsageReported(**asdict(reply.usage))
+        yield ended_at, UsageReported.of(reply.usage)
     yield ended_at, _end(reply)
 
 

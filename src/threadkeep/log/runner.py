@@ -9,6 +9,7 @@ from threadkeep.domain.errors import StorageError, StorageUnavailable
 from threadkeep.domain.events import Done, EventBody, Failed, ToolCalled, TurnStart
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.turn import TurnStatus
+from threadkeep.engine.ending import INTERNAL_ERROR
 from threadkeep.engine.stop import Stop
 from threadkeep.log.end_writer import EndWriter
 from threadkeep.log.leases import lease_of
@@ -25,7 +26,6 @@ from threadkeep.tasks import end_tasks
 log = logging.getLogger("threadkeep.turns")
 
 CLOSE_S = 10.0
-INTERNAL_ERROR = Failed("INTERNAL_ERROR", "Something went wrong on our side; it has been logged.")
 
 Events = Callable[[Stop], AsyncGenerator[EventBody]]
 """What happens in a turn after its start, until it is asked to stop."""

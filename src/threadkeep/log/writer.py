@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from threadkeep.clock import Clock
 from threadkeep.domain.errors import StorageUnavailable
-from threadkeep.domain.events import EventBody, Text, Thought, TurnEvent
+from threadkeep.domain.events import EventBody, TurnEvent, joined
 from threadkeep.domain.ids import TurnId
 from threadkeep.engine.fold import Folding
 from threadkeep.log.format import encode_chunk
@@ -63,15 +63,10 @@ class TurnLog:
     def _append(self, body: EventBody) -> None:
         """Adjacent pieces of text that are stored together become one event."""
         if self._pending:
-            match self._pending[-1], body:
-                case (first_at, Text(before)), Text(text):
-                    self._pending[-1] = first_at, Text(before + text)
-                    return
-                case (first_at, Thought(before)), Thought(text):
-                    self._pending[-1] = first_at, Thought(before + text)
-                    return
-                case _:
-                    pass
+            first_at, before = self._pending[-1]
+            if (both := joined(before, body)) is not None:
+                self._pending[-1] = first_at, both
+                return
         self._pending.append((self._clock(), body))
 
     def take(self, *bodies: EventBody) -> LogChunk | None:

@@ -12,10 +12,11 @@ from threadkeep.domain.document import Document
 from threadkeep.domain.ids import AgentId, ConversationId, MemoryId, PayloadId, TurnId, UserId
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Message
+from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.turn import Turn
 
-EXPORT_VERSION = 1
+EXPORT_VERSION = 2
 """Goes up when a change would keep older files from being read; then both are read."""
 
 Owned = Literal["user", "agent", "conversation", "memory", "document"]
@@ -97,6 +98,22 @@ class WholeConversation:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignText:
+    """Something that was said; `iteration` counts the calls of the other product's model."""
+
+    text: str
+    iteration: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignThought:
+    """What the other product's model thought."""
+
+    text: str
+    iteration: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class ForeignCall:
     """A tool that another product's assistant has used."""
 
@@ -104,18 +121,25 @@ class ForeignCall:
     arguments: Mapping[str, object]
     result: object
     failed: bool = False
+    iteration: int = 1
+
+
+ForeignPart = ForeignText | ForeignThought | ForeignCall
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignMessage:
-    """Something that was said in another product; of the user only the text counts."""
+    """Something that was said in another product, part by part; of the user only the text counts."""
 
     id: str
-    text: str
+    parts: Sequence[ForeignPart]
     at: int | None
     model: str | None = None
-    thoughts: Sequence[str] = ()
-    calls: Sequence[ForeignCall] = ()
+
+    @property
+    def text(self) -> str:
+        """What was said."""
+        return BLANK_LINE.join(part.text for part in self.parts if isinstance(part, ForeignText))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, TitleSource
 from threadkeep.domain.errors import GatewayNotConfigured, ThreadkeepError
-from threadkeep.domain.events import Done, EventBody, Failed, Notice, Retrieval, Terminal
+from threadkeep.domain.events import EventBody, Notice, Retrieval
 from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.message import Message, Usage
+from threadkeep.domain.message import Message
 from threadkeep.domain.payload import Payload
-from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.context import BuiltRequest, ContextRules, Sources, build_request
+from threadkeep.engine.ending import failed, stopped
 from threadkeep.engine.history import sent_refs
 from threadkeep.engine.large_values import Aside
 from threadkeep.engine.loop import TurnLimits, run_turn
@@ -92,8 +92,11 @@ class Answers:
         turn, gateway = begun.turn, self._model_gateway()
         try:
             prepared = await stop.guard(lambda: self._prepare(agent, begun, gateway))
-        except (Stopped, ThreadkeepError) as exc:
-            yield _early_end(turn, exc)
+        except Stopped as exc:
+            yield stopped(turn, exc.reason)
+            return
+        except ThreadkeepError as exc:
+            yield failed(exc, is_prepared=False)
             return
         caller = Caller(agent, user, begun.conversation)
         tools = self._tools.session(caller) if self._tools and gateway.supports_tools else None
@@ -139,7 +142,7 @@ class Answers:
             compaction = await self._store.compactions.current(conversation.id)
         path = await self._path(agent, begun, compaction)
         # A role stays until the agent is changed: its owner may have given it another one.
-        activated = await self._store.messages.activated_role(conversation.id, since=agent.updated_at)
+        activated = await self._activated_role(agent, conversation)
         summary = compaction.summary if compaction else None
         prompt = await self._prompts.assemble(agent, activated=activated, summary=summary)
         asked = next((message for message in path if message.id == asked_id), None)
@@ -173,6 +176,11 @@ class Answers:
         asked = await self._store.messages.get(asked_id)
         return [*([asked] if asked else ()), *latest[::-1]]
 
+    async def _activated_role(self, agent: Agent, conversation: Conversation) -> str | None:
+        call = await self._store.messages.activated_role(conversation.id, since=agent.updated_at)
+        role_id = call.arguments.get("role") if call else None
+        return role_id if isinstance(role_id, str) else None
+
     async def _large_values(self, path: Sequence[Message]) -> Mapping[PayloadId, bytes]:
         """The values of the path's calls that lie in the payload store, as far as a model is sent them."""
         calls = (call for message in path for call in message.tool_calls if call.refs)
@@ -200,12 +208,3 @@ async def _build(sources: Sources, rules: ContextRules) -> BuiltRequest:
     if len(sources.path) <= MOST_BUILT_AT_ONCE:
         return build_request(sources, rules)
     return await asyncio.to_thread(build_request, sources, rules)
-
-
-def _early_end(turn: Turn, error: Stopped | ThreadkeepError) -> Terminal:
-    """How a turn ends whose model was not asked yet."""
-    if isinstance(error, ThreadkeepError):
-        return Failed(error.code, error.message, retryable=True)
-    if error.reason == "abort":
-        return Done("CANCELLED", turn.assistant_message_id, Usage(0, 0), "aborted")
-    return Failed("INTERRUPTED", "The server was stopped during this turn.", retryable=True)

@@ -12,8 +12,9 @@ from threadkeep.domain.document import Document
 from threadkeep.domain.errors import UserNotFound
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.message import Failure, Message, MessageStatus
+from threadkeep.domain.parts import with_calls
 from threadkeep.domain.payload import Payload
-from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.log.replies import written_so_far
 from threadkeep.ports.conversations import ConversationFilter
@@ -135,7 +136,7 @@ class Export:
 
     def _ended(self, kept: KeptTurn) -> KeptTurn:
         turn = kept.turn
-        if turn.status is not TurnStatus.RUNNING:
+        if not turn.is_active:
             return kept
         return replace(kept, turn=turn.end(TurnStatus.FAILED, self._now, error=_CUT_OFF))
 
@@ -144,18 +145,12 @@ class Export:
         if message.completed_at is not None or message.turn_id is None:
             return message
         current = await written_so_far(self._store.log, message)
-        calls = [
-            call.end(ToolCallStatus.INTERRUPTED, error=_CUT_OFF.message)
-            if call.status is ToolCallStatus.RUNNING
-            else call
-            for call in current.tool_calls
-        ]
         return replace(
             current,
             status=MessageStatus.FAILED,
             completed_at=self._now,
             error=_CUT_OFF,
-            tool_calls=tuple(calls),
+            parts=with_calls(current.parts, _cut_off),
         )
 
     async def _introduce(self, agent_id: AgentId) -> AsyncGenerator[KnownAgent]:
@@ -209,6 +204,13 @@ class Export:
     async def _briefings(self, last: Briefing | None) -> Sequence[Briefing]:
         before = last.id if last else None
         return await self._store.briefings.page(self._user_id, unread=False, before=before, limit=AT_ONCE)
+
+
+def _cut_off(call: ToolCall) -> ToolCall:
+    """A call that the export did not wait for."""
+    if call.status is not ToolCallStatus.RUNNING:
+        return call
+    return call.end(ToolCallStatus.INTERRUPTED, error=_CUT_OFF.message)
 
 
 async def _all(page: Callable[[T | None], Awaitable[Sequence[T]]]) -> AsyncGenerator[T]:

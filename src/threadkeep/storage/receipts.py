@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from threadkeep.domain.ids import TurnId
+from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import Turn
 from threadkeep.storage.columns import to_json
@@ -14,13 +14,31 @@ _ADD = Statement(
     """INSERT INTO tk_receipts (turn_id, conversation_id, receipt)
     VALUES (:turn_id, :conversation_id, :receipt) ON CONFLICT DO NOTHING"""
 )
-_ADD_TEXT = Statement(
-    "INSERT INTO tk_prompt_texts (sha256, text) VALUES (:sha256, :text) ON CONFLICT DO NOTHING"
+# All texts of a receipt at once: it has one for each turn that it tells of.
+_TEXTS_OF = """(SELECT json_extract(value, '$[0]') AS sha256, json_extract(value, '$[1]') AS text
+    FROM json_each(:texts))"""
+_TEXTS_OF_POSTGRES = (
+    "(SELECT value ->> 0 AS sha256, value ->> 1 AS text FROM json_array_elements(:texts::json))"
 )
-_USE_TEXT = Statement(
-    "INSERT INTO tk_receipt_texts (turn_id, sha256) VALUES (:turn_id, :sha256) ON CONFLICT DO NOTHING"
+_ADD_TEXTS_SQL = """INSERT INTO tk_prompt_texts (sha256, text)
+    SELECT sha256, text FROM TEXTS AS given WHERE TRUE ON CONFLICT DO NOTHING"""
+_USE_TEXTS_SQL = """INSERT INTO tk_receipt_texts (turn_id, sha256)
+    SELECT :turn_id, sha256 FROM TEXTS AS given WHERE TRUE ON CONFLICT DO NOTHING"""
+_ADD_TEXTS, _USE_TEXTS = (
+    Statement(
+        sql.replace("TEXTS", _TEXTS_OF),
+        postgres=sql.replace(":turn_id", ":turn_id::uuid").replace("TEXTS", _TEXTS_OF_POSTGRES),
+    )
+    for sql in (_ADD_TEXTS_SQL, _USE_TEXTS_SQL)
 )
 _GET = Statement("SELECT receipt FROM tk_receipts WHERE turn_id = :turn_id")
+# Nearly always the reply before: it is found by going back along the path.
+NEWEST = Statement(
+    """SELECT kept.receipt FROM tk_messages AS reply
+    JOIN tk_receipts AS kept ON kept.turn_id = reply.turn_id
+    WHERE reply.conversation_id = :conversation_id AND reply.on_path AND reply.role = 'assistant'
+    ORDER BY reply.seq DESC LIMIT 1"""
+)
 _TEXTS = Statement(
     """SELECT kept.sha256, kept.text FROM tk_receipt_texts AS used
     JOIN tk_prompt_texts AS kept ON kept.sha256 = used.sha256 WHERE used.turn_id = :turn_id"""
@@ -51,6 +69,11 @@ class SqlReceipts:
             return None
         return _decode(rows[0][0]), dict(await self._database.fetch(_TEXTS(turn_id=turn_id)))
 
+    async def newest(self, conversation_id: ConversationId) -> Receipt | None:
+        """The receipt of the newest turn that has one and whose reply is on the active path."""
+        rows = await self._database.fetch(NEWEST(conversation_id=conversation_id))
+        return _decode(rows[0][0]) if rows else None
+
     async def forget_texts(self) -> int:
         """Removes the texts that no receipt names any more."""
         return len(await self._database.execute(_FORGET()))
@@ -59,6 +82,6 @@ class SqlReceipts:
 def _add(turn: Turn, receipt: Receipt, texts: Mapping[str, str]) -> Plan[None]:
     yield _ADD(turn_id=turn.id, conversation_id=turn.conversation_id, receipt=to_json(receipt))
     # All in the same order: two that keep the same texts at the same time would else wait for each other.
-    for sha256, text in sorted(texts.items()):
-        yield _ADD_TEXT(sha256=sha256, text=text)
-        yield _USE_TEXT(turn_id=turn.id, sha256=sha256)
+    named = to_json(sorted(texts.items()))
+    yield _ADD_TEXTS(texts=named)
+    yield _USE_TEXTS(turn_id=turn.id, texts=named)

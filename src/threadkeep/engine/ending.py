@@ -1,0 +1,109 @@
+"""How a turn ends: the one place that decides its last events, whatever ended it.
+
+A turn ends in exactly one Done or Failed. Before that, every tool call has its one result and every call of
+the model its usage, also where the turn was broken off in the middle of them.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Protocol
+
+from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.events import Done, EventBody, Failed, Terminal, ToolResulted, UsageReported
+from threadkeep.domain.message import Message, Usage
+from threadkeep.domain.turn import Turn
+from threadkeep.engine.stop import StopReason
+from threadkeep.engine.token_estimates import estimate_tokens
+from threadkeep.ports.gateway import GatewayError
+
+MAX_ITERATIONS = "max_iterations"
+"""The stop reason of a turn that used tools as often as it may."""
+
+INTERNAL_ERROR = Failed("INTERNAL_ERROR", "Something went wrong on our side; it has been logged.")
+ABANDONED = Failed("INTERRUPTED", "The server could not go on with this turn.", retryable=True)
+"""The end of a turn whose node is gone."""
+
+TURN_ENDED = "The turn ended before the tool."
+PROCESS_ENDED = "The process that ran the tool ended."
+
+
+class OpenCall(Protocol):
+    """A tool call without a result."""
+
+    @property
+    def tool_call_id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def tool_name(self) -> str:
+        """Its tool, as its server calls it."""
+        ...
+
+
+def answered(turn: Turn, *, stop_reason: str, has_spoken: bool) -> Terminal:
+    """The end of a turn that nothing broke off."""
+    if has_spoken:
+        return Done("COMPLETED", turn.assistant_message_id, Usage(0, 0), stop_reason)
+    message = "The model gave an empty reply."
+    if stop_reason == MAX_ITERATIONS:
+        message = "The agent has used tools as often as it may, without an answer."
+    return Failed("AGENTX_ERROR", message, retryable=True)
+
+
+def stopped(turn: Turn, reason: StopReason, *, timeout_s: float = 0) -> Terminal:
+    """The end of a turn that was asked to stop."""
+    match reason:
+        case "abort":
+            return Done("CANCELLED", turn.assistant_message_id, Usage(0, 0), "aborted")
+        case "timeout":
+            return Failed("GENERATION_TIMEOUT", f"The turn took longer than {timeout_s:g} s.", retryable=True)
+        case "interrupt":
+            return Failed("INTERRUPTED", "The server was stopped during this turn.", retryable=True)
+
+
+def failed(error: Exception, *, is_prepared: bool = True) -> Failed:
+    """The end of a turn that an error broke off; before the model was asked, it can always be retried."""
+    match error:
+        case GatewayError() if is_prepared:
+            return Failed(error.code, error.message, error.retryable)
+        case ThreadkeepError():
+            return Failed(error.code, error.message, retryable=not is_prepared)
+        case _:
+            return INTERNAL_ERROR
+
+
+def last_events(
+    end: Terminal,
+    *,
+    open_calls: Iterable[OpenCall],
+    why: str,
+    reported: Usage,
+    unreported: Usage | None,
+) -> Iterator[EventBody]:
+    """What a turn's log still lacks: results of open calls, the usage of an open call of the model, the end.
+
+    `why` is what happened to the open calls. The end of a turn that went well has all that was spent.
+    """
+    for call in open_calls:
+        yield ToolResulted(call.tool_call_id, call.tool_name, "interrupted", error=why)
+    if unreported is not None:
+        yield UsageReported.of(unreported)
+    yield replace(end, usage=reported + (unreported or Usage(0, 0))) if isinstance(end, Done) else end
+
+
+def cut_off(
+    failure: Failed, reply: Message, open_calls: Iterable[OpenCall], *, request_tokens: int
+) -> Iterator[EventBody]:
+    """The last events of a turn of which only the log is left, folded to `reply`."""
+    unreported = None
+    if reply.usage is None:
+        spent = Usage(request_tokens, estimate_tokens(str(reply.content)), estimated=True)
+        unreported = spent if spent.input_tokens or spent.output_tokens else None
+    return last_events(
+        failure,
+        open_calls=open_calls,
+        why=PROCESS_ENDED,
+        reported=reply.usage or Usage(0, 0),
+        unreported=unreported,
+    )

@@ -1,0 +1,71 @@
+"""Answers of other products' assistants: what they said, thought and did, in its order."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from threadkeep.domain.parts import BLANK_LINE
+from threadkeep.ports.exchange import ForeignCall, ForeignPart, ForeignText, ForeignThought
+
+
+class Answer:
+    """The parts of one answer; notices where another call of the model begins."""
+
+    def __init__(self) -> None:
+        self._parts: list[ForeignPart] = []
+        self._open: list[int] = []
+        """Where in the parts the calls are that have no result yet."""
+        self._iteration = 1
+        self._said_in = 0
+        """The call that the latest text belongs to."""
+        self._is_answered = False
+
+    @property
+    def parts(self) -> Sequence[ForeignPart]:
+        """What has come so far."""
+        return self._parts
+
+    def say(self, text: str) -> None:
+        """Adds a text; further text right after it is another paragraph."""
+        if not text:
+            return
+        self._go_on()
+        last = self._parts[-1] if self._parts else None
+        if isinstance(last, ForeignText) and last.iteration == self._iteration:
+            self._parts[-1] = replace(last, text=f"{last.text}{BLANK_LINE}{text}")
+            return
+        # Two texts of one call would run together; what lies between them began another one.
+        self._iteration += self._said_in == self._iteration
+        self._said_in = self._iteration
+        self._parts.append(ForeignText(text, self._iteration))
+
+    def think(self, text: str) -> None:
+        """Adds a thought."""
+        if text:
+            self._go_on()
+            self._parts.append(ForeignThought(text, self._iteration))
+
+    def call(self, name: str, arguments: Mapping[str, object]) -> None:
+        """Adds a call of a tool, whose result may follow."""
+        self._go_on()
+        self._open.append(len(self._parts))
+        self._parts.append(ForeignCall(name, arguments, None, iteration=self._iteration))
+
+    def result(self, name: str | None, result: object, *, failed: bool = False) -> bool:
+        """Gives the oldest open call of this name, or of any, its result; False where there is none."""
+        for at in self._open:
+            call = self._parts[at]
+            if isinstance(call, ForeignCall) and name in {None, call.name}:
+                self._parts[at] = replace(call, result=result, failed=failed)
+                self._open.remove(at)
+                self._is_answered = True
+                return True
+        return False
+
+    def forget_open(self) -> None:
+        """No result follows for the calls so far."""
+        self._open.clear()
+
+    def _go_on(self) -> None:
+        """What comes after a result, the model has said in another call."""
+        self._iteration += self._is_answered
+        self._is_answered = False

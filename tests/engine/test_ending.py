@@ -1,0 +1,81 @@
+"""How a turn ends: exactly one end, and nothing is left open before it."""
+
+import pytest
+
+from tests.engine.test_loop import TURN
+from threadkeep.domain.errors import StorageUnavailable
+from threadkeep.domain.events import (
+    Done,
+    Failed,
+    Terminal,
+    ToolCalled,
+    ToolResulted,
+    UsageReported,
+)
+from threadkeep.domain.message import Usage
+from threadkeep.engine.ending import INTERNAL_ERROR, answered, failed, last_events, stopped
+from threadkeep.engine.stop import StopReason
+from threadkeep.ports.gateway import GatewayError
+
+CALLS = [ToolCalled("1", "add", "math", {}), ToolCalled("2", "sub", "math", {})]
+COMPLETED = Done("COMPLETED", TURN.assistant_message_id, Usage(0, 0), "end_turn")
+
+
+def test_turn_whose_model_has_spoken_is_completed():
+    assert answered(TURN, stop_reason="end_turn", has_spoken=True) == COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "says"), [("end_turn", "empty reply"), ("max_iterations", "as often as it may")]
+)
+def test_turn_without_a_word_has_failed_and_can_be_retried(stop_reason: str, says: str):
+    end = answered(TURN, stop_reason=stop_reason, has_spoken=False)
+    assert isinstance(end, Failed)
+    assert (end.code, end.retryable) == ("AGENTX_ERROR", True)
+    assert says in end.message
+
+
+@pytest.mark.parametrize(
+    ("reason", "end"),
+    [
+        ("abort", Done("CANCELLED", TURN.assistant_message_id, Usage(0, 0), "aborted")),
+        ("timeout", Failed("GENERATION_TIMEOUT", "The turn took longer than 2.5 s.", retryable=True)),
+        ("interrupt", Failed("INTERRUPTED", "The server was stopped during this turn.", retryable=True)),
+    ],
+)
+def test_stopped_turn_says_by_what(reason: StopReason, end: Terminal):
+    assert stopped(TURN, reason, timeout_s=2.5) == end
+
+
+@pytest.mark.parametrize("retryable", [True, False])
+def test_provider_decides_whether_its_error_can_be_retried(retryable: bool):
+    error = GatewayError("No.", retryable=retryable)
+    assert failed(error) == Failed("AGENTX_ERROR", "No.", retryable)
+
+
+def test_error_before_the_model_was_asked_can_be_retried():
+    error = StorageUnavailable("Later.")
+    assert failed(error) == Failed(error.code, "Later.", retryable=False)
+    assert failed(error, is_prepared=False) == Failed(error.code, "Later.", retryable=True)
+
+
+def test_our_own_error_tells_nothing_of_itself():
+    assert failed(ZeroDivisionError("secret")) == INTERNAL_ERROR
+    assert "secret" not in INTERNAL_ERROR.message
+
+
+def test_open_calls_get_their_result_and_the_open_model_call_its_usage_before_the_end():
+    events = last_events(
+        COMPLETED, open_calls=CALLS, why="It ended.", reported=Usage(1, 2), unreported=Usage(3, 4, True)
+    )
+    assert list(events) == [
+        ToolResulted("1", "add", "interrupted", error="It ended."),
+        ToolResulted("2", "sub", "interrupted", error="It ended."),
+        UsageReported(3, 4, estimated=True),
+        Done("COMPLETED", TURN.assistant_message_id, Usage(4, 6, estimated=True), "end_turn"),
+    ]
+
+
+@pytest.mark.parametrize("end", [COMPLETED, INTERNAL_ERROR])
+def test_turn_that_left_nothing_open_just_ends(end: Terminal):
+    assert list(last_events(end, open_calls=(), why="", reported=Usage(0, 0), unreported=None)) == [end]

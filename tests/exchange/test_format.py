@@ -1,0 +1,84 @@
+"""A message as a line of an export, and back."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from tests.wire.test_messages import CALL, CARD, HIT, message
+from threadkeep.domain.errors import MessageContentRequired
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, Usage
+from threadkeep.domain.parts import (
+    CardPart,
+    FilePart,
+    NoticePart,
+    RetrievalPart,
+    TextPart,
+    ThoughtPart,
+    ToolCallPart,
+)
+from threadkeep.exchange.format import decode, encode
+
+RICH = replace(
+    message(
+        ThoughtPart(text="Hm.", started_at=1, duration_ms=2, title="search", iteration=1),
+        TextPart(text="Old.", iteration=1, superseded=True),
+        ToolCallPart(
+            call=replace(
+                CALL,
+                refs={"result": PayloadId("p")},
+                artifact_ids=(PayloadId("f"),),
+                model_name="docs__search",
+            ),
+            iteration=1,
+        ),
+        RetrievalPart(query="q", hits=(HIT,), at=3, tool_call_id="c1", iteration=1),
+        NoticePart(code="X", message="away", at=4, iteration=2),
+        FilePart(
+            file_id=PayloadId("f"), file_name="a.png", media_type="image/png", size=9, width=1, height=2
+        ),
+        TextPart(text="So.", iteration=2),
+    ),
+    usage=Usage(1, 2, estimated=True),
+    token_count=2,
+    model="scripted",
+    error=Failure("X", "why", retryable=True),
+)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [RICH, message(TextPart(text="So.")), message(CardPart(card=CARD), role=MessageRole.SYSTEM)],
+    ids=["rich", "plain", "card"],
+)
+def test_message_comes_back_as_it_was(kept: Message):
+    assert decode(encode(kept)) == kept
+
+
+def test_message_off_the_path_reads_overwritten_and_comes_back_off_it():
+    failed = replace(RICH, status=MessageStatus.FAILED, on_path=False)
+    line = encode(failed)
+    assert msgspec.json.decode(line)["status"] == "OVERWRITTEN"
+    assert decode(line, {"t": MessageStatus.FAILED}) == failed
+    completed = decode(line)
+    assert isinstance(completed, Message)
+    assert (completed.status, completed.shown_status) == ("COMPLETED", "OVERWRITTEN")
+
+
+def test_question_off_the_path_does_not_take_its_turns_status():
+    asked = replace(message(TextPart(text="Why?"), role=MessageRole.USER), on_path=False)
+    assert decode(encode(asked), {"t": MessageStatus.FAILED}) == asked
+
+
+@pytest.mark.parametrize("part", [{"type": "odd"}, {"text": "no type"}, {"type": "text"}])
+def test_part_that_cannot_be_read_is_refused(part: dict[str, str]):
+    values = msgspec.json.decode(encode(RICH)) | {"parts": [part]}
+    with pytest.raises(msgspec.ValidationError):
+        decode(msgspec.json.encode(values))
+
+
+def test_blank_message_is_refused():
+    values = msgspec.json.decode(encode(message(TextPart(text="So.")))) | {"parts": []}
+    with pytest.raises(MessageContentRequired):
+        decode(msgspec.json.encode(values))
