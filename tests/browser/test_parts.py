@@ -13,8 +13,8 @@ from playwright.sync_api import TimeoutError as TookTooLong
 from tests.browser.conftest import PATIENCE_MS, WIDE, settings_for
 from tests.browser.test_talking import done, log, say
 from tests.serving import Server
-from tests.waiting import PATIENCE_S
 from threadkeep.testing import Gate, Say, ScriptedModel, Think, UseTool, Wait
+from threadkeep.testing.waiting import PATIENCE_S
 
 EASEL = {"command": "python", "args": [str(Path(__file__).parent / "easel.py")]}
 TOOLS = {"mcp_allowed_commands": "python", "mcp_connect_budget_s": "60"}
