@@ -24,7 +24,7 @@ CONVERSATION_COLUMNS = """id user_id agent_id session_id title title_source stat
 TURN_COLUMNS = """id conversation_id user_message_id assistant_message_id origin status model usage
     started_at ended_at"""
 MESSAGE_COLUMNS = """id conversation_id seq turn_id role content_type content status token_count usage model
-    created_at completed_at"""
+    created_at completed_at on_path"""
 
 Values = tuple[Any, ...]
 
@@ -113,9 +113,9 @@ def _turn(conversation: Conversation, seq: int) -> tuple[Values, Values, Values]
     turn_id, asked, reply = new_uuid(), new_uuid(), new_uuid()
     return (
         (turn_id, id_, asked, reply, "live", "COMPLETED", MODEL, USAGE, now, now + 1),
-        (asked, id_, seq, turn_id, "user", "text", QUESTION, "COMPLETED", None, None, None, now, now),
+        (asked, id_, seq, turn_id, "user", "text", QUESTION, "COMPLETED", None, None, None, now, now, True),
         (
             reply, id_, seq + 1, turn_id, "assistant", "text", ANSWER, "COMPLETED", TOKENS, USAGE, MODEL,
-            now, now + 1,
+            now, now + 1, True,
         ),
     )  # fmt: skip

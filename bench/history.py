@@ -69,6 +69,7 @@ def _message(conversation: Conversation, seq: int, chance: random.Random) -> Val
     text = words(chance, WORDS_A_MESSAGE)
     return (
         new_uuid(), conversation.id, seq, None, role, "text", text, "COMPLETED", None, None, None, NOW, NOW,
+        True,
     )  # fmt: skip
 
 

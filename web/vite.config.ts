@@ -43,5 +43,11 @@ export default defineConfig({
     },
   },
   // Making a document anew for each file takes longer than all tests.
-  test: { environment: "happy-dom", isolate: false, testTimeout: 60_000, include: ["tests/**/*.test.{ts,tsx}"] },
+  test: {
+    environment: "happy-dom",
+    isolate: false,
+    setupFiles: ["tests/setup.ts"], // runs before every file, which an import of a shared module does not
+    testTimeout: 60_000,
+    include: ["tests/**/*.test.{ts,tsx}"],
+  },
 } as Parameters<typeof defineConfig>[0]);

@@ -63,10 +63,11 @@ def replies() -> list[Reply]:
             Think("The person wants the development over the year: "),
             Pause(0.4),
             Think("get both years."),
+            Say("I look at the numbers of both years first."),
             _SALES,
         ],
         [*spoken(ANSWER), Usage(1840, 160)],
-        [Think("用中文回答。"), Pause(0.3), _SALES],
+        [Think("用中文回答。"), Pause(0.3), Say("我先看两年的数据。"), _SALES],
         [*spoken(CHINESE), Usage(1902, 120)],
     ]
 

@@ -113,7 +113,7 @@ def search(page: Page, query: str) -> Locator:
 def gone(page: Page, _: ScriptedModel) -> None:
     """A conversation that is not there."""
     page.goto("/#/c/0198c0de-0000-7000-8000-000000000000")
-    expect(page.get_by_role("alert")).to_contain_text("does not exist")
+    expect(page.get_by_role("alert")).to_contain_text("not found")
 
 
 def briefings(page: Page, _: ScriptedModel) -> None:

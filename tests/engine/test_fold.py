@@ -146,8 +146,11 @@ def test_hits_become_citations_that_are_numbered_over_the_whole_turn():
 
 
 def test_usage_is_the_sum_of_all_calls_and_estimated_when_one_of_them_is():
-    message = folded(START, UsageReported(10, 1), Text("."), UsageReported(20, 2, estimated=True), DONE)
-    assert (message.usage, message.token_count) == (Usage(30, 3, estimated=True), 3)
+    first = UsageReported(10, 1, cache_write_tokens=8)
+    second = UsageReported(20, 2, estimated=True, cache_read_tokens=8, cache_write_tokens=9)
+    message = folded(START, first, Text("."), second, DONE)
+    spent = Usage(30, 3, estimated=True, cache_read_tokens=8, cache_write_tokens=17)
+    assert (message.usage, message.token_count) == (spent, 3)
     assert folded(START, Text(".")).usage is None
 
 

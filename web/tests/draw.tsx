@@ -1,6 +1,6 @@
 import { act, type ReactNode } from "react";
 import { createRoot, type Root } from "react-dom/client";
-import { afterEach, beforeEach, vi } from "vitest";
+import { vi } from "vitest";
 
 (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
 
@@ -66,15 +66,10 @@ export async function type(element: HTMLTextAreaElement, text: string): Promise<
 /** The server: it never answers, unless a test says what. */
 export const answer = vi.fn((_: URL, __: RequestInit) => new Promise<Response>(() => {}));
 
-beforeEach(() => {
-  answer.mockReset();
-  vi.stubGlobal("fetch", answer);
-});
-
-afterEach(() => {
-  vi.unstubAllGlobals();
+/** Takes away what was drawn. */
+export function undraw(): void {
   for (const { root, place } of drawn.splice(0)) {
     act(() => root.unmount());
     place.remove();
   }
-});
+}

@@ -13,9 +13,6 @@ import { type Message, type Part } from "../src/turn/parts";
 import { answer, click, draw, type Drawn } from "./draw";
 import { RECORDINGS, begun, recording, type Recording } from "./recordings";
 
-// What draws charts is large, and needs a real canvas.
-vi.mock("../src/chart/draw", () => ({ draw: () => () => {} }));
-
 const ignored = () => {};
 
 /** The last entry of a conversation, as the list draws it. */

@@ -54,7 +54,10 @@ class ToolCallView(View, frozen=True, kw_only=True):
 
 
 class UsageView(View, frozen=True, kw_only=True):
-    """Tokens that were spent; `estimated` where the provider gave no numbers."""
+    """Tokens that were spent; `estimated` where the provider gave no numbers.
+
+    `inputTokens` counts all of the input, also what the provider read from its cache or wrote to it.
+    """
 
     input_tokens: int
     output_tokens: int

@@ -924,10 +924,14 @@ export interface UsageReportView {
   items: DayUsageView[];
 }
 
-/** Tokens that were spent; `estimated` where the provider gave no numbers. */
+/** Tokens that were spent; `estimated` where the provider gave no numbers.
+
+    `inputTokens` counts all of the input, also what the provider read from its cache or wrote to it. */
 export interface UsageView {
   inputTokens: number;
   outputTokens: number;
+  cacheReadTokens: number;
+  cacheWriteTokens: number;
   estimated: boolean;
 }
 

@@ -2,7 +2,7 @@ import { X } from "lucide-react";
 import { useCallback, useEffect, useRef } from "react";
 
 import { get } from "../api/client";
-import { type ReceiptView, type TurnView } from "../api/schema";
+import { type ReceiptView, type TurnView, type UsageView } from "../api/schema";
 import { useLoaded } from "../state/use-loaded";
 import { follow } from "../turn/follow";
 import { type TurnEvent } from "../turn/events";
@@ -59,17 +59,26 @@ function Story({ turn, receipt, events }: TurnStory) {
         <Fact name={words.started} value={dateTime(turn.startedAt, words.locale)} />
         <Fact name={words.duration} value={duration(timeline.duration)} />
         <Fact name={words.model} value={turn.model ?? "–"} />
-        {usage && (
-          <>
-            <Fact name={words.inputTokens} value={counted(usage.inputTokens, words.locale, usage.estimated, words.estimated)} />
-            <Fact name={words.outputTokens} value={counted(usage.outputTokens, words.locale, usage.estimated, words.estimated)} />
-          </>
-        )}
+        {usage && <Spent usage={usage} />}
       </dl>
       <h3>{words.timeline}</h3>
       <TimelineView timeline={timeline} />
       <h3>{words.context}</h3>
       <Receipt receipt={receipt} />
+    </>
+  );
+}
+
+/** Tokens; those of the provider's cache only where there are some, as not every provider has one. */
+function Spent({ usage }: { usage: UsageView }) {
+  const { locale, estimated, ...words } = useWords();
+  const counted = (count: number) => count.toLocaleString(locale) + (usage.estimated ? ` (${estimated})` : "");
+  return (
+    <>
+      <Fact name={words.inputTokens} value={counted(usage.inputTokens)} />
+      <Fact name={words.outputTokens} value={counted(usage.outputTokens)} />
+      {usage.cacheReadTokens > 0 && <Fact name={words.cacheReadTokens} value={counted(usage.cacheReadTokens)} />}
+      {usage.cacheWriteTokens > 0 && <Fact name={words.cacheWriteTokens} value={counted(usage.cacheWriteTokens)} />}
     </>
   );
 }
@@ -81,8 +90,4 @@ export function Fact({ name, value }: { name: string; value: string }) {
       <dd>{value}</dd>
     </div>
   );
-}
-
-function counted(count: number, locale: string, estimated: boolean, word: string): string {
-  return count.toLocaleString(locale) + (estimated ? ` (${word})` : "");
 }

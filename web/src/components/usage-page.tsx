@@ -6,7 +6,7 @@ import { Chart } from "../chart/chart";
 import { agentName, agents } from "../state/agents";
 import { useStore } from "../state/store";
 import { useLoaded } from "../state/use-loaded";
-import { useWords } from "../words";
+import { useWords, type Words } from "../words";
 import { toldProblem } from "./problem-bar";
 import { TopBar } from "./top-bar";
 
@@ -27,13 +27,35 @@ export function UsagePage({ onMenu }: { onMenu: () => void }) {
   );
 }
 
-function Usage({ days }: { days: readonly DayUsageView[] }) {
+/** A day's sums with those of the providers' caches, where the API gives them. */
+type Day = DayUsageView & { cacheReadTokens?: number; cacheWriteTokens?: number };
+
+interface Column {
+  name: string;
+  of: (day: Day) => number;
+}
+
+function columnsOf(words: Words, days: readonly Day[]): Column[] {
+  const cached = [
+    { name: words.cacheReadTokens, of: (it: Day) => it.cacheReadTokens ?? 0 },
+    { name: words.cacheWriteTokens, of: (it: Day) => it.cacheWriteTokens ?? 0 },
+  ];
+  return [
+    { name: words.turns, of: (it) => it.turns },
+    { name: words.inputTokens, of: (it) => it.inputTokens },
+    // Not every provider has a cache.
+    ...cached.filter(({ of }) => days.some(of)),
+    { name: words.outputTokens, of: (it) => it.outputTokens },
+  ];
+}
+
+function Usage({ days }: { days: readonly Day[] }) {
   const words = useWords();
   const all = useStore(agents);
   const plots = useMemo(() => {
     const dates = everyDay(days);
     const ids = [...new Set(days.map((it) => it.agentId))];
-    const plot = (title: string, count: (day: DayUsageView) => number) => ({
+    const plot = (title: string, count: (day: Day) => number) => ({
       title,
       labels: dates.map((it) => it.slice(5)),
       series: ids.map((id) => ({
@@ -45,7 +67,8 @@ function Usage({ days }: { days: readonly DayUsageView[] }) {
     });
     return [plot(words.tokens, (it) => it.inputTokens + it.outputTokens), plot(words.turns, (it) => it.turns)];
   }, [days, all, words]);
-  const sum = (count: (day: DayUsageView) => number) => days.reduce((total, it) => total + count(it), 0).toLocaleString(words.locale);
+  const columns = columnsOf(words, days);
+  const counted = (count: number) => count.toLocaleString(words.locale);
   return (
     <>
       {plots.map((plot) => (
@@ -57,9 +80,11 @@ function Usage({ days }: { days: readonly DayUsageView[] }) {
             <tr>
               <th scope="col">{words.day}</th>
               <th scope="col">{words.agent}</th>
-              <th scope="col">{words.turns}</th>
-              <th scope="col">{words.inputTokens}</th>
-              <th scope="col">{words.outputTokens}</th>
+              {columns.map(({ name }) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
+              ))}
             </tr>
           </thead>
           <tbody>
@@ -67,11 +92,11 @@ function Usage({ days }: { days: readonly DayUsageView[] }) {
               <tr key={`${it.date} ${it.agentId}`}>
                 <td>{it.date}</td>
                 <td>{agentName(all, it.agentId) || "–"}</td>
-                <td>{it.turns.toLocaleString(words.locale)}</td>
-                <td>{it.inputTokens.toLocaleString(words.locale)}</td>
-                <td>
-                  {it.outputTokens.toLocaleString(words.locale)} {it.estimated && <small>{words.estimated}</small>}
-                </td>
+                {columns.map(({ name, of }) => (
+                  <td key={name}>
+                    {counted(of(it))} {name === words.outputTokens && it.estimated && <small>{words.estimated}</small>}
+                  </td>
+                ))}
               </tr>
             ))}
           </tbody>
@@ -80,9 +105,9 @@ function Usage({ days }: { days: readonly DayUsageView[] }) {
               <th scope="row" colSpan={2}>
                 {words.total}
               </th>
-              <td>{sum((it) => it.turns)}</td>
-              <td>{sum((it) => it.inputTokens)}</td>
-              <td>{sum((it) => it.outputTokens)}</td>
+              {columns.map(({ name, of }) => (
+                <td key={name}>{counted(days.reduce((total, it) => total + of(it), 0))}</td>
+              ))}
             </tr>
           </tfoot>
         </table>

@@ -23,6 +23,8 @@ export interface RetrievalHit {
 export interface EventUsage {
   input_tokens: number;
   output_tokens: number;
+  cache_read_tokens?: number;
+  cache_write_tokens?: number;
   estimated: boolean;
 }
 

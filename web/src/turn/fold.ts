@@ -132,9 +132,12 @@ function endCall(reply: LiveReply, event: TurnEvent & { type: "tool_result" }): 
 
 function spend(reply: LiveReply, event: TurnEvent & { type: "usage" }): LiveReply {
   const spent = reply.message.usage;
+  // A log that an older version wrote does not know of caches.
   const usage = {
     inputTokens: (spent?.inputTokens ?? 0) + event.input_tokens,
     outputTokens: (spent?.outputTokens ?? 0) + event.output_tokens,
+    cacheReadTokens: (spent?.cacheReadTokens ?? 0) + (event.cache_read_tokens ?? 0),
+    cacheWriteTokens: (spent?.cacheWriteTokens ?? 0) + (event.cache_write_tokens ?? 0),
     estimated: (spent?.estimated ?? false) || event.estimated,
   };
   return withMessage(reply, { usage, tokenCount: usage.outputTokens });

@@ -125,6 +125,8 @@ export const en = {
   tokenEstimate: "Tokens, estimated",
   inputTokens: "Tokens in",
   outputTokens: "Tokens out",
+  cacheReadTokens: "Read from cache",
+  cacheWriteTokens: "Written to cache",
   estimated: "estimated",
   model: "Model",
   duration: "Duration",

@@ -126,6 +126,8 @@ export const zh: Words = {
   tokenEstimate: "估算 token 数",
   inputTokens: "输入 token",
   outputTokens: "输出 token",
+  cacheReadTokens: "缓存读取",
+  cacheWriteTokens: "缓存写入",
   estimated: "估算",
   model: "模型",
   duration: "耗时",
