@@ -17,7 +17,7 @@ MAIN = f"""SELECT {CONVERSATIONS} FROM tk_conversations
 LIST = f"""SELECT {CONVERSATIONS} FROM tk_conversations WHERE user_id = ? AND deleted_at IS NULL
     ORDER BY updated_at DESC, id DESC LIMIT ?"""
 LATEST = f"""SELECT {MESSAGES} FROM tk_messages
-    WHERE conversation_id = ? AND status <> 'OVERWRITTEN' ORDER BY seq DESC LIMIT ?"""
+    WHERE conversation_id = ? AND on_path ORDER BY seq DESC LIMIT ?"""
 
 
 def names(columns: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tests.making import keep_begun, keep_ended
+from tests.making import keep_begun, keep_ended, said
 
 from bench.data import ANSWER, MODEL, NOW, QUESTION, TOKENS, Dataset
 from threadkeep.domain.conversation import Conversation
@@ -30,7 +30,7 @@ class Threadkeep:
         begun = conversation.begin_turn(QUESTION, now, model=MODEL)
         await keep_begun(self._store, begun)
         usage = Usage(input_tokens=89, output_tokens=TOKENS)
-        reply = begun.assistant_message.finish(MessageStatus.COMPLETED, ANSWER, now + 1, usage=usage)
+        reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said(ANSWER), now + 1, usage=usage)
         ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
         await keep_ended(self._store, ended)
         self._kept[conversation_id] = ended.conversation

@@ -21,7 +21,9 @@ from threadkeep.domain.ids import (
     new_uuid,
 )
 from threadkeep.domain.message import Message, MessageStatus, Usage
+from threadkeep.domain.parts import Parts, TextPart
 from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import TurnOrigin
 from threadkeep.log.format import encode_chunk
 from threadkeep.ports.agents import AuditEntry
@@ -87,6 +89,11 @@ def chunk_of(turn_id: TurnId, first_seq: int, *bodies: EventBody, at: int = NOW)
     return LogChunk(turn_id, first_seq, events[-1].seq, encode_chunk(events))
 
 
+def said(text: str) -> Parts:
+    """The parts of a reply that one model call wrote."""
+    return (TextPart(text=text, iteration=1),) if text else ()
+
+
 async def keep_ended(store: Store, ended: EndedTurn, *, fence: int = 1) -> None:
     """A turn's end in the store, with the events that tell it."""
     turn, reply = ended.turn, ended.assistant_message
@@ -95,7 +102,7 @@ async def keep_ended(store: Store, ended: EndedTurn, *, fence: int = 1) -> None:
         if reply.error
         else Done("COMPLETED", reply.id, reply.usage or Usage(0, 0), "end_turn")
     )
-    await store.turns.end(ended, chunk_of(turn.id, 2, Text(str(reply.content)), end), fence)
+    await store.turns.end(ended, chunk_of(turn.id, 2, Text(reply.text), end), fence)
 
 
 async def keep_turn(
@@ -115,7 +122,7 @@ async def keep_turn(
     begun = replace(begun, turn=replace(begun.turn, origin=origin))
     await keep_begun(store, begun)
     usage = Usage(input_tokens=len(asked), output_tokens=len(answered))
-    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, answered, now + 1, usage=usage)
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said(answered), now + 1, usage=usage)
     ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
     await keep_ended(store, ended)
     return ended.conversation
@@ -138,6 +145,22 @@ def make_compaction(
     """A compaction of a run of messages."""
     count = to_seq - from_seq + 1
     return Compaction(CompactionId(new_uuid()), conversation_id, from_seq, to_seq, summary, count, 90, 9, NOW)
+
+
+def make_receipt(**changes: Any) -> Receipt:
+    """What a model was sent, in a turn without tools."""
+    values: dict[str, Any] = {
+        "model": "scripted",
+        "components": (),
+        "message_ids": (),
+        "tools": (),
+        "temperature": None,
+        "max_tokens": None,
+        "zone": "UTC",
+        "token_estimate": 1,
+        "dropped_messages": 0,
+    }
+    return Receipt(**(values | changes))
 
 
 async def keep_artifact(store: Store, conversation_id: str, words: str = "words") -> PayloadId:

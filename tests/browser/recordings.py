@@ -92,7 +92,7 @@ def _recorded(name: str) -> dict[str, Any]:
         2,
         CONTEXT.turn_id,
         MessageRole.ASSISTANT,
-        "",
+        (),
         MessageStatus.PENDING,
         AT,
     )

@@ -31,6 +31,7 @@ from tests.making import (
     keep_ended,
     keep_turn,
     make_agent,
+    said,
 )
 from tests.postgres import Postgres
 from threadkeep import Settings, User, create_app
@@ -38,6 +39,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest, MessageContentRequired, StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId, UserId, is_uuid, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.parts import ToolCallPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnOrigin
 from threadkeep.ports.conversations import ConversationFilter
@@ -49,8 +51,9 @@ from threadkeep.storage.store import open_store, sqlite_path, store_on
 BLANKS = ("", "   ", "\n\t", "\u3000", "\u200b")
 
 ADD_MESSAGE = Statement(
-    """INSERT INTO tk_messages (id, conversation_id, seq, role, content_type, content, status, created_at)
-    VALUES (:id, :conversation_id, :seq, :role, 'text', :content, 'COMPLETED', 0)"""
+    """INSERT INTO tk_messages (id, conversation_id, seq, role, content_type, content, status, on_path,
+        created_at)
+    VALUES (:id, :conversation_id, :seq, :role, 'text', :content, 'COMPLETED', TRUE, 0)"""
 )
 DELETE_CONVERSATION = Statement("DELETE FROM tk_conversations WHERE id = :id")
 SET_OWNER = Statement("UPDATE tk_conversations SET user_id = :user_id WHERE id = :id")
@@ -539,7 +542,7 @@ async def test_blank_or_missing_content_is_rejected_by_domain_and_database(store
     # And an empty reply of the model is no answer
     reply = conversation.begin_turn("?", NOW).assistant_message
     with pytest.raises(MessageContentRequired):
-        reply.finish(MessageStatus.COMPLETED, " \n", NOW)
+        reply.finish(MessageStatus.COMPLETED, said(" \n"), NOW)
     assert await all_messages(store, conversation) == []
 
 
@@ -652,7 +655,7 @@ async def test_role_is_one_of_the_defined_values(store: Store, database: Databas
                 seq=1,
                 turn_id=None,
                 role=role,  # pyright: ignore[reportArgumentType]
-                content="?",
+                parts=said("?"),
                 status=MessageStatus.COMPLETED,
                 created_at=NOW,
             )
@@ -707,11 +710,19 @@ async def test_deleting_a_conversation_leaves_no_orphan_in_any_table(store: Stor
     for conversation in (gone, kept):
         begun = conversation.begin_turn("?", NOW)
         await keep_begun(store, begun)
-        reply = begun.assistant_message.finish(MessageStatus.COMPLETED, ".", NOW)
         call = ToolCall(
-            begun.turn.id, "call_1", reply.id, "list_tasks", "todo", {}, ToolCallStatus.RUNNING, NOW
+            begun.turn.id,
+            "call_1",
+            begun.assistant_message.id,
+            "list_tasks",
+            "todo",
+            {},
+            ToolCallStatus.RUNNING,
+            NOW,
         ).end(ToolCallStatus.OK, result=[])
-        ended = begun.conversation.end_turn(begun.turn, replace(reply, tool_calls=(call,)), NOW)
+        parts = (ToolCallPart(call=call, iteration=1), *said("."))
+        reply = begun.assistant_message.finish(MessageStatus.COMPLETED, parts, NOW)
+        ended = begun.conversation.end_turn(begun.turn, reply, NOW)
         await keep_ended(store, ended)
     tables = [name for (name,) in await database.fetch(TABLES_OF_CONVERSATIONS())]
     before = {table: await count(database, table, gone) for table in tables}

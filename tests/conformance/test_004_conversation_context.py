@@ -3,7 +3,7 @@
 import ast
 import asyncio
 import sys
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError, fields
 from typing import Any, get_args, get_type_hints
 
 import httpx
@@ -25,7 +25,9 @@ from tests.test_architecture import FILES, imports, layer_of, module_of
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict, TurnInProgress
 from threadkeep.domain.ids import ConversationId, PayloadId, TurnId, new_uuid
-from threadkeep.domain.message import Citation, Message, MessageStatus, ThoughtStep, Usage
+from threadkeep.domain.message import Message, MessageStatus, Usage
+from threadkeep.domain.parts import RetrievalPart, TextPart, ThoughtPart, ToolCallPart
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.ports.store import Store
@@ -57,21 +59,19 @@ async def keep_rich_turn(store: Store, conversation: Conversation) -> tuple[Conv
         server="retriever",
         arguments={"query": "违约"},
         status=ToolCallStatus.RUNNING,
-        created_at=NOW,
-    ).end(ToolCallStatus.OK, result={"hits": 1}, duration_ms=120)
-    reply = replace(
-        reply.finish(MessageStatus.COMPLETED, "违约金为 20% [1]。", NOW + 900, usage=Usage(300, 42)),
-        thought_process=(
-            ThoughtStep("thinking", "理解问题", "用户问违约条款", NOW, 80),
-            ThoughtStep("tool", "检索文档", "search_documents", NOW + 80, 120, "call_1"),
-        ),
-        citations=(
-            Citation(1, "合同模板", "违约金为合同额的 20%", 0.92, file_name="合同模板.pdf", page=3),
-            Citation(2, "民法典", "第五百八十五条", 0.5, url="https://example.org/585"),
-        ),
-        artifact_ids=(PayloadId(new_uuid()),),
-        tool_calls=(call,),
+        created_at=NOW + 80,
+    ).end(ToolCallStatus.OK, result={"hits": 1}, duration_ms=120, artifact_ids=(PayloadId(new_uuid()),))
+    hits = (
+        RetrievalHit("合同模板", "违约金为合同额的 20%", 0.92, file_name="合同模板.pdf", page=3),
+        RetrievalHit("民法典", "第五百八十五条", 0.5, url="https://example.org/585"),
     )
+    parts = (
+        ThoughtPart(text="用户问违约条款", started_at=NOW, duration_ms=80, iteration=1),
+        ToolCallPart(call=call, iteration=1),
+        RetrievalPart(query="违约", hits=hits, at=NOW + 200, tool_call_id="call_1", iteration=1),
+        TextPart(text="违约金为 20% [1]。", iteration=2),
+    )
+    reply = reply.finish(MessageStatus.COMPLETED, parts, NOW + 900, usage=Usage(300, 42))
     ended = begun.conversation.end_turn(begun.turn, reply, NOW + 900)
     await keep_ended(store, ended)
     return ended.conversation, reply
@@ -177,9 +177,10 @@ async def test_assistant_message_is_recorded_with_all_its_rich_content(store: St
     _, kept = await all_messages(store, conversation)
     assert (kept.role, kept.content) == ("assistant", "违约金为 20% [1]。")
     # AND 思考过程: 步骤、耗时、工具调用详情
-    assert [(step.title, step.duration_ms) for step in kept.thought_process] == [
-        ("理解问题", 80),
-        ("检索文档", 120),
+    assert [(step.kind, step.detail, step.duration_ms) for step in kept.thought_process] == [
+        ("thought", "用户问违约条款", 80),
+        ("tool", "", 120),
+        ("retrieval", "合同模板, 民法典", 0),
     ]
     (call,) = kept.tool_calls
     assert kept.thought_process[1].tool_call_id == call.tool_call_id
@@ -215,18 +216,26 @@ async def test_conversation_is_loaded_with_the_rich_fields_of_its_messages(
     # AND 包含 thoughtProcess、citations 等富文本字段
     assert answered["thoughtProcess"] == [
         {
-            "kind": "thinking",
-            "title": "理解问题",
+            "kind": "thought",
+            "title": "Thought",
             "detail": "用户问违约条款",
             "startedAt": "2027-01-15T08:00:00.000Z",
             "durationMs": 80,
         },
         {
             "kind": "tool",
-            "title": "检索文档",
-            "detail": "search_documents",
+            "title": "search_documents",
+            "detail": "",
             "startedAt": "2027-01-15T08:00:00.080Z",
             "durationMs": 120,
+            "toolCallId": "call_1",
+        },
+        {
+            "kind": "retrieval",
+            "title": "违约",
+            "detail": "合同模板, 民法典",
+            "startedAt": "2027-01-15T08:00:00.200Z",
+            "durationMs": 0,
             "toolCallId": "call_1",
         },
     ]

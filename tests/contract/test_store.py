@@ -17,21 +17,27 @@ from tests.making import (
     keep_ended,
     keep_turn,
     make_agent,
+    make_receipt,
     opening_of,
+    said,
 )
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.conversation import Conversation, ConversationStatus
 from threadkeep.domain.errors import StorageConflict, StorageError
-from threadkeep.domain.ids import AgentId, BriefingId, ConversationId, TurnId, new_uuid
-from threadkeep.domain.message import (
-    Citation,
-    ContentType,
-    Failure,
-    MessageRole,
-    MessageStatus,
-    ThoughtStep,
-    Usage,
+from threadkeep.domain.ids import AgentId, BriefingId, ConversationId, PayloadId, TurnId, new_uuid
+from threadkeep.domain.message import ContentType, Failure, MessageRole, MessageStatus, Usage
+from threadkeep.domain.parts import (
+    FilePart,
+    NoticePart,
+    Parts,
+    RetrievalPart,
+    TextPart,
+    ThoughtPart,
+    ToolCallPart,
+    text_parts,
 )
+from threadkeep.domain.receipt import Receipt
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.ports.agents import AuditEntry
@@ -190,22 +196,46 @@ async def test_rich_reply_comes_back_as_it_was_kept(store: Store):
     begun = conversation.begin_turn("?", NOW)
     await keep_begun(store, begun)
     call = ToolCall(
-        begun.turn.id, "call_1", begun.assistant_message.id, "search", "web", {"q": "x"},
-        ToolCallStatus.RUNNING, NOW,
-    ).end(ToolCallStatus.OK, result=123, chart_data={"series": [1, 2]}, duration_ms=7)  # fmt: skip
-    reply = replace(
-        begun.assistant_message.finish(
-            MessageStatus.FAILED,
-            "so far",
-            NOW + 9,
-            usage=Usage(1, 2, estimated=True),
-            error=Failure("AGENTX_ERROR", "The model is away.", retryable=True),
-        ),
-        thought_process=(ThoughtStep("tool", "Searched", "x", NOW, 7, "call_1"),),
-        citations=(Citation(1, "Contract", "…", 0.5, page=3),),
-        artifact_ids=(new_uuid(),),
-        tool_calls=(call,),
+        turn_id=begun.turn.id,
+        tool_call_id="call_1",
+        message_id=begun.assistant_message.id,
+        tool_name="search",
+        server="web",
+        arguments={"q": "x"},
+        status=ToolCallStatus.RUNNING,
+        created_at=NOW,
+        model_name="web__search",
+    ).end(
+        ToolCallStatus.OK,
+        result=123,
+        chart_data={"series": [1, 2]},
+        duration_ms=7,
+        artifact_ids=(PayloadId(new_uuid()),),
+        refs={"arguments": PayloadId(new_uuid())},
     )
+    hit = RetrievalHit("Contract", "…" * 1000, 0.5, page=3, document_id=new_uuid(), url="https://example.org")
+    parts = (
+        RetrievalPart(query="x", hits=(hit, hit), at=NOW),
+        ThoughtPart(text="Hm. 🤔", started_at=NOW, duration_ms=3, iteration=1),
+        TextPart(text="First 你好 🌱.", iteration=1),
+        ToolCallPart(call=call, iteration=1),
+        RetrievalPart(query="y", hits=(hit,), at=NOW, tool_call_id="call_1", iteration=1),
+        NoticePart(code="SLOW", message="Slow.", at=NOW + 1, iteration=1),
+        TextPart(text="cut o", iteration=2, superseded=True),
+        ThoughtPart(text="", title="a step", started_at=NOW, iteration=2),
+        TextPart(text="Then ", iteration=2),
+        TextPart(text="", iteration=2),
+        TextPart(text="more.", iteration=2),
+        FilePart(file_id=PayloadId(new_uuid()), file_name="a.png", media_type="image/png", size=9, width=3),
+    )
+    reply = begun.assistant_message.finish(
+        MessageStatus.FAILED,
+        parts,
+        NOW + 9,
+        usage=Usage(1, 2, estimated=True),
+        error=Failure("AGENTX_ERROR", "The model is away.", retryable=True),
+    )
+    assert reply.content == "First 你好 🌱.\n\nThen more."
     await keep_ended(store, begun.conversation.end_turn(begun.turn, reply, NOW + 9))
     assert (await all_messages(store, conversation))[1] == reply
     turn = await store.turns.get(ALICE, begun.turn.id)
@@ -218,6 +248,170 @@ async def test_rich_reply_comes_back_as_it_was_kept(store: Store):
     assert await store.messages.tool_calls(BOB, of_search, before=None, offset=0, limit=9) == []
     await store.conversations.delete(ALICE, conversation.id, NOW)
     assert await store.messages.tool_calls(ALICE, of_search, before=None, offset=0, limit=9) == []
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        text_parts("From another product."),
+        said("One call."),
+        (TextPart(text="The second call.", iteration=2),),
+        (TextPart(text="a", iteration=1), TextPart(text="b", iteration=1)),
+        (ThoughtPart(text="Only a thought.", started_at=NOW, iteration=1), TextPart(text="x")),
+    ],
+)
+async def test_reply_comes_back_with_its_texts_and_the_calls_that_wrote_them(store: Store, parts: Parts):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    begun = conversation.begin_turn("?", NOW)
+    await keep_begun(store, begun)
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, parts, NOW + 1)
+    await keep_ended(store, begun.conversation.end_turn(begun.turn, reply, NOW + 1))
+    assert (await all_messages(store, conversation))[1].parts == parts
+
+
+async def test_messages_know_what_they_answer_and_the_conversation_its_tip(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    assert conversation.tip_id is None
+    for _ in range(2):
+        conversation = await keep_turn(store, conversation, "q", "a")
+    messages = await all_messages(store, conversation)
+    assert [it.parent_id for it in messages] == [None, *(it.id for it in messages[:-1])]
+    assert all(it.on_path for it in messages)
+    assert conversation.tip_id == messages[-1].id
+    assert await store.conversations.get(ALICE, conversation.id) == conversation
+
+
+async def test_regenerated_reply_leaves_the_path_and_keeps_how_it_ended(store: Store):
+    conversation = await keep_turn(store, await keep_conversation(store, await keep_agent(store)), "q", "a")
+    asked, reply = await all_messages(store, conversation)
+    begun = conversation.regenerate(reply, asked.id, NOW + 2)
+    await keep_begun(store, begun)
+    page = await store.messages.page(conversation.id, MessageWindow(), offset=0, limit=9)
+    assert [it.id for it in page] == [asked.id, begun.assistant_message.id]
+    _, overwritten, fresh = await all_messages(store, conversation)
+    assert overwritten == replace(reply, on_path=False)
+    assert overwritten.status is MessageStatus.COMPLETED
+    assert overwritten.shown_status is MessageStatus.OVERWRITTEN
+    assert fresh.parent_id == overwritten.parent_id == asked.id
+    again = await store.conversations.get(ALICE, conversation.id)
+    assert again == begun.conversation
+    assert (again.tip_id, again.message_count) == (fresh.id, 2)
+
+
+async def test_reply_is_overwritten_once(store: Store):
+    conversation = await keep_turn(store, await keep_conversation(store, await keep_agent(store)), "q", "a")
+    asked, reply = await all_messages(store, conversation)
+    begun = conversation.regenerate(reply, asked.id, NOW + 2)
+    await keep_begun(store, begun)
+    fresh = begun.assistant_message.finish(MessageStatus.COMPLETED, said("b"), NOW + 3)
+    ended = begun.conversation.end_turn(begun.turn, fresh, NOW + 3)
+    await keep_ended(store, ended)
+    with pytest.raises(StorageConflict):
+        await keep_begun(store, ended.conversation.regenerate(reply, asked.id, NOW + 4))
+    assert await store.conversations.get(ALICE, conversation.id) == ended.conversation
+
+
+async def keep_call(
+    store: Store, conversation: Conversation, tool_call_id: str, now: int = NOW, **changes: Any
+) -> tuple[Conversation, ToolCall]:
+    """A turn in which the agent takes on a role, or, with changes, calls another tool."""
+    begun = conversation.begin_turn("?", now)
+    await keep_begun(store, begun)
+    call = ToolCall(
+        turn_id=begun.turn.id,
+        tool_call_id=tool_call_id,
+        message_id=begun.assistant_message.id,
+        tool_name="promptx_action",
+        server="promptx",
+        arguments={"role": tool_call_id},
+        status=ToolCallStatus.OK,
+        created_at=now,
+        duration_ms=1,
+    )
+    call = replace(call, **changes)
+    parts = (ToolCallPart(call=call, iteration=1), TextPart(text="Done.", iteration=2))
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, parts, now + 1)
+    ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
+    await keep_ended(store, ended)
+    return ended.conversation, call
+
+
+async def keep_regenerated(store: Store, conversation: Conversation, now: int) -> Conversation:
+    """The last reply answered again, without a tool."""
+    *_, asked, reply = await store.messages.page(conversation.id, MessageWindow(), offset=0, limit=99)
+    begun = conversation.regenerate(reply, asked.id, now)
+    await keep_begun(store, begun)
+    fresh = begun.assistant_message.finish(MessageStatus.COMPLETED, said("Again."), now)
+    ended = begun.conversation.end_turn(begun.turn, fresh, now)
+    await keep_ended(store, ended)
+    return ended.conversation
+
+
+async def test_ids_of_tool_calls_that_a_conversation_has_used_are_known(store: Store):
+    agent = await keep_agent(store)
+    conversation, other = await keep_conversation(store, agent), await keep_conversation(store, agent)
+    for id_ in ("call_1", "call_2", "call_1"):
+        conversation, _ = await keep_call(store, conversation, id_)
+    conversation = await keep_regenerated(store, conversation, NOW)
+    await keep_call(store, other, "call_9")
+    ids = ["call_1", "call_2", "call_3", "call_9", "'"]
+    assert await store.messages.ids_in_use(conversation.id, ids) == {"call_1", "call_2"}
+    assert await store.messages.ids_in_use(other.id, ids) == {"call_9"}
+    assert await store.messages.ids_in_use(conversation.id, []) == set()
+
+
+async def test_newest_tool_call_with_an_id_is_found_in_its_conversation_only(store: Store):
+    agent = await keep_agent(store)
+    conversation, other = await keep_conversation(store, agent), await keep_conversation(store, agent)
+    conversation, _ = await keep_call(store, conversation, "call_1", NOW, result="old")
+    conversation, newest = await keep_call(store, conversation, "call_1", NOW + 5, result="new")
+    assert await store.messages.tool_call(conversation.id, "call_1") == newest
+    await keep_regenerated(store, conversation, NOW + 9)
+    assert await store.messages.tool_call(conversation.id, "call_1") == newest  # on whichever branch
+    assert await store.messages.tool_call(conversation.id, "call_2") is None
+    assert await store.messages.tool_call(other.id, "call_1") is None
+
+
+async def test_role_is_the_one_activated_last_on_the_path(store: Store):
+    agent = await keep_agent(store)
+    conversation, other = await keep_conversation(store, agent), await keep_conversation(store, agent)
+    assert await store.messages.activated_role(conversation.id, since=0) is None
+    conversation, lawyer = await keep_call(store, conversation, "lawyer", NOW)
+    for changes in (
+        {"status": ToolCallStatus.ERROR},
+        {"server": "somebody's"},
+        {"tool_name": "promptx_recall"},
+    ):
+        conversation, _ = await keep_call(store, conversation, "other", NOW + 1, **changes)
+    assert await store.messages.activated_role(conversation.id, since=NOW) == lawyer
+    assert await store.messages.activated_role(conversation.id, since=NOW + 1) is None
+    conversation, poet = await keep_call(store, conversation, "poet", NOW + 2)
+    assert await store.messages.activated_role(conversation.id, since=0) == poet
+    await keep_regenerated(store, conversation, NOW + 3)
+    assert await store.messages.activated_role(conversation.id, since=0) == lawyer
+    assert await store.messages.activated_role(other.id, since=0) is None
+
+
+async def test_newest_receipt_is_of_the_last_reply_on_the_path(store: Store):
+    agent = await keep_agent(store)
+    conversation, other = await keep_conversation(store, agent), await keep_conversation(store, agent)
+    assert await store.receipts.newest(conversation.id) is None
+    receipts: list[Receipt] = []
+    for number in range(3):
+        begun = conversation.begin_turn("?", NOW)
+        await keep_begun(store, begun)
+        receipts.append(make_receipt(message_ids=(f"{number}",)))
+        await store.receipts.add(begun.turn, receipts[-1], {f"{number:064}": f"text {number}"})
+        reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said("."), NOW)
+        ended = begun.conversation.end_turn(begun.turn, reply, NOW)
+        await keep_ended(store, ended)
+        conversation = ended.conversation
+    assert await store.receipts.newest(conversation.id) == (receipts[2], {f"{2:064}": "text 2"})
+    assert await store.receipts.newest(conversation.id, before_seq=6) == (receipts[1], {f"{1:064}": "text 1"})
+    assert await store.receipts.newest(conversation.id, before_seq=2) is None
+    assert await store.receipts.newest(other.id) is None
+    await keep_regenerated(store, conversation, NOW)  # which has no receipt
+    assert await store.receipts.newest(conversation.id) == (receipts[1], {f"{1:064}": "text 1"})
 
 
 async def test_second_turn_is_refused_while_one_runs(store: Store):
@@ -237,7 +431,7 @@ async def test_turn_ends_once(store: Store):
     await keep_begun(store, begun)
     ends = [
         begun.conversation.end_turn(
-            begun.turn, begun.assistant_message.finish(MessageStatus.COMPLETED, text, NOW + 1), NOW + 1
+            begun.turn, begun.assistant_message.finish(MessageStatus.COMPLETED, said(text), NOW + 1), NOW + 1
         )
         for text in ("first", "second")
     ]
@@ -266,12 +460,13 @@ async def test_turn_whose_last_events_cannot_be_stored_runs_on(store: Store, use
     conversation = await keep_conversation(store, await keep_agent(store))
     begun = conversation.begin_turn("?", NOW)
     await keep_begun(store, begun)
-    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, "Said.", NOW + 1)
+    parts = said("Said.")
     if uses_tool:
         call = ToolCall(
-            begun.turn.id, "call_1", reply.id, "search", "web", {}, ToolCallStatus.RUNNING, NOW
-        ).end(ToolCallStatus.OK, result=1, duration_ms=1)
-        reply = replace(reply, tool_calls=(call,))
+            begun.turn.id, "call_1", begun.assistant_message.id, "search", "web", {}, ToolCallStatus.OK, NOW
+        )
+        parts = (ToolCallPart(call=call, iteration=1), *parts)
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, parts, NOW + 1)
     ended = begun.conversation.end_turn(begun.turn, reply, NOW + 1)
     with pytest.raises(StorageError):
         await store.turns.end(ended, LogChunk(begun.turn.id, 2, 2, cast("Any", None)), 1)
@@ -289,7 +484,7 @@ async def test_turn_that_was_taken_over_is_neither_written_nor_ended_by_who_lost
     held = await store.log.adopt(begun.turn.id, Lease("another", 1, 10**9), alone=False)
     assert held
     assert await store.log.adopt(begun.turn.id, Lease("a-third", 1, 10**9), alone=False) is None
-    reply = held.reply.finish(MessageStatus.COMPLETED, "Said.", NOW + 1)
+    reply = held.reply.finish(MessageStatus.COMPLETED, said("Said."), NOW + 1)
     ended = held.conversation.end_turn(held.turn, reply, NOW + 1)
     with pytest.raises(StorageConflict):
         await keep_ended(store, ended)
@@ -309,7 +504,7 @@ async def test_idempotency_key_is_forgotten_after_a_day(store: Store):
     await store.turns.begin(first, lease, opening_of(first), key)
     assert await store.turns.find_by_key(conversation.id, "once", NOW + day) == (first.turn, "hash")
     assert await store.turns.find_by_key(conversation.id, "once", NOW + day + 1) is None
-    reply = first.assistant_message.finish(MessageStatus.COMPLETED, "Said.", NOW + 1)
+    reply = first.assistant_message.finish(MessageStatus.COMPLETED, said("Said."), NOW + 1)
     ended = first.conversation.end_turn(first.turn, reply, NOW + 1)
     await keep_ended(store, ended)
     second = ended.conversation.begin_turn("?", NOW + day + 1)
@@ -378,6 +573,7 @@ async def test_briefing_card_stands_in_the_conversation(store: Store):
     (kept,) = await all_messages(store, conversation)
     assert kept == message
     assert (kept.role, kept.content_type) == (MessageRole.SYSTEM, ContentType.BRIEFING_CARD)
+    assert await store.conversations.get(ALICE, conversation.id) == grown
     with pytest.raises(StorageConflict):
         await store.messages.add_card(*conversation.add_card(briefing, NOW + 2))
     for unread in (False, True):

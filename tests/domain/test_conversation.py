@@ -7,6 +7,7 @@ from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.domain.errors import IllegalTransition, InvalidRequest, TurnInProgress
 from threadkeep.domain.ids import AgentId, BriefingId, UserId, new_uuid
 from threadkeep.domain.message import MessageRole, MessageStatus
+from threadkeep.domain.parts import text_parts
 from threadkeep.domain.turn import TurnStatus
 
 
@@ -34,7 +35,7 @@ def test_second_turn_is_refused_with_the_id_of_the_first():
 @pytest.mark.parametrize("status", [MessageStatus.COMPLETED, MessageStatus.FAILED, MessageStatus.CANCELLED])
 def test_turn_ends_as_its_reply_does_and_frees_the_conversation(status: MessageStatus):
     begun = conversation().begin_turn("why?", 5)
-    reply = begun.assistant_message.finish(status, "because", 9)
+    reply = begun.assistant_message.finish(status, text_parts("because"), 9)
     ended = begun.conversation.end_turn(begun.turn, reply, 9)
     assert ended.turn.status is TurnStatus(status.value)
     assert ended.conversation.active_turn_id is None

@@ -1,5 +1,6 @@
 """Messages: states, content and roles."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -13,8 +14,9 @@ from threadkeep.domain.errors import (
     MessageTooLong,
     ThreadkeepError,
 )
-from threadkeep.domain.ids import ConversationId, MessageId, new_uuid
+from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage, check_user_content
+from threadkeep.domain.parts import FilePart, text_parts
 from threadkeep.domain.text import BLANK_CHARACTERS
 
 PENDING, STREAMING, COMPLETED, FAILED, CANCELLED, OVERWRITTEN = MessageStatus
@@ -28,15 +30,24 @@ LEGAL = {
 def message(
     status: MessageStatus = COMPLETED, content: str = "x", role: MessageRole = MessageRole.ASSISTANT
 ) -> Message:
+    on_path = status is not OVERWRITTEN
     return Message(
-        MessageId(new_uuid()), ConversationId(new_uuid()), 1, None, role, content, status, created_at=1
+        id=MessageId(new_uuid()),
+        conversation_id=ConversationId(new_uuid()),
+        seq=1,
+        turn_id=None,
+        role=role,
+        parts=text_parts(content),
+        status=status if on_path else COMPLETED,
+        created_at=1,
+        on_path=on_path,
     )
 
 
 @pytest.mark.parametrize(("before", "after"), [*product(MessageStatus, repeat=2)])
 def test_only_the_legal_steps_are_possible(before: MessageStatus, after: MessageStatus):
     if (before, after) in LEGAL:
-        assert message(before).become(after).status is after
+        assert message(before).become(after).shown_status is after
     else:
         with pytest.raises(IllegalTransition):
             message(before).become(after)
@@ -45,24 +56,43 @@ def test_only_the_legal_steps_are_possible(before: MessageStatus, after: Message
 @pytest.mark.parametrize("status", [PENDING, STREAMING, OVERWRITTEN])
 def test_finish_takes_an_end_only(status: MessageStatus):
     with pytest.raises(IllegalTransition):
-        message(STREAMING).finish(status, "x", 2)
+        message(STREAMING).finish(status, text_parts("x"), 2)
 
 
 def test_finished_reply_cannot_be_finished_again():
-    done = message(PENDING, "").finish(COMPLETED, "answer", 2, usage=Usage(3, 4))
+    done = message(PENDING, "").finish(COMPLETED, text_parts("answer"), 2, usage=Usage(3, 4))
     assert (done.content, done.token_count, done.completed_at) == ("answer", 4, 2)
     with pytest.raises(IllegalTransition):
-        done.finish(CANCELLED, "other", 3)
+        done.finish(CANCELLED, text_parts("other"), 3)
 
 
 def test_empty_completed_reply_is_refused():
     with pytest.raises(MessageContentRequired):
-        message(STREAMING, "").finish(COMPLETED, " \n", 2)
+        message(STREAMING, "").finish(COMPLETED, text_parts(" \n"), 2)
 
 
-@pytest.mark.parametrize("status", [PENDING, STREAMING, FAILED, CANCELLED, OVERWRITTEN])
+@pytest.mark.parametrize("status", [PENDING, STREAMING, FAILED, CANCELLED])
 def test_reply_that_is_not_completed_may_be_empty(status: MessageStatus):
     assert message(status, "").content == ""
+
+
+@pytest.mark.parametrize("status", [COMPLETED, FAILED, CANCELLED])
+def test_message_that_leaves_the_path_reads_as_overwritten_and_keeps_the_status_it_ended_in(
+    status: MessageStatus,
+):
+    overwritten = message(status).become(OVERWRITTEN)
+    assert (overwritten.shown_status, overwritten.status) == (OVERWRITTEN, status)
+    assert replace(overwritten, on_path=True).shown_status is status
+    with pytest.raises(IllegalTransition):
+        replace(overwritten, status=OVERWRITTEN)
+
+
+def test_users_message_with_a_file_needs_no_text():
+    file = FilePart(file_id=PayloadId(new_uuid()))
+    asked = replace(message(role=MessageRole.USER), parts=(file,))
+    assert (asked.content, asked.artifact_ids) == ("", ())
+    with pytest.raises(MessageContentRequired):
+        replace(message(role=MessageRole.ASSISTANT), parts=(file,))
 
 
 @given(st.text(st.sampled_from(BLANK_CHARACTERS), max_size=30), st.sampled_from(MessageRole))

@@ -6,6 +6,7 @@ from tests.making import ALICE, NOW
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, MessageId, TurnId, new_uuid
 from threadkeep.domain.message import Message
+from threadkeep.domain.parts import ToolCallPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.engine.prompt import activated_role, role_in_force
 from threadkeep.ports.roles import Role
@@ -17,7 +18,7 @@ ACTIVATED = ToolCall(
 
 def reply(*calls: ToolCall) -> Message:
     begun = Conversation.start(ALICE, AgentId(new_uuid()), NOW).begin_turn("?", NOW, model=None)
-    return replace(begun.assistant_message, tool_calls=calls)
+    return replace(begun.assistant_message, parts=tuple(ToolCallPart(call=call) for call in calls))
 
 
 def test_no_role_is_activated_at_first():

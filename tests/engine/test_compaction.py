@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC
 from typing import cast
 
@@ -15,6 +16,7 @@ from threadkeep.domain.compaction import to_archive
 from threadkeep.domain.errors import TooFewMessages
 from threadkeep.domain.ids import MessageId, TurnId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.parts import ToolCallPart, text_parts
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.engine.compaction import MOST_SUMMARY_CHARACTERS, extract, summarise
 from threadkeep.engine.token_estimates import estimate_request_tokens
@@ -78,11 +80,11 @@ async def test_model_gets_what_was_said_and_what_tools_gave():
         TurnId("t"), "1", MessageId("m2"), "add", "math", {}, ToolCallStatus.OK, AT, result={"sum": 3}
     )
     reply = Message(
-        MessageId("m2"), answered(2, "x").conversation_id, 2, TurnId("t"), MessageRole.ASSISTANT, "三。",
-        MessageStatus.COMPLETED, AT, tool_calls=(call,),
+        MessageId("m2"), answered(2, "x").conversation_id, 2, TurnId("t"), MessageRole.ASSISTANT,
+        (ToolCallPart(call=call), *text_parts("三。")), MessageStatus.COMPLETED, AT,
     )  # fmt: skip
     told_of = message(3, MessageRole.SYSTEM, card(), MessageStatus.COMPLETED)
-    overwritten = answered(4, "never mind", MessageStatus.OVERWRITTEN)
+    overwritten = replace(answered(4, "never mind"), on_path=False)
     gateway = InMemoryGateway(says(" 用户问了加法。 "))
     summary = await summarise(
         gateway, "m", "Before.", [asked(1, "一加二？"), reply, told_of, overwritten], UTC

@@ -1,6 +1,6 @@
 """What a model is sent: whatever the history, a request that every provider takes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -14,7 +14,8 @@ from tests.scripted_model import Say, ScriptedModel, Think
 from tests.talking import Talk
 from threadkeep.domain.briefing import Briefing, BriefingCard, Priority
 from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, TurnId, UserId, new_uuid
-from threadkeep.domain.message import Message, MessageRole, MessageStatus, ThoughtStep
+from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.parts import CardPart, ThoughtPart, text_parts
 from threadkeep.domain.text import BLANK_CHARACTERS, is_blank
 from threadkeep.engine.context import build_request, rebuild_request, render_card, to_context
 from threadkeep.engine.prompt import Component
@@ -30,11 +31,10 @@ AT = 1_767_751_200_000  # 2026-01-07 02:00 UTC
 
 
 def message(seq: int, role: MessageRole, content: str | BriefingCard, status: MessageStatus) -> Message:
-    steps = (ThoughtStep("thought", "Thought", SECRET_THOUGHT, AT, 1),)
-    return Message(
-        MessageId(f"m{seq}"), ConversationId("c"), seq, TurnId("t"), role, content, status, AT,
-        thought_process=steps if role is MessageRole.ASSISTANT else (),
-    )  # fmt: skip
+    parts = text_parts(content) if isinstance(content, str) else (CardPart(card=content),)
+    if role is MessageRole.ASSISTANT:
+        parts = (ThoughtPart(text=SECRET_THOUGHT, started_at=AT, duration_ms=1), *parts)
+    return Message(MessageId(f"m{seq}"), ConversationId("c"), seq, TurnId("t"), role, parts, status, AT)
 
 
 def card(title: str = "政策更新", summary: str = "新规发布。", sent_at: int = AT) -> BriefingCard:
@@ -52,7 +52,9 @@ def answered(seq: int, content: str, status: MessageStatus = MessageStatus.COMPL
 blank = st.text(st.sampled_from(BLANK_CHARACTERS), max_size=3)
 words = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=40)
 spoken = words.filter(lambda text: not is_blank(text))
-unfinished = st.sampled_from([status for status in MessageStatus if status is not MessageStatus.COMPLETED])
+unfinished = st.sampled_from(
+    sorted(set(MessageStatus) - {MessageStatus.COMPLETED, MessageStatus.OVERWRITTEN})
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def histories(draw: st.DrawFn) -> History:
     messages = messages[draw(st.integers(0, len(messages))) :]  # archived, or beyond the window
     question = asked(100, draw(spoken))
     reply = answered(101, "", MessageStatus.PENDING)
-    overwritten = answered(101, draw(words), MessageStatus.OVERWRITTEN)
+    overwritten = replace(answered(101, draw(words), MessageStatus.FAILED), on_path=False)
     later = message(102, MessageRole.SYSTEM, card(draw(spoken), draw(spoken)), MessageStatus.COMPLETED)
     rest = draw(st.sampled_from([[reply], [overwritten, reply], [overwritten, later, reply], []]))
     return History([*messages, question, *rest], question)
@@ -148,9 +150,7 @@ def test_every_history_makes_a_request_that_every_provider_takes(
     # In their order, the oldest left out first, the question always there.
     kept = [it for it in window if it.id in receipt.message_ids]
     assert [it.id for it in kept] == [*receipt.message_ids]
-    possible = [
-        it for it in window if it.status is not MessageStatus.OVERWRITTEN and not is_blank(rendered(it))
-    ]
+    possible = [it for it in window if it.on_path and not is_blank(rendered(it))]
     others = [it for it in possible if it != history.question]
     assert history.question in kept
     assert [it for it in kept if it != history.question] == others[len(possible) - len(kept) :]
@@ -229,7 +229,7 @@ def test_what_was_said_before_a_stop_or_a_failure_is_context():
         asked(3, "B"),
         answered(4, "", MessageStatus.FAILED),
         asked(5, "C"),
-        answered(6, "old", MessageStatus.OVERWRITTEN),
+        replace(answered(6, "old"), on_path=False),
         answered(7, "new"),
         asked(8, "D"),
     ]

@@ -14,7 +14,6 @@ from threadkeep.domain.events import (
     IterationStart,
     Notice,
     Retrieval,
-    RetrievalHit,
     Text,
     Thought,
     ToolCalled,
@@ -24,16 +23,17 @@ from threadkeep.domain.events import (
     TurnStart,
     UsageReported,
 )
-from threadkeep.domain.ids import ConversationId, MessageId, TurnId
-from threadkeep.domain.message import (
-    Citation,
-    Failure,
-    Message,
-    MessageRole,
-    MessageStatus,
+from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, TurnId
+from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, Usage
+from threadkeep.domain.parts import (
+    NoticePart,
+    RetrievalPart,
+    TextPart,
+    ThoughtPart,
     ThoughtStep,
-    Usage,
+    ToolCallPart,
 )
+from threadkeep.domain.retrieval import Citation, RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.engine.fold import Folding, fold
@@ -42,7 +42,7 @@ from threadkeep.log.format import decode_chunk, encode_chunk
 START = TurnStart("c", "q", "a", "scripted")
 DONE = Done("COMPLETED", "a", Usage(1, 2), "end_turn")
 REPLY = Message(
-    MessageId("a"), ConversationId("c"), 2, TurnId("t"), MessageRole.ASSISTANT, "", MessageStatus.PENDING, 0
+    MessageId("a"), ConversationId("c"), 2, TurnId("t"), MessageRole.ASSISTANT, (), MessageStatus.PENDING, 0
 )
 
 
@@ -54,9 +54,9 @@ def folded(*bodies: EventBody) -> Message:
     return fold(REPLY, numbered(*bodies))
 
 
-def test_content_is_all_text_in_order():
-    message = folded(START, Text("One"), Text(" two"), IterationStart(2), Text("\nthree"), DONE)
-    assert message.content == "One two\nthree"
+def test_content_is_all_text_with_a_blank_line_between_two_calls_of_the_model():
+    message = folded(START, Text("One"), Text(" two"), IterationStart(2), Text("three"), DONE)
+    assert message.content == "One two\n\nthree"
     assert (message.status, message.model, message.completed_at) == (MessageStatus.COMPLETED, "scripted", 60)
 
 
@@ -86,7 +86,7 @@ def test_tool_calls_are_kept_with_their_results_and_steps():
     assert message.tool_calls == (
         ToolCall(
             TurnId("t"), "1", MessageId("a"), "add", "math", {"a": 1}, ToolCallStatus.OK, 30,
-            {"sum": 1}, None, [1], 7,
+            {"sum": 1}, None, [1], 7, (PayloadId("p1"), PayloadId("p2")),
         ),
         ToolCall(
             TurnId("t"), "2", MessageId("a"), "sub", "math", {}, ToolCallStatus.ERROR, 40, None, "No.",
@@ -95,10 +95,39 @@ def test_tool_calls_are_kept_with_their_results_and_steps():
     )  # fmt: skip
     assert message.thought_process == (
         ThoughtStep("thought", "Thought", "?", 20, 10),
-        ThoughtStep("tool", "add", "", 30, 40, "1"),
-        ThoughtStep("tool", "sub", "No.", 40, 20, "2"),
+        ThoughtStep("tool", "add", "", 30, 7, "1"),
+        ThoughtStep("tool", "sub", "No.", 40, 3, "2"),
     )
     assert message.artifact_ids == ("p1", "p2")
+
+
+def test_parts_stand_in_the_order_in_which_they_arrived_each_with_its_call_of_the_model():
+    hit = RetrievalHit("law.pdf", "§1", 0.9)
+    message = folded(
+        START,
+        Retrieval("q", (hit,)),
+        IterationStart(1),
+        Thought("Hm"),
+        Text("First."),
+        UsageReported(1, 1),
+        ToolCalled("1", "add", "math", {}),
+        Notice("SLOW", "Slow."),
+        ToolResulted("1", "add", "ok", 3, duration_ms=5),
+        IterationStart(2),
+        Text("Then"),
+        Text("."),
+        DONE,
+    )
+    (call,) = message.tool_calls
+    assert message.parts == (
+        RetrievalPart(query="q", hits=(hit,), at=20),
+        ThoughtPart(text="Hm", started_at=40, duration_ms=10, iteration=1),
+        TextPart(text="First.", iteration=1),
+        ToolCallPart(call=call, iteration=1),
+        NoticePart(code="SLOW", message="Slow.", at=80, iteration=1),
+        TextPart(text="Then.", iteration=2),
+    )
+    assert message.content == "First.\n\nThen."
 
 
 def test_hits_become_citations_that_are_numbered_over_the_whole_turn():
@@ -201,7 +230,8 @@ def turns(draw: st.DrawFn) -> list[EventBody]:
 def test_fold_of_any_turn(bodies: list[EventBody], every_ms: int):
     events = numbered(*bodies, every_ms=every_ms)
     whole = fold(REPLY, events)
-    assert whole.content == "".join(it.text for it in bodies if isinstance(it, Text))
+    spoken = "".join(it.text for it in bodies if isinstance(it, Text))
+    assert whole.text.replace("\n", "") == spoken.replace("\n", "")
     assert whole.status in {"COMPLETED", "CANCELLED", "FAILED"}
     assert all(step.duration_ms >= 0 for step in whole.thought_process)
     assert [call.status for call in whole.tool_calls].count(ToolCallStatus.RUNNING) == 0
@@ -214,9 +244,7 @@ def test_fold_of_any_turn(bodies: list[EventBody], every_ms: int):
         part = folding.message(REPLY)
         assert part == fold(REPLY, events[:count])
         assert part.status is (MessageStatus.STREAMING if count > 1 else MessageStatus.PENDING)
-        assert isinstance(whole.content, str)
-        assert isinstance(part.content, str)
-        assert whole.content.startswith(part.content)
+        assert whole.text.startswith(part.text)
         assert whole.citations[: len(part.citations)] == part.citations
         assert [it.tool_call_id for it in part.tool_calls] == [
             it.tool_call_id for it in whole.tool_calls[: len(part.tool_calls)]

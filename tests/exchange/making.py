@@ -19,6 +19,7 @@ from tests.making import (
     keep_ended,
     keep_turn,
     make_compaction,
+    said,
 )
 from threadkeep.bootstrap import opened_jobs_and_store
 from threadkeep.domain.agent import AgentSettings, Visibility
@@ -28,9 +29,11 @@ from threadkeep.domain.events import Text
 from threadkeep.domain.ids import DocumentId, MemoryId, PayloadId, UserId, new_uuid
 from threadkeep.domain.mcp import RemoteServer, StdioServer
 from threadkeep.domain.memory import Memory
-from threadkeep.domain.message import Citation, Failure, MessageStatus, ThoughtStep, Usage
+from threadkeep.domain.message import Failure, MessageStatus, Usage
+from threadkeep.domain.parts import RetrievalPart, TextPart, ToolCallPart
 from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.domain.prompt import PromptComponent
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.ports.conversations import ConversationFilter
@@ -89,32 +92,39 @@ async def _keep_rich(store: Store, conversation: Conversation, document: Documen
         payload = Payload.of(content, conversation.id, kind, "text/csv", NOW, file_name=name)
         await store.payloads.add(payload, content)
         ids.append(payload.id)
-    reply = begun.assistant_message.finish(
-        MessageStatus.COMPLETED, "It ends in May [1].", NOW + 2, usage=Usage(7, 9, estimated=True)
-    )
-    calls = (
-        ToolCall(
-            begun.turn.id, "call_1", reply.id, "search", "web", {"q": "lease"}, ToolCallStatus.OK, NOW, None,
-            None, {"chart": [1, 2]}, 15, {"result": ids[0]},
-        ),
-        ToolCall(
-            begun.turn.id, "call_2", reply.id, "ask", "", {}, ToolCallStatus.TIMEOUT, NOW, None, "Too slow."
-        ),
-    )  # fmt: skip
-    reply = replace(
-        reply,
-        thought_process=(ThoughtStep("tool", "search", "", NOW, 15, "call_1"),),
-        citations=(Citation(1, "lease.txt", "three months", 0.7, document_id=document.id, page=2),),
+    reply = begun.assistant_message
+    searched = ToolCall(
+        turn_id=begun.turn.id,
+        tool_call_id="call_1",
+        message_id=reply.id,
+        tool_name="search",
+        server="web",
+        arguments={"q": "lease"},
+        status=ToolCallStatus.OK,
+        created_at=NOW,
+        chart_data={"chart": [1, 2]},
+        duration_ms=15,
         artifact_ids=(ids[1],),
-        tool_calls=calls,
+        refs={"result": ids[0]},
     )
+    slow = ToolCall(
+        begun.turn.id, "call_2", reply.id, "ask", "", {}, ToolCallStatus.TIMEOUT, NOW, None, "Too slow."
+    )
+    hits = (RetrievalHit("lease.txt", "three months", 0.7, document_id=document.id, page=2),)
+    parts = (
+        ToolCallPart(call=searched, iteration=1),
+        RetrievalPart(query="lease", hits=hits, at=NOW, tool_call_id="call_1", iteration=1),
+        ToolCallPart(call=slow, iteration=1),
+        TextPart(text="It ends in May [1].", iteration=2),
+    )
+    reply = reply.finish(MessageStatus.COMPLETED, parts, NOW + 2, usage=Usage(7, 9, estimated=True))
     ended = begun.conversation.end_turn(begun.turn, reply, NOW + 2)
     await keep_ended(store, ended)
     again = ended.conversation.regenerate(reply, begun.turn.user_message_id, NOW + 3, model="scripted")
     await keep_begun(store, again)
     failed = again.assistant_message.finish(
         MessageStatus.FAILED,
-        "It en",
+        said("It en"),
         NOW + 4,
         error=Failure("AGENTX_ERROR", "The model is away.", retryable=True),
     )

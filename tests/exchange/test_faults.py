@@ -20,6 +20,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import MessageId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.parts import text_parts
 from threadkeep.exchange import items as splitting
 from threadkeep.exchange.reading import reading
 from threadkeep.ports.exchange import Flawed, ForeignConversation, WholeConversation
@@ -255,7 +256,7 @@ def long_conversation(agent_id: Any) -> WholeConversation:
     started = Conversation.start(ALICE, agent_id, NOW)
     messages = [
         Message(
-            MessageId(new_uuid()), started.id, seq, None, MessageRole.USER, "x" * 10_000,
+            MessageId(new_uuid()), started.id, seq, None, MessageRole.USER, text_parts("x" * 10_000),
             MessageStatus.COMPLETED, NOW, NOW,
         )
         for seq in range(1, 1001)

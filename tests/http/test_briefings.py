@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Api
 from tests.http.calls import items, new_agent, refusal, stored
-from tests.making import NOW, keep_begun, keep_ended
+from tests.making import NOW, keep_begun, keep_ended, said
 from threadkeep.domain.message import MessageStatus
 
 BODY = {"title": "Review耗时超标", "summary": "中位耗时30小时", "priority": "P1"}
@@ -154,7 +154,7 @@ async def test_card_that_comes_while_a_turn_ends_leaves_the_conversation_free(
         (await api.store.briefings.page(begun.conversation.user_id, unread=True, before=None, limit=1))[0],
         NOW,
     )
-    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, "!", NOW)
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said("!"), NOW)
     await keep_ended(api.store, begun.conversation.end_turn(begun.turn, reply, NOW))
     await api.store.messages.add_card(grown, card)  # prepared while the turn ran
     after = (await alice.get(f"/api/conversations/{main['id']}")).json()

@@ -19,11 +19,14 @@ from tests.making import (
     keep_begun,
     keep_ended,
     keep_turn,
+    said,
 )
 from threadkeep import Settings, create_app
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.ids import AgentId, BriefingId, PayloadId, new_uuid
-from threadkeep.domain.message import Citation, Failure, MessageStatus, ThoughtStep, Usage
+from threadkeep.domain.message import Failure, MessageStatus, Usage
+from threadkeep.domain.parts import RetrievalPart, TextPart, ThoughtPart, ToolCallPart
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 
 BLANK = ["", " ", "\n", "\t \r\n", "\u3000", "\u200b", "\ufeff\u2060\u00a0", "\u2028\u115f\u3164"]
@@ -63,7 +66,7 @@ def overwrite(database_url: str, conversation: Json, *seqs: int) -> None:
     for seq in seqs:
         run_sql(
             database_url,
-            "UPDATE tk_messages SET status = 'OVERWRITTEN' WHERE conversation_id = ? AND seq = ?",
+            "UPDATE tk_messages SET on_path = FALSE WHERE conversation_id = ? AND seq = ?",
             *(conversation["id"], seq),
         )
 
@@ -216,23 +219,29 @@ async def test_rich_reply_shows_every_field_of_the_contract(api: Api, alice: htt
     await keep_begun(api.store, begun)
     turn, reply = begun.turn, begun.assistant_message
     document, artifact = new_uuid(), PayloadId(new_uuid())
+    hits = (
+        RetrievalHit("合同", "第三条", 0.9, file_name="a.pdf", document_id=document, page=3),
+        RetrievalHit("Web", "…", 0.5, url="https://example.org/"),
+    )
     chart: Json = {"series": [{"data": [1, 2.5, None]}]}
     plot = ToolCall(turn.id, "c1", reply.id, "plot", "charts", {"rows": [1]}, ToolCallStatus.RUNNING, NOW)
     fail = replace(plot, tool_call_id="c2", tool_name="search", server="web", arguments={})
-    thought = ThoughtStep("tool", "画图", "plot(rows)", NOW + 5, 40, "c1")
-    rich = replace(
-        reply,
-        thought_process=(thought, replace(thought, kind="thinking", tool_call_id=None)),
-        citations=(
-            Citation(1, "合同", "第三条", 0.9, file_name="a.pdf", document_id=document, page=3),
-            Citation(2, "Web", "…", 0.5, url="https://example.org/"),
-        ),
+    plotted = plot.end(
+        ToolCallStatus.OK,
+        result={"ok": [True]},
+        chart_data=chart,
+        duration_ms=40,
         artifact_ids=(artifact,),
-        tool_calls=(
-            plot.end(ToolCallStatus.OK, result={"ok": [True]}, chart_data=chart, duration_ms=40),
-            fail.end(ToolCallStatus.ERROR, error="unreachable", duration_ms=2),
-        ),
-    ).finish(MessageStatus.COMPLETED, "见图 [1]", NOW + 100, usage=Usage(12, 34, estimated=True))
+    )
+    failed = fail.end(ToolCallStatus.ERROR, error="unreachable", duration_ms=2)
+    parts = (
+        RetrievalPart(query="图表", hits=hits, at=NOW + 3),
+        ThoughtPart(text="画图", started_at=NOW + 5, duration_ms=40, iteration=1),
+        ToolCallPart(call=plotted, iteration=1),
+        ToolCallPart(call=failed, iteration=1),
+        TextPart(text="见图 [1]", iteration=2),
+    )
+    rich = reply.finish(MessageStatus.COMPLETED, parts, NOW + 100, usage=Usage(12, 34, estimated=True))
     await keep_ended(api.store, begun.conversation.end_turn(turn, rich, NOW + 100))
 
     asked, shown = await items(alice, f"/api/conversations/{conversation['id']}/messages")
@@ -248,19 +257,34 @@ async def test_rich_reply_shows_every_field_of_the_contract(api: Api, alice: htt
         "status": "COMPLETED",
         "thoughtProcess": [
             {
-                "kind": "tool",
-                "title": "画图",
-                "detail": "plot(rows)",
+                "kind": "retrieval",
+                "title": "图表",
+                "detail": "合同, Web",
+                "startedAt": "2027-01-15T08:00:00.003Z",
+                "durationMs": 0,
+            },
+            {
+                "kind": "thought",
+                "title": "Thought",
+                "detail": "画图",
                 "startedAt": "2027-01-15T08:00:00.005Z",
+                "durationMs": 40,
+            },
+            {
+                "kind": "tool",
+                "title": "plot",
+                "detail": "",
+                "startedAt": "2027-01-15T08:00:00.000Z",
                 "durationMs": 40,
                 "toolCallId": "c1",
             },
             {
-                "kind": "thinking",
-                "title": "画图",
-                "detail": "plot(rows)",
-                "startedAt": "2027-01-15T08:00:00.005Z",
-                "durationMs": 40,
+                "kind": "tool",
+                "title": "search",
+                "detail": "unreachable",
+                "startedAt": "2027-01-15T08:00:00.000Z",
+                "durationMs": 2,
+                "toolCallId": "c2",
             },
         ],
         "citations": [
@@ -321,7 +345,7 @@ async def test_failed_reply_shows_why_and_keeps_its_text(api: Api, alice: httpx.
     assert running["messages"][1]["completedAt"] is None
     assert "error" not in running["messages"][1]
     failure = Failure("AGENTX_ERROR", "The model gateway failed.", retryable=True)
-    failed = begun.assistant_message.finish(MessageStatus.FAILED, "Well, ", NOW + 1, error=failure)
+    failed = begun.assistant_message.finish(MessageStatus.FAILED, said("Well, "), NOW + 1, error=failure)
     await keep_ended(api.store, begun.conversation.end_turn(begun.turn, failed, NOW + 1))
     ended = (await alice.get(path)).json()
     assert ended["activeTurnId"] is None
@@ -387,7 +411,7 @@ async def test_overwritten_and_empty_messages_stay_out_of_the_context_and_do_not
     overwrite(database_url, conversation, 4, 6)
     begun = (await stored(api, conversation)).begin_turn("q9", NOW)
     await keep_begun(api.store, begun)
-    cancelled = begun.assistant_message.finish(MessageStatus.CANCELLED, " \n", NOW + 1)
+    cancelled = begun.assistant_message.finish(MessageStatus.CANCELLED, said(" \n"), NOW + 1)
     await keep_ended(api.store, begun.conversation.end_turn(begun.turn, cancelled, NOW + 1))
     path = f"/api/conversations/{conversation['id']}/context"
     contents = ["q1", "a2", "q3", "q5", "q7", "a8", "q9"]
@@ -400,9 +424,8 @@ async def test_thought_process_stays_out_of_the_context(api: Api, alice: httpx.A
     conversation = await new_conversation(alice)
     begun = (await stored(api, conversation)).begin_turn("?", NOW)
     await keep_begun(api.store, begun)
-    thought = ThoughtStep("thinking", "secret thought", "secret detail", NOW, 1)
-    thinking = replace(begun.assistant_message, thought_process=(thought,))
-    reply = thinking.finish(MessageStatus.COMPLETED, "!", NOW + 1)
+    thought = ThoughtPart(text="secret thought", started_at=NOW, duration_ms=1, iteration=1)
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, (thought, *said("!")), NOW + 1)
     await keep_ended(api.store, begun.conversation.end_turn(begun.turn, reply, NOW + 1))
     answer = await alice.get(f"/api/conversations/{conversation['id']}/context")
     assert answer.json()["messages"] == [

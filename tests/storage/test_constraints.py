@@ -51,7 +51,7 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
     },
     "tk_messages": lambda at: {
         "id": at.message, "conversation_id": at.conversation, "seq": 1, "turn_id": at.turn, "role": "user",
-        "content_type": "text", "content": "c", "status": "COMPLETED", "created_at": NOW,
+        "content_type": "text", "content": "c", "status": "COMPLETED", "on_path": True, "created_at": NOW,
     },
     "tk_turn_chunks": lambda at: {"turn_id": at.turn, "first_seq": 1, "last_seq": 2, "events": "[]"},
     "tk_receipts": lambda at: {"turn_id": at.turn, "conversation_id": at.conversation, "receipt": "{}"},
@@ -160,6 +160,7 @@ async def test_unknown_words_are_refused(database: Database, place: Place):
         ("tk_messages", "role", "USER"),
         ("tk_messages", "status", "DONE"),
         ("tk_messages", "status", "completed"),
+        ("tk_messages", "status", "OVERWRITTEN"),
         ("tk_messages", "content_type", "html"),
         ("tk_conversations", "status", "deleted"),
         ("tk_conversations", "title_source", "guess"),
@@ -197,7 +198,7 @@ async def test_value_that_no_database_can_keep_is_refused(database: Database, pl
 
 
 async def test_only_an_unfinished_reply_may_be_empty(database: Database, place: Place):
-    unfinished = ("PENDING", "STREAMING", "FAILED", "CANCELLED", "OVERWRITTEN")
+    unfinished = ("PENDING", "STREAMING", "FAILED", "CANCELLED")
     for role in ("user", "assistant", "system"):
         for status in ("COMPLETED", *(unfinished if role != "assistant" else ())):
             await refused(database, "tk_messages", place, role=role, status=status, content="")
@@ -205,6 +206,12 @@ async def test_only_an_unfinished_reply_may_be_empty(database: Database, place: 
         await add(database, "tk_messages", place, role="assistant", status=status, content="", seq=seq)
     with pytest.raises(StorageConflict):
         await database.execute(Statement("UPDATE tk_messages SET status = 'COMPLETED' WHERE content = ''")())
+
+
+async def test_users_message_with_a_file_may_be_empty(database: Database, place: Place):
+    await add(database, "tk_messages", place, content="", file_count=1)
+    for role in ("assistant", "system"):
+        await refused(database, "tk_messages", place, role=role, content="", file_count=1, seq=3)
 
 
 async def test_row_without_that_on_which_it_hangs_is_refused(database: Database, place: Place):
@@ -223,10 +230,12 @@ async def test_message_number_is_given_once(database: Database, place: Place):
 
 
 async def test_one_live_turn_runs_at_a_time(database: Database, place: Place):
-    await refused(database, "tk_turns", place, status="RUNNING")
+    for status in ("RUNNING", "WAITING"):
+        await refused(database, "tk_turns", place, status=status)
     await add(database, "tk_turns", place, status="RUNNING", origin="recorded")
     await database.execute(Statement("UPDATE tk_turns SET status = 'FAILED' WHERE origin = 'live'")())
-    await add(database, "tk_turns", place, status="RUNNING")
+    await add(database, "tk_turns", place, status="WAITING")
+    await refused(database, "tk_turns", place, status="RUNNING")
 
 
 async def test_user_has_one_main_conversation_with_an_agent(database: Database, place: Place):

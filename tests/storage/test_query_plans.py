@@ -3,7 +3,7 @@
 import asyncio
 import re
 import sqlite3
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.conversations import SqlConversations
 from threadkeep.storage.database import Database, Plan, Query
 from threadkeep.storage.messages import SqlMessages
+from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.store import open_database
 from threadkeep.storage.tool_calls import TOOL_CALLS_OF_MESSAGES
 
@@ -64,6 +65,17 @@ class Case:
         with pytest.raises(Asked) as asked:
             asyncio.run(self.ask())
         return asked.value.query
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A question to the store, and the index that answers it in each table that it reads."""
+
+    ask: Callable[[], Coroutine[Any, Any, object]]
+    indexes: Mapping[str, str]
+
+    def query(self) -> Query:
+        return Case(self.ask, "").query()
 
 
 def uuid(kind: int, number: int) -> str:
@@ -110,15 +122,17 @@ def fill(insert: Insert, scale: int) -> None:
         ),
     )  # fmt: skip
     talks = [(user, conversation_id(user, agent, 0)) for user in USERS for agent in AGENTS]
+    turns = [(conversation, uuid(2, where)) for where, (_, conversation) in enumerate(talks)]
+    turns += [(LONG, uuid(6, number)) for number in range(100 * scale)]
     insert(
         "tk_turns",
         (
             {
-                "id": uuid(2, where), "conversation_id": conversation, "user_message_id": uuid(3, 0),
+                "id": turn, "conversation_id": conversation, "user_message_id": uuid(3, 0),
                 "assistant_message_id": uuid(3, 0), "origin": "recorded", "status": "COMPLETED",
                 "started_at": NOW,
             }
-            for where, (_, conversation) in enumerate(talks)
+            for conversation, turn in turns
         ),
     )  # fmt: skip
     insert(
@@ -126,8 +140,11 @@ def fill(insert: Insert, scale: int) -> None:
         (
             {
                 "id": uuid(30 + where, seq), "conversation_id": conversation, "seq": seq,
-                "turn_id": uuid(2, where), "role": "user", "content_type": "text", "content": f"{seq} " * 20,
-                "status": "COMPLETED", "created_at": NOW, "tool_call_count": seq % 2,
+                "turn_id": uuid(2, where), "role": ("assistant", "user")[seq % 2],
+                "content_type": "text", "content": f"{seq} " * 20, "status": "COMPLETED",
+                "created_at": NOW, "tool_call_count": seq % 2,
+                # Some lie on other branches.
+                "on_path": seq % 10 != 0, "parent_id": uuid(30 + where, seq - 1),
             }
             for where, (_, conversation) in enumerate(talks) for seq in range(1, 100 * scale + 1)
         ),
@@ -145,6 +162,22 @@ def fill(insert: Insert, scale: int) -> None:
         ),
     )  # fmt: skip
     insert(
+        "tk_tool_calls",
+        (
+            {
+                "turn_id": uuid(2, where), "tool_call_id": f"role {number}",
+                "message_id": uuid(30 + where, 1 + number % 9), "conversation_id": conversation,
+                "user_id": user, "position": 1, "tool_name": "promptx_action", "server": "promptx",
+                "arguments": "{}", "status": "ok", "created_at": NOW - 1000 + number,
+            }
+            for where, (user, conversation) in enumerate(talks) for number in range(1, 10 * scale + 1)
+        ),
+    )  # fmt: skip
+    insert(
+        "tk_receipts",
+        ({"turn_id": turn, "conversation_id": where, "receipt": "{}"} for where, turn in turns),
+    )
+    insert(
         "tk_briefings",
         (
             {
@@ -159,6 +192,7 @@ def fill(insert: Insert, scale: int) -> None:
 
 asking = cast("Database", Asking())
 conversations, messages, briefings = SqlConversations(asking), SqlMessages(asking), SqlBriefings(asking)
+receipts = SqlReceipts(asking)
 
 
 def conversations_page(
@@ -192,7 +226,8 @@ def briefings_page(*, unread: bool, before: str | None) -> Callable[[], Coroutin
 
 
 ACTIVE = ConversationStatus.ACTIVE
-BY_USER, BY_AGENT, BY_SEQ = "tk_conversations_by_user", "tk_conversations_by_agent", "tk_messages_by_seq"
+BY_USER, BY_AGENT = "tk_conversations_by_user", "tk_conversations_by_agent"
+BY_SEQ, ON_PATH, BY_CALL_ID = "tk_messages_by_seq", "tk_messages_on_path", "tk_tool_calls_by_id"
 TOOL_CALLS = {
     "tool calls": Case(tool_calls(ToolCallFilter()), "tk_tool_calls_by_user"),
     "tool calls after a cursor": Case(tool_calls(ToolCallFilter(), AFTER), "tk_tool_calls_by_user"),
@@ -217,14 +252,14 @@ CASES = {
     ),
     "main conversation": Case(main_conversation, "tk_conversations_main", 1),
     "conversation": Case(lambda: conversations.get(ALICE, LONG), "tk_conversations_pkey", 1),
-    "latest messages": Case(messages_page(MessageWindow(newest_first=True)), BY_SEQ),
+    "latest messages": Case(messages_page(MessageWindow(newest_first=True)), ON_PATH),
     "latest messages with the overwritten": Case(
         messages_page(MessageWindow(newest_first=True, with_overwritten=True)), BY_SEQ
     ),
-    "messages before one": Case(messages_page(MessageWindow(newest_first=True, before_seq=50)), BY_SEQ),
-    "first messages": Case(messages_page(MessageWindow()), BY_SEQ),
+    "messages before one": Case(messages_page(MessageWindow(newest_first=True, before_seq=50)), ON_PATH),
+    "first messages": Case(messages_page(MessageWindow()), ON_PATH),
     "first messages with the overwritten": Case(messages_page(MessageWindow(with_overwritten=True)), BY_SEQ),
-    "messages after one": Case(messages_page(MessageWindow(after_seq=50)), BY_SEQ),
+    "messages after one": Case(messages_page(MessageWindow(after_seq=50)), ON_PATH),
     "briefings": Case(briefings_page(unread=False, before=None), "tk_briefings_pkey"),
     "briefings after a cursor": Case(briefings_page(unread=False, before=uuid(5, 180)), "tk_briefings_pkey"),
     "unread briefings": Case(briefings_page(unread=True, before=None), "tk_briefings_unread"),
@@ -233,6 +268,22 @@ CASES = {
     ),
 }
 CALLS_OF_PAGE = TOOL_CALLS_OF_MESSAGES(conversation_id=LONG, first=51, last=50 + 2 * LIMIT)
+LOOKUPS = {
+    "ids in use": Lookup(lambda: messages.ids_in_use(LONG, ["00001", "none"]), {"tk_tool_calls": BY_CALL_ID}),
+    "tool call": Lookup(lambda: messages.tool_call(LONG, "00001"), {"tk_tool_calls": BY_CALL_ID}),
+    "activated role": Lookup(
+        lambda: messages.activated_role(LONG, since=0),
+        {"tk_tool_calls": "tk_tool_calls_roles", "tk_messages": "tk_messages_pkey"},
+    ),
+    "newest receipt": Lookup(
+        lambda: receipts.newest(LONG), {"tk_messages": ON_PATH, "tk_receipts": "tk_receipts_pkey"}
+    ),
+    "newest receipt before a message": Lookup(
+        lambda: receipts.newest(LONG, before_seq=50),
+        {"tk_messages": ON_PATH, "tk_receipts": "tk_receipts_pkey"},
+    ),
+}
+every_lookup = pytest.mark.parametrize("lookup", LOOKUPS.values(), ids=LOOKUPS)
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
 
@@ -399,6 +450,31 @@ def test_postgres_lists_tool_calls_from_the_index_and_looks_their_conversations_
     assert scans["tk_tool_calls"]["Index Name"] == case.index
     assert scans["tk_tool_calls"]["Actual Rows"] == LIMIT
     assert scans["tk_conversations"]["Index Name"] == "tk_conversations_pkey"
+
+
+@every_lookup
+def test_sqlite_looks_up_by_index_however_much_there_is(
+    small_and_large: tuple[sqlite3.Connection, sqlite3.Connection], lookup: Lookup
+):
+    plan = "\n".join(sqlite_plan(small_and_large[1], lookup.query()))
+    found = re.findall(r" USING (?:COVERING )?INDEX (\w+)", plan)
+    used = [re.sub("sqlite_autoindex_(.*)_1", r"\1_pkey", it) for it in found]
+    assert sorted(used) == sorted(lookup.indexes.values())
+    assert "SCAN tk_" not in plan
+    small, large = (sqlite_steps(connection, lookup.query()) for connection in small_and_large)
+    assert small[1] == large[1] > 0
+    assert abs(large[0] - small[0]) <= 12
+
+
+@pytest.mark.parametrize("mode", ["custom", "generic"])
+@every_lookup
+def test_postgres_looks_up_by_index_and_reads_only_what_it_needs(
+    large_postgres: psycopg.Connection, lookup: Lookup, mode: str
+):
+    nodes = list(postgres_plan(large_postgres, lookup.query(), mode))
+    scans = {node["Relation Name"]: node for node in nodes if "Relation Name" in node}
+    assert {table: scan.get("Index Name") for table, scan in scans.items()} == lookup.indexes
+    assert nodes[0]["Shared Hit Blocks"] + nodes[0]["Shared Read Blocks"] <= 20
 
 
 def postgres_plan(connection: psycopg.Connection, query: Query, mode: str) -> Iterator[dict[str, Any]]:

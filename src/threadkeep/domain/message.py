@@ -92,7 +92,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One entry of a conversation: its parts, in the order in which they arrived. A finished one never changes.
+    """One entry of a conversation: its parts, in the order in which they arrived. A finished one stays.
 
     `status` is the state that it is in or ended in, wherever it lies; clients see `shown_status`.
     """

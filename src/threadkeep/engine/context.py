@@ -9,7 +9,7 @@ from typing import Literal
 
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.ids import MessageId
-from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.text import is_blank
 from threadkeep.engine.prompt import SUMMARY_HEADING, Component, joined, sha256_of
@@ -30,9 +30,7 @@ class ContextMessage:
 
 def is_in_context(message: Message) -> bool:
     """Overwritten messages and replies without a word stay out."""
-    return message.status is not MessageStatus.OVERWRITTEN and not (
-        isinstance(message.content, str) and is_blank(message.content)
-    )
+    return message.on_path and not (isinstance(message.content, str) and is_blank(message.content))
 
 
 def to_context(

@@ -1,6 +1,6 @@
 """Where messages are kept, and what the tools of their turns gave."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -79,4 +79,16 @@ class MessageStore(Protocol):
         limit: int,
     ) -> Sequence[ToolRecord]:
         """The user's tool calls by `(created_at, turn_id, tool_call_id)`, newest first, after a position."""
+        ...
+
+    async def ids_in_use(self, conversation_id: ConversationId, ids: Iterable[str]) -> set[str]:
+        """Which of these ids tool calls of a conversation have already; a turn's count from its end."""
+        ...
+
+    async def tool_call(self, conversation_id: ConversationId, tool_call_id: str) -> ToolCall | None:
+        """The newest tool call of a conversation that has this id, on whichever branch."""
+        ...
+
+    async def activated_role(self, conversation_id: ConversationId, *, since: int) -> ToolCall | None:
+        """The newest call on the active path that gave the agent a role, made since a time."""
         ...

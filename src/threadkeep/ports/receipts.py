@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from threadkeep.domain.ids import TurnId
+from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import Turn
 
@@ -17,6 +17,12 @@ class ReceiptStore(Protocol):
 
     async def get(self, turn_id: TurnId) -> tuple[Receipt, Mapping[str, str]] | None:
         """A turn's receipt and its texts, whosever it is."""
+        ...
+
+    async def newest(
+        self, conversation_id: ConversationId, *, before_seq: int | None = None
+    ) -> tuple[Receipt, Mapping[str, str]] | None:
+        """The newest receipt of a turn whose reply is on the active path, before a number, and its texts."""
         ...
 
     async def forget_texts(self) -> int:

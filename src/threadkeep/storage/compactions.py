@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import CompactionId, ConversationId
-from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.database import LAST_SEQ, Database, Plan, Statement
 
 _COLUMNS = """id, conversation_id, from_seq, to_seq, summary, archived_count, tokens_before, tokens_after,
     created_at"""
-_LAST_SEQ = 2**63 - 1
 
 ADD = Statement(
     f"""INSERT INTO tk_compactions ({_COLUMNS})
@@ -63,7 +62,7 @@ class SqlCompactions:
         rows = await self._database.fetch(
             PAGE(
                 conversation_id=conversation_id,
-                before=_LAST_SEQ if before is None else before,
+                before=LAST_SEQ if before is None else before,
                 offset=offset,
                 limit=limit,
             )

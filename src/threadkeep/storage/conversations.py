@@ -12,12 +12,13 @@ from threadkeep.storage.database import Database, Plan, Row, Statement
 from threadkeep.storage.users import ENSURE_USER
 
 _COLUMNS = """id, user_id, agent_id, session_id, title, title_source, status, is_main, metadata, last_seq,
-    message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at"""
+    message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
+    tip_id"""
 
 _INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS})
     VALUES (:id, :user_id, :agent_id, :session_id, :title, :title_source, :status, :is_main, :metadata,
         :last_seq, :message_count, :archived_to_seq, :active_turn_id, :created_at, :updated_at,
-        :last_message_at, :deleted_at)"""
+        :last_message_at, :deleted_at, :tip_id)"""
 _ADD = Statement(_INSERT)
 _ADD_MAIN = Statement(f"{_INSERT} ON CONFLICT DO NOTHING RETURNING id")
 
@@ -41,7 +42,8 @@ OF_TURN = Statement(
 # gave meanwhile stays.
 ADVANCE = """UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count,
         active_turn_id = :active_turn_id, updated_at = :now, last_message_at = :now,
-        title = COALESCE(title, :title), title_source = COALESCE(title_source, :title_source)
+        title = COALESCE(title, :title), title_source = COALESCE(title_source, :title_source),
+        tip_id = :tip_id
     WHERE id = :conversation_id AND last_seq = :expected_seq AND deleted_at IS NULL"""
 _UPDATE = Statement(
     """UPDATE tk_conversations SET session_id = :session_id, title = :title, title_source = :title_source,
@@ -207,6 +209,7 @@ def advance_values(conversation: Conversation, first_new_seq: int) -> dict[str, 
         "active_turn_id": conversation.active_turn_id,
         "title": conversation.title,
         "title_source": conversation.title_source,
+        "tip_id": conversation.tip_id,
         "now": conversation.updated_at,
     }
 
@@ -222,9 +225,25 @@ def to_conversation(row: Row) -> Conversation:
     (
         id_, user_id, agent_id, session_id, title, title_source, status, is_main, metadata, last_seq,
         message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
+        tip_id,
     ) = row  # fmt: skip
     return Conversation(
-        id_, user_id, agent_id, session_id, title, _title_source(title_source), _status(status),
-        bool(is_main), to_object(metadata), last_seq, message_count,
-        archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
-    )  # fmt: skip
+        id=id_,
+        user_id=user_id,
+        agent_id=agent_id,
+        session_id=session_id,
+        title=title,
+        title_source=_title_source(title_source),
+        status=_status(status),
+        is_main=bool(is_main),
+        metadata=to_object(metadata),
+        last_seq=last_seq,
+        message_count=message_count,
+        archived_to_seq=archived_to_seq,
+        active_turn_id=active_turn_id,
+        created_at=created_at,
+        updated_at=updated_at,
+        last_message_at=last_message_at,
+        deleted_at=deleted_at,
+        tip_id=tip_id,
+    )

@@ -14,6 +14,9 @@ Rows = Sequence[Row]
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 
+LAST_SEQ = 2**63 - 1
+"""Above every number that a row can have."""
+
 T = TypeVar("T")
 
 

@@ -5,14 +5,16 @@ from typing import Any
 
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, MemoryId, PayloadId, TurnId, UserId
 from threadkeep.domain.memory import Memory
-from threadkeep.domain.message import Message, Usage
+from threadkeep.domain.message import Usage
 from threadkeep.domain.payload import Payload
 from threadkeep.ports.exchange import KeptMemory, KeptTurn, Moved, Owned, WholeConversation
-from threadkeep.storage.columns import to_json, to_json_or_null, to_value
+from threadkeep.storage.columns import to_json_or_null, to_value
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.conversations import GET_MAIN
 from threadkeep.storage.conversations import add as add_conversation
 from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.messages import ADD_MESSAGE, message_values
+from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads import ADD as ADD_PAYLOAD
 from threadkeep.storage.payloads import OF_CONVERSATION as PAYLOADS_OF_CONVERSATION
 from threadkeep.storage.payloads import Contents, payload_values, to_payload
@@ -42,14 +44,6 @@ _ADD_TURN = Statement(
     VALUES (:id, :conversation_id, :user_id, :user_message_id, :assistant_message_id, :origin, :status,
         :model, :usage, :input_tokens, :output_tokens, :usage_estimated, :error, :key, :last_event_seq,
         :started_at, :ended_at)"""
-)
-_ADD_MESSAGE = Statement(
-    """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content, status,
-        thought_process, citations, artifact_ids, tool_call_count, token_count, usage, model, error,
-        created_at, completed_at)
-    VALUES (:id, :conversation_id, :seq, :turn_id, :role, :content_type, :content, :status,
-        :thought_process, :citations, :artifact_ids, :tool_call_count, :token_count, :usage, :model, :error,
-        :created_at, :completed_at)"""
 )
 
 
@@ -110,8 +104,8 @@ class SqlExchange:
         for kept in whole.turns:
             yield _ADD_TURN(**_turn_values(kept), user_id=conversation.user_id)
         for message in whole.messages:
-            yield _ADD_MESSAGE(**_message_values(message))
-            for position, call in enumerate(message.tool_calls):
+            yield ADD_MESSAGE(**message_values(message))
+            for position, call in enumerate(calls_in(message.parts)):
                 yield ADD_TOOL_CALL(**tool_call_values(call, conversation, position))
         for compaction in whole.compactions:
             yield ADD_COMPACTION(**{name: getattr(compaction, name) for name in compaction.__slots__})
@@ -129,18 +123,4 @@ def _turn_values(kept: KeptTurn) -> dict[str, Any]:
         "usage_estimated": usage.estimated if turn.usage else None,
         "error": to_json_or_null(turn.error),
         "key": run_key(kept.run_id) if kept.run_id is not None else None,
-    }
-
-
-def _message_values(message: Message) -> dict[str, Any]:
-    values = {name: getattr(message, name) for name in message.__slots__ if name != "tool_calls"}
-    return values | {
-        "content_type": message.content_type,
-        "content": message.content if isinstance(message.content, str) else to_json(message.content),
-        "thought_process": to_json_or_null(message.thought_process),
-        "citations": to_json_or_null(message.citations),
-        "artifact_ids": to_json_or_null(message.artifact_ids),
-        "tool_call_count": len(message.tool_calls),
-        "usage": to_json_or_null(message.usage),
-        "error": to_json_or_null(message.error),
     }

@@ -62,7 +62,7 @@ _FOUND = """SELECT entry.id, entry.conversation_id, conversation.agent_id, conve
     JOIN tk_conversations AS conversation ON conversation.id = entry.conversation_id
     LEFT JOIN tk_messages AS message ON message.id = entry.message_id
     WHERE {matches} AND conversation.deleted_at IS NULL AND conversation.user_id = :user_id
-        AND (entry.message_id IS NULL OR message.status <> 'OVERWRITTEN')
+        AND (entry.message_id IS NULL OR message.on_path)
     ORDER BY {order} DESC LIMIT :limit"""
 # PostgreSQL thinks it cheap to walk back over everybody's entries until enough have a word that is common.
 # By a place that no index has, it takes the user's own from the index of terms; only what is shown is joined.

@@ -1,43 +1,40 @@
 """Messages in the database."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
+from typing import Any
 
 import msgspec
 
-from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, UserId
-from threadkeep.domain.message import (
-    Citation,
-    ContentType,
-    Failure,
-    Message,
-    MessageRole,
-    MessageStatus,
-    ThoughtStep,
-    Usage,
-)
+from threadkeep.domain.ids import ConversationId, MessageId, UserId
+from threadkeep.domain.message import ContentType, Failure, Message, MessageRole, MessageStatus, Usage
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
-from threadkeep.storage.columns import to_json
+from threadkeep.storage.columns import to_json, to_json_or_null
 from threadkeep.storage.conversations import GET as GET_CONVERSATION
 from threadkeep.storage.conversations import advance_values, to_conversation
-from threadkeep.storage.database import Database, Plan, Row, Statement
-from threadkeep.storage.tool_calls import TOOL_CALLS_OF_MESSAGES, to_tool_call, tool_calls_query
+from threadkeep.storage.database import LAST_SEQ, Database, Plan, Row, Statement
+from threadkeep.storage.parts import decode_card, to_columns, to_parts
+from threadkeep.storage.tool_calls import (
+    NEWEST_ROLE,
+    NEWEST_WITH_ID,
+    TOOL_CALLS_OF_MESSAGES,
+    USED_IDS,
+    to_tool_call,
+    tool_calls_query,
+)
 
-_COLUMNS = """id, conversation_id, seq, turn_id, role, content, status, created_at, completed_at,
-    thought_process, citations, artifact_ids, token_count, usage, model, error, content_type,
-    tool_call_count"""
-_LAST_SEQ = 2**63 - 1
+_COLUMNS = """id, conversation_id, seq, turn_id, role, content, content_type, parts, status, created_at,
+    completed_at, token_count, usage, model, error, parent_id, on_path, tool_call_count"""
 
 
 def _page(*, newest_first: bool, with_overwritten: bool) -> Statement:
     return Statement(
         f"""SELECT {_COLUMNS} FROM tk_messages
         WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq
-            {"" if with_overwritten else "AND status <> 'OVERWRITTEN'"}
+            {"" if with_overwritten else "AND on_path"}
         ORDER BY seq {"DESC" if newest_first else "ASC"} LIMIT :limit OFFSET :offset""",
     )
 
@@ -50,13 +47,14 @@ PAGES = {
 # A card may come while a turn runs, or just when it ends: which turn runs is none of its business.
 _ADVANCE_FOR_CARD = Statement(
     """UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count, updated_at = :now,
-        last_message_at = :now
+        last_message_at = :now, tip_id = :tip_id
     WHERE id = :conversation_id AND last_seq = :expected_seq AND deleted_at IS NULL RETURNING id"""
 )
-_ADD_CARD = Statement(
-    """INSERT INTO tk_messages (id, conversation_id, seq, role, content_type, content, status, created_at,
-        completed_at)
-    VALUES (:id, :conversation_id, :seq, 'system', 'briefing_card', :content, 'COMPLETED', :now, :now)"""
+ADD_MESSAGE = Statement(
+    f"""INSERT INTO tk_messages ({_COLUMNS}, file_count)
+    VALUES (:id, :conversation_id, :seq, :turn_id, :role, :content, :content_type, :parts, :status,
+        :created_at, :completed_at, :token_count, :usage, :model, :error, :parent_id, :on_path,
+        :tool_call_count, :file_count)"""
 )
 
 _GET = Statement(f"SELECT {_COLUMNS} FROM tk_messages WHERE id = :id")
@@ -65,12 +63,8 @@ REPLY_OF_TURN = Statement(
     WHERE id = (SELECT assistant_message_id FROM tk_turns WHERE id = :turn_id)"""
 )
 
-_decode_thoughts = msgspec.json.Decoder(tuple[ThoughtStep, ...]).decode
-_decode_citations = msgspec.json.Decoder(tuple[Citation, ...]).decode
-_decode_ids = msgspec.json.Decoder(tuple[PayloadId, ...]).decode
 _decode_usage = msgspec.json.Decoder(Usage).decode
 _decode_failure = msgspec.json.Decoder(Failure).decode
-_decode_card = msgspec.json.Decoder(BriefingCard).decode
 # A look into a dict takes a tenth of what calling the enumeration does, and pages have many messages.
 _role = {role.value: role for role in MessageRole}.__getitem__
 _status = {status.value: status for status in MessageStatus}.__getitem__
@@ -129,6 +123,23 @@ class SqlMessages:
         rows = await self._database.fetch(tool_calls_query(user_id, which, before, offset, limit))
         return [ToolRecord(to_tool_call(row[:-1]), row[-1]) for row in rows]
 
+    async def ids_in_use(self, conversation_id: ConversationId, ids: Iterable[str]) -> set[str]:
+        """Which of these ids tool calls of a conversation have already."""
+        rows = await self._database.fetch(USED_IDS(conversation_id=conversation_id, ids=to_json(list(ids))))
+        return {id_ for (id_,) in rows}
+
+    async def tool_call(self, conversation_id: ConversationId, tool_call_id: str) -> ToolCall | None:
+        """The newest tool call of a conversation that has this id, on whichever branch."""
+        rows = await self._database.fetch(
+            NEWEST_WITH_ID(conversation_id=conversation_id, tool_call_id=tool_call_id)
+        )
+        return to_tool_call(rows[0]) if rows else None
+
+    async def activated_role(self, conversation_id: ConversationId, *, since: int) -> ToolCall | None:
+        """The newest call on the active path that gave the agent a role, made since a time."""
+        rows = await self._database.fetch(NEWEST_ROLE(conversation_id=conversation_id, since=since))
+        return to_tool_call(rows[0]) if rows else None
+
 
 def _page_plan(
     conversation_id: ConversationId, which: MessageWindow, offset: int, limit: int
@@ -136,7 +147,7 @@ def _page_plan(
     rows = yield PAGES[which.newest_first, which.with_overwritten](
         conversation_id=conversation_id,
         after_seq=which.after_seq,
-        before_seq=_LAST_SEQ if which.before_seq is None else which.before_seq,
+        before_seq=LAST_SEQ if which.before_seq is None else which.before_seq,
         limit=limit,
         offset=offset,
     )
@@ -162,35 +173,56 @@ def add_card(conversation: Conversation, message: Message) -> Plan[None]:
     """Adds a card to a conversation that has not moved on since it was read."""
     if not (yield _ADVANCE_FOR_CARD(**advance_values(conversation, message.seq))):
         raise StorageConflict("The conversation has changed since it was read.")
-    yield _ADD_CARD(
-        id=message.id,
-        conversation_id=conversation.id,
-        seq=message.seq,
-        content=to_json(message.content),
-        now=message.created_at,
-    )
+    yield ADD_MESSAGE(**message_values(message))
+
+
+def message_values(message: Message) -> dict[str, Any]:
+    """A message as a row; its tool calls have rows of their own."""
+    return {
+        "id": message.id,
+        "conversation_id": message.conversation_id,
+        "seq": message.seq,
+        "turn_id": message.turn_id,
+        "role": message.role,
+        "status": message.status,
+        "created_at": message.created_at,
+        "completed_at": message.completed_at,
+        "token_count": message.token_count,
+        "usage": to_json_or_null(message.usage),
+        "model": message.model,
+        "error": to_json_or_null(message.error),
+        "parent_id": message.parent_id,
+        "on_path": message.on_path,
+        **to_columns(message),
+    }
 
 
 def text_of(content: str, content_type: str) -> str:
     """What a message says, from its row."""
-    return content if content_type == ContentType.TEXT else _decode_card(content).text
+    return content if content_type == ContentType.TEXT else decode_card(content).text
 
 
 def to_message(row: Row, tool_calls: Sequence[ToolCall]) -> Message:
     """A row of `tk_messages` as a message."""
     (
-        id_, conversation_id, seq, turn_id, role, content, status, created_at, completed_at, thoughts,
-        citations, artifact_ids, token_count, usage, model, error, content_type, _,
+        id_, conversation_id, seq, turn_id, role, content, content_type, parts, status, created_at,
+        completed_at, token_count, usage, model, error, parent_id, on_path, _,
     ) = row  # fmt: skip
+    its_role = _role(role)
     return Message(
-        id_, conversation_id, seq, turn_id, _role(role),
-        content if content_type == ContentType.TEXT else _decode_card(content),
-        _status(status), created_at, completed_at,
-        _decode_thoughts(thoughts) if thoughts else (),
-        _decode_citations(citations) if citations else (),
-        _decode_ids(artifact_ids) if artifact_ids else (),
-        tuple(tool_calls), token_count,
-        _decode_usage(usage) if usage else None,
-        model,
-        _decode_failure(error) if error else None,
-    )  # fmt: skip
+        id=id_,
+        conversation_id=conversation_id,
+        seq=seq,
+        turn_id=turn_id,
+        role=its_role,
+        parts=to_parts(its_role, content_type, content, parts, tool_calls),
+        status=_status(status),
+        created_at=created_at,
+        completed_at=completed_at,
+        token_count=token_count,
+        usage=_decode_usage(usage) if usage else None,
+        model=model,
+        error=_decode_failure(error) if error else None,
+        parent_id=parent_id,
+        on_path=bool(on_path),
+    )

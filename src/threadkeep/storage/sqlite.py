@@ -314,11 +314,7 @@ def _prepare(path: Path, connection_count: int) -> list[sqlite3.Connection]:
         while len(connections) < connection_count:
             connections.append(_connect(path))
             _configure(connections[-1])
-        connections[0].execute("BEGIN IMMEDIATE")
-        _drive(connections[0], migrate(migrations("sqlite")), _rows)
-        # A file that can only be read lets all of the above pass; this it does not.
-        connections[0].execute("DELETE FROM tk_migrations WHERE FALSE")
-        connections[0].execute("COMMIT")
+        _migrate(connections[0])
     except (sqlite3.Error, StorageRefused) as exc:
         for connection in connections:
             connection.close()
@@ -326,6 +322,30 @@ def _prepare(path: Path, connection_count: int) -> list[sqlite3.Connection]:
             raise
         raise StorageRefused(f"The database {path} cannot be opened: {exc}.") from exc
     return connections
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Brings the schema up to date in one transaction."""
+    # Neither can be changed within a transaction. A table that is built again is dropped, which with foreign
+    # keys on deletes all that refers to it; and other tables go on naming it by the name that it gets back.
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute("PRAGMA legacy_alter_table = ON")
+    connection.execute("BEGIN IMMEDIATE")
+    if _drive(connection, migrate(migrations("sqlite")), _rows):
+        _check_foreign_keys(connection)
+    # A file that can only be read lets all of the above pass; this it does not.
+    connection.execute("DELETE FROM tk_migrations WHERE FALSE")
+    connection.execute("COMMIT")
+    connection.execute("PRAGMA legacy_alter_table = OFF")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _check_foreign_keys(connection: sqlite3.Connection) -> None:
+    """Refuses a migration after which a row of ours refers to one that is missing."""
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'tk_*'")
+    for (table,) in tables.fetchall():
+        if broken := connection.execute(f"PRAGMA foreign_key_check({table})").fetchone():
+            raise StorageRefused(f"A row of {broken[0]} would refer to a row of {broken[2]} that is missing.")
 
 
 def _connect(path: Path) -> sqlite3.Connection:

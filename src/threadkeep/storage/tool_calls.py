@@ -3,20 +3,23 @@
 from functools import cache
 from typing import Any
 
+import msgspec
+
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.ids import UserId
+from threadkeep.domain.ids import PayloadId, UserId
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.ports.messages import ToolCallFilter
 from threadkeep.storage.columns import to_json, to_json_or_null, to_object, to_value
 from threadkeep.storage.database import Query, Row, Statement
 
 _COLUMNS = """turn_id, tool_call_id, message_id, tool_name, server, arguments, status, created_at, result,
-    error, chart_data, duration_ms, refs"""
+    error, chart_data, duration_ms, artifact_ids, model_name, refs"""
 
 ADD_TOOL_CALL = Statement(
     f"""INSERT INTO tk_tool_calls ({_COLUMNS}, conversation_id, user_id, position)
     VALUES (:turn_id, :tool_call_id, :message_id, :tool_name, :server, :arguments, :status, :created_at,
-        :result, :error, :chart_data, :duration_ms, :refs, :conversation_id, :user_id, :position)"""
+        :result, :error, :chart_data, :duration_ms, :artifact_ids, :model_name, :refs, :conversation_id,
+        :user_id, :position)"""
 )
 TOOL_CALLS_OF_MESSAGES = Statement(
     f"""SELECT {_COLUMNS} FROM tk_tool_calls WHERE message_id IN (
@@ -24,7 +27,26 @@ TOOL_CALLS_OF_MESSAGES = Statement(
         WHERE conversation_id = :conversation_id AND seq BETWEEN :first AND :last AND tool_call_count > 0)
     ORDER BY message_id, position"""
 )
+USED_IDS = Statement(
+    """SELECT DISTINCT tool_call_id FROM tk_tool_calls WHERE conversation_id = :conversation_id
+        AND tool_call_id IN (SELECT value FROM json_each(:ids))""",
+    postgres="""SELECT DISTINCT tool_call_id FROM tk_tool_calls WHERE conversation_id = :conversation_id
+        AND tool_call_id IN (SELECT value FROM json_array_elements_text(CAST(:ids AS json)))""",
+)
+NEWEST_WITH_ID = Statement(
+    f"""SELECT {_COLUMNS} FROM tk_tool_calls
+    WHERE conversation_id = :conversation_id AND tool_call_id = :tool_call_id
+    ORDER BY created_at DESC LIMIT 1"""
+)
 _OF_CALL = ", ".join(f"call.{name.strip()}" for name in _COLUMNS.split(","))
+# The conditions on the tool are those of the index, word by word.
+NEWEST_ROLE = Statement(
+    f"""SELECT {_OF_CALL} FROM tk_tool_calls AS call
+    JOIN tk_messages AS message ON message.id = call.message_id
+    WHERE call.conversation_id = :conversation_id AND call.created_at >= :since AND message.on_path
+        AND call.server = 'promptx' AND call.tool_name = 'promptx_action' AND call.status = 'ok'
+    ORDER BY call.created_at DESC, call.position DESC LIMIT 1"""
+)
 _FILTERS = {
     "conversation_id": "call.conversation_id = :conversation_id",
     "tool_name": "call.tool_name = :tool_name",
@@ -35,6 +57,10 @@ _FILTERS = {
     "before_time": """(call.created_at, call.turn_id, call.tool_call_id)
         < (:before_time, :before_turn, :before_id)""",
 }
+
+_decode_ids = msgspec.json.Decoder(tuple[PayloadId, ...]).decode
+# Looked up instead of called: an enumeration's call is slow, and pages have many calls.
+_status = {status.value: status for status in ToolCallStatus}.__getitem__
 
 
 @cache
@@ -70,6 +96,8 @@ def tool_call_values(call: ToolCall, conversation: Conversation, position: int) 
         "arguments": to_json(call.arguments),
         "result": None if call.result is None else to_json(call.result),
         "chart_data": None if call.chart_data is None else to_json(call.chart_data),
+        "artifact_ids": to_json_or_null(call.artifact_ids),
+        "model_name": call.model_name or None,
         "refs": to_json_or_null(call.refs),
         "conversation_id": conversation.id,
         "user_id": conversation.user_id,
@@ -81,10 +109,22 @@ def to_tool_call(row: Row) -> ToolCall:
     """A row as a tool call."""
     (
         turn_id, call_id, message_id, name, server, arguments, status, created_at, result, error, chart,
-        duration_ms, refs,
+        duration_ms, artifact_ids, model_name, refs,
     ) = row  # fmt: skip
     return ToolCall(
-        turn_id, call_id, message_id, name, server, to_object(arguments), ToolCallStatus(status), created_at,
-        to_value(result), error, to_value(chart), duration_ms,
-        to_object(refs) if refs else {},
-    )  # fmt: skip
+        turn_id=turn_id,
+        tool_call_id=call_id,
+        message_id=message_id,
+        tool_name=name,
+        server=server,
+        arguments=to_object(arguments),
+        status=_status(status),
+        created_at=created_at,
+        result=to_value(result),
+        error=error,
+        chart_data=to_value(chart),
+        duration_ms=duration_ms,
+        artifact_ids=_decode_ids(artifact_ids) if artifact_ids else (),
+        model_name=model_name or "",
+        refs=to_object(refs) if refs else {},
+    )

@@ -68,7 +68,7 @@ _ADOPT = with_clock(
 )
 _TRIM = Statement(
     """DELETE FROM tk_turn_chunks WHERE turn_id IN (
-        SELECT id FROM tk_turns WHERE ended_at < :ended_before AND status <> 'RUNNING')
+        SELECT id FROM tk_turns WHERE ended_at < :ended_before AND status NOT IN ('RUNNING', 'WAITING'))
     RETURNING turn_id"""
 )
 

@@ -16,13 +16,15 @@ from threadkeep.ports.turns import DayUsage, IdempotencyKey, RunningTurn
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
 from threadkeep.storage.database import Database, Plan, Row, Rows, Statement, with_clock
+from threadkeep.storage.messages import ADD_MESSAGE, message_values
+from threadkeep.storage.parts import calls_in, to_columns
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
 _ADVANCE = f"{ADVANCE} AND active_turn_id IS NULL RETURNING id"
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
     status, model, started_at, idempotency_key, request_hash, node_id, fence, user_id, lease_until)"""
 _INSERT_MESSAGE = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
-    status, model, created_at, completed_at)"""
+    parts, file_count, status, model, parent_id, on_path, created_at, completed_at)"""
 _INSERT_CHUNK = "INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)"
 
 _ADVANCE_FOR_TURN = Statement(_ADVANCE)
@@ -31,17 +33,9 @@ _ADD_TURN = with_clock(
     f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
         :now, :key, :request_hash, :node_id, :fence, :user_id, {{now}} + :length_ms)"""
 )
-_ADD_ASKED = Statement(
-    f"""{_INSERT_MESSAGE} VALUES (:asked_id, :conversation_id, :asked_seq, :turn_id, 'user', 'text', :content,
-        'COMPLETED', NULL, :now, :now)"""
-)
-_ADD_REPLY = Statement(
-    f"""{_INSERT_MESSAGE} VALUES (:reply_id, :conversation_id, :reply_seq, :turn_id, 'assistant', 'text', '',
-        'PENDING', :model, :now, NULL)"""
-)
 _OVERWRITE = Statement(
-    """UPDATE tk_messages SET status = 'OVERWRITTEN'
-    WHERE id = :overwritten_id AND status IN ('COMPLETED', 'FAILED', 'CANCELLED') RETURNING id"""
+    """UPDATE tk_messages SET on_path = FALSE
+    WHERE id = :overwritten_id AND on_path AND status IN ('COMPLETED', 'FAILED', 'CANCELLED') RETURNING id"""
 )
 _FORGET_OLD_KEY = Statement(
     """UPDATE tk_turns SET idempotency_key = NULL
@@ -57,11 +51,13 @@ _BEGIN_IN_ONE = with_clock(
     chunk AS ({_INSERT_CHUNK}
         SELECT :turn_id::uuid, :first_seq::bigint, :last_event_seq::bigint, :events FROM conversation)
     {_INSERT_MESSAGE}
-        SELECT :asked_id::uuid, id, :asked_seq::bigint, :turn_id::uuid, 'user', 'text', :content,
-            'COMPLETED', NULL, :now::bigint, :now::bigint FROM conversation
+        SELECT :asked_id::uuid, id, :asked_seq::bigint, :turn_id::uuid, 'user', 'text', :content, :parts,
+            :file_count::bigint, 'COMPLETED', NULL, :asked_parent_id::uuid, TRUE, :now::bigint, :now::bigint
+        FROM conversation
         UNION ALL
-        SELECT :reply_id::uuid, id, :reply_seq::bigint, :turn_id::uuid, 'assistant', 'text', '',
-            'PENDING', :model, :now::bigint, NULL FROM conversation
+        SELECT :reply_id::uuid, id, :reply_seq::bigint, :turn_id::uuid, 'assistant', 'text', '', NULL,
+            0, 'PENDING', :model, :asked_id::uuid, TRUE, :now::bigint, NULL
+        FROM conversation
     RETURNING id"""
 )
 
@@ -70,10 +66,9 @@ _UPDATE_TURN = """UPDATE tk_turns SET status = :status, usage = :usage, input_to
         output_tokens = :output_tokens, usage_estimated = :usage_estimated, error = :error, ended_at = :now,
         last_event_seq = :last_event_seq, lease_until = NULL
     WHERE id = :turn_id AND status = 'RUNNING' AND fence = :fence RETURNING id"""
-_UPDATE_REPLY = """UPDATE tk_messages SET status = :status, content = :content,
-        thought_process = :thought_process, citations = :citations, artifact_ids = :artifact_ids,
-        tool_call_count = :tool_call_count, token_count = :token_count, usage = :usage, model = :model,
-        error = :error, completed_at = :completed_at
+_UPDATE_REPLY = """UPDATE tk_messages SET status = :status, content = :content, parts = :parts,
+        tool_call_count = :tool_call_count, file_count = :file_count, token_count = :token_count,
+        usage = :usage, model = :model, error = :error, completed_at = :completed_at
     WHERE id = :reply_id"""
 _UPDATE_CONVERSATION = """UPDATE tk_conversations
     SET active_turn_id = NULL, updated_at = :now, last_message_at = :now
@@ -166,7 +161,7 @@ class SqlTurns:
     async def end(self, ended: EndedTurn, chunk: LogChunk, fence: int) -> None:
         """Keeps a turn's end with the last of its log, all or nothing; refused when the fence has moved."""
         values = _end_values(ended, chunk, fence)
-        if self._database.dialect == "postgres" and not ended.assistant_message.tool_calls:
+        if self._database.dialect == "postgres" and not calls_in(ended.assistant_message.parts):
             done = await self._database.execute(_END_IN_ONE(**values))
         else:
             done = await self._database.write(lambda: _end(ended, values))
@@ -238,7 +233,8 @@ def _begin_values(begun: BegunTurn, lease: Lease, key: IdempotencyKey | None) ->
         "model": turn.model,
         "asked_id": turn.user_message_id,
         "asked_seq": asked.seq if asked else None,
-        "content": asked.content if asked else None,
+        "asked_parent_id": asked.parent_id if asked else None,
+        **(to_columns(asked) if asked else {}),
         "reply_id": reply.id,
         "reply_seq": reply.seq,
         "overwritten_id": begun.overwritten.id if begun.overwritten else None,
@@ -259,10 +255,10 @@ def _begin(begun: BegunTurn, values: dict[str, Any]) -> Plan[Rows]:
         return advanced
     yield _ADD_TURN(**values)
     if begun.user_message is not None:
-        yield _ADD_ASKED(**values)
+        yield ADD_MESSAGE(**message_values(begun.user_message))
     if begun.overwritten is not None and not (yield _OVERWRITE(**values)):
         raise StorageConflict("The reply has been overwritten already.")
-    yield _ADD_REPLY(**values)
+    yield ADD_MESSAGE(**message_values(begun.assistant_message))
     yield _ADD_CHUNK(**values)
     return advanced
 
@@ -285,11 +281,7 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int) -> dict[str, Any]
         "usage_estimated": turn.usage.estimated if turn.usage else None,
         "error": to_json_or_null(turn.error),
         "now": turn.ended_at,
-        "content": reply.content,
-        "thought_process": to_json_or_null(reply.thought_process),
-        "citations": to_json_or_null(reply.citations),
-        "artifact_ids": to_json_or_null(reply.artifact_ids),
-        "tool_call_count": len(reply.tool_calls),
+        **to_columns(reply),
         "token_count": reply.token_count,
         "model": reply.model,
         "completed_at": reply.completed_at,
@@ -302,10 +294,14 @@ def _end(ended: EndedTurn, values: dict[str, Any]) -> Plan[Rows]:
     if done:
         yield _ADD_CHUNK(**values)
         yield _END_REPLY(**values)
-        for position, call in enumerate(ended.assistant_message.tool_calls):
-            yield ADD_TOOL_CALL(**tool_call_values(call, ended.conversation, position))
+        yield from _add_tool_calls(ended)
         yield _FREE(**values)
     return done
+
+
+def _add_tool_calls(ended: EndedTurn) -> Plan[None]:
+    for position, call in enumerate(calls_in(ended.assistant_message.parts)):
+        yield ADD_TOOL_CALL(**tool_call_values(call, ended.conversation, position))
 
 
 def run_key(run_id: str) -> str:
@@ -324,28 +320,27 @@ def add_recorded(recorded: Recorded, run_id: str) -> Plan[None]:
     turn, reply, conversation = ended.turn, ended.assistant_message, ended.conversation
     if not (yield _ADVANCE_FOR_RECORDED(**advance_values(conversation, asked.seq))):
         raise StorageConflict("The conversation has changed since it was read.")
-    begun = {
-        "conversation_id": conversation.id,
-        "user_id": conversation.user_id,
-        "turn_id": turn.id,
-        "origin": turn.origin,
-        "model": turn.model,
-        "asked_id": asked.id,
-        "asked_seq": asked.seq,
-        "content": asked.content,
-        "reply_id": reply.id,
-        "reply_seq": reply.seq,
-        "now": turn.started_at,
-        "key": run_key(run_id),
-        "request_hash": None,
-        "node_id": None,
-        "fence": 0,
-        "length_ms": 0,
-    }
-    yield _ADD_TURN(**begun)
-    yield _ADD_ASKED(**begun)
-    yield _ADD_REPLY(**begun)
-    yield from _end(ended, _end_values(ended, recorded.chunk, 0))
+    yield _ADD_TURN(
+        conversation_id=conversation.id,
+        user_id=conversation.user_id,
+        turn_id=turn.id,
+        origin=turn.origin,
+        model=turn.model,
+        asked_id=asked.id,
+        reply_id=reply.id,
+        now=turn.started_at,
+        key=run_key(run_id),
+        request_hash=None,
+        node_id=None,
+        fence=0,
+        length_ms=0,
+    )
+    values = _end_values(ended, recorded.chunk, 0)
+    yield _END_TURN(**values)
+    yield _ADD_CHUNK(**values)
+    yield ADD_MESSAGE(**message_values(asked))
+    yield ADD_MESSAGE(**message_values(reply))
+    yield from _add_tool_calls(ended)
 
 
 def to_turn(row: Row) -> Turn:
@@ -355,7 +350,16 @@ def to_turn(row: Row) -> Turn:
         usage, error,
     ) = row  # fmt: skip
     return Turn(
-        id_, conversation_id, asked_id, reply_id, TurnStatus(status), started_at, TurnOrigin(origin), model,
-        ended_at, last_event_seq, _decode_usage(usage) if usage else None,
-        _decode_failure(error) if error else None,
-    )  # fmt: skip
+        id=id_,
+        conversation_id=conversation_id,
+        user_message_id=asked_id,
+        assistant_message_id=reply_id,
+        status=TurnStatus(status),
+        started_at=started_at,
+        origin=TurnOrigin(origin),
+        model=model,
+        ended_at=ended_at,
+        last_event_seq=last_event_seq,
+        usage=_decode_usage(usage) if usage else None,
+        error=_decode_failure(error) if error else None,
+    )

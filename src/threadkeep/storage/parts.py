@@ -1,0 +1,226 @@
+"""A message's parts as its row keeps them, pure.
+
+`content` is the text, or the card as JSON: what SQL checks, searches and makes titles from. It is not kept
+twice. `parts` is NULL where the content says it all: one text, one card, or nothing yet. Otherwise it is a
+JSON list in which a text is a slice of the content, and a tool call the id of its row in `tk_tool_calls`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from threadkeep.domain.briefing import BriefingCard
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.message import ContentType, Message, MessageRole
+from threadkeep.domain.parts import (
+    CardPart,
+    FilePart,
+    NoticePart,
+    Part,
+    Parts,
+    RetrievalPart,
+    TextPart,
+    ThoughtPart,
+    ToolCallPart,
+    card_of,
+    joined_texts,
+)
+from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.domain.tool_call import ToolCall
+from threadkeep.storage.columns import to_json
+
+Calls = Mapping[str, ToolCall]
+
+decode_card = msgspec.json.Decoder(BriefingCard).decode
+
+
+class _Kept(msgspec.Struct, tag_field="type", omit_defaults=True, kw_only=True):
+    iteration: int = 0
+    superseded: bool = False
+
+
+class _Text(_Kept, tag="text", kw_only=True):
+    """Text that counts is a slice of the content; what was superseded is not in it."""
+
+    begin: int = 0
+    length: int = 0
+    text: str | None = None
+
+    def part(self, content: str, _: Calls) -> Part:
+        text = content[self.begin : self.begin + self.length] if self.text is None else self.text
+        return TextPart(text=text, iteration=self.iteration, superseded=self.superseded)
+
+
+class _Thought(_Kept, tag="thought", kw_only=True):
+    text: str
+    started_at: int
+    duration_ms: int = 0
+    title: str | None = None
+
+    def part(self, _: str, __: Calls) -> Part:
+        return ThoughtPart(
+            text=self.text,
+            started_at=self.started_at,
+            duration_ms=self.duration_ms,
+            title=self.title,
+            iteration=self.iteration,
+            superseded=self.superseded,
+        )
+
+
+class _ToolCall(_Kept, tag="tool_call", kw_only=True):
+    id: str
+
+    def part(self, _: str, calls: Calls) -> Part | None:
+        call = calls.get(self.id)  # its row may have gone since the message was read: it is being purged
+        if call is None:
+            return None
+        return ToolCallPart(call=call, iteration=self.iteration, superseded=self.superseded)
+
+
+class _Retrieval(_Kept, tag="retrieval", kw_only=True):
+    query: str
+    hits: tuple[RetrievalHit, ...]
+    at: int
+    tool_call_id: str | None = None
+
+    def part(self, _: str, __: Calls) -> Part:
+        return RetrievalPart(
+            query=self.query,
+            hits=self.hits,
+            at=self.at,
+            tool_call_id=self.tool_call_id,
+            iteration=self.iteration,
+            superseded=self.superseded,
+        )
+
+
+class _Notice(_Kept, tag="notice", kw_only=True):
+    code: str
+    message: str
+    at: int
+
+    def part(self, _: str, __: Calls) -> Part:
+        return NoticePart(
+            code=self.code,
+            message=self.message,
+            at=self.at,
+            iteration=self.iteration,
+            superseded=self.superseded,
+        )
+
+
+class _File(_Kept, tag="file", kw_only=True):
+    file_id: str
+    file_name: str = ""
+    media_type: str = ""
+    size: int = 0
+    width: int | None = None
+    height: int | None = None
+
+    def part(self, _: str, __: Calls) -> Part:
+        return FilePart(
+            file_id=PayloadId(self.file_id),
+            file_name=self.file_name,
+            media_type=self.media_type,
+            size=self.size,
+            width=self.width,
+            height=self.height,
+            iteration=self.iteration,
+            superseded=self.superseded,
+        )
+
+
+_AnyKept = _Text | _Thought | _ToolCall | _Retrieval | _Notice | _File
+_decode = msgspec.json.Decoder(list[_AnyKept]).decode
+
+
+def to_columns(message: Message) -> dict[str, Any]:
+    """The columns of a message's row that hold its parts."""
+    parts, card = message.parts, card_of(message.parts)
+    content = message.text if card is None else to_json(card)
+    is_implied = parts == _implied(message.role, message.content_type, content)
+    return {
+        "content": content,
+        "content_type": message.content_type,
+        "parts": None if is_implied else to_json(_kept(parts)),
+        "tool_call_count": len(calls_in(parts)),
+        "file_count": sum(isinstance(part, FilePart) for part in parts),
+    }
+
+
+def calls_in(parts: Parts) -> list[ToolCall]:
+    """The tool calls that parts refer to, each of which has a row."""
+    return [part.call for part in parts if isinstance(part, ToolCallPart)]
+
+
+def to_parts(
+    role: MessageRole, content_type: str, content: str, kept: str | None, calls: Iterable[ToolCall]
+) -> Parts:
+    """The parts of a message from the columns of its row and its tool calls."""
+    if kept is None:
+        return _implied(role, content_type, content)
+    by_id = {call.tool_call_id: call for call in calls}
+    parts = (it.part(content, by_id) for it in _decode(kept))
+    return tuple(part for part in parts if part is not None)
+
+
+def _implied(role: MessageRole, content_type: str, content: str) -> Parts:
+    """The parts of a message whose content says it all; a reply's text comes from its first model call."""
+    if content_type != ContentType.TEXT:
+        return (CardPart(card=decode_card(content)),)
+    if not content:
+        return ()
+    return (TextPart(text=content, iteration=1 if role is MessageRole.ASSISTANT else 0),)
+
+
+def _kept(parts: Parts) -> list[_AnyKept]:
+    begins = _begins(parts)
+    return [_keep(part, begins) for part in parts]
+
+
+def _begins(parts: Parts) -> Iterator[int]:
+    """Where in the content each text begins that counts."""
+    end = 0
+    for part, joined in joined_texts(parts):
+        end += len(joined)
+        yield end - len(part.text)
+
+
+def _keep(part: Part, begins: Iterator[int]) -> _AnyKept:
+    common: dict[str, Any] = {"iteration": part.iteration, "superseded": part.superseded}
+    match part:
+        case TextPart(superseded=True):
+            return _Text(text=part.text, **common)
+        case TextPart():
+            return _Text(begin=next(begins), length=len(part.text), **common)
+        case ThoughtPart():
+            return _Thought(
+                text=part.text,
+                started_at=part.started_at,
+                duration_ms=part.duration_ms,
+                title=part.title,
+                **common,
+            )
+        case ToolCallPart():
+            return _ToolCall(id=part.call.tool_call_id, **common)
+        case RetrievalPart():
+            return _Retrieval(
+                query=part.query, hits=part.hits, at=part.at, tool_call_id=part.tool_call_id, **common
+            )
+        case NoticePart():
+            return _Notice(code=part.code, message=part.message, at=part.at, **common)
+        case FilePart():
+            return _File(
+                file_id=part.file_id,
+                file_name=part.file_name,
+                media_type=part.media_type,
+                size=part.size,
+                width=part.width,
+                height=part.height,
+                **common,
+            )
+        case CardPart():
+            raise StorageConflict("A card is a message of its own.")
