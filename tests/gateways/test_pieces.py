@@ -9,8 +9,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.gateways.asking import MODEL, WIRES, ask, heard, make_gateway, text_of
-from tests.gateways.wires import WireName, open_wire
-from tests.scripted_model import BrokenJson, Ping, Say, Step, Think, UnknownEvent, Usage, UseTool
 from threadkeep.ports.gateway import ModelUsage, TextDelta, ThoughtDelta, ToolUse
 from threadkeep.testing import BrokenJson, Ping, Say, Step, Think, UnknownEvent, Usage, UseTool
 from threadkeep.testing.wires import WireName, open_wire
