@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.engine.histories import AT, answered, asked, card, message
 from tests.engine.in_memory import InMemoryGateway
-from tests.engine.test_context import AT, answered, asked, card, message
 from threadkeep.domain.compaction import to_archive
 from threadkeep.domain.errors import TooFewMessages
 from threadkeep.domain.ids import MessageId, TurnId
