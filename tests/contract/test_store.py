@@ -295,8 +295,8 @@ async def test_regenerated_reply_leaves_the_path_and_keeps_how_it_ended(store: S
     assert overwritten.shown_status is MessageStatus.OVERWRITTEN
     assert fresh.parent_id == overwritten.parent_id == asked.id
     again = await store.conversations.get(ALICE, conversation.id)
-    assert again and again == begun.conversation
-    assert (again.tip_id, again.message_count) == (fresh.id, 2)
+    assert again == begun.conversation
+    assert (begun.conversation.tip_id, begun.conversation.message_count) == (fresh.id, 2)
 
 
 async def test_reply_is_overwritten_once(store: Store):
