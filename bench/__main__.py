@@ -13,12 +13,16 @@ from bench.knowledge import KNOWLEDGE
 from bench.measure import FULL, QUICK, Effort
 from bench.operations import OPERATIONS, Sides
 from bench.ours import Threadkeep
+from bench.reading import measure as measure_reading
 from bench.sample import Sample, check_same_rows, make_sample
 from bench.streaming import context_delays, turn_costs, turn_delays
 from bench.table import DELAY_HEADINGS, HEADINGS, TIME_HEADINGS, Delays, Line, render
 from threadkeep.storage.store import open_store
 
 GROUPS = (*OPERATIONS, "http", "turns")
+READING = "reading"
+READING_HEADINGS = ("operation", "httpx", *HEADINGS[2:])
+MEASURABLE = (*GROUPS, READING, *KNOWLEDGE)
 GROUPS_ON = {"slow-disk": ("writers",)}
 
 
@@ -61,6 +65,10 @@ async def main(arguments: argparse.Namespace) -> None:
         if delays:
             table = render([it.cells() for it in delays], DELAY_HEADINGS, markdown=arguments.markdown)
             print(f"\n{table}", flush=True)
+    if arguments.only in (None, READING):
+        lines = await measure_reading(effort)
+        table = render([it.cells() for it in lines], READING_HEADINGS, markdown=arguments.markdown)
+        print(f"\n{'### ' if arguments.markdown else ''}{READING}\n\n{table}", flush=True)
     databases = [arguments.database] if arguments.database else list(DATABASES)
     for name, measure in KNOWLEDGE.items():
         if arguments.only in (None, name):
@@ -73,7 +81,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser("python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few minutes instead of many")
-    parser.add_argument("--only", choices=(*GROUPS, *KNOWLEDGE), help="measure one group of operations only")
+    parser.add_argument("--only", choices=MEASURABLE, help="measure one group of operations only")
     parser.add_argument("--database", choices=DATABASES, help="on one database only")
     parser.add_argument("--markdown", action="store_true", help="print tables for a document")
     return parser.parse_args(arguments)
