@@ -16,14 +16,14 @@ from queue import Empty, SimpleQueue
 from typing import Any, cast
 
 import httpx
-from tests.gateways.script import Say
-from tests.gateways.wires import open_wire
 
 from bench.measure import Effort, compare
 from bench.table import Aim, Line
 from threadkeep.gateways.anthropic import AnthropicGateway
 from threadkeep.gateways.connection import StreamTransport
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, TextDelta
+from threadkeep.testing.script import Say
+from threadkeep.testing.wires import open_wire
 
 PIECES = 1_000
 REQUEST = ModelRequest("scripted", "", (ModelMessage("user", (TextBlock("Hello"),)),))
