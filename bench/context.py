@@ -11,7 +11,7 @@ from tests.engine.histories import Conversation, call
 
 from bench.measure import Effort
 from bench.table import Times
-from threadkeep.domain.message import Message
+from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.parts import Part, TextPart, ToolCallPart
 from threadkeep.domain.receipt import Receipt
 from threadkeep.engine.context import ContextRules, Sources, build_request
@@ -91,7 +91,8 @@ def _prefix_share() -> float:
 
 def _body(request: ModelRequest, reply: Message, calls: int) -> bytes:
     """The request of a turn's next model call, after some calls of the model and their tools."""
-    made = replace(reply, parts=tuple(it for it in reply.parts if it.iteration <= calls))
+    parts = tuple(it for it in reply.parts if it.iteration <= calls)
+    made = replace(reply, parts=parts, status=MessageStatus.STREAMING)
     said = Rendering(zone=UTC, thoughts=False, calls_as_blocks=True).messages_of(made) if calls else []
     return encode(openai_body(replace(request, messages=(*request.messages, *said)), "m", Habits()))
 
