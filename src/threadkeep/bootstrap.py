@@ -23,6 +23,7 @@ from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.reading import EMBED_JOB, READ_JOB, Reading
 from threadkeep.jobs.titles import TITLE_JOB, Titles
 from threadkeep.log.node import Node
+from threadkeep.log.rebuilding import rebuild
 from threadkeep.logs import about
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.limits import Limits
@@ -196,6 +197,7 @@ async def _open_database(settings: Settings) -> Database:
         schema=settings.database_schema,
         pool_size=settings.database_pool_size,
         user_table=settings.user_table,
+        rebuild=rebuild,
     )
 
 

@@ -215,6 +215,8 @@ def _step(part: Part) -> ThoughtStep | None:
             took = call.duration_ms or 0
             error = call.error or ""
             return ThoughtStep("tool", call.tool_name, error, call.created_at, took, call.tool_call_id)
+        case RetrievalPart(query=""):  # sources that came without a search
+            return None
         case RetrievalPart():
             sources = ", ".join(dict.fromkeys(hit.source for hit in part.hits))
             return ThoughtStep("retrieval", part.query, sources, part.at, 0, part.tool_call_id)

@@ -4,7 +4,7 @@ A turn is written by one node, which holds a lease that runs out unless it is re
 the lease's fence; a node whose turn was taken over writes nothing any more.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -31,6 +31,10 @@ class LogChunk:
     first_seq: int
     last_seq: int
     events: str
+
+
+RebuildReply = Callable[[Message, Sequence[LogChunk]], Message]
+"""A finished reply as its turn's log describes it, or as it is where the log is gone or disagrees; pure."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """A data folder as one file, taken while Threadkeep runs, and back again."""
 
+import math
 import os
 import shutil
 import sqlite3
@@ -13,7 +14,11 @@ from threadkeep.domain.errors import StorageRefused
 from threadkeep.storage.folder import LOCK_NAME, FolderLock
 
 DATABASE_NAME = "threadkeep.db"
-_DATABASE_FILES = {DATABASE_NAME, f"{DATABASE_NAME}-wal", f"{DATABASE_NAME}-shm"}
+_NOT_COPIED = {DATABASE_NAME, f"{DATABASE_NAME}-wal", f"{DATABASE_NAME}-shm", LOCK_NAME}
+_BEFORE = ".before-"
+_COPIES_BEFORE = f"{DATABASE_NAME}{_BEFORE}"
+COPIES = 3
+"""Of a database, room for so many is taken while it is migrated: a copy, the log and the new tables."""
 
 
 def back_up(folder: Path, file: Path) -> int:
@@ -57,6 +62,55 @@ def restore(file: Path, folder: Path) -> None:
         raise StorageRefused(f"The backup {file} cannot be restored: {exc}.") from exc
     finally:
         lock.release()
+
+
+def copy_beside(database: Path, version: int) -> Path:
+    """Copies a database beside itself before a migration changes it; where the copy is.
+
+    One that an earlier try has left is replaced: the database may have been used since.
+    """
+    copy = database.with_name(f"{database.name}{_BEFORE}{version:04}")
+    partial = copy.with_name(f"{copy.name}.partial")
+    _check_room(database)
+    try:
+        partial.unlink(missing_ok=True)
+        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(partial)) as target:
+            source.backup(target)  # with what is still in the log beside the file
+        _sync(partial)
+        partial.replace(copy)
+        _sync(copy.parent)
+    except (OSError, sqlite3.Error) as exc:
+        raise StorageRefused(
+            f"The database is of an older version, and cannot be copied to {copy} before it is migrated: "
+            f"{exc}. Nothing was changed."
+        ) from exc
+    return copy
+
+
+def _check_room(database: Path) -> None:
+    """Refuses to begin what would fill the disk: a copy, and tables that are there twice for a while."""
+    log = database.with_name(f"{database.name}-wal")
+    size = sum(file.stat().st_size for file in (database, log) if file.exists())
+    free = shutil.disk_usage(database.parent).free
+    if free < COPIES * size:
+        raise StorageRefused(
+            f"The database is of an older version, and migrating it takes {_megabytes(COPIES * size)} on the "
+            f"disk of {database.parent}, where {_megabytes(free)} are free: for a copy, and for tables that "
+            "are built again. Make room, and start again; nothing was changed."
+        )
+
+
+def _megabytes(size: int) -> str:
+    return f"{math.ceil(size / 1_000_000):,} MB"
+
+
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
@@ -103,7 +157,7 @@ def _write_archive(folder: Path, database: Path, file: Path) -> None:
 
 def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")):
-        if path.name in _DATABASE_FILES | {LOCK_NAME} and path.parent == folder:
+        if path.parent == folder and (path.name in _NOT_COPIED or path.name.startswith(_COPIES_BEFORE)):
             continue
         if path.is_file() and not path.is_symlink():
             yield path

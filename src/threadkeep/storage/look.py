@@ -8,14 +8,10 @@ from threadkeep.domain.agent import AgentSettings
 from threadkeep.domain.ids import AgentId
 from threadkeep.storage.agent_settings import SettingsColumn
 from threadkeep.storage.database import Database, Statement
-from threadkeep.storage.migrate import APPLIED, migrations
+from threadkeep.storage.migrate import APPLIED, HAS_TABLE, migrations
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_snapshot, sqlite_path
 
-_HAS_TABLES = Statement(
-    "SELECT count(*) FROM sqlite_master WHERE name = 'tk_migrations'",
-    postgres="SELECT count(*) FROM pg_class WHERE oid = to_regclass('tk_migrations')",
-)
 _VERSION = Statement("SELECT sqlite_version()", postgres="SELECT current_setting('server_version')")
 _SERVERS = Statement(
     """SELECT id, name, settings FROM tk_agents
@@ -69,7 +65,7 @@ async def look_at(url: str, *, schema: str | None, box: SecretBox) -> Look | Non
 async def _look(database: Database, refusal: str | None, box: SecretBox) -> Look:
     ((version,),) = await database.fetch(_VERSION())
     known = {it.version for it in migrations(database.dialect)}
-    ((has_tables,),) = await database.fetch(_HAS_TABLES())
+    ((has_tables,),) = await database.fetch(HAS_TABLE())
     applied = {number for (number,) in await database.fetch(APPLIED())} if has_tables else set[int]()
     ((refused,),) = await database.fetch(_REFUSAL())
     # In a database of an older version they may not be what we take them for.

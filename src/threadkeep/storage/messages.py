@@ -26,13 +26,15 @@ from threadkeep.storage.tool_calls import (
     tool_calls_query,
 )
 
-_COLUMNS = """id, conversation_id, seq, turn_id, role, content, content_type, parts, status, created_at,
+COLUMNS = """id, conversation_id, seq, turn_id, role, content, content_type, parts, status, created_at,
     completed_at, token_count, usage, model, error, parent_id, on_path, tool_call_count"""
+TURN_ID = 3
+"""Where in a row the turn's id stands."""
 
 
 def _page(*, newest_first: bool, with_overwritten: bool) -> Statement:
     return Statement(
-        f"""SELECT {_COLUMNS} FROM tk_messages
+        f"""SELECT {COLUMNS} FROM tk_messages
         WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq
             {"" if with_overwritten else "AND on_path"}
         ORDER BY seq {"DESC" if newest_first else "ASC"} LIMIT :limit OFFSET :offset""",
@@ -51,15 +53,15 @@ _ADVANCE_FOR_CARD = Statement(
     WHERE id = :conversation_id AND last_seq = :expected_seq AND deleted_at IS NULL RETURNING id"""
 )
 ADD_MESSAGE = Statement(
-    f"""INSERT INTO tk_messages ({_COLUMNS}, file_count)
+    f"""INSERT INTO tk_messages ({COLUMNS}, file_count)
     VALUES (:id, :conversation_id, :seq, :turn_id, :role, :content, :content_type, :parts, :status,
         :created_at, :completed_at, :token_count, :usage, :model, :error, :parent_id, :on_path,
         :tool_call_count, :file_count)"""
 )
 
-_GET = Statement(f"SELECT {_COLUMNS} FROM tk_messages WHERE id = :id")
+_GET = Statement(f"SELECT {COLUMNS} FROM tk_messages WHERE id = :id")
 REPLY_OF_TURN = Statement(
-    f"""SELECT {_COLUMNS} FROM tk_messages
+    f"""SELECT {COLUMNS} FROM tk_messages
     WHERE id = (SELECT assistant_message_id FROM tk_turns WHERE id = :turn_id)"""
 )
 

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.text import BLANK_CHARACTERS
 from threadkeep.storage.database import Plan, Statement
+from threadkeep.storage.old_messages import IS_WAITING
 
 
 class Migration(NamedTuple):
@@ -21,6 +22,10 @@ class Migration(NamedTuple):
 _CREATE = Statement(
     """CREATE TABLE IF NOT EXISTS tk_migrations (
         version bigint NOT NULL PRIMARY KEY, name text NOT NULL, applied_at bigint NOT NULL)"""
+)
+HAS_TABLE = Statement(
+    "SELECT count(*) FROM sqlite_master WHERE name = 'tk_migrations'",
+    postgres="SELECT count(*) FROM pg_class WHERE oid = to_regclass('tk_migrations')",
 )
 APPLIED = Statement("SELECT version FROM tk_migrations ORDER BY version")
 _REMEMBER = Statement("INSERT INTO tk_migrations (version, name, applied_at) VALUES (:version, :name, :now)")
@@ -41,16 +46,22 @@ def migrations(dialect: Literal["sqlite", "postgres"]) -> list[Migration]:
     return [Migration(int(name[:4]), name, statements) for name, statements in sorted(parts.items())]
 
 
-def migrate(known: list[Migration]) -> Plan[int]:
-    """Applies what is missing; to be run alone. Refuses a database that a newer Threadkeep has changed."""
-    yield _CREATE()
-    applied = {version for (version,) in (yield APPLIED())}
+def missing_migrations(known: list[Migration]) -> Plan[list[Migration]]:
+    """What a database has yet to get. Refuses one that a newer Threadkeep has changed."""
+    ((has_table,),) = yield HAS_TABLE()
+    applied = {version for (version,) in (yield APPLIED())} if has_table else set[int]()
     if unknown := applied - {migration.version for migration in known}:
         raise StorageRefused(
             f"The database was changed by a newer Threadkeep (migration {max(unknown)}, this one knows "
             f"{known[-1].version}). Upgrade Threadkeep; the data was not touched."
         )
-    missing = [migration for migration in known if migration.version not in applied]
+    return [migration for migration in known if migration.version not in applied]
+
+
+def migrate(known: list[Migration]) -> Plan[int]:
+    """Applies what is missing; to be run alone."""
+    missing = yield from missing_migrations(known)
+    yield _CREATE()
     for migration in missing:
         for statement in migration.statements:
             yield statement()
@@ -62,7 +73,8 @@ def migrate(known: list[Migration]) -> Plan[int]:
 def check_migrated(known: list[Migration]) -> Plan[None]:
     """Refuses a database that this version cannot read as it is."""
     applied = {version for (version,) in (yield APPLIED())}
-    if applied != {migration.version for migration in known}:
+    ((is_unfinished,),) = yield IS_WAITING()
+    if applied != {migration.version for migration in known} or is_unfinished:
         raise StorageRefused("The database is of another version: start the server of this version once.")
 
 

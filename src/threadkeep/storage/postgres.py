@@ -22,9 +22,11 @@ from threadkeep.domain.errors import (
     StorageRefused,
     StorageUnavailable,
 )
+from threadkeep.ports.turn_log import RebuildReply
 from threadkeep.storage.database import Plan, Query, Row, Rows
 from threadkeep.storage.host_users import find_host_column, tie_users
 from threadkeep.storage.migrate import migrate, migrations
+from threadkeep.storage.old_messages import rebuild_some
 from threadkeep.storage.snapshot import Snapshot
 
 log = logging.getLogger("threadkeep.storage")
@@ -64,14 +66,19 @@ class PostgresDatabase:
 
     @staticmethod
     async def open(
-        url: str, *, schema: str | None, pool_size: int, user_table: str | None = None
+        url: str,
+        *,
+        schema: str | None,
+        pool_size: int,
+        user_table: str | None = None,
+        rebuild: RebuildReply | None = None,
     ) -> "PostgresDatabase":
-        """Connects, and brings the schema up to date while other nodes wait."""
+        """Connects, and brings the database up to date while other nodes wait."""
         _check_url(url)
 
         pool, urgent_pool = (_new_pool(url, schema, size) for size in (pool_size, URGENT_CONNECTIONS))
         try:
-            await _migrate(url, schema, user_table)
+            await _migrate(url, schema, user_table, rebuild)
             await pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
             await urgent_pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
         except psycopg.Error as exc:
@@ -259,9 +266,12 @@ async def _drive(connection: Connection, plan: Plan[T]) -> T:
         return cast("T", stop.value)
 
 
-async def _migrate(url: str, schema: str | None, user_table: str | None) -> None:
-    connection = await psycopg.AsyncConnection.connect(
+async def _migrate(
+    url: str, schema: str | None, user_table: str | None, rebuild: RebuildReply | None
+) -> None:
+    connection = await psycopg.AsyncConnection[tuple[Any, ...]].connect(
         url,
+        autocommit=True,
         cursor_factory=psycopg.AsyncRawCursor,
         connect_timeout=int(WAIT_FOR_CONNECTION_S),
         client_encoding=_ENCODING,
@@ -272,18 +282,41 @@ async def _migrate(url: str, schema: str | None, user_table: str | None) -> None
             raise SettingsError(
                 f"The database keeps text as {encoding}; make one that keeps every script: createdb -E UTF8."
             )
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK])
-        # Before the path leads to our own schema: the host's table is found as the host finds it.
-        host_column = await _drive(connection, find_host_column(user_table)) if user_table else None
+        await _configure(connection, None)
+        async with _alone(connection):
+            # Before the path leads to our own schema: the host's table is found as the host finds it.
+            host_column = await _drive(connection, find_host_column(user_table)) if user_table else None
+            if schema:
+                await _enter(connection, schema, create=True)
+            await _drive(connection, migrate(migrations("postgres")))
+            if host_column is not None:
+                await _tie_users(connection, host_column)
+        while await _rebuild_some(connection, schema, rebuild):
+            pass
+
+
+async def _rebuild_some(connection: Connection, schema: str | None, rebuild: RebuildReply | None) -> bool:
+    """Makes parts of some more replies of an older version; nodes that start together take turns."""
+    async with _alone(connection):
         if schema:
-            name = sql.Identifier(schema)
-            await connection.execute(
-                sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name).as_bytes(connection)
-            )
-            await connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(name).as_bytes(connection))
-        await _drive(connection, migrate(migrations("postgres")))
-        if host_column is not None:
-            await _tie_users(connection, host_column)
+            await _enter(connection, schema)
+        return await _drive(connection, rebuild_some(rebuild))
+
+
+@asynccontextmanager
+async def _alone(connection: Connection) -> AsyncGenerator[None]:
+    """A transaction during which no other node migrates."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK])
+        yield
+
+
+async def _enter(connection: Connection, schema: str, *, create: bool = False) -> None:
+    """Leads to our own schema until the transaction ends."""
+    name = sql.Identifier(schema)
+    if create:
+        await connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name).as_bytes(connection))
+    await connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(name).as_bytes(connection))
 
 
 async def _tie_users(connection: Connection, host_column: Row) -> None:

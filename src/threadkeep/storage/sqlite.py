@@ -6,6 +6,7 @@ one that proves long is broken off there and begun again in a reader thread.
 """
 
 import asyncio
+import logging
 import queue
 import sqlite3
 import threading
@@ -16,9 +17,14 @@ from typing import Any, Literal, TypeVar, cast
 import msgspec
 
 from threadkeep.domain.errors import StorageConflict, StorageRefused, StorageUnavailable, ThreadkeepError
+from threadkeep.ports.turn_log import RebuildReply
+from threadkeep.storage.backup import copy_beside
 from threadkeep.storage.database import Plan, Query, Row, Rows, single
 from threadkeep.storage.folder import FolderLock
-from threadkeep.storage.migrate import migrate, migrations
+from threadkeep.storage.migrate import migrate, migrations, missing_migrations
+from threadkeep.storage.old_messages import rebuild_some
+
+log = logging.getLogger("threadkeep.storage")
 
 T = TypeVar("T")
 
@@ -60,11 +66,11 @@ class SqliteDatabase:
             thread.start()
 
     @staticmethod
-    async def open(path: Path, *, reader_count: int) -> "SqliteDatabase":
-        """Opens the file, alone in its folder, and brings its schema up to date."""
+    async def open(path: Path, *, reader_count: int, rebuild: RebuildReply | None = None) -> "SqliteDatabase":
+        """Opens the file, alone in its folder, and brings it up to date."""
         lock = await asyncio.to_thread(FolderLock.take, path.parent)
         try:
-            quick, writer, *readers = await asyncio.to_thread(_prepare, path, 2 + reader_count)
+            quick, writer, *readers = await asyncio.to_thread(_prepare, path, 2 + reader_count, rebuild)
         except BaseException:
             lock.release()
             raise
@@ -307,14 +313,16 @@ def _deliver_here(units: Iterable[_Unit]) -> None:
         unit.deliver()
 
 
-def _prepare(path: Path, connection_count: int) -> list[sqlite3.Connection]:
+def _prepare(path: Path, connection_count: int, rebuild: RebuildReply | None) -> list[sqlite3.Connection]:
     """Connects and migrates; whatever is wrong with the file shows here, before anybody is served."""
     connections: list[sqlite3.Connection] = []
     try:
         while len(connections) < connection_count:
             connections.append(_connect(path))
             _configure(connections[-1])
-        _migrate(connections[0])
+        _migrate(connections[0], path)
+        while _rebuild_some(connections[0], rebuild):
+            pass
     except (sqlite3.Error, StorageRefused) as exc:
         for connection in connections:
             connection.close()
@@ -324,20 +332,36 @@ def _prepare(path: Path, connection_count: int) -> list[sqlite3.Connection]:
     return connections
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
-    """Brings the schema up to date in one transaction."""
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Brings the schema up to date in one transaction, after a copy of what there was."""
+    known = migrations("sqlite")
+    missing = _drive(connection, missing_migrations(known), _rows)
+    if not missing:
+        # A file that can only be read lets all but this pass.
+        connection.executescript("BEGIN IMMEDIATE; DELETE FROM tk_migrations WHERE FALSE; COMMIT")
+        return
+    if len(missing) < len(known):
+        copy = copy_beside(path, missing[0].version)
+        log.info("the database is migrated; as it was before it is in %s, until you delete that", copy)
     # Neither can be changed within a transaction. A table that is built again is dropped, which with foreign
     # keys on deletes all that refers to it; and other tables go on naming it by the name that it gets back.
     connection.execute("PRAGMA foreign_keys = OFF")
     connection.execute("PRAGMA legacy_alter_table = ON")
     connection.execute("BEGIN IMMEDIATE")
-    if _drive(connection, migrate(migrations("sqlite")), _rows):
-        _check_foreign_keys(connection)
-    # A file that can only be read lets all of the above pass; this it does not.
-    connection.execute("DELETE FROM tk_migrations WHERE FALSE")
+    _drive(connection, migrate(known), _rows)
+    _check_foreign_keys(connection)
     connection.execute("COMMIT")
     connection.execute("PRAGMA legacy_alter_table = OFF")
     connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _rebuild_some(connection: sqlite3.Connection, rebuild: RebuildReply | None) -> bool:
+    """Makes parts of some more replies of an older version, committed; tells whether some may be left."""
+    connection.execute("BEGIN IMMEDIATE")
+    more = _drive(connection, rebuild_some(rebuild), _rows)
+    connection.execute("COMMIT")
+    return more
 
 
 def _check_foreign_keys(connection: sqlite3.Connection) -> None:

@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from threadkeep.domain.errors import SettingsError
 from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import RebuildReply
 from threadkeep.storage.agent_settings import use_keys
 from threadkeep.storage.agents import SqlAgents
 from threadkeep.storage.briefings import SqlBriefings
@@ -49,12 +50,20 @@ async def open_store(url: str, *, schema: str | None = None, pool_size: int = 8)
 
 
 async def open_database(
-    url: str, *, schema: str | None = None, pool_size: int = 8, user_table: str | None = None
+    url: str,
+    *,
+    schema: str | None = None,
+    pool_size: int = 8,
+    user_table: str | None = None,
+    rebuild: RebuildReply | None = None,
 ) -> Database:
-    """Opens the database that a URL names and migrates it."""
+    """Opens the database that a URL names and migrates it; one with replies of version 1 needs `rebuild`."""
     if url.startswith("sqlite:"):
-        return await SqliteDatabase.open(sqlite_path(url), reader_count=min(pool_size, MOST_SQLITE_READERS))
-    return await _postgres().open(url, schema=schema, pool_size=pool_size, user_table=user_table)
+        readers = min(pool_size, MOST_SQLITE_READERS)
+        return await SqliteDatabase.open(sqlite_path(url), reader_count=readers, rebuild=rebuild)
+    return await _postgres().open(
+        url, schema=schema, pool_size=pool_size, user_table=user_table, rebuild=rebuild
+    )
 
 
 async def open_snapshot(url: str, *, schema: str | None = None, as_found: bool = False) -> Snapshot:

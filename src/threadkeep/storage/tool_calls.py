@@ -12,17 +12,17 @@ from threadkeep.ports.messages import ToolCallFilter
 from threadkeep.storage.columns import to_json, to_json_or_null, to_object, to_value
 from threadkeep.storage.database import Query, Row, Statement
 
-_COLUMNS = """turn_id, tool_call_id, message_id, tool_name, server, arguments, status, created_at, result,
+COLUMNS = """turn_id, tool_call_id, message_id, tool_name, server, arguments, status, created_at, result,
     error, chart_data, duration_ms, artifact_ids, model_name, refs"""
 
 ADD_TOOL_CALL = Statement(
-    f"""INSERT INTO tk_tool_calls ({_COLUMNS}, conversation_id, user_id, position)
+    f"""INSERT INTO tk_tool_calls ({COLUMNS}, conversation_id, user_id, position)
     VALUES (:turn_id, :tool_call_id, :message_id, :tool_name, :server, :arguments, :status, :created_at,
         :result, :error, :chart_data, :duration_ms, :artifact_ids, :model_name, :refs, :conversation_id,
         :user_id, :position)"""
 )
 TOOL_CALLS_OF_MESSAGES = Statement(
-    f"""SELECT {_COLUMNS} FROM tk_tool_calls WHERE message_id IN (
+    f"""SELECT {COLUMNS} FROM tk_tool_calls WHERE message_id IN (
         SELECT id FROM tk_messages
         WHERE conversation_id = :conversation_id AND seq BETWEEN :first AND :last AND tool_call_count > 0)
     ORDER BY message_id, position"""
@@ -34,11 +34,11 @@ USED_IDS = Statement(
         AND tool_call_id IN (SELECT value FROM json_array_elements_text(CAST(:ids AS json)))""",
 )
 NEWEST_WITH_ID = Statement(
-    f"""SELECT {_COLUMNS} FROM tk_tool_calls
+    f"""SELECT {COLUMNS} FROM tk_tool_calls
     WHERE conversation_id = :conversation_id AND tool_call_id = :tool_call_id
     ORDER BY created_at DESC LIMIT 1"""
 )
-_OF_CALL = ", ".join(f"call.{name.strip()}" for name in _COLUMNS.split(","))
+_OF_CALL = ", ".join(f"call.{name.strip()}" for name in COLUMNS.split(","))
 # The conditions on the tool are those of the index, word by word.
 NEWEST_ROLE = Statement(
     f"""SELECT {_OF_CALL} FROM tk_tool_calls AS call
