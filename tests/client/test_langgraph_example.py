@@ -9,6 +9,7 @@ import pytest
 from tests.serving import environment, serving
 from threadkeep.client import BlockingClient
 from threadkeep.wire.messages import MessageView
+from threadkeep.wire.parts import TextPartView
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "langgraph"
 OFF = {"gateway": "openai"}  # no model of ours is needed
@@ -45,8 +46,13 @@ def check_good(reply: MessageView, printed: str) -> None:
         ("node", "plan", "I look it up."),
         ("node", "search", ""),
         ("tool", "search_lease", ""),
+        ("retrieval", "What does the lease say about notice?", "Lease"),
         ("node", "write", ""),
     ]
+    assert [part.iteration for part in reply.parts] == [1, 2, 2, 2, 3, 4]
+    text = reply.parts[-1]
+    assert isinstance(text, TextPartView)
+    assert text.text == reply.content
     (call,) = reply.tool_calls
     assert (call.tool_name, call.status) == ("search_lease", "ok")
     assert str(call.result) in str(reply.content)

@@ -56,7 +56,7 @@ async def test_branches_of_chatgpt_become_versions_and_conversations(here: Setti
     assert branch["conversation"].metadata["importedFrom"]["branchOf"] == "conversation-1"
     reply = current["messages"][2]
     assert (reply.model, reply.created_at) == ("gpt-4o", (DAY + 6) * 1000)
-    assert [step.detail for step in reply.thought_process] == ["Law\n\nHm."]
+    assert [(it.kind, it.detail) for it in reply.thought_process] == [("thought", "Law\n\nHm."), ("tool", "")]
     assert [(it.tool_name, it.arguments, it.result) for it in reply.tool_calls] == [
         ("search", {"q": "lease"}, "A contract.")
     ]

@@ -18,7 +18,7 @@ from threadkeep.domain.parts import (
     ThoughtPart,
     ToolCallPart,
 )
-from threadkeep.exchange.format import decode, encode
+from threadkeep.exchange.format import Before, decode, encode
 
 RICH = replace(
     message(
@@ -60,7 +60,7 @@ def test_message_off_the_path_reads_overwritten_and_comes_back_off_it():
     failed = replace(RICH, status=MessageStatus.FAILED, on_path=False)
     line = encode(failed)
     assert msgspec.json.decode(line)["status"] == "OVERWRITTEN"
-    assert decode(line, {"t": MessageStatus.FAILED}) == failed
+    assert decode(line, Before({"t": MessageStatus.FAILED})) == failed
     completed = decode(line)
     assert isinstance(completed, Message)
     assert (completed.status, completed.shown_status) == ("COMPLETED", "OVERWRITTEN")
@@ -68,7 +68,7 @@ def test_message_off_the_path_reads_overwritten_and_comes_back_off_it():
 
 def test_question_off_the_path_does_not_take_its_turns_status():
     asked = replace(message(TextPart(text="Why?"), role=MessageRole.USER), on_path=False)
-    assert decode(encode(asked), {"t": MessageStatus.FAILED}) == asked
+    assert decode(encode(asked), Before({"t": MessageStatus.FAILED})) == asked
 
 
 @pytest.mark.parametrize("part", [{"type": "odd"}, {"text": "no type"}, {"type": "text"}])

@@ -225,7 +225,22 @@ async def test_files_of_version_1_can_be_read_for_good(here: Settings):
     assert (len(kept["order"]), len(messages)) == (3, 10)
     (rich,) = (message for message in messages if message.tool_calls)
     assert [call.status for call in rich.tool_calls] == ["ok", "timeout"]
-    assert (len(rich.citations), len(rich.thought_process), len(rich.artifact_ids)) == (1, 1, 1)
+    assert (len(rich.citations), len(rich.artifact_ids), rich.content) == (1, 1, "It ends in May [1].")
+    assert [part.type for part in rich.parts] == ["tool_call", "tool_call", "retrieval", "file", "text"]
+    file = rich.parts[3]
+    assert (file.file_name, file.media_type, file.size > 0) == ("a.csv", "text/csv", True)
+    # It was regenerated: off the path, beside the one that came after it, in the status that it ended in.
+    assert (rich.on_path, rich.status, rich.shown_status) == (False, "COMPLETED", "OVERWRITTEN")
+    asked, _, failed, again, last = next(
+        it["messages"] for id_ in kept["order"] if rich in (it := kept[id_])["messages"]
+    )
+    assert [it.parent_id for it in (asked, rich, failed, again, last)] == [
+        None,
+        asked.id,
+        asked.id,
+        failed.id,
+        again.id,
+    ]
     assert (len(kept["briefings"]), len(kept["memories"])) == (1, 2)
 
 

@@ -1,28 +1,29 @@
 """Our own format: one JSON object a line, described in docs/data.md.
 
 A value of the domain has the same names there as here. Files of version 1 in the tests must be readable for
-good, so that whoever renames something here keeps the old name readable.
+good, so that whoever renames something here keeps the old name readable. Messages of version 1 have no parts.
 """
 
-from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, assert_never, cast, get_args
 
 import msgspec
-from msgspec.structs import asdict
 
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.briefing import Briefing
+from threadkeep.domain.briefing import Briefing, BriefingCard
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.document import Document
-from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, PayloadId, TurnId
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, Usage
-from threadkeep.domain.parts import Part
-from threadkeep.domain.payload import Payload
+from threadkeep.domain.old_reply import OldReply
+from threadkeep.domain.parts import CardPart, FilePart, Part, Parts, ThoughtStep, text_parts
+from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.secret import Secret
+from threadkeep.domain.tool_call import ToolCall
 from threadkeep.domain.turn import Turn
 from threadkeep.ports.exchange import (
     ConversationEnd,
@@ -61,6 +62,30 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What the lines before a message's tell of it: how turns ended, and what is known of files."""
+
+    ends: dict[str, MessageStatus] = field(default_factory=dict[str, MessageStatus])
+    files: dict[PayloadId, FilePart] = field(default_factory=dict[PayloadId, FilePart])
+
+    def note(self, record: KeptTurn | Payload) -> None:
+        """Remembers a line."""
+        if isinstance(record, KeptTurn):
+            if not record.turn.is_active:
+                self.ends[record.turn.id] = MessageStatus(record.turn.status.value)
+        elif record.kind is PayloadKind.ARTIFACT:
+            self.files[record.id] = FilePart(
+                file_id=record.id,
+                file_name=record.file_name or "",
+                media_type=record.media_type,
+                size=record.size,
+            )
+
+
+NOTHING_BEFORE = Before()
+
+
 class _MessageLine(msgspec.Struct, kw_only=True):
     """A message without its parts."""
 
@@ -77,6 +102,16 @@ class _MessageLine(msgspec.Struct, kw_only=True):
     model: str | None = None
     error: Failure | None = None
     parent_id: MessageId | None = None
+
+
+class _OldMessageLine(_MessageLine, kw_only=True):
+    """A message of version 1."""
+
+    content: str | BriefingCard
+    thought_process: tuple[ThoughtStep, ...] = ()
+    citations: tuple[Citation, ...] = ()
+    artifact_ids: tuple[PayloadId, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 def encode(record: Record) -> bytes:
@@ -101,11 +136,8 @@ def encode(record: Record) -> bytes:
     return _encode({"type": kind, **{name: it for name, it in values.items() if name not in left_out}})
 
 
-def decode(line: bytes, ends: Mapping[str, MessageStatus] | None = None) -> Record | None:
-    """A line as a record; None for one of a kind that a later version has added. MsgspecError otherwise.
-
-    `ends` has the status that the turns before it ended in: of a message off the path only they tell.
-    """
+def decode(line: bytes, before: Before = NOTHING_BEFORE) -> Record | None:
+    """A line as a record; None for one of a kind that a later version has added. MsgspecError otherwise."""
     values = _decode(line)
     kind = values.pop("type", None)
     values |= _LEFT_OUT.get(kind, {})
@@ -120,7 +152,7 @@ def decode(line: bytes, ends: Mapping[str, MessageStatus] | None = None) -> Reco
             run_id = msgspec.convert(values.pop("run_id", None), str | None)
             return KeptTurn(_convert(values, Turn), run_id)
         case "message":
-            return _message(values, ends or {})
+            return _message(values, before)
         case str():
             return _convert(values, _PLAIN[kind]) if kind in _PLAIN else None
         case _:
@@ -135,19 +167,42 @@ def _message_values(message: Message) -> dict[str, Any]:
     return {name: msgspec.to_builtins(value) for name, value in values.items()}
 
 
-def _message(values: dict[str, Any], ends: Mapping[str, MessageStatus]) -> Message:
-    parts = tuple(map(_part, msgspec.convert(values.get("parts"), list[dict[str, Any]])))
-    line = _convert(values, _MessageLine)
+def _message(values: dict[str, Any], before: Before) -> Message:
+    if "parts" in values:
+        line = _convert(values, _MessageLine)
+        parts = tuple(map(_part, msgspec.convert(values["parts"], list[dict[str, Any]])))
+    else:
+        line = _convert(values, _OldMessageLine)
+        parts = _old_parts(line, before)
     on_path = line.status is not MessageStatus.OVERWRITTEN
-    status = line.status if on_path else _ended(line, ends)
-    kept: dict[str, Any] = asdict(line) | {"status": status, "parts": parts, "on_path": on_path}
-    return Message(**kept)
+    kept = {name: getattr(line, name) for name in _MessageLine.__struct_fields__}
+    kept["status"] = line.status if on_path else _ended(line, before)
+    return Message(**kept, parts=parts, on_path=on_path)
 
 
-def _ended(line: "_MessageLine", ends: Mapping[str, MessageStatus]) -> MessageStatus:
+def _old_parts(line: "_OldMessageLine", before: Before) -> Parts:
+    """The parts of a message of version 1."""
+    if isinstance(line.content, BriefingCard):
+        return (CardPart(card=line.content),)
+    if line.role is not MessageRole.ASSISTANT:
+        return text_parts(line.content)
+    old = OldReply(
+        content=line.content,
+        created_at=line.created_at,
+        steps=line.thought_process,
+        citations=line.citations,
+        files=tuple(before.files.get(it, FilePart(file_id=it)) for it in line.artifact_ids),
+        calls=line.tool_calls,
+    )
+    return old.parts()
+
+
+def _ended(line: "_MessageLine", before: Before) -> MessageStatus:
     """The status that a message off the path ended in: that of its turn where it is a reply."""
     is_reply = line.role is MessageRole.ASSISTANT and line.turn_id is not None
-    return ends.get(line.turn_id or "", MessageStatus.COMPLETED) if is_reply else MessageStatus.COMPLETED
+    return (
+        before.ends.get(line.turn_id or "", MessageStatus.COMPLETED) if is_reply else MessageStatus.COMPLETED
+    )
 
 
 def _part(values: dict[str, Any]) -> Part:

@@ -1,7 +1,7 @@
 """Reads our own exports: lines become what they tell of, conversations whole."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 import msgspec
@@ -9,9 +9,10 @@ import msgspec
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest, ThreadkeepError
-from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.domain.ids import MessageId
+from threadkeep.domain.message import Message
 from threadkeep.domain.payload import Payload
-from threadkeep.exchange.format import decode
+from threadkeep.exchange.format import NOTHING_BEFORE, Before, decode
 from threadkeep.ports.exchange import (
     EXPORT_VERSION,
     ConversationEnd,
@@ -38,8 +39,7 @@ class _Pending:
     messages: list[Message] = field(default_factory=list[Message])
     compactions: list[Compaction] = field(default_factory=list[Compaction])
     payloads: list[Payload] = field(default_factory=list[Payload])
-    ends: dict[str, MessageStatus] = field(default_factory=dict[str, MessageStatus])
-    """How its turns ended."""
+    before: Before = field(default_factory=Before)
 
     @property
     def name(self) -> str:
@@ -47,7 +47,11 @@ class _Pending:
 
     def whole(self) -> WholeConversation | Flawed:
         return self.flaw or WholeConversation(
-            self.conversation, self.turns, self.messages, self.compactions, self.payloads
+            self.conversation,
+            self.turns,
+            _linked(self.messages, self.turns),
+            self.compactions,
+            self.payloads,
         )
 
 
@@ -57,11 +61,8 @@ def read(file: BinaryIO, *, most: int) -> Iterator[Found | Flawed]:
     size, ended = 0, False
     for number, line, problem in _lines(file):
         size = len(line) if pending is None else size + len(line)
-        record = (
-            _record(line, number, pending.ends if pending else {})
-            if problem is None
-            else Flawed(f"line {number}", problem)
-        )
+        before = pending.before if pending else NOTHING_BEFORE
+        record = _record(line, number, before) if problem is None else Flawed(f"line {number}", problem)
         if number == 1:
             _check_header(record)
         match record:
@@ -97,25 +98,41 @@ def read(file: BinaryIO, *, most: int) -> Iterator[Found | Flawed]:
         yield Flawed("the file", "it was cut off: its end is missing")
 
 
+def _linked(messages: Sequence[Message], turns: Sequence[KeptTurn]) -> Sequence[Message]:
+    """Messages that say which one they follow; those of version 1 do not.
+
+    A reply follows its question, every other message the one before it on the path.
+    """
+    if any(message.parent_id for message in messages):
+        return messages
+    questions = {kept.turn.assistant_message_id: kept.turn.user_message_id for kept in turns}
+    linked: list[Message] = []
+    tip_id: MessageId | None = None
+    for message in messages:
+        linked.append(replace(message, parent_id=questions.get(message.id, tip_id)))
+        tip_id = message.id if message.on_path else tip_id
+    return linked
+
+
 def _add(pending: _Pending, record: Payload | KeptTurn | Message | Compaction) -> None:
     if pending.flaw is not None:
         return
     match record:
         case Payload():
             pending.payloads.append(record)
+            pending.before.note(record)
         case KeptTurn():
             pending.turns.append(record)
-            if not record.turn.is_active:
-                pending.ends[record.turn.id] = MessageStatus(record.turn.status.value)
+            pending.before.note(record)
         case Message():
             pending.messages.append(record)
         case Compaction():
             pending.compactions.append(record)
 
 
-def _record(line: bytes, number: int, ends: Mapping[str, MessageStatus]) -> Record | Flawed | None:
+def _record(line: bytes, number: int, before: Before) -> Record | Flawed | None:
     try:
-        return decode(line, ends)
+        return decode(line, before)
     except ThreadkeepError as exc:
         return Flawed(f"line {number}", exc.message)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
