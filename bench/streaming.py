@@ -20,7 +20,7 @@ from bench.sample import READER, Sample
 from bench.servers import Server, serve, serve_threadkeep
 from bench.sse import Stream, Streams
 from bench.table import Aim, Delays, Line
-from threadkeep.engine.context import build_request
+from threadkeep.engine.context import ContextRules, Sources, build_request
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.storage.store import open_store
 
@@ -105,13 +105,14 @@ async def context_delays(url: str, sample: Sample) -> Delays:
     """Reading the latest of 10,000 messages and making the model's request of them."""
     store = await open_store(url)
     window = MessageWindow(newest_first=True)
+    rules = ContextRules(zone=UTC, context_tokens=200_000, context_messages=CONTEXT_MESSAGES)
     milliseconds: list[float] = []
     for _ in range(300):
         begun = time.perf_counter()
         latest = await store.messages.page(sample.longest, window, offset=0, limit=CONTEXT_MESSAGES)
-        request, _ = build_request(latest[::-1], [], model=None, context_tokens=200_000, zone=UTC)
+        built = build_request(Sources(path=latest[::-1], question_id=latest[0].id), rules)
         milliseconds.append((time.perf_counter() - begun) * 1000)
-        assert len(latest) == CONTEXT_MESSAGES and request.messages
+        assert len(latest) == CONTEXT_MESSAGES and built.request.messages
     await store.close()
     return Delays(f"context of {CONTEXT_MESSAGES} out of 10,000 messages", milliseconds[20:], 3)
 

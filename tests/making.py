@@ -21,9 +21,10 @@ from threadkeep.domain.ids import (
     new_uuid,
 )
 from threadkeep.domain.message import Message, MessageStatus, Usage
-from threadkeep.domain.parts import Parts, TextPart
+from threadkeep.domain.parts import Parts, TextPart, ToolCallPart
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.receipt import Receipt
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnOrigin
 from threadkeep.log.format import encode_chunk
 from threadkeep.ports.agents import AuditEntry
@@ -126,6 +127,31 @@ async def keep_turn(
     ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
     await keep_ended(store, ended)
     return ended.conversation
+
+
+async def keep_call(
+    store: Store, conversation: Conversation, tool_call_id: str, now: int = NOW, **changes: Any
+) -> tuple[Conversation, ToolCall]:
+    """A turn in which the agent takes on a role, or, with changes, calls another tool."""
+    begun = conversation.begin_turn("?", now)
+    await keep_begun(store, begun)
+    call = ToolCall(
+        turn_id=begun.turn.id,
+        tool_call_id=tool_call_id,
+        message_id=begun.assistant_message.id,
+        tool_name="promptx_action",
+        server="promptx",
+        arguments={"role": tool_call_id},
+        status=ToolCallStatus.OK,
+        created_at=now,
+        duration_ms=1,
+    )
+    call = replace(call, **changes)
+    parts = (ToolCallPart(call=call, iteration=1), TextPart(text="Done.", iteration=2))
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, parts, now + 1)
+    ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
+    await keep_ended(store, ended)
+    return ended.conversation, call
 
 
 async def keep_briefing(

@@ -43,3 +43,5 @@ class Metrics:
         self.turns_ended[turn.status.value] += 1
         self.tokens["input"] += usage.input_tokens
         self.tokens["output"] += usage.output_tokens
+        self.tokens["cache_read"] += usage.cache_read_tokens
+        self.tokens["cache_write"] += usage.cache_write_tokens

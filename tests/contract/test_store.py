@@ -13,6 +13,7 @@ from tests.making import (
     all_messages,
     keep_agent,
     keep_begun,
+    keep_call,
     keep_conversation,
     keep_ended,
     keep_turn,
@@ -294,7 +295,7 @@ async def test_regenerated_reply_leaves_the_path_and_keeps_how_it_ended(store: S
     assert overwritten.shown_status is MessageStatus.OVERWRITTEN
     assert fresh.parent_id == overwritten.parent_id == asked.id
     again = await store.conversations.get(ALICE, conversation.id)
-    assert again == begun.conversation
+    assert again and again == begun.conversation
     assert (again.tip_id, again.message_count) == (fresh.id, 2)
 
 
@@ -309,31 +310,6 @@ async def test_reply_is_overwritten_once(store: Store):
     with pytest.raises(StorageConflict):
         await keep_begun(store, ended.conversation.regenerate(reply, asked.id, NOW + 4))
     assert await store.conversations.get(ALICE, conversation.id) == ended.conversation
-
-
-async def keep_call(
-    store: Store, conversation: Conversation, tool_call_id: str, now: int = NOW, **changes: Any
-) -> tuple[Conversation, ToolCall]:
-    """A turn in which the agent takes on a role, or, with changes, calls another tool."""
-    begun = conversation.begin_turn("?", now)
-    await keep_begun(store, begun)
-    call = ToolCall(
-        turn_id=begun.turn.id,
-        tool_call_id=tool_call_id,
-        message_id=begun.assistant_message.id,
-        tool_name="promptx_action",
-        server="promptx",
-        arguments={"role": tool_call_id},
-        status=ToolCallStatus.OK,
-        created_at=now,
-        duration_ms=1,
-    )
-    call = replace(call, **changes)
-    parts = (ToolCallPart(call=call, iteration=1), TextPart(text="Done.", iteration=2))
-    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, parts, now + 1)
-    ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
-    await keep_ended(store, ended)
-    return ended.conversation, call
 
 
 async def keep_regenerated(store: Store, conversation: Conversation, now: int) -> Conversation:
@@ -406,12 +382,10 @@ async def test_newest_receipt_is_of_the_last_reply_on_the_path(store: Store):
         ended = begun.conversation.end_turn(begun.turn, reply, NOW)
         await keep_ended(store, ended)
         conversation = ended.conversation
-    assert await store.receipts.newest(conversation.id) == (receipts[2], {f"{2:064}": "text 2"})
-    assert await store.receipts.newest(conversation.id, before_seq=6) == (receipts[1], {f"{1:064}": "text 1"})
-    assert await store.receipts.newest(conversation.id, before_seq=2) is None
+    assert await store.receipts.newest(conversation.id) == receipts[2]
     assert await store.receipts.newest(other.id) is None
     await keep_regenerated(store, conversation, NOW)  # which has no receipt
-    assert await store.receipts.newest(conversation.id) == (receipts[1], {f"{1:064}": "text 1"})
+    assert await store.receipts.newest(conversation.id) == receipts[1]
 
 
 async def test_second_turn_is_refused_while_one_runs(store: Store):

@@ -193,3 +193,28 @@ def exchanges(count: int, *, result: str = "") -> Conversation:
             used = (ToolCallPart(call=call(f"call_{number}", f"{number} {result}"), iteration=1),)
         conversation.answer(*used, TextPart(text=f"answer {number}", iteration=2))
     return conversation
+
+
+def message(seq: int, role: MessageRole, content: str | BriefingCard, status: MessageStatus) -> Message:
+    """One message by itself."""
+    parts = text_parts(content) if isinstance(content, str) else (CardPart(card=content),)
+    return Message(
+        id=MessageId(f"m{seq}"),
+        conversation_id=ConversationId("c"),
+        seq=seq,
+        turn_id=TurnId("t"),
+        role=role,
+        parts=parts,
+        status=status,
+        created_at=AT,
+    )
+
+
+def asked(seq: int, content: str) -> Message:
+    """A question by itself."""
+    return message(seq, MessageRole.USER, content, MessageStatus.COMPLETED)
+
+
+def answered(seq: int, content: str, status: MessageStatus = MessageStatus.COMPLETED) -> Message:
+    """An answer by itself."""
+    return message(seq, MessageRole.ASSISTANT, content, status)

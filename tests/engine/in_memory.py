@@ -89,6 +89,10 @@ class InMemoryTools:
         """Further tools."""
         self._runs |= tools
 
+    def remove(self, name: str) -> None:
+        """A tool goes."""
+        del self._runs[name]
+
     def session(self, caller: Caller) -> "InMemoryTools":
         """The same for everyone."""
         return self

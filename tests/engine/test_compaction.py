@@ -1,24 +1,32 @@
 """Summaries: everything is read once, whatever its length; without a model, extracts that say so."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC
 from typing import cast
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.engine.histories import AT, answered, asked, card, message
 from tests.engine.in_memory import InMemoryGateway
-from tests.engine.test_context import AT, answered, asked, card, message
 from threadkeep.domain.compaction import to_archive
 from threadkeep.domain.errors import TooFewMessages
 from threadkeep.domain.ids import MessageId, TurnId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
-from threadkeep.domain.parts import ToolCallPart, text_parts
+from threadkeep.domain.parts import Part, TextPart, ToolCallPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.engine.compaction import MOST_SUMMARY_CHARACTERS, extract, summarise
+from threadkeep.engine.compaction import (
+    MOST_ARGUMENT_CHARACTERS,
+    MOST_RESULT_CHARACTERS,
+    MOST_SUMMARY_CHARACTERS,
+    describe,
+    extract,
+    summarise,
+)
 from threadkeep.engine.token_estimates import estimate_request_tokens
 from threadkeep.ports.gateway import GatewayError, ModelStopped, TextBlock, TextDelta
 
@@ -75,33 +83,70 @@ def test_too_few_messages_are_refused_with_the_numbers(count: int, keep_last: in
 # By the model
 
 
-async def test_model_gets_what_was_said_and_what_tools_gave():
-    call = ToolCall(
-        TurnId("t"), "1", MessageId("m2"), "add", "math", {}, ToolCallStatus.OK, AT, result={"sum": 3}
+CALL = ToolCall(
+    turn_id=TurnId("t"),
+    tool_call_id="1",
+    message_id=MessageId("m2"),
+    tool_name="add",
+    server="math",
+    arguments={"a": 1},
+    status=ToolCallStatus.OK,
+    created_at=AT,
+    result={"sum": 3},
+)
+
+
+def described(messages: Iterable[Message]) -> list[str]:
+    return [text for it in messages if (text := describe(it, UTC))]
+
+
+def reply_of(*parts: Part) -> Message:
+    """A reply that may have said nothing."""
+    return replace(answered(2, "x", MessageStatus.CANCELLED), parts=parts)
+
+
+async def test_model_gets_what_was_said_and_what_tools_gave_in_order():
+    reply = reply_of(
+        TextPart(text="I add.", iteration=1),
+        ToolCallPart(call=CALL, iteration=1),
+        ToolCallPart(call=replace(CALL, status=ToolCallStatus.ERROR, error="Too slow."), iteration=2),
+        TextPart(text="三。", iteration=3),
     )
-    reply = Message(
-        MessageId("m2"), answered(2, "x").conversation_id, 2, TurnId("t"), MessageRole.ASSISTANT,
-        (ToolCallPart(call=call), *text_parts("三。")), MessageStatus.COMPLETED, AT,
-    )  # fmt: skip
     told_of = message(3, MessageRole.SYSTEM, card(), MessageStatus.COMPLETED)
     overwritten = replace(answered(4, "never mind"), on_path=False)
     gateway = InMemoryGateway(says(" 用户问了加法。 "))
-    summary = await summarise(
-        gateway, "m", "Before.", [asked(1, "一加二？"), reply, told_of, overwritten], UTC
-    )
-    assert summary == "用户问了加法。"
+    messages = [asked(1, "一加二？"), reply, told_of, overwritten]
+    assert await summarise(gateway, "m", "Before.", described(messages)) == "用户问了加法。"
     (text,) = told(gateway)
-    assert text.startswith("Summary so far:\n\nBefore.\n\nMessages:\n\nUser: 一加二？\n\nAssistant: 三。")
-    assert '(Tool add, ok: {"sum": 3})' in text
+    assert text.startswith(
+        "Summary so far:\n\nBefore.\n\nMessages:\n\nUser: 一加二？\n\n"
+        'Assistant: I add.\n(Tool add {"a":1}, ok: {"sum":3})\n(Tool add {"a":1}, error: Too slow.)\n三。\n\n'
+    )
     assert "[简报 2026-01-07 02:00]" in text
     assert "never mind" not in text
     assert "language of the conversation" in gateway.requests[0].system
 
 
+def test_reply_that_only_used_a_tool_is_summarised_too():
+    assert describe(reply_of(ToolCallPart(call=CALL)), UTC) == 'Assistant: (Tool add {"a":1}, ok: {"sum":3})'
+    assert describe(reply_of(ToolCallPart(call=CALL, superseded=True)), UTC) is None
+    assert describe(reply_of(), UTC) is None
+
+
+@pytest.mark.parametrize("result", ["x" * 9_000 + "end", msgspec.Raw(b'["' + b"x" * 9_000 + b'", "end"]')])
+def test_long_values_are_shortened_to_their_beginning_and_end(result: object):
+    call = replace(CALL, arguments={"text": "y" * 5_000}, result=result)
+    text = describe(reply_of(ToolCallPart(call=call)), UTC)
+    assert text is not None
+    assert len(text) < MOST_ARGUMENT_CHARACTERS + MOST_RESULT_CHARACTERS + 100
+    assert "xxx … xxx" in text
+    assert "end" in text
+
+
 async def test_long_history_is_summarised_part_by_part_each_on_the_one_before():
     gateway = InMemoryGateway(*(says(f"S{n}") for n in range(1, 100)), context_tokens=2000)
     messages = talk(600)
-    summary = await summarise(gateway, None, None, messages, UTC)
+    summary = await summarise(gateway, None, None, described(messages))
     count = len(gateway.requests)
     assert count > 2
     assert summary == f"S{count}"
@@ -126,7 +171,7 @@ async def test_long_history_is_summarised_part_by_part_each_on_the_one_before():
 def test_no_call_is_larger_than_the_model_takes(sizes: Sequence[int], letter: str, context_tokens: int):
     gateway = InMemoryGateway(*(says("s" * 50_000) for _ in range(100)), context_tokens=context_tokens)
     messages = [asked(at, letter * size) for at, size in enumerate(sizes, 1)]
-    summary = asyncio.run(summarise(gateway, None, None, messages, UTC))
+    summary = asyncio.run(summarise(gateway, None, None, described(messages)))
     assert len(summary) <= MOST_SUMMARY_CHARACTERS
     for request in gateway.requests:
         assert estimate_request_tokens(request) < context_tokens
@@ -135,7 +180,7 @@ def test_no_call_is_larger_than_the_model_takes(sizes: Sequence[int], letter: st
 @pytest.mark.parametrize("said", ["", " \n\u200b"])
 async def test_empty_summary_is_a_failure(said: str):
     with pytest.raises(GatewayError, match="empty summary"):
-        await summarise(InMemoryGateway(says(said)), None, None, talk(4), UTC)
+        await summarise(InMemoryGateway(says(said)), None, None, described(talk(4)))
 
 
 # Without a model

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -25,10 +26,12 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Usage
+from threadkeep.domain.tool_call import SHOWN
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.loop import TurnLimits, run_turn
 from threadkeep.engine.stop import Stop
-from threadkeep.engine.tools import MOST_RESULT_CHARACTERS, MOST_TOOLS, Toolbox
+from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS
+from threadkeep.engine.tools import MOST_TOOLS, Toolbox
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.openai import Habits, openai_body
 from threadkeep.gateways.wire import encode
@@ -46,6 +49,7 @@ from threadkeep.ports.gateway import (
     ThoughtDelta,
     ThoughtSigned,
     ToolResultBlock,
+    ToolSpec,
     ToolUse,
     ToolUseBlock,
 )
@@ -62,6 +66,10 @@ REQUEST = ModelRequest(None, "Be brief.", (ModelMessage("user", (TextBlock("1 + 
 UNLIMITED = TurnLimits(0, 0)
 
 
+async def build(tools: Sequence[ToolSpec]) -> ModelRequest:
+    return replace(REQUEST, tools=tuple(tools))
+
+
 def turn(
     gateway: InMemoryGateway,
     tools: InMemoryTools | None = None,
@@ -69,7 +77,7 @@ def turn(
     limits: TurnLimits = UNLIMITED,
     stop: Stop | None = None,
 ) -> AsyncGenerator[EventBody]:
-    return run_turn(TURN, REQUEST, gateway, Toolbox(tools, aside()), limits, stop or Stop())
+    return run_turn(TURN, build, gateway, Toolbox(tools, aside()), limits, stop or Stop())
 
 
 async def run(
@@ -211,7 +219,7 @@ async def test_id_that_an_earlier_turn_has_used_is_replaced_before_anyone_sees_i
         use(ToolUse("1", "adds", {"a": 1}), ToolUse("2", "adds", {"a": 2})), reply(TextDelta("Three."))
     )
     toolbox = Toolbox(InMemoryTools(adds=adds), aside())
-    turn = run_turn(TURN, REQUEST, gateway, toolbox, UNLIMITED, Stop(), taken_ids=taken)
+    turn = run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop(), taken_ids=taken)
     events = [event async for event in turn]
     first, second = (it.tool_call_id for it in events if isinstance(it, ToolCalled))
     assert (first == "1", second) == (False, "2")
@@ -345,7 +353,7 @@ async def test_result_is_cut_for_the_model_and_kept_whole():
     kept: Kept = {}
     gateway = InMemoryGateway(use(ToolUse("1", "tool", {})), reply(TextDelta("Done.")))
     toolbox = Toolbox(InMemoryTools(tool=gives(Outcome("ok", {"text": long}))), aside(kept))
-    events = [it async for it in run_turn(TURN, REQUEST, gateway, toolbox, UNLIMITED, Stop())]
+    events = [it async for it in run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop())]
     result = results(events)["1"]
     assert (result.status, result.result) == ("ok", None)
     assert json.loads(kept[result.refs["result"]]) == {"text": long}
@@ -353,7 +361,8 @@ async def test_result_is_cut_for_the_model_and_kept_whole():
     assert isinstance(block, ToolResultBlock)
     shown, _, mark = block.content.partition("\n")
     assert shown == f'{{"text":"{long}"}}'[:MOST_RESULT_CHARACTERS]
-    assert mark == "… [cut here: 40011 characters, of which the first 20000 are shown]"
+    assert mark == '… [40011 characters, cut here; recall_result with id "1" and offset 20000 returns more]'
+    assert json.loads(kept[result.refs[SHOWN]]) == block.content
 
 
 async def test_call_that_does_not_fit_the_schema_is_told_and_the_tool_does_not_run():

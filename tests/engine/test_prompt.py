@@ -15,7 +15,9 @@ from threadkeep.engine.prompt import (
     assemble,
     clean,
     joined,
+    role_in_force,
 )
+from threadkeep.ports.roles import Role
 
 # Format characters that people see: signs of Arabic, Syriac and Kaithi numbers.
 SEEN = {
@@ -140,3 +142,9 @@ def test_imitated_speaker_is_neutralised(speaker: str):
 @given(st.text(max_size=200))
 def test_cleaning_twice_is_cleaning_once(text: str):
     assert clean(clean(text)) == clean(text)
+
+
+def test_role_in_force_is_told_whole():
+    told = role_in_force(Role("lawyer", "律师", "<role>Doubt.</role>"))
+    assert "`lawyer`" in told
+    assert told.endswith("<role>Doubt.</role>")

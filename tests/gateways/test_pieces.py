@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.gateways.asking import MODEL, WIRES, ask, heard, make_gateway, text_of
-from threadkeep.ports.gateway import TextDelta, ThoughtDelta, ToolUse
+from threadkeep.ports.gateway import ModelUsage, TextDelta, ThoughtDelta, ToolUse
 from threadkeep.testing import BrokenJson, Ping, Say, Step, Think, UnknownEvent, Usage, UseTool
 from threadkeep.testing.wires import WireName, open_wire
 
@@ -87,7 +87,7 @@ async def test_every_single_byte_may_come_alone(wire: WireName):
     assert answer.text == "你好, naïve 👩‍👩‍👧 \x00"
     assert answer.thought == "想一想 🤔"
     assert answer.tools == [("call_1", "add", {"名": "值 👍", "b": [1, 2]}), ("call_2", "now", {})]
-    assert answer.usage == (20, 6)
+    assert answer.usage == ModelUsage(20, 6, 7, 8 if wire == "anthropic" else 0)
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -241,6 +241,16 @@ async def test_same_request_gives_the_same_bytes(wire: str):
     assert model.requests[0].content == model.requests[1].content
 
 
+def test_longer_history_begins_with_the_same_bytes():
+    talk = replace(LONG_TALK, cache_key=None)
+    shorter = replace(talk, messages=talk.messages[:5])
+    for before, after in (
+        (encode(anthropic_body(shorter, "m")), encode(anthropic_body(talk, "m"))),
+        (encode(openai_body(shorter, "m", Habits())), encode(openai_body(talk, "m", Habits()))),
+    ):
+        assert after.startswith(before.removesuffix(b"]}"))
+
+
 @pytest.mark.parametrize(
     ("url", "path"),
     [

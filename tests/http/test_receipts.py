@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
@@ -11,13 +10,12 @@ from tests.conftest import SECRET
 from tests.http.calls import refusal
 from tests.talking import Talk, talking
 from threadkeep import Settings
-from threadkeep.domain.ids import MessageId, TurnId, UserId
+from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.user import User
-from threadkeep.engine.context import rebuild_request, with_tools
+from threadkeep.engine.context import rebuild_request
 from threadkeep.gateways.openai import Habits, openai_body
 from threadkeep.gateways.wire import encode
 from threadkeep.http.access_tokens import issue_token
-from threadkeep.ports.gateway import ToolSpec
 from threadkeep.testing import Say, ScriptedModel, Status, Think
 
 PROMPT = "Be brief.\n用中文回答。"
@@ -33,11 +31,7 @@ async def rebuilt(talk: Talk, turn_id: str) -> bytes:
     """The request's body once more, from nothing but what is stored."""
     found = await talk.store.receipts.get(TurnId(turn_id))
     assert found
-    receipt, texts = found
-    messages = {id_: await talk.store.messages.get(MessageId(id_)) for id_ in receipt.message_ids}
-    present = {id_: message for id_, message in messages.items() if message}
-    request = rebuild_request(receipt, texts, present, ZoneInfo(receipt.zone))
-    return encode(openai_body(request, "scripted", Habits()))
+    return encode(openai_body(rebuild_request(*found), "scripted", Habits()))
 
 
 @pytest.mark.parametrize("thoughts", [False, True])
@@ -83,10 +77,12 @@ async def test_receipt_tells_what_was_sent(talk: Talk, model: ScriptedModel):
         "summary": None,
         "messageIds": [asked["id"]],
         "thoughts": False,
-        "tools": ["promptx_action", "promptx_recall", "promptx_remember", "make_chart"],
+        "tools": ["make_chart", "promptx_action", "promptx_recall", "promptx_remember", "recall_result"],
         "temperature": 0.5,
         "maxTokens": None,
         "droppedMessages": 0,
+        "prefixShare": None,
+        "shortenedResults": [],
     }
 
 
@@ -107,22 +103,8 @@ async def test_prompt_is_kept_once_and_goes_with_its_last_receipt(talk: Talk):
     await talk.client.delete(f"/api/conversations/{first}?purge=true")
     assert await talk.store.receipts.forget_texts() == 0
     await talk.client.delete(f"/api/conversations/{second}?purge=true")
-    assert await talk.store.receipts.forget_texts() == 3  # the prompt, its role, and the tools
-
-
-async def test_tools_are_part_of_the_receipt(talk: Talk):
-    conversation = await talk.conversation(systemPrompt=PROMPT)
-    turn_id = (await talk.ask(conversation))["turnId"]
-    found = await talk.store.receipts.get(TurnId(turn_id))
-    assert found
-    tools = (ToolSpec("add", "Adds 数.", {"type": "object", "properties": {"b": {}, "a": {}}}),)
-    receipt, described = with_tools(found[0], tools)
-    assert (receipt.tools, receipt.token_estimate > found[0].token_estimate) == (("add",), True)
-    messages = {id_: await talk.store.messages.get(MessageId(id_)) for id_ in receipt.message_ids}
-    present = {id_: message for id_, message in messages.items() if message}
-    again = rebuild_request(receipt, {**found[1], **described}, present, ZoneInfo(receipt.zone))
-    assert again.tools == tools
-    assert encode(again.tools[0].input_schema) == encode(tools[0].input_schema)
+    # The prompt, its role, the tools, the first exchange up to the question, and the second question.
+    assert await talk.store.receipts.forget_texts() == 5
 
 
 async def test_prompt_is_for_the_agents_owner_and_admins_only(

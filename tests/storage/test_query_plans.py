@@ -278,10 +278,6 @@ LOOKUPS = {
     "newest receipt": Lookup(
         lambda: receipts.newest(LONG), {"tk_messages": ON_PATH, "tk_receipts": "tk_receipts_pkey"}
     ),
-    "newest receipt before a message": Lookup(
-        lambda: receipts.newest(LONG, before_seq=50),
-        {"tk_messages": ON_PATH, "tk_receipts": "tk_receipts_pkey"},
-    ),
 }
 every_lookup = pytest.mark.parametrize("lookup", LOOKUPS.values(), ids=LOOKUPS)
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

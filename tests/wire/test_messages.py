@@ -192,7 +192,7 @@ def test_each_kind_of_part_as_the_contract_writes_it(part: Part, expected: dict[
 
 def test_card_is_a_part_and_the_content():
     seen = shown(message(CardPart(card=CARD), role=MessageRole.SYSTEM))
-    card = {
+    card: dict[str, Any] = {
         "briefingId": "b",
         "title": "Policy",
         "summary": "It changed.",

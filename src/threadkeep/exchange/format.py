@@ -140,7 +140,8 @@ def _message(values: dict[str, Any], ends: Mapping[str, MessageStatus]) -> Messa
     line = _convert(values, _MessageLine)
     on_path = line.status is not MessageStatus.OVERWRITTEN
     status = line.status if on_path else _ended(line, ends)
-    return Message(**(asdict(line) | {"status": status}), parts=parts, on_path=on_path)
+    kept: dict[str, Any] = asdict(line) | {"status": status, "parts": parts, "on_path": on_path}
+    return Message(**kept)
 
 
 def _ended(line: "_MessageLine", ends: Mapping[str, MessageStatus]) -> MessageStatus:

@@ -111,15 +111,16 @@ def anthropic_body(request: ModelRequest, default_model: str, habits: Habits | N
     body: dict[str, Any] = {
         "model": model,
         "max_tokens": request.max_tokens or MAX_TOKENS,
-        "messages": [_message(message) for message in sendable(request.messages, signer(NAME, model))],
         "stream": True,
     }
-    if request.system:
-        body["system"] = [{"type": "text", "text": request.system}]
-    if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
     if request.temperature is not None and habits.takes_temperature:
         body["temperature"] = min(request.temperature, MOST_TEMPERATURE)
+    # What stays the same from request to request stands first, as the provider reads it.
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+    if request.system:
+        body["system"] = [{"type": "text", "text": request.system}]
+    body["messages"] = [_message(message) for message in sendable(request.messages, signer(NAME, model))]
     if request.cache_key and habits.takes_cache_marks:
         _mark_for_caching(body)
     return body

@@ -104,23 +104,27 @@ def _completions_url(url: str) -> str:
 
 def openai_body(request: ModelRequest, default_model: str, habits: Habits) -> dict[str, Any]:
     """A request as chat completions take it."""
-    messages: list[dict[str, Any]] = []
-    if request.system:
-        messages.append({"role": "system", "content": request.system})
-    for message in sendable(request.messages, None):
-        messages.extend(_assistant(message) if message.role == "assistant" else _user(message))
-    body: dict[str, Any] = {"model": request.model or default_model, "messages": messages, "stream": True}
+    body: dict[str, Any] = {"model": request.model or default_model, "stream": True}
     if habits.takes_stream_options:
         body["stream_options"] = {"include_usage": True}
-    if request.cache_key and habits.takes_cache_key:
-        body["prompt_cache_key"] = request.cache_key
-    if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
     if request.temperature is not None and habits.takes_temperature:
         body["temperature"] = request.temperature
     if request.max_tokens is not None:
         body["max_tokens" if habits.takes_max_tokens else "max_completion_tokens"] = request.max_tokens
+    if request.cache_key and habits.takes_cache_key:
+        body["prompt_cache_key"] = request.cache_key
+    # What stays the same from request to request stands first, as the provider reads it.
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+    body["messages"] = list(_messages(request))
     return body
+
+
+def _messages(request: ModelRequest) -> Iterator[dict[str, Any]]:
+    if request.system:
+        yield {"role": "system", "content": request.system}
+    for message in sendable(request.messages, None):
+        yield from _assistant(message) if message.role == "assistant" else _user(message)
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

@@ -145,6 +145,8 @@ async def get_turn_context(call: ApiCall, *, turn_id: str) -> ReceiptView:
         max_tokens=receipt.max_tokens,
         token_estimate=receipt.token_estimate,
         dropped_messages=receipt.dropped_messages,
+        shortened_results=receipt.shortened,
+        prefix_share=receipt.prefix_share,
     )
 
 

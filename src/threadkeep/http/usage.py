@@ -37,6 +37,8 @@ async def get_usage(call: ApiCall, *, query: UsageQuery) -> UsageReportView:
                 turns=it.turns,
                 input_tokens=it.input_tokens,
                 output_tokens=it.output_tokens,
+                cache_read_tokens=it.cache_read_tokens,
+                cache_write_tokens=it.cache_write_tokens,
                 estimated=it.estimated,
             )
             for it in days

@@ -27,6 +27,8 @@ class DayUsage:
     turns: int
     input_tokens: int
     output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
     estimated: bool
 
 

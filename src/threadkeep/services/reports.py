@@ -103,8 +103,9 @@ class Reports:
 
     async def _files(self, answered: Message) -> Mapping[PayloadId, Payload]:
         """What is known of an answer's files, if they are the conversation's own."""
-        ids = answered.artifact_ids
-        found = await self._store.payloads.artifacts(ids) if ids else {}
+        if not answered.artifact_ids:
+            return {}
+        found = await self._store.payloads.artifacts(answered.artifact_ids)
         return {id_: it for id_, it in found.items() if it.conversation_id == answered.conversation_id}
 
     async def _messages(self, user: User, conversation: Conversation) -> AsyncIterator[Message]:

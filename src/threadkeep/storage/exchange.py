@@ -5,7 +5,6 @@ from typing import Any
 
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, MemoryId, PayloadId, TurnId, UserId
 from threadkeep.domain.memory import Memory
-from threadkeep.domain.message import Usage
 from threadkeep.domain.payload import Payload
 from threadkeep.ports.exchange import KeptMemory, KeptTurn, Moved, Owned, WholeConversation
 from threadkeep.storage.columns import to_json_or_null, to_value
@@ -20,7 +19,7 @@ from threadkeep.storage.payloads import OF_CONVERSATION as PAYLOADS_OF_CONVERSAT
 from threadkeep.storage.payloads import Contents, payload_values, to_payload
 from threadkeep.storage.reassigning import reassign
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
-from threadkeep.storage.turns import TURN_COLUMNS, run_key, run_of, to_turn
+from threadkeep.storage.turns import TURN_COLUMNS, run_key, run_of, to_turn, usage_values
 
 _OWNERS: Mapping[Owned, Statement] = {
     "user": Statement("SELECT id FROM tk_users WHERE id = :id"),
@@ -39,10 +38,12 @@ MEMORIES = Statement(
 )
 _ADD_TURN = Statement(
     """INSERT INTO tk_turns (id, conversation_id, user_id, user_message_id, assistant_message_id, origin,
-        status, model, usage, input_tokens, output_tokens, usage_estimated, error, idempotency_key,
+        status, model, usage, input_tokens, output_tokens,
+        cache_read_tokens, cache_write_tokens, usage_estimated, error, idempotency_key,
         last_event_seq, started_at, ended_at)
     VALUES (:id, :conversation_id, :user_id, :user_message_id, :assistant_message_id, :origin, :status,
-        :model, :usage, :input_tokens, :output_tokens, :usage_estimated, :error, :key, :last_event_seq,
+        :model, :usage, :input_tokens, :output_tokens,
+        :cache_read_tokens, :cache_write_tokens, :usage_estimated, :error, :key, :last_event_seq,
         :started_at, :ended_at)"""
 )
 
@@ -115,12 +116,8 @@ class SqlExchange:
 def _turn_values(kept: KeptTurn) -> dict[str, Any]:
     turn = kept.turn
     values = {name: getattr(turn, name) for name in turn.__slots__}
-    usage = turn.usage or Usage(0, 0)
     return values | {
-        "usage": to_json_or_null(turn.usage),
-        "input_tokens": usage.input_tokens if turn.usage else None,
-        "output_tokens": usage.output_tokens if turn.usage else None,
-        "usage_estimated": usage.estimated if turn.usage else None,
+        **usage_values(turn.usage),
         "error": to_json_or_null(turn.error),
         "key": run_key(kept.run_id) if kept.run_id is not None else None,
     }

@@ -63,8 +63,9 @@ _BEGIN_IN_ONE = with_clock(
 
 # A turn and its reply end with the same word, usage and error.
 _UPDATE_TURN = """UPDATE tk_turns SET status = :status, usage = :usage, input_tokens = :input_tokens,
-        output_tokens = :output_tokens, usage_estimated = :usage_estimated, error = :error, ended_at = :now,
-        last_event_seq = :last_event_seq, lease_until = NULL
+        output_tokens = :output_tokens, cache_read_tokens = :cache_read_tokens,
+        cache_write_tokens = :cache_write_tokens, usage_estimated = :usage_estimated, error = :error,
+        ended_at = :now, last_event_seq = :last_event_seq, lease_until = NULL
     WHERE id = :turn_id AND status = 'RUNNING' AND fence = :fence RETURNING id"""
 _UPDATE_REPLY = """UPDATE tk_messages SET status = :status, content = :content, parts = :parts,
         tool_call_count = :tool_call_count, file_count = :file_count, token_count = :token_count,
@@ -122,6 +123,8 @@ def _usage(*, by_agent: bool) -> Statement:
         f"""SELECT turn.started_at / {DAY_MS} AS day, conversation.agent_id, COUNT(*),
             CAST(COALESCE(SUM(turn.input_tokens), 0) AS bigint),
             CAST(COALESCE(SUM(turn.output_tokens), 0) AS bigint),
+            CAST(COALESCE(SUM(turn.cache_read_tokens), 0) AS bigint),
+            CAST(COALESCE(SUM(turn.cache_write_tokens), 0) AS bigint),
             MAX(CASE WHEN turn.usage_estimated THEN 1 ELSE 0 END)
         FROM tk_turns AS turn
         JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
@@ -213,8 +216,8 @@ class SqlTurns:
         query = USAGES[agent_id is not None]
         rows = await self._database.fetch(query(user_id=user_id, agent_id=agent_id, since=since, until=until))
         return [
-            DayUsage(day * DAY_MS, agent, turns, asked, answered, bool(estimated))
-            for day, agent, turns, asked, answered, estimated in rows
+            DayUsage(day * DAY_MS, agent, turns, *tokens, estimated=bool(estimated))
+            for day, agent, turns, *tokens, estimated in rows
         ]
 
 
@@ -267,6 +270,18 @@ def _chunk_values(chunk: LogChunk) -> dict[str, Any]:
     return {"first_seq": chunk.first_seq, "last_event_seq": chunk.last_seq, "events": chunk.events}
 
 
+def usage_values(usage: Usage | None) -> dict[str, Any]:
+    """What was spent, as the columns of a turn: once as it is read, and once for sums."""
+    return {
+        "usage": to_json_or_null(usage),
+        "input_tokens": usage.input_tokens if usage else None,
+        "output_tokens": usage.output_tokens if usage else None,
+        "cache_read_tokens": usage.cache_read_tokens if usage else None,
+        "cache_write_tokens": usage.cache_write_tokens if usage else None,
+        "usage_estimated": usage.estimated if usage else None,
+    }
+
+
 def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int) -> dict[str, Any]:
     turn, reply = ended.turn, ended.assistant_message
     return {
@@ -275,10 +290,7 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int) -> dict[str, Any]
         "conversation_id": ended.conversation.id,
         "fence": fence,
         "status": turn.status,
-        "usage": to_json_or_null(turn.usage),
-        "input_tokens": turn.usage.input_tokens if turn.usage else None,
-        "output_tokens": turn.usage.output_tokens if turn.usage else None,
-        "usage_estimated": turn.usage.estimated if turn.usage else None,
+        **usage_values(turn.usage),
         "error": to_json_or_null(turn.error),
         "now": turn.ended_at,
         **to_columns(reply),

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import date
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.wire.messages import FailureView, UsageView
@@ -63,6 +63,13 @@ class ReceiptView(View, frozen=True, kw_only=True):
     max_tokens: int | None
     token_estimate: int
     dropped_messages: int
+    shortened_results: Annotated[
+        Sequence[str], Meta(description="The tool calls whose results were sent in their short form.")
+    ]
+    prefix_share: Annotated[
+        float | None,
+        Meta(description="How much of the request equals the start of the previous one, from 0 to 1."),
+    ]
 
 
 class DayUsageView(View, frozen=True, kw_only=True):
@@ -73,6 +80,8 @@ class DayUsageView(View, frozen=True, kw_only=True):
     turns: int
     input_tokens: int
     output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
     estimated: bool
 
 

@@ -21,7 +21,7 @@ _ALIAS = re.compile(r"The same as `(\w+ \S+)`\.")
 
 def reference_page(document: dict[str, Any]) -> str:
     """The page."""
-    frame = Template((resources.files("threadkeep.http") / "reference.html").read_text("utf-8"))
+    frame = Template((resources.files("threadkeep.http.reference") / "reference.html").read_text("utf-8"))
     return frame.substitute(_Page(document).parts())
 
 

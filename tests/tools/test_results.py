@@ -1,0 +1,92 @@
+"""`recall_result`: the results of this conversation's tool calls, whole, and of no other's."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.making import ALICE, NOW, keep_agent, keep_call, keep_conversation
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.domain.tool_call import SHOWN
+from threadkeep.domain.user import User
+from threadkeep.ports.store import Store
+from threadkeep.ports.tools import Caller, Outcome
+from threadkeep.tools.results import MOST_CHARACTERS, MOST_MATCHES, RECALL_RESULT, ResultsServer
+
+
+async def recall(
+    store: Store, agent: Agent, conversation: Conversation, id_: Any, **arguments: Any
+) -> Outcome:
+    server, caller = ResultsServer(store), Caller(agent, User(ALICE), conversation)
+    assert await server.tools(caller) == (RECALL_RESULT,)
+    steps = [it async for it in server.call(caller, "recall_result", {"id": id_, **arguments})]
+    (outcome,) = steps
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
+async def test_small_result_comes_back_as_the_model_saw_it(store: Store):
+    agent = await keep_agent(store)
+    conversation, _ = await keep_call(
+        store, await keep_conversation(store, agent), "a", result={"rows": [1, 2]}
+    )
+    assert (await recall(store, agent, conversation, "a")).result == {
+        "id": "a",
+        "tool": "promptx_action",
+        "characters": 14,
+        "offset": 0,
+        "text": '{"rows":[1,2]}',
+    }
+
+
+async def test_large_result_is_read_page_by_page(store: Store):
+    agent = await keep_agent(store)
+    conversation = await keep_conversation(store, agent)
+    text = "".join(f"row {number}\n" for number in range(5000))
+    content = msgspec.json.encode(text)
+    payload = Payload.of(content, conversation.id, PayloadKind.VALUE, "application/json", NOW)
+    await store.payloads.add(payload, content)
+    refs = {"result": payload.id, SHOWN: payload.id}
+    conversation, _ = await keep_call(store, conversation, "a", refs=refs)
+    read, offset = "", 0
+    while offset is not None:
+        page = (await recall(store, agent, conversation, "a", offset=offset)).result
+        assert len(page["text"]) <= MOST_CHARACTERS
+        read += page["text"]
+        offset = page.get("nextOffset")
+    assert read == text
+    found = (await recall(store, agent, conversation, "a", query="ROW 4711")).result
+    assert [it["text"].count("row 4711\n") for it in found["matches"]] == [1]
+    many = (await recall(store, agent, conversation, "a", query="row")).result
+    assert len(many["matches"]) == MOST_MATCHES
+    beyond = (await recall(store, agent, conversation, "a", offset=10**9)).result
+    assert beyond["text"] == ""
+
+
+async def test_result_of_another_conversation_is_not_found(store: Store):
+    agent = await keep_agent(store)
+    await keep_call(store, await keep_conversation(store, agent), "a", result="secret")
+    other = await keep_conversation(store, agent)
+    outcome = await recall(store, agent, other, "a")
+    assert (outcome.status, "secret" in str(outcome)) == ("error", False)
+
+
+@pytest.mark.parametrize(
+    ("id_", "arguments"),
+    [
+        (7, {}),
+        ("", {}),
+        ("a", {"offset": -1}),
+        ("a", {"offset": "x"}),
+        ("a", {"query": 7}),
+        ("\ud800\x00", {}),
+    ],
+)
+async def test_what_cannot_be_is_an_error_with_a_reason(store: Store, id_: Any, arguments: dict[str, Any]):
+    agent = await keep_agent(store)
+    conversation, _ = await keep_call(store, await keep_conversation(store, agent), "a", result="x")
+    outcome = await recall(store, agent, conversation, id_, **arguments)
+    assert outcome.status == "error"
+    assert outcome.error
