@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 from scripts import page as page_build
 
 from tests.browser.conftest import NARROW, QUIET, WIDE, Answering, chromium
@@ -36,6 +36,8 @@ CHINESE = """全年销售额同比增长 **20%**，从 52.7 万增至 63.5 万�
 ```python
 growth = 635 / 527 - 1   # 0.205
 ```"""
+# High enough for a whole answer.
+TALL: ViewportSize = {"width": 1280, "height": 990}
 TITLES = [
     "Quarterly report, second draft",
     "合同第四条是什么意思？",
@@ -66,7 +68,7 @@ def replies() -> list[Reply]:
             Say("I look at the numbers of both years first."),
             _SALES,
         ],
-        [*spoken(ANSWER), Usage(1840, 160)],
+        [*spoken(ANSWER), Usage(304, 160, cache_read=1536)],
         [Think("用中文回答。"), Pause(0.3), Say("我先看两年的数据。"), _SALES],
         [*spoken(CHINESE), Usage(1902, 120)],
     ]
@@ -87,11 +89,16 @@ def open_page(browser: Browser, server: Server, locale: str, *, dark: bool = Fal
     return context.new_page()
 
 
-def shoot(page: Page, name: str) -> None:
+def shoot(page: Page, name: str, *, size: ViewportSize | None = None) -> None:
     """Takes a picture when everything is drawn."""
+    before = page.viewport_size
+    if size:
+        page.set_viewport_size(size)
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(500)
     page.screenshot(path=FOLDER / f"{name}.png")
+    if before:
+        page.set_viewport_size(before)
 
 
 def main() -> None:
@@ -116,7 +123,7 @@ def main() -> None:
         page.goto(f"/#/new/{agent}")
         say(page, "How did our sales develop in 2026?")
         done(page)
-        shoot(page, "conversation")
+        shoot(page, "conversation", size=TALL)
         page.get_by_role("button", name="Details").click()
         expect(page.get_by_text("Model call 2")).to_be_visible()
         shoot(page, "turn")
@@ -124,7 +131,7 @@ def main() -> None:
         dark = open_page(browser, server, "en-GB", dark=True)
         dark.goto(page.url)
         done(dark)
-        shoot(dark, "conversation-dark")
+        shoot(dark, "conversation-dark", size=TALL)
         page.goto(f"/#/agents/{agent}")
         page.get_by_role("tab", name="Documents").click()
         _documents(page)

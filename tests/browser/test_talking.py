@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from threadkeep.testing import Fail, Gate, Pause, Say, ScriptedModel, Status, Think, Wait
@@ -47,17 +48,23 @@ def test_message_is_answered_and_stands_in_the_list(page: Page, model: ScriptedM
     expect(log(page)).to_contain_text("Things fall.")
 
 
-def test_title_stands_above_the_conversation_while_its_first_answer_streams(page: Page, model: ScriptedModel):
+@pytest.mark.parametrize("shown", ["Active", "Archived"])
+def test_title_stands_above_the_conversation_while_its_first_answer_streams(
+    page: Page, model: ScriptedModel, shown: str
+):
+    listed = page.get_by_role("navigation", name="Conversations").get_by_role("link")
+    if shown == "Archived":
+        page.get_by_role("button", name="Archived").click()
     gate = Gate()
     model.script([Say("Things "), Wait(gate), Say("fall.")])
     say(page, "What is gravity?")
     expect(log(page)).to_contain_text("Things")
-    listed = page.get_by_role("navigation", name="Conversations").get_by_role("link")
-    expect(listed).to_have_text(["What is gravity?"])
+    expect(listed).to_have_text(["What is gravity?"] if shown == "Active" else [])
     expect(page.get_by_role("heading", level=1)).to_have_text("What is gravity?")
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     gate.open()
     done(page)
+    expect(answer(page)).to_have_text("Things fall.")
 
 
 def test_title_that_came_from_elsewhere_stands_above_the_conversation_too(page: Page, model: ScriptedModel):

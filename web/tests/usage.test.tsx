@@ -7,7 +7,7 @@ import { UsagePage } from "../src/components/usage-page";
 import { answer, draw, type Drawn } from "./draw";
 
 const json = (value: unknown) => Promise.resolve(new Response(JSON.stringify(value)));
-const DAY: DayUsageView = { date: "2026-01-01", agentId: "a", turns: 2, inputTokens: 1500, outputTokens: 30, estimated: false };
+const DAY: DayUsageView = { date: "2026-01-01", agentId: "a", turns: 2, inputTokens: 1500, outputTokens: 30, cacheReadTokens: 0, cacheWriteTokens: 0, estimated: false };
 const USAGE: UsageView = { inputTokens: 1500, outputTokens: 30, cacheReadTokens: 0, cacheWriteTokens: 0, estimated: false };
 
 async function settled(drawn: Drawn): Promise<Drawn> {
@@ -16,7 +16,7 @@ async function settled(drawn: Drawn): Promise<Drawn> {
   return drawn;
 }
 
-async function usagePage(...items: object[]): Promise<string[][]> {
+async function usagePage(...items: DayUsageView[]): Promise<string[][]> {
   answer.mockImplementation(() => json({ items }));
   const drawn = await settled(draw(<UsagePage onMenu={() => {}} />));
   return [...drawn.place.querySelectorAll("tr")].map((row) => [...row.children].map((cell) => cell.textContent!.trim()));
@@ -37,20 +37,25 @@ it("does not speak of a cache where there is none", async () => {
   expect(head).toEqual(["Day", "Agent", "Turns", "Tokens in", "Tokens out"]);
 });
 
-async function facts(usage: UsageView): Promise<string[]> {
+async function facts(usage: UsageView, prefixShare: number | null = null): Promise<string[]> {
   const turn: Partial<TurnView> = { startedAt: "2026-01-01T00:00:00.000Z", model: "m", usage };
-  const receipt = { components: [], messageIds: [], tools: [], tokenEstimate: 1, droppedMessages: 0, summary: null };
+  const receipt = { components: [], messageIds: [], tools: [], tokenEstimate: 1, droppedMessages: 0, summary: null, prefixShare };
   answer.mockImplementation((url) => {
     if (url.pathname.endsWith("/events")) return Promise.resolve(new Response(null, { status: 204 }));
     return json(url.pathname.endsWith("/context") ? receipt : turn);
   });
   const drawn = await settled(draw(<TurnDrawer turnId="t" onClose={() => {}} />));
   await vi.waitFor(() => drawn.find(".facts"));
-  return [...drawn.find(".facts").children].map((it) => it.textContent!);
+  return [...drawn.place.querySelectorAll(".facts > *")].map((it) => it.textContent!);
 }
 
 it("says in a turn's details what came from the provider's cache", async () => {
   const told = await facts({ ...USAGE, cacheReadTokens: 1200, cacheWriteTokens: 90 });
-  expect(told.slice(-4)).toEqual(["Tokens in1,500", "Tokens out30", "Read from cache1,200", "Written to cache90"]);
-  expect((await facts(USAGE)).slice(-2)).toEqual(["Tokens in1,500", "Tokens out30"]);
+  expect(told.slice(3, 7)).toEqual(["Tokens in1,500", "Tokens out30", "Read from cache1,200", "Written to cache90"]);
+  expect((await facts(USAGE)).filter((it) => it.includes("cache"))).toEqual([]);
+});
+
+it("says how much of the request was the same as the last one", async () => {
+  expect(await facts(USAGE, 0.934)).toContain("Same as the last request93%");
+  expect((await facts(USAGE)).filter((it) => it.startsWith("Same"))).toEqual([]);
 });

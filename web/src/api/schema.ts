@@ -360,6 +360,8 @@ export interface DayUsageView {
   turns: number;
   inputTokens: number;
   outputTokens: number;
+  cacheReadTokens: number;
+  cacheWriteTokens: number;
   estimated: boolean;
 }
 
@@ -719,6 +721,8 @@ export interface ReceiptView {
   maxTokens: number | null;
   tokenEstimate: number;
   droppedMessages: number;
+  shortenedResults: string[];
+  prefixShare: number | null;
 }
 
 /** A conversation as a report; with `toolName` only what that tool did. */

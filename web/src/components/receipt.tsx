@@ -8,7 +8,7 @@ import { Fact } from "./turn-drawer";
 /** What the model was sent. The prompt's own words are shown to whom the agent belongs. */
 export function Receipt({ receipt }: { receipt: ReceiptView }) {
   const words = useWords();
-  const { components, messageIds, droppedMessages, tools, summary } = receipt;
+  const { components, messageIds, droppedMessages, tools, summary, prefixShare } = receipt;
   return (
     <>
       <dl className="facts">
@@ -17,6 +17,9 @@ export function Receipt({ receipt }: { receipt: ReceiptView }) {
           name={words.conversation}
           value={words.contextMessages(messageIds.length) + (droppedMessages ? `, ${words.contextDropped(droppedMessages)}` : "")}
         />
+        {prefixShare !== null && (
+          <Fact name={words.prefixShare} value={prefixShare.toLocaleString(words.locale, { style: "percent" })} />
+        )}
         {tools.length > 0 && <Fact name={words.contextTools} value={tools.join(", ")} />}
       </dl>
       {components.map((it) => (

@@ -27,18 +27,15 @@ export function UsagePage({ onMenu }: { onMenu: () => void }) {
   );
 }
 
-/** A day's sums with those of the providers' caches, where the API gives them. */
-type Day = DayUsageView & { cacheReadTokens?: number; cacheWriteTokens?: number };
-
 interface Column {
   name: string;
-  of: (day: Day) => number;
+  of: (day: DayUsageView) => number;
 }
 
-function columnsOf(words: Words, days: readonly Day[]): Column[] {
+function columnsOf(words: Words, days: readonly DayUsageView[]): Column[] {
   const cached = [
-    { name: words.cacheReadTokens, of: (it: Day) => it.cacheReadTokens ?? 0 },
-    { name: words.cacheWriteTokens, of: (it: Day) => it.cacheWriteTokens ?? 0 },
+    { name: words.cacheReadTokens, of: (it: DayUsageView) => it.cacheReadTokens },
+    { name: words.cacheWriteTokens, of: (it: DayUsageView) => it.cacheWriteTokens },
   ];
   return [
     { name: words.turns, of: (it) => it.turns },
@@ -49,13 +46,13 @@ function columnsOf(words: Words, days: readonly Day[]): Column[] {
   ];
 }
 
-function Usage({ days }: { days: readonly Day[] }) {
+function Usage({ days }: { days: readonly DayUsageView[] }) {
   const words = useWords();
   const all = useStore(agents);
   const plots = useMemo(() => {
     const dates = everyDay(days);
     const ids = [...new Set(days.map((it) => it.agentId))];
-    const plot = (title: string, count: (day: Day) => number) => ({
+    const plot = (title: string, count: (day: DayUsageView) => number) => ({
       title,
       labels: dates.map((it) => it.slice(5)),
       series: ids.map((id) => ({

@@ -180,6 +180,8 @@ export class Thread {
         this.#tell({ type: "started", turn });
         this.#followActive();
         this.onTurn();
+        // The first message gives the conversation its title; the list may show others.
+        if (!this.state.get().conversation?.title) void this.refresh();
         return true;
       } catch (error) {
         // Regenerating knows no key, so it is not tried twice.

@@ -122,6 +122,7 @@ export const en = {
   contextDropped: (count: number) => `${count} left out for length`,
   contextTools: "Tools",
   contextSummary: "Summary of earlier messages",
+  prefixShare: "Same as the last request",
   tokenEstimate: "Tokens, estimated",
   inputTokens: "Tokens in",
   outputTokens: "Tokens out",

@@ -123,6 +123,7 @@ export const zh: Words = {
   contextDropped: (count: number) => `因长度省略 ${count} 条`,
   contextTools: "工具",
   contextSummary: "早前消息的摘要",
+  prefixShare: "与上次请求相同",
   tokenEstimate: "估算 token 数",
   inputTokens: "输入 token",
   outputTokens: "输出 token",
