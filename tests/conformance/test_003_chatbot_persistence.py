@@ -218,7 +218,7 @@ async def test_hundred_messages_are_read_in_order_by_reading_hundred_rows(databa
     assert [message.content for message in messages] == talk_texts(50)
     # Then the index by conversation and position leads to these 100 rows and no other
     (reading,) = listening.heard
-    await check_reads_only(database, reading, index="tk_messages_by_seq", rows=100)
+    await check_reads_only(database, reading, index="tk_messages_on_path", rows=100)
 
 
 @pytest.mark.requirement("003-US3.3")
@@ -250,7 +250,7 @@ async def test_most_recent_fifty_of_many_messages_are_read_by_reading_fifty_rows
     assert [message.content for message in messages] == talk_texts(300)[:-51:-1]
     # Then 50 rows are read, the others are not touched
     (reading,) = listening.heard
-    await check_reads_only(database, reading, index="tk_messages_by_seq", rows=50)
+    await check_reads_only(database, reading, index="tk_messages_on_path", rows=50)
 
 
 async def collect_statistics(database: Database) -> None:

@@ -315,7 +315,7 @@ def test_conversation_is_the_aggregate_root_and_decides_what_is_added():
     with pytest.raises(TurnInProgress):
         begun.conversation.begin_turn("!", NOW)
     # And nobody can go round it
-    for value, name in ((conversation, "last_seq"), (asked, "content")):
+    for value, name in ((conversation, "last_seq"), (asked, "parts")):
         with pytest.raises(FrozenInstanceError):
             setattr(value, name, 7)
 

@@ -45,5 +45,5 @@ def test_our_own_tools_keep_their_names_whatever_others_are_called():
     own = tool("promptx", "promptx_recall", is_own=True)
     strange = tool("promptx_recall", "x")
     named = tools_by_name([strange, tool("a", "promptx_recall"), own])
-    assert [*named] == ["promptx_recall", "promptx_recall__x", "a__promptx_recall"]
+    assert [*named] == ["promptx_recall", "a__promptx_recall", "promptx_recall__x"]
     assert named["promptx_recall"] is own

@@ -26,6 +26,7 @@ DEFAULT_SETTINGS: dict[str, Any] = {
     "autoCompact": False,
     "temperature": None,
     "maxTokens": None,
+    "toolResultTokens": 32_000,
     "mcpServers": {},
 }
 WHOLE: dict[str, Any] = {
@@ -49,6 +50,7 @@ WHOLE: dict[str, Any] = {
         "autoCompact": True,
         "temperature": 0.7,
         "maxTokens": 500,
+        "toolResultTokens": 9_000,
         "mcpServers": {},
     },
 }

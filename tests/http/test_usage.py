@@ -23,6 +23,8 @@ def line(date: str, agent: Json, turns: int, tokens: tuple[int, int]) -> Json:
         "turns": turns,
         "inputTokens": tokens[0],
         "outputTokens": tokens[1],
+        "cacheReadTokens": 0,
+        "cacheWriteTokens": 0,
         "estimated": False,
     }
 

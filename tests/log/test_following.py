@@ -102,7 +102,7 @@ async def test_trimmed_log_is_made_from_the_reply_and_has_no_middle(nodes: Nodes
         log = await node.follow(turn, from_first=from_first)
         assert log
         async with log:
-            assert kinds(await rest_of(log)) == ["turn_start", "text", "done"]
+            assert kinds(await rest_of(log)) == ["turn_start", "thought", "text", "usage", "done"]
             assert log.has_ended
         with pytest.raises(EventsExpired):
             await node.follow(turn, 1, from_first=from_first)

@@ -18,11 +18,20 @@ from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.engine.ending import TURN_ENDED
 from threadkeep.jobs.queue import Jobs
 from threadkeep.log.node import Node
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.metrics import Metrics
-from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextBlock, TextDelta, ToolUse
+from threadkeep.ports.gateway import (
+    ModelStopped,
+    ModelUsage,
+    TextBlock,
+    TextDelta,
+    ToolResultBlock,
+    ToolUse,
+    ToolUseBlock,
+)
 from threadkeep.ports.messages import ToolCallFilter
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Outcome, Progress
@@ -117,7 +126,7 @@ async def test_text_tool_text_is_streamed_and_kept(talking: Talking, store: Stor
     assert events == await stored_events(store, turn.id)
 
     reply = await talking.reply(turn)
-    assert (reply.status, reply.content) == (MessageStatus.COMPLETED, "Let me see. Three.")
+    assert (reply.status, reply.content) == (MessageStatus.COMPLETED, "Let me see. \n\nThree.")
     assert [(it.tool_call_id, it.tool_name, it.status, it.result, it.error) for it in reply.tool_calls] == [
         ("1", "adds", ToolCallStatus.OK, {"sum": 3}, None),
         ("2", "slow", ToolCallStatus.ERROR, None, "No."),
@@ -173,6 +182,6 @@ async def test_stopped_tool_leaves_a_conversation_that_can_be_continued(talking:
     events = await follow(talking.node, second)
     assert Text("Again.") in [event.body for event in events]
     assert [block.blocks for block in gateway.requests[-1].messages][1:] == [
-        (TextBlock("One moment. "),),
-        (TextBlock("And now?"),),
+        (TextBlock("One moment. "), ToolUseBlock("1", "hangs", {})),
+        (ToolResultBlock("1", TURN_ENDED, is_error=True), TextBlock("And now?")),
     ]

@@ -108,10 +108,15 @@ def shown(message: Message) -> dict[str, Any]:
         "artifact_ids": list(message.artifact_ids),
         "tool_calls": [without_new(plain(it)) for it in message.tool_calls],
         "token_count": message.token_count,
-        "usage": plain(message.usage),
+        "usage": uncached(plain(message.usage)),
         "model": message.model,
         "error": plain(message.error),
     }
+
+
+def uncached(usage: Json | None) -> Json | None:
+    """What was counted before prompt caches were."""
+    return usage and {name: it for name, it in usage.items() if not name.startswith("cache_")}
 
 
 def plain(value: object) -> Any:

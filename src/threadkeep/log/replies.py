@@ -111,7 +111,14 @@ def _titled(part: ThoughtPart) -> str:
 
 def _called(call: ToolCall) -> ToolCalled:
     refs = {name: ref for name, ref in call.refs.items() if name == "arguments"}
-    return ToolCalled(call.tool_call_id, call.tool_name, call.server, call.arguments, refs)
+    return ToolCalled(
+        tool_call_id=call.tool_call_id,
+        tool_name=call.tool_name,
+        server=call.server,
+        arguments=call.arguments,
+        refs=refs,
+        model_name=call.model_name,
+    )
 
 
 def _resulted(call: ToolCall) -> ToolResulted:

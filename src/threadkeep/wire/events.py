@@ -22,6 +22,7 @@ from threadkeep.domain.events import (
     TurnStart,
     UsageReported,
 )
+from threadkeep.domain.retrieval import RetrievalHit
 
 
 class UnreadableEvent(ThreadkeepError):
@@ -61,7 +62,8 @@ def _further_fields(body: EventBody) -> object:
         case ToolCalled():
             return _without_empty(body)
         case Retrieval():
-            return _without_empty(body, "tool_call_id")
+            hits = [_present(hit, "url", "file_name") for hit in body.hits]
+            return _without_empty(body, "tool_call_id") | {"hits": hits}
         case ToolProgress():
             return _without_empty(body, "total", "message")
         case ToolResulted():
@@ -74,9 +76,17 @@ def _further_fields(body: EventBody) -> object:
 def _without_empty(
     body: Retrieval | ToolCalled | ToolProgress | ToolResulted, *optional: str
 ) -> dict[str, Any]:
-    values = {it.name: getattr(body, it.name) for it in fields(body) if it.name not in PRIVATE}
+    values = _present(body, *optional)
     if not values.get("refs"):
         values.pop("refs", None)
+    return values
+
+
+def _present(
+    value: Retrieval | ToolCalled | ToolProgress | ToolResulted | RetrievalHit, *optional: str
+) -> dict[str, Any]:
+    """The fields that clients see, the optional ones only where they say something."""
+    values = {it.name: getattr(value, it.name) for it in fields(value) if it.name not in PRIVATE}
     return {name: it for name, it in values.items() if name not in optional or it not in (None, ())}
 
 
