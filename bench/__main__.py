@@ -15,7 +15,7 @@ from bench.operations import OPERATIONS, Sides
 from bench.ours import Threadkeep
 from bench.reading import measure as measure_reading
 from bench.sample import Sample, check_same_rows, make_sample
-from bench.streaming import context_delays, turn_costs, turn_delays
+from bench.streaming import context_delays, piece_delays, turn_costs, turn_delays
 from bench.table import DELAY_HEADINGS, HEADINGS, TIME_HEADINGS, Delays, Line, render
 from threadkeep.storage.store import open_store
 
@@ -58,6 +58,7 @@ async def main(arguments: argparse.Namespace) -> None:
             delays: list[Delays] = []
             if "turns" in groups:
                 lines += turn_costs(copies.ours_url, sample, effort)
+                delays += piece_delays(copies.ours_url, sample, effort)
                 delays += turn_delays(copies.ours_url, sample, effort)
                 delays.append(await context_delays(copies.ours_url, sample))
         print(f"\n{'### ' if arguments.markdown else ''}{copies.title}\n")

@@ -26,6 +26,8 @@ from threadkeep.storage.store import open_store
 
 TURNS, FOLLOWERS = 50, 3
 CROWD, CROWD_RATE = 500, 20
+RATES = (20, 100)
+PIECE_MS = 4
 CONTEXT_MESSAGES = 20
 BODY = b'{"content":"Is the penalty too high?"}'
 
@@ -65,6 +67,18 @@ def turn_costs(url: str, sample: Sample, effort: Effort) -> Iterator[Line]:
         yield Line(f"{name}, each further follower", compare(floor[1:], each_more[1:]), Aim("≤", 1.5))
 
 
+def piece_delays(url: str, sample: Sample, effort: Effort) -> Iterator[Delays]:
+    """How long a piece takes from the model to the page, of one turn alone and of many at once."""
+    for rate in RATES:
+        with serve_with_model(url, Pace("anthropic", rate), rate * effort.reply_s) as ours:
+            for count in (1, TURNS):
+                streams = Streams(ours.port)
+                turns = streams.open(_questions(sample, count))
+                streams.read_all()
+                name = f"a piece, {count} turn{'s' if count > 1 else ''} at {rate} pieces/s"
+                yield Delays(name, _lags(turns), PIECE_MS if count == 1 else None, "P50")
+
+
 def turn_delays(url: str, sample: Sample, effort: Effort) -> Iterator[Delays]:
     """How long events take, of turns that begin one by one and of many at once."""
     with serve_with_model(url, Pace("anthropic", CROWD_RATE), effort.crowd_pieces) as ours:
@@ -75,7 +89,7 @@ def turn_delays(url: str, sample: Sample, effort: Effort) -> Iterator[Delays]:
             streams.read_for(0.1)
         streams.read_all()
         yield Delays("first event after the request", [it.first_ms for it in few], 25)
-        yield Delays("a piece, from the model to the page", _lags(few), 60)
+        yield Delays(f"a piece, {effort.calm_turns} turns that begin one by one", _lags(few), 60)
         many = streams.open(_questions(sample, CROWD))
         streams.read_all()
     yield Delays(f"a piece, {CROWD} turns at {CROWD_RATE} pieces/s", _lags(many))

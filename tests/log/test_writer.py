@@ -10,7 +10,15 @@ import pytest
 from tests.services.running import Fault, FaultyLog, make_begun, shown_events, stored_events
 from threadkeep.clock import system_clock
 from threadkeep.domain.errors import StorageUnavailable
-from threadkeep.domain.events import EventBody, Text, Thought, ToolCalled, TurnStart
+from threadkeep.domain.events import (
+    EventBody,
+    Text,
+    Thought,
+    ToolCalled,
+    ToolResulted,
+    TurnStart,
+    UsageReported,
+)
 from threadkeep.log import writer as log_writer
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost
 from threadkeep.metrics import Histogram
@@ -78,10 +86,44 @@ async def test_nothing_is_shown_before_it_is_stored(writing: Writing):
 
 async def test_event_that_is_in_no_hurry_is_stored_soon(writing: Writing):
     turn_log = await writing.open()
-    await turn_log.add(Text("Hello"))
-    assert turn_log.live.last_seq == 1
+    for text in ("Hel", "lo"):
+        await turn_log.add(Text(text))
+        await turn_log.live.changed()
+    assert await writing.bodies(turn_log) == [Text("Hel"), Text("lo")]
+
+
+@pytest.fixture
+def long_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that rests longer after a flush than any test takes."""
+    monkeypatch.setattr(log_writer, "REST_PER_FLUSH", 1e9)
+    monkeypatch.setattr(log_writer, "MOST_REST_S", 1e9)
+
+
+@pytest.mark.usefixtures("long_rest")
+async def test_idle_writer_stores_immediately_and_what_comes_while_it_rests_goes_together(writing: Writing):
+    mine, other = await writing.open(), await writing.open()
+    await mine.add(Text("a"))
+    await mine.live.changed()
+    for turn_log, text in ((mine, "b"), (other, "x"), (mine, "c"), (other, "y")):
+        await turn_log.add(Text(text))
+        await asyncio.sleep(0.01)
+    assert (mine.live.last_seq, other.live.last_seq) == (2, 1)
+    await writing.writer.flush(other)
+    assert await writing.bodies(mine) == [Text("a"), Text("bc")]
+    assert await writing.bodies(other) == [Text("xy")]
+    assert len(writing.announced) == 3
+
+
+@pytest.mark.usefixtures("long_rest")
+@pytest.mark.parametrize("urgent", [UsageReported(1, 1), ToolResulted("1", "add", "ok", 3)])
+async def test_finished_model_call_and_tool_result_end_the_rest(writing: Writing, urgent: EventBody):
+    turn_log = await writing.open()
+    call = ToolCalled("1", "add", "", {})
+    await turn_log.add(call, at_once=True)
+    await turn_log.add(Text("a"))
+    await turn_log.add(urgent)
     await turn_log.live.changed()
-    assert await writing.bodies(turn_log) == [Text("Hello")]
+    assert await writing.bodies(turn_log) == [call, Text("a"), urgent]
 
 
 async def test_adjacent_pieces_that_are_stored_together_are_one_event(writing: Writing):

@@ -1,8 +1,12 @@
 """Writes the logs of all turns of this node: an event is shown only after it is stored.
 
-Text arrives hundreds of times a second, so events wait a moment for company: what is pending of all turns
-goes to the database together. A tool call goes at once, before its tool runs. A turn's first event is stored
-with its beginning, and what is pending when it ends with its end.
+An event that comes while the writer is idle is stored immediately. Text arrives hundreds of times a second
+from many turns, so after each flush the writer rests: the longer, the longer the flush took and the more
+turns shared it. What comes meanwhile, of all turns, goes to the database together. So a turn that runs alone
+is shown without delay, and however many run, the writer is busy for a small share of the time.
+
+A finished call of the model and a tool's result end the rest. A tool call does too, and is stored before its
+tool runs. A turn's first event is stored with its beginning, and what is pending when it ends with its end.
 """
 
 import asyncio
@@ -12,7 +16,7 @@ from typing import TypeVar
 
 from threadkeep.clock import Clock
 from threadkeep.domain.errors import StorageUnavailable
-from threadkeep.domain.events import EventBody, TurnEvent, joined
+from threadkeep.domain.events import EventBody, ToolResulted, TurnEvent, UsageReported, joined
 from threadkeep.domain.ids import TurnId
 from threadkeep.engine.fold import Folding
 from threadkeep.log.format import encode_chunk
@@ -25,7 +29,13 @@ log = logging.getLogger("threadkeep.turns")
 
 T = TypeVar("T")
 
-FLUSH_EVERY_S = 0.025
+REST_PER_FLUSH = 12
+"""How many times as long as a flush took the writer rests afterwards, and once more for every turn in it.
+
+Chosen by `python -m bench --only turns`: with less, fifty turns cost more processor time a piece than with a
+flush every 25 ms; with more, the pieces of a fast model wait although its turn runs alone.
+"""
+MOST_REST_S = 0.025
 GIVE_UP_AFTER_S = 30.0
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
@@ -58,7 +68,7 @@ class TurnLog:
         if at_once:
             await self._writer.flush(self)
         else:
-            self._writer.schedule(self)
+            self._writer.schedule(self, urgent=isinstance(body, UsageReported | ToolResulted))
 
     def _append(self, body: EventBody) -> None:
         """Adjacent pieces of text that are stored together become one event."""
@@ -116,15 +126,16 @@ class LogWriter:
         """The log of a turn that begins on this node, or that this node has taken over."""
         return TurnLog(turn_id, fence, self._clock, self)
 
-    def schedule(self, turn_log: TurnLog) -> None:
-        """Has what is pending stored soon."""
+    def schedule(self, turn_log: TurnLog, *, urgent: bool) -> None:
+        """Has what is pending stored, when the writer has rested; what is urgent ends its rest."""
         self._due.setdefault(turn_log)
         self._something_due.set()
+        if urgent:
+            self._hurry.set()
 
     async def flush(self, turn_log: TurnLog) -> None:
         """Has what is pending stored at once; raises when it cannot be."""
-        self.schedule(turn_log)
-        self._hurry.set()
+        self.schedule(turn_log, urgent=True)
         await _done(self._due, turn_log)
         if turn_log.error is not None:
             raise turn_log.error
@@ -144,18 +155,28 @@ class LogWriter:
         await end_tasks(self._task)
 
     async def _run(self) -> None:
+        now = asyncio.get_running_loop().time
+        rested_at = now()
         while True:
             await self._something_due.wait()
-            if not self._hurry.is_set():
-                await _wait_at_most(self._hurry, FLUSH_EVERY_S)
-            self._storing, self._due = self._due, {}
-            self._something_due.clear()
-            self._hurry.clear()
-            await self._store_all(list(self._storing))
-            stored, self._storing = self._storing, {}
-            for waiter in stored.values():
-                if waiter is not None and not waiter.done():
-                    waiter.set_result(None)
+            if not self._hurry.is_set() and rested_at > now():
+                await _wait_at_most(self._hurry, rested_at - now())
+            begun_at, turns = now(), len(self._due)
+            await self._flush()
+            flushed_at = now()
+            rest = (flushed_at - begun_at) * (REST_PER_FLUSH + turns)
+            rested_at = flushed_at + min(rest, MOST_REST_S)
+
+    async def _flush(self) -> None:
+        """Stores what is due, of all turns together."""
+        self._storing, self._due = self._due, {}
+        self._something_due.clear()
+        self._hurry.clear()
+        await self._store_all(list(self._storing))
+        stored, self._storing = self._storing, {}
+        for waiter in stored.values():
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
 
     async def _store_all(self, logs: list[TurnLog]) -> None:
         chunks: dict[TurnLog, LogChunk] = {}
