@@ -355,7 +355,9 @@ async def test_trimmed_log_is_replayed_from_the_message(talk: Talk, model: Scrip
     events = await talk.events(turn_id)
     assert [(it["type"], it["replayed"]) for it in events] == [
         ("turn_start", True),
+        ("iteration_start", True),
         ("text", True),
+        ("usage", True),
         ("done", True),
     ]
     gone = await talk.client.get(f"/api/turns/{turn_id}/events?after=2")
