@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Kept, Run, adds, aside, gives
+from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Kept, Run, adds, gives, large_values
 from threadkeep.domain.events import (
     Done,
     EventBody,
@@ -66,7 +66,7 @@ def turn(
     limits: TurnLimits = UNLIMITED,
     stop: Stop | None = None,
 ) -> AsyncGenerator[EventBody]:
-    return run_turn(TURN, REQUEST, gateway, Toolbox(tools, aside()), limits, stop or Stop())
+    return run_turn(TURN, REQUEST, gateway, Toolbox(tools, large_values()), limits, stop or Stop())
 
 
 async def run(
@@ -290,7 +290,7 @@ async def test_result_is_cut_for_the_model_and_kept_whole():
     long = "law " * 10_000
     kept: Kept = {}
     gateway = InMemoryGateway(use(ToolUse("1", "tool", {})), reply(TextDelta("Done.")))
-    toolbox = Toolbox(InMemoryTools(tool=gives(Outcome("ok", {"text": long}))), aside(kept))
+    toolbox = Toolbox(InMemoryTools(tool=gives(Outcome("ok", {"text": long}))), large_values(kept))
     events = [it async for it in run_turn(TURN, REQUEST, gateway, toolbox, UNLIMITED, Stop())]
     result = results(events)["1"]
     assert (result.status, result.result) == ("ok", None)

@@ -4,33 +4,35 @@ from collections.abc import Iterator
 
 from threadkeep.doctor.finding import Finding
 from threadkeep.settings import PREFIX, Settings
-from threadkeep.storage.look import Look
+from threadkeep.storage.inspection import Inspection
 from threadkeep.storage.secrets import SealedSecret
 
 
-def check_database(look: Look | None) -> Iterator[Finding]:
-    """Whether it is of this version and can be written; without a look there is no file yet."""
-    if look is None:
+def check_database(inspection: Inspection | None) -> Iterator[Finding]:
+    """Whether it is of this version and can be written; without one there is no file yet."""
+    if inspection is None:
         yield Finding("database", "ok", "A SQLite file, which is made at the first start.")
         return
-    if look.unknown:
-        told = f"A newer Threadkeep has changed it (migration {look.unknown[-1]})."
+    if inspection.unknown:
+        told = f"A newer Threadkeep has changed it (migration {inspection.unknown[-1]})."
         yield Finding("database", "problem", told, "Upgrade Threadkeep, or restore the backup of before.")
-    if look.refusal:
+    if inspection.refusal:
         advice = "Give Threadkeep the primary, and a user that owns its tables."
-        yield Finding("database", "problem", look.refusal, advice)
-    if look.missing and not look.unknown:
-        count = len(look.missing)
-        yield Finding("database", "ok", f"{look.version}; {count} migrations are applied at the next start.")
-    elif not look.unknown and not look.refusal:
-        yield Finding("database", "ok", f"{look.version}; reachable, writable and up to date.")
+        yield Finding("database", "problem", inspection.refusal, advice)
+    if inspection.missing and not inspection.unknown:
+        waiting = f"{len(inspection.missing)} migrations are applied at the next start."
+        yield Finding("database", "ok", f"{inspection.version}; {waiting}")
+    elif not inspection.unknown and not inspection.refusal:
+        yield Finding("database", "ok", f"{inspection.version}; reachable, writable and up to date.")
 
 
-def check_secret_key(settings: Settings, look: Look | None, sealing_key: str | None) -> Iterator[Finding]:
+def check_secret_key(
+    settings: Settings, inspection: Inspection | None, sealing_key: str | None
+) -> Iterator[Finding]:
     """Whether the secrets that are kept can be read, and new ones be kept."""
     kept = [
         secret
-        for agent in (look.agents if look else ())
+        for agent in (inspection.agents if inspection else ())
         for server in agent.settings.mcp_servers.values()
         for secret in server.secrets.values()
     ]

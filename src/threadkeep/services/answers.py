@@ -16,7 +16,7 @@ from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.context import build_request, with_tools
-from threadkeep.engine.large_values import Aside
+from threadkeep.engine.large_values import LargeValues
 from threadkeep.engine.loop import TurnLimits, run_turn
 from threadkeep.engine.passages import documents_component
 from threadkeep.engine.prompt import activated_role
@@ -107,7 +107,9 @@ class Answers:
             turn,
             prepared.request,
             gateway,
-            Toolbox(tools, Aside(turn.conversation_id, self._clock, keep_payload), cited=prepared.cited),
+            Toolbox(
+                tools, LargeValues(turn.conversation_id, self._clock, keep_payload), cited=prepared.cited
+            ),
             limits,
             stop,
             opening=prepared.opening,
