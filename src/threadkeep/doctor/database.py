@@ -39,14 +39,18 @@ def check_secret_key(
     lost = sum(isinstance(secret, SealedSecret) and not secret.is_readable for secret in kept)
     if lost:
         yield Finding(
-            "secret key", "problem", f"{lost} of {len(kept)} stored secrets cannot be read with it.",
+            "secret key",
+            "problem",
+            f"{lost} of {len(kept)} stored secrets cannot be read with it.",
             f"Add the key that they were stored with to {PREFIX}SECRET_KEY, or give the secrets again.",
-        )  # fmt: skip
+        )
     elif sealing_key is None and not settings.on_sqlite:
         yield Finding(
-            "secret key", "warning", "There is none: secrets of MCP servers cannot be stored.",
+            "secret key",
+            "warning",
+            "There is none: secrets of MCP servers cannot be stored.",
             f"Set {PREFIX}SECRET_KEY to 32 random characters or more, the same on every node.",
-        )  # fmt: skip
+        )
     elif sealing_key is None:
         yield Finding("secret key", "ok", "It is made in the data folder with the first secret.")
     else:

@@ -98,9 +98,20 @@ class ImportedAgents:
     def _new(self, id_: AgentId, name: str, description: str) -> Agent:
         now = self._clock()
         return Agent(
-            id_, self._user.id, name, description, "assistant", "", None, Visibility.PRIVATE,
-            AgentSettings(), is_default=False, version=1, created_at=now, updated_at=now,
-        )  # fmt: skip
+            id=id_,
+            owner_id=self._user.id,
+            name=name,
+            description=description,
+            primary_role_id="assistant",
+            system_prompt="",
+            model=None,
+            visibility=Visibility.PRIVATE,
+            settings=AgentSettings(),
+            is_default=False,
+            version=1,
+            created_at=now,
+            updated_at=now,
+        )
 
     async def _add(self, agent: Agent) -> None:
         entry = AuditEntry(new_uuid(), self._clock(), self._user.id, "import", agent.id, {"name": agent.name})

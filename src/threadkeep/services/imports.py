@@ -140,9 +140,15 @@ class Import:
             self.report.there += 1
             return
         fresh = replace(
-            document, id=DocumentId(id_), agent_id=agent_id, status=DocumentStatus.PROCESSING, progress=0.0,
-            chunk_count=0, error=None, updated_at=self._clock(),
-        )  # fmt: skip
+            document,
+            id=DocumentId(id_),
+            agent_id=agent_id,
+            status=DocumentStatus.PROCESSING,
+            progress=0.0,
+            chunk_count=0,
+            error=None,
+            updated_at=self._clock(),
+        )
         await keep_document(source, document_name(document), fresh, self._document_files)
         kept = await self._store.documents.add(fresh)
         self._documents[document.id] = kept.id

@@ -224,7 +224,21 @@ def to_conversation(row: Row) -> Conversation:
         message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
     ) = row  # fmt: skip
     return Conversation(
-        id_, user_id, agent_id, session_id, title, _title_source(title_source), _status(status),
-        bool(is_main), to_object(metadata), last_seq, message_count,
-        archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
-    )  # fmt: skip
+        id=id_,
+        user_id=user_id,
+        agent_id=agent_id,
+        session_id=session_id,
+        title=title,
+        title_source=_title_source(title_source),
+        status=_status(status),
+        is_main=bool(is_main),
+        metadata=to_object(metadata),
+        last_seq=last_seq,
+        message_count=message_count,
+        archived_to_seq=archived_to_seq,
+        active_turn_id=active_turn_id,
+        created_at=created_at,
+        updated_at=updated_at,
+        last_message_at=last_message_at,
+        deleted_at=deleted_at,
+    )
