@@ -51,6 +51,7 @@ LAYERS: dict[str, set[str]] = {
 BUILDERS = {"bootstrap", "cli", "doctor", "__init__", "__main__"}
 # Heavy libraries that come with an extra, or that few turns need, and are loaded at first use.
 EXTRAS = {
+    "threadkeep.mcp.launch",
     "threadkeep.tools.promptx_stdio",
     "threadkeep.storage.postgres",
     "threadkeep.retrieval.minilm",

@@ -1,10 +1,7 @@
 """The pool of MCP servers: started when they are needed, shared by turns, watched, and ended."""
 
 import asyncio
-import gc
-import importlib
 import math
-import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Mapping
 from contextlib import aclosing, contextmanager
@@ -31,8 +28,6 @@ if TYPE_CHECKING:
 Launch = Callable[
     [ServerKey, McpServer, ServerEnvironment, ServerLog, Limits, Reading], Awaitable["Connection"]
 ]
-
-_LAUNCH = "threadkeep.mcp.launch"
 
 FORGET_S = 3600.0
 """After this long without use a place is given up, with its log and its failures."""
@@ -303,9 +298,6 @@ def _hiding(server: McpServer, step: Progress | Outcome) -> Progress | Outcome:
 
 def _load_launch() -> "Launch":
     """Loads the MCP SDK; in a thread, for it takes about a second."""
-    is_loaded = _LAUNCH in sys.modules
-    launch = importlib.import_module(_LAUNCH).launch
-    if not is_loaded:
-        # What was loaded stays. Else every full collection looks at all of it, and all turns wait for that.
-        gc.freeze()
+    from threadkeep.mcp.launch import launch  # noqa: PLC0415 - many never need the SDK
+
     return launch
