@@ -1,8 +1,8 @@
-"""What knowledge and memory cost: documents, history, compaction, prompts."""
+"""What single things cost: documents, history, compaction, prompts, finding a path."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from bench import beside, compacted, context, history, prompting
+from bench import beside, compacted, context, history, paths, prompting
 from bench.measure import Effort
 from bench.retrieval import near, speed
 from bench.table import Times
@@ -17,4 +17,5 @@ KNOWLEDGE: Mapping[str, Measure] = {
     "search": speed.measure,
     "near": near.measure,
     "history": history.measure,
+    "paths": paths.measure,
 }

@@ -13,8 +13,8 @@ from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.ports.retriever import LARGE_COLLECTION
 from threadkeep.retrieval.embed import bundled_embedder
 from threadkeep.retrieval.index import DocumentIndex
-from threadkeep.storage.near import FOLLOWED_AT_ONCE, near_on
 from threadkeep.storage.store import open_database, store_on
+from threadkeep.storage.vector_index import FOLLOWED_AT_ONCE, vector_index_on
 
 
 async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
@@ -29,7 +29,7 @@ async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
             await connection.execute("CREATE EXTENSION vector")
         database = await open_database(url)
         store = await store_on(database)
-        index = await near_on(database, store.chunks)
+        index = await vector_index_on(database, store.chunks)
         assert index is not None
         grown: list[float] = []
         more = True
@@ -37,7 +37,7 @@ async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
             begun = time.perf_counter()
             more = await index.follow(agent_id, embedder.name)
             grown.append((time.perf_counter() - begun) * 1000 / FOLLOWED_AT_ONCE)
-        took, cpu = await searches(DocumentIndex(store.chunks, embedder, near_index=index), agent_id)
+        took, cpu = await searches(DocumentIndex(store.chunks, embedder, vector_index=index), agent_id)
         await database.close()
     await embedder.close()
     return [

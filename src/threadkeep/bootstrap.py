@@ -29,7 +29,7 @@ from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.personal import PersonalServers
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import Surroundings
+from threadkeep.mcp.programs import ServerEnvironment
 from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.mcp.provider import AgentTools
 from threadkeep.metrics import Metrics
@@ -37,7 +37,7 @@ from threadkeep.ports.bus import Bus
 from threadkeep.ports.embedder import Embedder
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.jobs import JobStore
-from threadkeep.ports.retriever import NearIndex, Retriever
+from threadkeep.ports.retriever import Retriever, VectorIndex
 from threadkeep.ports.roles import Roles
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import ToolServer
@@ -69,11 +69,11 @@ from threadkeep.storage.bus import bus_on
 from threadkeep.storage.database import Database
 from threadkeep.storage.document_files import FolderDocumentFiles
 from threadkeep.storage.jobs import SqlJobs
-from threadkeep.storage.near import near_on
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
 from threadkeep.storage.store import open_database, open_snapshot, store_on, store_reading
 from threadkeep.storage.timed import TimedDatabase
+from threadkeep.storage.vector_index import vector_index_on
 from threadkeep.tools.charts import ChartServer
 from threadkeep.tools.history import HistoryServer
 from threadkeep.tools.promptx import TOOLS as PROMPTX_TOOLS
@@ -142,7 +142,7 @@ def build_secret_box(settings: Settings) -> SecretBox:
 
 
 def _pool(settings: Settings) -> Pool:
-    surroundings = Surroundings(
+    environment = ServerEnvironment(
         settings.workspaces, settings.mcp_environment, allow_private=settings.mcp_allow_private
     )
     limits = Limits(
@@ -150,7 +150,7 @@ def _pool(settings: Settings) -> Pool:
         budget_s=settings.mcp_connect_budget_s,
         idle_s=settings.mcp_idle_s,
     )
-    return Pool(surroundings, limits)
+    return Pool(environment, limits)
 
 
 def build_embedder(settings: Settings) -> Embedder | None:
@@ -259,7 +259,7 @@ class Outside:
     bus: Bus
     gateway: Gateway | None
     embedder: Embedder | None
-    near_index: NearIndex | None
+    vector_index: VectorIndex | None
     pool: Pool
     alone: bool
     """Whether no other node works on the database."""
@@ -287,7 +287,7 @@ async def _open_outside(settings: Settings, metrics: Metrics, opened: AsyncExitS
         bus=bus,
         gateway=gateway,
         embedder=embedder,
-        near_index=await near_on(database, store.chunks),
+        vector_index=await vector_index_on(database, store.chunks),
         pool=pool,
         alone=database.dialect == "sqlite",
     )
@@ -303,7 +303,7 @@ async def _start_services(
     compactions = Compactions(store, gateway, system_clock, settings.zone)
     document_files = FolderDocumentFiles(workspaces)
     reading = Reading(
-        store, document_files, ProcessExtractor(), outside.embedder, system_clock, outside.near_index
+        store, document_files, ProcessExtractor(), outside.embedder, system_clock, outside.vector_index
     )
     history = History(store)
     started.push_async_callback(history.close)
@@ -315,7 +315,7 @@ async def _start_services(
     started.push_async_callback(node.close)
     roles = WorkspaceRoles(workspaces)
     prompts = Prompts(store, agents, FolderPromptFiles(workspaces), roles, gateway)
-    retriever = DocumentIndex(store.chunks, outside.embedder, near_index=outside.near_index)
+    retriever = DocumentIndex(store.chunks, outside.embedder, vector_index=outside.vector_index)
     tools = _tools(settings, outside, catalog, roles, retriever)
     allowances = Allowances(at_once=settings.user_running_turns, per_minute=settings.user_turns_per_minute)
     answers = Answers(

@@ -101,7 +101,7 @@ class JsonLines(logging.Formatter):
         return msgspec.json.encode(line).decode()
 
 
-def told(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """An error's kind, and its words where they are ours or the system's; others quote what they met."""
     kind = type(error).__qualname__
     words = str(error) if isinstance(error, ThreadkeepError | OSError) else ""
@@ -133,7 +133,7 @@ def _trace(error: BaseException, most: int) -> Iterator[str]:
         yield from _trace(cause, most - 1)
         yield "which led to:\n"
     yield from traceback.format_tb(error.__traceback__)
-    yield f"{told(error)}\n"
+    yield f"{describe(error)}\n"
     if isinstance(error, BaseExceptionGroup) and most > 1:
         for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
             yield from _trace(inner, most - 1)

@@ -84,7 +84,7 @@ async def test_whole_life_of_a_conversation(inside: Client, model: ScriptedModel
 
 
 async def test_lists_go_on_from_page_to_page(inside: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("threadkeep.client.calls.PAGE_SIZE", 2)
+    monkeypatch.setattr("threadkeep.client.connection.PAGE_SIZE", 2)
     agent = await inside.create_agent("Many")
     made = [(await inside.create_conversation(agent.id)).id for _ in range(5)]
     assert {it.id async for it in inside.conversations()} == set(made)
@@ -216,7 +216,7 @@ def test_blocking_face_has_every_call():
 @contextmanager
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     with monkeypatch.context() as patched:
-        patched.setattr("threadkeep.client.calls.PAUSE_S", 0.0)
+        patched.setattr("threadkeep.client.connection.PAUSE_S", 0.0)
         yield
 
 

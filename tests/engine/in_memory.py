@@ -6,7 +6,7 @@ from typing import Any
 
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.payload import Payload
-from threadkeep.engine.large_values import Aside
+from threadkeep.engine.large_values import LargeValues
 from threadkeep.ports.gateway import ModelEvent, ModelRequest
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool, Unavailable
 
@@ -16,14 +16,14 @@ Step = ModelEvent | Exception | asyncio.Event
 Kept = dict[PayloadId, bytes]
 
 
-def aside(kept: Kept | None = None) -> Aside:
+def large_values(kept: Kept | None = None) -> LargeValues:
     """Keeps payloads in a dict."""
     payloads = {} if kept is None else kept
 
     async def keep(payload: Payload, content: bytes) -> None:
         payloads[payload.id] = content
 
-    return Aside(ConversationId("c"), lambda: 0, keep)
+    return LargeValues(ConversationId("c"), lambda: 0, keep)
 
 
 EMPTY_SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {}}

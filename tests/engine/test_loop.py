@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Kept, Run, adds, aside, gives
+from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Kept, Run, adds, gives, large_values
 from threadkeep.domain.events import (
     Done,
     EventBody,
@@ -77,7 +77,7 @@ def turn(
     limits: TurnLimits = UNLIMITED,
     stop: Stop | None = None,
 ) -> AsyncGenerator[EventBody]:
-    return run_turn(TURN, build, gateway, Toolbox(tools, aside()), limits, stop or Stop())
+    return run_turn(TURN, build, gateway, Toolbox(tools, large_values()), limits, stop or Stop())
 
 
 async def run(
@@ -218,7 +218,7 @@ async def test_id_that_an_earlier_turn_has_used_is_replaced_before_anyone_sees_i
     gateway = InMemoryGateway(
         use(ToolUse("1", "adds", {"a": 1}), ToolUse("2", "adds", {"a": 2})), reply(TextDelta("Three."))
     )
-    toolbox = Toolbox(InMemoryTools(adds=adds), aside())
+    toolbox = Toolbox(InMemoryTools(adds=adds), large_values())
     turn = run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop(), taken_ids=taken)
     events = [event async for event in turn]
     first, second = (it.tool_call_id for it in events if isinstance(it, ToolCalled))
@@ -352,7 +352,7 @@ async def test_result_is_cut_for_the_model_and_kept_whole():
     long = "law " * 10_000
     kept: Kept = {}
     gateway = InMemoryGateway(use(ToolUse("1", "tool", {})), reply(TextDelta("Done.")))
-    toolbox = Toolbox(InMemoryTools(tool=gives(Outcome("ok", {"text": long}))), aside(kept))
+    toolbox = Toolbox(InMemoryTools(tool=gives(Outcome("ok", {"text": long}))), large_values(kept))
     events = [it async for it in run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop())]
     result = results(events)["1"]
     assert (result.status, result.result) == ("ok", None)

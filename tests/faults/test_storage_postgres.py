@@ -16,7 +16,7 @@ from threadkeep.domain.ids import TurnId, new_uuid
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.storage import postgres as storage_postgres
 from threadkeep.storage.database import Plan, Statement
-from threadkeep.storage.look import look_at
+from threadkeep.storage.inspection import inspect_database
 from threadkeep.storage.postgres import PostgresDatabase
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_database
@@ -299,7 +299,7 @@ async def test_database_that_cannot_keep_every_script_is_refused_and_not_touched
     async with await psycopg.AsyncConnection.connect(url) as connection:
         tables = await connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
         assert await tables.fetchone() == (0,)
-    look = await look_at(url, schema=None, box=SecretBox([]))  # as the doctor does
+    look = await inspect_database(url, schema=None, box=SecretBox([]))  # as the doctor does
     assert look is not None and "SQL_ASCII" in str(look.refusal)
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from tests.engine.in_memory import InMemoryTools
 from tests.protocols.threadkeep.test_text import read
-from tests.scripted_model import Say, ScriptedModel, Think, UseTool
 from tests.talking import Talk
 from threadkeep.ports.tools import Outcome, Progress
+from threadkeep.testing import Say, ScriptedModel, Think, UseTool
 
 CONTENT = "Numbers first.\n\nNow I check the handbook.\n\nRevenue grew."
 LARGE = "x" * 20_000

@@ -13,7 +13,7 @@ from threadkeep import Settings, create_app
 from threadkeep.bootstrap import opened_jobs_and_store
 from threadkeep.domain.ids import new_uuid
 from threadkeep.jobs import queue as jobs_module
-from threadkeep.jobs.queue import Handler, Jobs, NotYet, pause_ms
+from threadkeep.jobs.queue import Handler, Jobs, RetryLater, pause_ms
 from threadkeep.jobs.titles import TITLE_JOB
 from threadkeep.ports.jobs import Job
 from threadkeep.storage.database import Database, Statement
@@ -106,7 +106,7 @@ async def test_job_that_only_newer_nodes_know_is_left_to_them(runners: Runners):
 
 
 async def test_job_that_waits_for_somebody_who_is_away_is_never_given_up(runners: Runners):
-    runners.failures = [NotYet("away") for _ in range(4 * jobs_module.MOST_ATTEMPTS)]
+    runners.failures = [RetryLater("away") for _ in range(4 * jobs_module.MOST_ATTEMPTS)]
     await runners.start().add("note", {"it": "x"})
     await runners.until_empty()
     assert runners.done == ["x"]

@@ -14,7 +14,7 @@ from threadkeep.bootstrap import Runtime
 from threadkeep.domain.user import User
 from threadkeep.http.services import Services
 from threadkeep.jobs import queue as jobs_module
-from threadkeep.jobs.queue import Jobs, Next, NotYet
+from threadkeep.jobs.queue import FollowUp, Jobs, RetryLater
 from threadkeep.jobs.reading import EMBED_JOB
 from threadkeep.ports.embedder import EmbedderError
 from threadkeep.ports.store import Store
@@ -147,7 +147,7 @@ async def test_endpoint_that_goes_away_has_refused_nobody(store: Store, tmp_path
     embedder.is_away = True
     reading = reading_with(embedder, store, tmp_path)
     for _ in range(5):
-        with pytest.raises(NotYet):
+        with pytest.raises(RetryLater):
             await reading.embed({"agent_id": agent.id})
     embedder.is_away = False
     assert await reading.embed({"agent_id": agent.id}) is None
@@ -251,7 +251,7 @@ async def test_two_jobs_for_one_agent_do_not_read_the_same_chunks_twice(store: S
 
     await until(has_begun)
     later = await reading.embed(arguments)
-    assert isinstance(later, Next)
+    assert isinstance(later, FollowUp)
     assert (later.kind, later.arguments) == (EMBED_JOB, arguments)
     assert later.delay_ms > 0
     embedder.may_answer.set()

@@ -15,7 +15,7 @@ from threadkeep.domain.secret import Secret
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import Seat, Surroundings
+from threadkeep.mcp.programs import ServerEnvironment, ServerKey
 from threadkeep.ports.tools import Outcome, Progress
 from threadkeep.testing.waiting import until
 
@@ -45,22 +45,22 @@ class Pooled:
         self.pids_file = folder / "pids"
         environment = {**environment, "CHAOS_PIDS": str(self.pids_file)}
         self.workspaces = Workspaces(folder / "data")
-        self.pool = Pool(Surroundings(self.workspaces, environment, allow_private=allow_private), limits)
+        self.pool = Pool(ServerEnvironment(self.workspaces, environment, allow_private=allow_private), limits)
         self.agent_id = AgentId(new_uuid())
 
-    def seat(self, server: McpServer, user: UserId = ALICE, name: str = "chaos") -> Seat:
+    def key(self, server: McpServer, user: UserId = ALICE, name: str = "chaos") -> ServerKey:
         """Where this user finds a server."""
-        return Seat.of(self.agent_id, name, server, user)
+        return ServerKey.of(self.agent_id, name, server, user)
 
     async def tools(self, server: McpServer, user: UserId = ALICE, name: str = "chaos") -> list[str]:
         """The names of the tools that a server has."""
-        return [tool.name for tool in await self.pool.tools(self.seat(server, user, name), server)]
+        return [tool.name for tool in await self.pool.tools(self.key(server, user, name), server)]
 
     async def steps(
         self, server: McpServer, tool: str, user: UserId = ALICE, name: str = "chaos", **arguments: Any
     ) -> list[Progress | Outcome]:
         """All that comes of a call."""
-        calling = self.pool.call(self.seat(server, user, name), server, tool, arguments)
+        calling = self.pool.call(self.key(server, user, name), server, tool, arguments)
         return [step async for step in calling]
 
     async def call(

@@ -18,7 +18,7 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.personal import FOLDER
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import Surroundings
+from threadkeep.mcp.programs import ServerEnvironment
 from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.ports.tools import Caller, Outcome
 from threadkeep.tools.promptx import TOOLS
@@ -31,7 +31,7 @@ class Other:
 
     def __init__(self, folder: Path) -> None:
         self.workspaces = Workspaces(folder)
-        self.pool = Pool(Surroundings(self.workspaces, ENVIRONMENT), Limits(budget_s=60))
+        self.pool = Pool(ServerEnvironment(self.workspaces, ENVIRONMENT), Limits(budget_s=60))
         self.agent = make_agent()
 
     async def __call__(

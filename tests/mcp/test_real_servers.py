@@ -68,7 +68,7 @@ async def test_everything_server_tells_of_its_progress_and_can_be_stopped(here: 
     server = npx(node, "mcp-server-everything")
     await here.tools(server)
     long = {"duration": 60, "steps": 120}
-    call = here.pool.call(here.seat(server), server, "trigger-long-running-operation", long)
+    call = here.pool.call(here.key(server), server, "trigger-long-running-operation", long)
     assert isinstance(await anext(call), Progress)
     await call.aclose()
     calls = [here.call(server, "echo", message=str(number)) for number in range(10)]

@@ -43,7 +43,7 @@ async def test_real_server_is_used_with_its_headers_and_its_user(here: Pooled):
     with greeter() as there:
         server = RemoteServer(there.url, {"Authorization": Secret("Bearer theirs")}, scope=ServerScope.USER)
         assert await here.tools(server, BOB) == ["greet", "wait"]
-        calling = here.pool.call(here.seat(server, BOB), server, "greet", {"name": "you"})
+        calling = here.pool.call(here.key(server, BOB), server, "greet", {"name": "you"})
         assert [step async for step in calling] == [
             Progress(1, 2, "thinking"),
             Outcome("ok", {"result": "Hello you, bob, Bearer theirs"}),
@@ -55,13 +55,13 @@ async def test_call_that_is_given_up_leaves_the_session_as_it_was(here: Pooled):
     with greeter() as there:
         server = RemoteServer(there.url)
         await here.tools(server)
-        calling = here.pool.call(here.seat(server), server, "wait", {})
+        calling = here.pool.call(here.key(server), server, "wait", {})
         waiting = asyncio.ensure_future(anext(calling))
         await until(lambda: [use.tool_name for use in there.uses] == ["wait"])
         waiting.cancel()
         await asyncio.wait([waiting])
         await calling.aclose()
-        again = here.pool.call(here.seat(server), server, "greet", {"name": "you"})
+        again = here.pool.call(here.key(server), server, "greet", {"name": "you"})
         assert [step async for step in again][-1] == Outcome("ok", {"result": "Hello you, None, None"})
         assert here.pool.statuses(here.agent_id)["chaos"].state is ServerState.READY
         await here.pool.close()

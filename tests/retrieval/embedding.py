@@ -9,7 +9,7 @@ from threadkeep.clock import system_clock
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.jobs.reading import Reading
 from threadkeep.ports.embedder import Embedder
-from threadkeep.ports.retriever import NearIndex
+from threadkeep.ports.retriever import VectorIndex
 from threadkeep.ports.store import Store
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.storage.document_files import FolderDocumentFiles
@@ -42,8 +42,8 @@ class DrawnEmbedder:
 
 
 def reading_with(
-    embedder: Embedder, store: Store, folder: Path, near_index: NearIndex | None = None
+    embedder: Embedder, store: Store, folder: Path, vector_index: VectorIndex | None = None
 ) -> Reading:
     """Has this embedder read what is kept in a store and a folder."""
     files = FolderDocumentFiles(Workspaces(folder))
-    return Reading(store, files, ProcessExtractor(), embedder, system_clock, near_index)
+    return Reading(store, files, ProcessExtractor(), embedder, system_clock, vector_index)

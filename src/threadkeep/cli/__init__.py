@@ -20,9 +20,19 @@ from threadkeep.version import __version__
 
 # In the order in which `threadkeep --help` lists them.
 _COMMANDS = (
-    add_serve, add_chat, add_ingest, add_token, add_mcp, add_backup, add_restore, add_export, add_import,
-    add_reassign, add_settings, add_doctor,
-)  # fmt: skip
+    add_serve,
+    add_chat,
+    add_ingest,
+    add_token,
+    add_mcp,
+    add_backup,
+    add_restore,
+    add_export,
+    add_import,
+    add_reassign,
+    add_settings,
+    add_doctor,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -20,7 +20,7 @@ from threadkeep.mcp.personal import hand_over
 from threadkeep.services.exports import Export
 from threadkeep.services.import_report import ImportReport
 from threadkeep.services.imports import Import
-from threadkeep.services.reassigning import reassign
+from threadkeep.services.reassignment import reassign
 from threadkeep.settings import Settings
 from threadkeep.storage.document_files import FolderDocumentFiles
 from threadkeep.storage.prompt_files import FolderPromptFiles

@@ -23,8 +23,8 @@ from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
 from threadkeep.domain.document import HEAD_BYTES, DocumentStatus, media_type_of
 from threadkeep.domain.errors import ThreadkeepError, UnsupportedDocument
-from threadkeep.http.documents import DocumentView
 from threadkeep.settings import Settings
+from threadkeep.wire.documents import DocumentView
 
 AT_ONCE = 4  # a server reads as many at once
 INTERRUPTED = 130

@@ -8,8 +8,8 @@ from typing import Any, BinaryIO, Literal, Self
 
 from msgspec import UnsetType
 
-from threadkeep.client.calls import Wire, given
-from threadkeep.client.inside import AsgiApplication, InsideTransport
+from threadkeep.client.connection import Connection, without_none
+from threadkeep.client.in_process import AsgiApplication, InProcessTransport
 from threadkeep.client.sending import Sending, SentFile
 from threadkeep.domain.document import DocumentStatus
 from threadkeep.domain.events import TurnEvent
@@ -47,7 +47,9 @@ class Client:
         app: AsgiApplication | None = None,
     ) -> None:
         sign_in = {"Authorization": f"Bearer {token}"} if token else {}
-        self._wire = Wire(url, {**(headers or {}), **sign_in}, InsideTransport(app) if app else None)
+        self._connection = Connection(
+            url, {**(headers or {}), **sign_in}, InProcessTransport(app) if app else None
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -57,25 +59,25 @@ class Client:
 
     async def close(self) -> None:
         """Lets go of the connections."""
-        await self._wire.close()
+        await self._connection.close()
 
     async def is_there(self) -> bool:
         """Whether a Threadkeep answers at all."""
-        return await self._wire.is_threadkeep(HEALTH_S)
+        return await self._connection.is_threadkeep(HEALTH_S)
 
     async def me(self) -> MeView:
         """Who is signed in."""
-        return await self._wire.ask(MeView, "GET", "/api/me")
+        return await self._connection.ask(MeView, "GET", "/api/me")
 
     # Agents
 
     def agents(self) -> AsyncGenerator[AgentView]:
         """One's own agents and the public ones."""
-        return self._wire.pages(AgentView, "/api/agents", {})
+        return self._connection.pages(AgentView, "/api/agents", {})
 
     async def agent(self, agent_id: str) -> AgentView:
         """One agent."""
-        return await self._wire.ask(AgentView, "GET", f"/api/agents/{agent_id}")
+        return await self._connection.ask(AgentView, "GET", f"/api/agents/{agent_id}")
 
     async def create_agent(
         self,
@@ -98,7 +100,7 @@ class Client:
             "visibility": visibility,
             "settings": settings,
         }
-        return await self._wire.ask(AgentView, "POST", "/api/agents", json=given(fields))
+        return await self._connection.ask(AgentView, "POST", "/api/agents", json=without_none(fields))
 
     async def update_agent(
         self, agent_id: str, patch: Json, *, version: int | UnsetType | None = None
@@ -106,23 +108,23 @@ class Client:
         """Changes an agent by a JSON merge patch; with its `version` only if nobody else has meanwhile."""
         headers = {"If-Match": f'"{version}"'} if isinstance(version, int) else {}
         path = f"/api/agents/{agent_id}"
-        return await self._wire.ask(AgentView, "PATCH", path, json=patch, headers=headers)
+        return await self._connection.ask(AgentView, "PATCH", path, json=patch, headers=headers)
 
     async def delete_agent(self, agent_id: str) -> None:
         """Hides an agent; conversations with it stay readable."""
-        await self._wire.send("DELETE", f"/api/agents/{agent_id}")
+        await self._connection.send("DELETE", f"/api/agents/{agent_id}")
 
     # Documents
 
     def documents(self, agent_id: str) -> AsyncGenerator[DocumentView]:
         """An agent's documents, newest first."""
-        return self._wire.pages(DocumentView, f"/api/agents/{agent_id}/documents", {})
+        return self._connection.pages(DocumentView, f"/api/agents/{agent_id}/documents", {})
 
     async def add_document(self, agent_id: str, file_name: str, file: BinaryIO | bytes) -> DocumentView:
         """Sends a file for an agent to search; the same file again is the document that is there already."""
         path = f"/api/agents/{agent_id}/documents"
         sent = {"files": (file_name, file)}
-        return (await self._wire.ask(DocumentsView, "POST", path, files=sent)).items[0]
+        return (await self._connection.ask(DocumentsView, "POST", path, files=sent)).items[0]
 
     async def upload(
         self,
@@ -154,23 +156,25 @@ class Client:
 
     async def document(self, agent_id: str, document_id: str) -> DocumentView:
         """How a document stands."""
-        return await self._wire.ask(DocumentView, "GET", f"/api/agents/{agent_id}/documents/{document_id}")
+        return await self._connection.ask(
+            DocumentView, "GET", f"/api/agents/{agent_id}/documents/{document_id}"
+        )
 
     async def retry_document(self, agent_id: str, document_id: str) -> DocumentView:
         """Has a failed document read again."""
         path = f"/api/agents/{agent_id}/documents/{document_id}/retry"
-        return await self._wire.ask(DocumentView, "POST", path)
+        return await self._connection.ask(DocumentView, "POST", path)
 
     async def delete_document(self, agent_id: str, document_id: str) -> None:
         """Deletes a document; nothing of it is found any more."""
-        await self._wire.send("DELETE", f"/api/agents/{agent_id}/documents/{document_id}")
+        await self._connection.send("DELETE", f"/api/agents/{agent_id}/documents/{document_id}")
 
     async def search_documents(
         self, agent_id: str, query: str, *, top_k: int | None = None, threshold: float | None = None
     ) -> HitsView:
         """What an agent's documents say to a query, best first."""
-        params = given({"q": query, "topK": top_k, "threshold": threshold})
-        return await self._wire.ask(HitsView, "GET", f"/api/agents/{agent_id}/search", params=params)
+        params = without_none({"q": query, "topK": top_k, "threshold": threshold})
+        return await self._connection.ask(HitsView, "GET", f"/api/agents/{agent_id}/search", params=params)
 
     # Conversations
 
@@ -179,56 +183,58 @@ class Client:
     ) -> AsyncGenerator[ConversationView]:
         """One's conversations, newest activity first."""
         path = f"/api/agents/{agent_id}/conversations" if agent_id else "/api/conversations"
-        return self._wire.pages(ConversationView, path, {"status": status})
+        return self._connection.pages(ConversationView, path, {"status": status})
 
     async def main_conversation(self, agent_id: str) -> ConversationView:
         """The main conversation with an agent, made if missing."""
-        return await self._wire.ask(ConversationView, "PUT", f"/api/agents/{agent_id}/conversation")
+        return await self._connection.ask(ConversationView, "PUT", f"/api/agents/{agent_id}/conversation")
 
     async def create_conversation(
         self, agent_id: str, *, title: str | None = None, metadata: Json | None = None
     ) -> ConversationView:
         """A further conversation with an agent."""
-        body = given({"title": title, "metadata": metadata})
-        return await self._wire.ask(
+        body = without_none({"title": title, "metadata": metadata})
+        return await self._connection.ask(
             ConversationView, "POST", f"/api/agents/{agent_id}/conversations", json=body
         )
 
     async def conversation(self, conversation_id: str) -> ConversationDetailView:
         """A conversation with its latest messages."""
-        return await self._wire.ask(ConversationDetailView, "GET", f"/api/conversations/{conversation_id}")
+        return await self._connection.ask(
+            ConversationDetailView, "GET", f"/api/conversations/{conversation_id}"
+        )
 
     async def update_conversation(self, conversation_id: str, patch: Json) -> ConversationView:
         """Changes title, status or metadata by a JSON merge patch."""
         path = f"/api/conversations/{conversation_id}"
-        return await self._wire.ask(ConversationView, "PATCH", path, json=patch)
+        return await self._connection.ask(ConversationView, "PATCH", path, json=patch)
 
     async def delete_conversation(self, conversation_id: str, *, purge: bool = False) -> None:
         """Deletes a conversation; it can be restored unless it is purged."""
         query = {"purge": "true"} if purge else {}
-        await self._wire.send("DELETE", f"/api/conversations/{conversation_id}", params=query)
+        await self._connection.send("DELETE", f"/api/conversations/{conversation_id}", params=query)
 
     async def restore_conversation(self, conversation_id: str) -> ConversationView:
         """Brings a deleted conversation back."""
         path = f"/api/conversations/{conversation_id}/restore"
-        return await self._wire.ask(ConversationView, "POST", path)
+        return await self._connection.ask(ConversationView, "POST", path)
 
     def messages(
         self, conversation_id: str, *, newest_first: bool = False, after_seq: int | None = None
     ) -> AsyncGenerator[MessageView]:
         """All messages of a conversation."""
         query = {"order": "desc" if newest_first else "asc", "afterSeq": after_seq}
-        return self._wire.pages(MessageView, f"/api/conversations/{conversation_id}/messages", query)
+        return self._connection.pages(MessageView, f"/api/conversations/{conversation_id}/messages", query)
 
     async def context(self, conversation_id: str, *, limit: int | None = None) -> ContextView:
         """The latest messages as another engine can send them."""
         path = f"/api/conversations/{conversation_id}/context"
-        return await self._wire.ask(ContextView, "GET", path, params=given({"limit": limit}))
+        return await self._connection.ask(ContextView, "GET", path, params=without_none({"limit": limit}))
 
     async def record(self, conversation_id: str, events: Sequence[Json]) -> RunsView:
         """Tells of turns that ran in another engine; `Recorder` does it in the background."""
         path = f"/api/conversations/{conversation_id}/executions"
-        return await self._wire.ask(RunsView, "POST", path, json={"events": list(events)})
+        return await self._connection.ask(RunsView, "POST", path, json={"events": list(events)})
 
     # Turns
 
@@ -239,7 +245,7 @@ class Client:
 
         The turn goes on when nobody listens any more; `abort` stops it.
         """
-        return self._wire.stream(
+        return self._connection.stream(
             "POST",
             f"/api/conversations/{conversation_id}/messages",
             json={"content": content},
@@ -253,7 +259,7 @@ class Client:
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
         body = {"content": content}
-        return await self._wire.ask(
+        return await self._connection.ask(
             MessageView, "POST", path, json=body, headers=headers, params={"wait": "true"}, timeout=None
         )
 
@@ -263,29 +269,31 @@ class Client:
         """Says something without waiting; `follow` gives the events."""
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
-        return await self._wire.ask(StartedTurnView, "POST", path, json={"content": content}, headers=headers)
+        return await self._connection.ask(
+            StartedTurnView, "POST", path, json={"content": content}, headers=headers
+        )
 
     def regenerate(self, conversation_id: str) -> AsyncGenerator[TurnEvent]:
         """Overwrites the latest reply and answers the same question anew."""
-        return self._wire.stream("POST", f"/api/conversations/{conversation_id}/regenerate")
+        return self._connection.stream("POST", f"/api/conversations/{conversation_id}/regenerate")
 
     def follow(self, turn_id: str, *, after: int = 0) -> AsyncGenerator[TurnEvent]:
         """The events of a turn with numbers above `after`, until it has ended."""
         headers = {"Last-Event-ID": str(after)} if after else {}
-        return self._wire.stream("GET", f"/api/turns/{turn_id}/events", headers=headers)
+        return self._connection.stream("GET", f"/api/turns/{turn_id}/events", headers=headers)
 
     async def abort(self, conversation_id: str) -> AbortView:
         """Stops the turn that runs in a conversation; what was said is kept."""
-        return await self._wire.ask(AbortView, "POST", f"/api/conversations/{conversation_id}/abort")
+        return await self._connection.ask(AbortView, "POST", f"/api/conversations/{conversation_id}/abort")
 
     async def turn(self, turn_id: str) -> TurnView:
         """How a turn stands."""
-        return await self._wire.ask(TurnView, "GET", f"/api/turns/{turn_id}")
+        return await self._connection.ask(TurnView, "GET", f"/api/turns/{turn_id}")
 
     async def receipt(self, turn_id: str) -> ReceiptView:
         """What the model was sent in a turn."""
-        return await self._wire.ask(ReceiptView, "GET", f"/api/turns/{turn_id}/context")
+        return await self._connection.ask(ReceiptView, "GET", f"/api/turns/{turn_id}/context")
 
     async def usage(self, **query: str) -> UsageReportView:
         """What one's turns have cost, by day and agent."""
-        return await self._wire.ask(UsageReportView, "GET", "/api/usage", params=query)
+        return await self._connection.ask(UsageReportView, "GET", "/api/usage", params=query)

@@ -12,7 +12,7 @@ from threadkeep.doctor.servers import check_roles, check_servers
 from threadkeep.doctor.settings import check_settings
 from threadkeep.domain.errors import SettingsError, StorageError
 from threadkeep.settings import PREFIX, Settings
-from threadkeep.storage.look import look_at
+from threadkeep.storage.inspection import inspect_database
 
 
 async def examine(settings: Settings, environment: Mapping[str, str]) -> AsyncGenerator[Finding]:
@@ -21,19 +21,21 @@ async def examine(settings: Settings, environment: Mapping[str, str]) -> AsyncGe
         yield finding
     for finding in check_folder(settings):
         yield finding
-    look = None
+    inspection = None
     try:
         box = build_secret_box(settings)
-        look = await look_at(settings.database, schema=settings.database_schema, box=box)
+        inspection = await inspect_database(settings.database, schema=settings.database_schema, box=box)
     except (StorageError, SettingsError) as exc:
         advice = f"Check {PREFIX}DATABASE_URL, and that the database runs and lets this user in."
         yield Finding("database", "problem", exc.message, advice)
     else:
-        for finding in (*check_database(look), *check_secret_key(settings, look, box.sealing_key)):
+        for finding in check_database(inspection):
+            yield finding
+        for finding in check_secret_key(settings, inspection, box.sealing_key):
             yield finding
     yield await check_model(settings)
-    if look is not None:
-        async for finding in check_servers(settings, look):
+    if inspection is not None:
+        async for finding in check_servers(settings, inspection):
             yield finding
     for finding in (*check_roles(settings), check_page(), *check_extras(settings)):
         yield finding

@@ -4,47 +4,53 @@ from collections.abc import Iterator
 
 from threadkeep.doctor.finding import Finding
 from threadkeep.settings import PREFIX, Settings
-from threadkeep.storage.look import Look
+from threadkeep.storage.inspection import Inspection
 from threadkeep.storage.secrets import SealedSecret
 
 
-def check_database(look: Look | None) -> Iterator[Finding]:
-    """Whether it is of this version and can be written; without a look there is no file yet."""
-    if look is None:
+def check_database(inspection: Inspection | None) -> Iterator[Finding]:
+    """Whether it is of this version and can be written; without one there is no file yet."""
+    if inspection is None:
         yield Finding("database", "ok", "A SQLite file, which is made at the first start.")
         return
-    if look.unknown:
-        told = f"A newer Threadkeep has changed it (migration {look.unknown[-1]})."
+    if inspection.unknown:
+        told = f"A newer Threadkeep has changed it (migration {inspection.unknown[-1]})."
         yield Finding("database", "problem", told, "Upgrade Threadkeep, or restore the backup of before.")
-    if look.refusal:
+    if inspection.refusal:
         advice = "Give Threadkeep the primary, and a user that owns its tables."
-        yield Finding("database", "problem", look.refusal, advice)
-    if look.missing and not look.unknown:
-        count = len(look.missing)
-        yield Finding("database", "ok", f"{look.version}; {count} migrations are applied at the next start.")
-    elif not look.unknown and not look.refusal:
-        yield Finding("database", "ok", f"{look.version}; reachable, writable and up to date.")
+        yield Finding("database", "problem", inspection.refusal, advice)
+    if inspection.missing and not inspection.unknown:
+        waiting = f"{len(inspection.missing)} migrations are applied at the next start."
+        yield Finding("database", "ok", f"{inspection.version}; {waiting}")
+    elif not inspection.unknown and not inspection.refusal:
+        yield Finding("database", "ok", f"{inspection.version}; reachable, writable and up to date.")
 
 
-def check_secret_key(settings: Settings, look: Look | None, sealing_key: str | None) -> Iterator[Finding]:
+def check_secret_key(
+    settings: Settings, inspection: Inspection | None, sealing_key: str | None
+) -> Iterator[Finding]:
     """Whether the secrets that are kept can be read, and new ones be kept."""
     kept = [
         secret
-        for agent in (look.agents if look else ())
+        for agent in (inspection.agents if inspection else ())
         for server in agent.settings.mcp_servers.values()
         for secret in server.secrets.values()
     ]
     lost = sum(isinstance(secret, SealedSecret) and not secret.is_readable for secret in kept)
     if lost:
         yield Finding(
-            "secret key", "problem", f"{lost} of {len(kept)} stored secrets cannot be read with it.",
+            "secret key",
+            "problem",
+            f"{lost} of {len(kept)} stored secrets cannot be read with it.",
             f"Add the key that they were stored with to {PREFIX}SECRET_KEY, or give the secrets again.",
-        )  # fmt: skip
+        )
     elif sealing_key is None and not settings.on_sqlite:
         yield Finding(
-            "secret key", "warning", "There is none: secrets of MCP servers cannot be stored.",
+            "secret key",
+            "warning",
+            "There is none: secrets of MCP servers cannot be stored.",
             f"Set {PREFIX}SECRET_KEY to 32 random characters or more, the same on every node.",
-        )  # fmt: skip
+        )
     elif sealing_key is None:
         yield Finding("secret key", "ok", "It is made in the data folder with the first secret.")
     else:

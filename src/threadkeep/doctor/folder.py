@@ -24,9 +24,11 @@ def check_folder(settings: Settings) -> Iterator[Finding]:
             yield _disk(parent, settings)
         else:
             yield Finding(
-                "data folder", "problem", f"{folder} cannot be made in {parent}.",
+                "data folder",
+                "problem",
+                f"{folder} cannot be made in {parent}.",
                 f"Let this user write there, or choose another folder with {PREFIX}DATA.",
-            )  # fmt: skip
+            )
         return
     if not folder.is_dir() or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         advice = f"Let this user write there (chown), or choose another folder with {PREFIX}DATA."

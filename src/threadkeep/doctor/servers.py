@@ -13,20 +13,20 @@ from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import Seat, Surroundings
+from threadkeep.mcp.programs import ServerEnvironment, ServerKey
 from threadkeep.ports.mcp import ServerState, ServerStatus
 from threadkeep.settings import Settings
-from threadkeep.storage.look import KeptAgent, Look
+from threadkeep.storage.inspection import Inspection, KeptAgent
 from threadkeep.tools.roles import role_problems
 
 SERVERS_AT_ONCE = 4
 
 
-async def check_servers(settings: Settings, look: Look) -> AsyncGenerator[Finding]:
+async def check_servers(settings: Settings, inspection: Inspection) -> AsyncGenerator[Finding]:
     """Connects every MCP server that agents have, a few at once, and ends those that it started."""
     found = [
         (agent, name, server)
-        for agent in look.agents
+        for agent in inspection.agents
         for name, server in agent.settings.mcp_servers.items()
         if not server.disabled
     ]
@@ -58,12 +58,12 @@ async def _connect(
     inner = server.cwd if isinstance(server, StdioServer) else None
     is_there = (settings.workspaces.of(agent.id) / (inner or "")).is_dir()
     workspaces = settings.workspaces if is_there else Workspaces(elsewhere)
-    surroundings = Surroundings(
+    environment = ServerEnvironment(
         workspaces, settings.mcp_environment, allow_private=settings.mcp_allow_private
     )
-    pool = Pool(surroundings, Limits())
+    pool = Pool(environment, Limits())
     try:
-        return await pool.test(Seat.of(agent.id, name, server, UserId("doctor")), server)
+        return await pool.test(ServerKey.of(agent.id, name, server, UserId("doctor")), server)
     except ThreadkeepError as exc:  # a secret of it cannot be read
         return ServerStatus(ServerState.FAILED, exc.message)
     finally:

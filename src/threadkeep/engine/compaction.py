@@ -10,7 +10,7 @@ from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import Part, TextPart, ToolCallPart, card_of
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
-from threadkeep.engine.asking import ask
+from threadkeep.engine.completion import complete
 from threadkeep.engine.context import render_card, to_context
 from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.ports.gateway import Gateway, GatewayError
@@ -107,7 +107,7 @@ def context_tokens(messages: Sequence[Message], summary: str | None, zone: tzinf
 
 async def _summarise_part(gateway: Gateway, model: str | None, earlier: str | None, part: str) -> str:
     told = f"Messages:\n\n{part}" if not earlier else f"Summary so far:\n\n{earlier}\n\nMessages:\n\n{part}"
-    summary = (await ask(gateway, model, _INSTRUCTION, told, max_tokens=MOST_SUMMARY_TOKENS)).strip()
+    summary = (await complete(gateway, model, _INSTRUCTION, told, max_tokens=MOST_SUMMARY_TOKENS)).strip()
     if is_blank(summary):
         raise GatewayError("The model gave an empty summary.", retryable=True)
     return summary

@@ -1,4 +1,4 @@
-"""Sets large values and files aside, so that no row grows with what a tool gives."""
+"""Stores large values and files apart, so that no row grows with what a tool gives."""
 
 import asyncio
 import mimetypes
@@ -30,7 +30,7 @@ class TooLarge(Exception):
     """More than is kept of one value or file; the message is for people."""
 
 
-class Aside:
+class LargeValues:
     """Puts what is large into the payload store, for one conversation."""
 
     def __init__(self, conversation_id: ConversationId, clock: Callable[[], int], keep: Keep) -> None:
@@ -38,7 +38,7 @@ class Aside:
         self._clock = clock
         self._keep = keep
 
-    async def values(self, values: Mapping[str, Any], *, always: Iterable[str] = ()) -> dict[str, PayloadId]:
+    async def store(self, values: Mapping[str, Any], *, always: Iterable[str] = ()) -> dict[str, PayloadId]:
         """Keeps those values that are too large for a row, and those that always lie apart; tells where."""
         refs: dict[str, PayloadId] = {}
         for name, value in values.items():
@@ -53,7 +53,7 @@ class Aside:
                 refs[name] = await self._add(content, PayloadKind.VALUE, "application/json")
         return refs
 
-    async def files(self, files: Iterable[ProducedFile]) -> tuple[PayloadId, ...]:
+    async def store_files(self, files: Iterable[ProducedFile]) -> tuple[PayloadId, ...]:
         """Keeps files that a tool gave."""
         ids: list[PayloadId] = []
         for file in files:

@@ -3,7 +3,7 @@
 import re
 
 from threadkeep.domain.text import is_blank
-from threadkeep.engine.asking import ask
+from threadkeep.engine.completion import complete
 from threadkeep.ports.gateway import Gateway
 
 MOST_TITLE_CHARACTERS = 50
@@ -32,7 +32,7 @@ def derive_title(content: str) -> str | None:
 async def ask_for_title(gateway: Gateway, model: str | None, asked: str, answered: str) -> str | None:
     """A title by the model; None when it has none to give."""
     excerpt = f"User: {asked[:MOST_EXCERPT_CHARACTERS]}\n\nAssistant: {answered[:MOST_EXCERPT_CHARACTERS]}"
-    answer = await ask(gateway, model, _INSTRUCTION, excerpt, max_tokens=MOST_TITLE_TOKENS)
+    answer = await complete(gateway, model, _INSTRUCTION, excerpt, max_tokens=MOST_TITLE_TOKENS)
     lines = [line.strip(" \t\"'“”‘’「」《》#*.。") for line in answer.splitlines()]
     return _shortened(next((line for line in lines if not is_blank(line)), ""))
 

@@ -14,7 +14,7 @@ from threadkeep.domain.events import Notice, Retrieval, ToolCalled, ToolProgress
 from threadkeep.domain.text import storable
 from threadkeep.domain.tool_call import SHOWN
 from threadkeep.engine.arguments import problem_with
-from threadkeep.engine.large_values import Aside, TooLarge
+from threadkeep.engine.large_values import LargeValues, TooLarge
 from threadkeep.engine.passages import numbered_passages
 from threadkeep.engine.tool_names import tools_by_name
 from threadkeep.engine.tool_results import result_text
@@ -36,9 +36,9 @@ ToolEvent = ToolProgress | Retrieval | ToolResulted
 class Toolbox:
     """The tools of one turn, by the names that the model knows them by."""
 
-    def __init__(self, session: ToolSession | None, aside: Aside, *, cited: int = 0) -> None:
+    def __init__(self, session: ToolSession | None, large_values: LargeValues, *, cited: int = 0) -> None:
         self._session = session
-        self._aside = aside
+        self._large_values = large_values
         self._cited = cited  # how many passages of this turn have a number already
         self._tools: Mapping[str, Tool] = {}
         self._problems: dict[str, str] = {}
@@ -69,7 +69,7 @@ class Toolbox:
         """The event of a call that is about to be made. Records have the names that the server knows."""
         name, server = self._names(use)
         try:
-            refs = await self._aside.values({"arguments": use.arguments})
+            refs = await self._large_values.store({"arguments": use.arguments})
         except (StorageError, TooLarge) as exc:
             self._problems[use.id] = f"The arguments cannot be kept. {exc}"
             return ToolCalled(use.id, name, server, {}, model_name=use.name)
@@ -118,12 +118,12 @@ class Toolbox:
             self._cited += len(outcome.hits)
             tell(Retrieval(storable(outcome.query), outcome.hits, use.id))
         try:
-            artifact_ids = await self._aside.files(outcome.files)
+            artifact_ids = await self._large_values.store_files(outcome.files)
             values = {"result": outcome.result, "chart_data": outcome.chart_data}
-            refs = await self._aside.values(values, always=("chart_data",))
+            refs = await self._large_values.store(values, always=("chart_data",))
             shown = result_text(use.id, outcome.result, outcome.error)
             if "result" in refs:  # the next turns are sent the same, without reading all of it
-                refs |= await self._aside.values({SHOWN: shown}, always=(SHOWN,))
+                refs |= await self._large_values.store({SHOWN: shown}, always=(SHOWN,))
         except (StorageError, TooLarge) as exc:
             outcome = Outcome("error", error=f"The result cannot be kept. {exc}")
             artifact_ids, refs, shown = (), {}, result_text(use.id, None, outcome.error)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, cast
 import msgspec
 
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.exchange import chatgpt, claude, own
+from threadkeep.exchange import chatgpt, claude, threadkeep
 from threadkeep.exchange.format import HEADER
 from threadkeep.exchange.items import Item, items
 from threadkeep.exchange.writing import LINES
@@ -55,7 +55,7 @@ class ImportFile:
                 counted = _Counted(file, lambda count, before=before: self._tell(before + count, total))
                 reader = cast("BinaryIO", counted)
                 if name == self._lines:
-                    yield from own.read(reader, most=MOST_CONVERSATION_BYTES)
+                    yield from threadkeep.read(reader, most=MOST_CONVERSATION_BYTES)
                 else:
                     for it in _foreign(reader):
                         is_empty = False

@@ -11,7 +11,7 @@ import msgspec
 
 from threadkeep.domain.errors import SignInUnavailable, Unauthenticated
 from threadkeep.http.access_tokens import KEY_SET_ALGORITHMS, NOT_OURS
-from threadkeep.logs import told
+from threadkeep.logs import describe
 
 KEYS_LIVE_S = 600
 FETCH_PAUSE_S = 10  # forged `kid`s cannot make us hammer the provider
@@ -71,7 +71,7 @@ class KeySet:
             async with asyncio.timeout(FETCH_TIMEOUT_S):
                 self._keys = _usable_keys(await self._download())
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, RecursionError) as exc:
-            _log.warning("The sign-in provider's keys could not be fetched: %s", told(exc))
+            _log.warning("The sign-in provider's keys could not be fetched: %s", describe(exc))
             self._failed_at = self._clock()
             self._next_fetch = self._failed_at + (FETCH_PAUSE_S if self._keys else FIRST_FETCH_PAUSE_S)
         else:

@@ -1,6 +1,7 @@
 """Runs the app on a socket until a signal ends it."""
 
 import asyncio
+import gc
 import importlib
 import importlib.util
 import logging
@@ -73,6 +74,8 @@ async def _serve(
         asyncio.get_running_loop().add_signal_handler(number, stopping.begin, number)
     # Errors of the start come out here as sentences; within uvicorn they would be stack traces.
     async with app.lifespan():
+        # What was loaded stays. Else every full collection looks at all of it, and all turns wait for that.
+        gc.freeze()
         when_ready()
         await server.serve(sockets=[listener])
 

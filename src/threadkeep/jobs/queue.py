@@ -10,7 +10,7 @@ from typing import Any
 
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import new_uuid
-from threadkeep.logs import told
+from threadkeep.logs import describe
 from threadkeep.ports.jobs import Job, JobStore
 from threadkeep.tasks import end_tasks
 
@@ -18,7 +18,7 @@ log = logging.getLogger("threadkeep.jobs")
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class FollowUp:
     """What is to be done after a job, at once or after a delay."""
 
     kind: str
@@ -26,11 +26,11 @@ class Next:
     delay_ms: int = 0
 
 
-class NotYet(Exception):
-    """What a job needs is away. It is tried again until that is back, and never given up."""
+class RetryLater(Exception):
+    """What a job needs is unavailable. The job is retried until that is back, and never given up."""
 
 
-Handler = Callable[[Mapping[str, Any]], Awaitable[Next | None]]
+Handler = Callable[[Mapping[str, Any]], Awaitable[FollowUp | None]]
 
 LOOK_EVERY_S = 5.0
 LEASE_MS = 120_000
@@ -90,7 +90,7 @@ class Jobs:
             self._wake.set()
             if not task.cancelled() and (error := task.exception()):
                 # It could not be put back or forgotten: it is done again when its lease runs out.
-                log.warning("job %s %s: %s", job.kind, job.id, told(error))
+                log.warning("job %s %s: %s", job.kind, job.id, describe(error))
 
         task.add_done_callback(ended)
 
@@ -101,8 +101,8 @@ class Jobs:
             if following is not None:
                 await self.add(following.kind, following.arguments, delay_ms=following.delay_ms)
         except Exception as exc:
-            if isinstance(exc, NotYet) or job.attempts < MOST_ATTEMPTS:
-                log.warning("job %s %s failed and is tried again: %s", job.kind, job.id, told(exc))
+            if isinstance(exc, RetryLater) or job.attempts < MOST_ATTEMPTS:
+                log.warning("job %s %s failed and is retried: %s", job.kind, job.id, describe(exc))
                 await self._store.postpone(job, delay_ms=pause_ms(job.attempts), error=repr(exc))
                 return
             log.exception("job %s %s is given up", job.kind, job.id)

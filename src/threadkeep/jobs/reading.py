@@ -10,11 +10,11 @@ from threadkeep.clock import Clock
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.ids import AgentId, DocumentId
 from threadkeep.jobs.cleaning import ORPHANED_S
-from threadkeep.jobs.queue import Next, NotYet
+from threadkeep.jobs.queue import FollowUp, RetryLater
 from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.documents import DocumentStore, ExtractionBroke, ExtractionFailed, Extractor
 from threadkeep.ports.embedder import Embedder, EmbedderError
-from threadkeep.ports.retriever import LARGE_COLLECTION, NearIndex
+from threadkeep.ports.retriever import LARGE_COLLECTION, VectorIndex
 from threadkeep.ports.store import Store
 
 log = logging.getLogger("threadkeep.documents")
@@ -42,17 +42,17 @@ class Reading:
         extractor: Extractor,
         embedder: Embedder | None,
         clock: Clock,
-        near_index: NearIndex | None = None,
+        vector_index: VectorIndex | None = None,
     ) -> None:
         self._store = store
         self._files = files
         self._extractor = extractor
         self._embedder = embedder
         self._clock = clock
-        self._near_index = near_index
+        self._vector_index = vector_index
         self._embedding: set[AgentId] = set()
 
-    async def read(self, arguments: Mapping[str, Any]) -> Next | None:
+    async def read(self, arguments: Mapping[str, Any]) -> FollowUp | None:
         """Reads a document: ready, or failed with the reason."""
         agent_id, document_id = AgentId(arguments["agent_id"]), DocumentId(arguments["document_id"])
         document = await self._store.documents.get(agent_id, document_id)
@@ -73,7 +73,7 @@ class Reading:
         if error is not None:
             await remove_chunks(self._store.documents, document)
         await self._end(document, error)
-        return Next(EMBED_JOB, {"agent_id": agent_id}) if error is None and self._embedder else None
+        return FollowUp(EMBED_JOB, {"agent_id": agent_id}) if error is None and self._embedder else None
 
     async def _end(self, document: Document, error: str | None) -> None:
         status = DocumentStatus.READY if error is None else DocumentStatus.FAILED
@@ -94,18 +94,18 @@ class Reading:
                 if not await self._store.documents.add_part(document, part, self._clock()):
                     return
 
-    async def embed(self, arguments: Mapping[str, Any]) -> Next | None:
+    async def embed(self, arguments: Mapping[str, Any]) -> FollowUp | None:
         """Gives vectors to the chunks of an agent that have none yet, and indexes them, a while at a time."""
         agent_id = AgentId(arguments["agent_id"])
         if self._embedder is None:
             return None
         if agent_id in self._embedding:  # two would do the same chunks
-            return Next(EMBED_JOB, arguments, LOOK_AGAIN_MS)
+            return FollowUp(EMBED_JOB, arguments, LOOK_AGAIN_MS)
         self._embedding.add(agent_id)
         try:
-            return None if await self._embed(agent_id, self._embedder) else Next(EMBED_JOB, arguments)
+            return None if await self._embed(agent_id, self._embedder) else FollowUp(EMBED_JOB, arguments)
         except EmbedderError as exc:
-            raise NotYet(exc.message) from exc
+            raise RetryLater(exc.message) from exc
         finally:
             self._embedding.discard(agent_id)
 
@@ -118,7 +118,7 @@ class Reading:
             waiting = [chunk for chunk in waiting if chunk[0] not in refused]
             if not waiting:
                 if refused:  # they are shown to the embedder again, after a pause
-                    raise NotYet(f"The embedder did not take {len(refused)} chunks.")
+                    raise RetryLater(f"The embedder did not take {len(refused)} chunks.")
                 return not await self._index(agent_id, embedder, until)
             for first in range(0, len(waiting), EMBEDDED_AT_ONCE):
                 refused |= await self._embed_some(embedder, waiting[first : first + EMBEDDED_AT_ONCE], until)
@@ -153,9 +153,9 @@ class Reading:
 
     async def _index(self, agent_id: AgentId, embedder: Embedder, until: float) -> bool:
         """Takes a large collection into the database's own index; tells whether more is left."""
-        if self._near_index is None or agent_id not in await self._near_index.large(LARGE_COLLECTION):
+        if self._vector_index is None or agent_id not in await self._vector_index.large(LARGE_COLLECTION):
             return False
-        while await self._near_index.follow(agent_id, embedder.name):
+        while await self._vector_index.follow(agent_id, embedder.name):
             if asyncio.get_running_loop().time() > until:
                 return True
         return False
@@ -165,7 +165,7 @@ class Reading:
         if self._embedder is None:
             return ()
         waiting = await self._store.chunks.waiting(self._embedder.name)
-        large = await self._near_index.large(LARGE_COLLECTION) if self._near_index else ()
+        large = await self._vector_index.large(LARGE_COLLECTION) if self._vector_index else ()
         return list(dict.fromkeys((*waiting, *large)))
 
     async def sweep(self) -> None:

@@ -61,9 +61,15 @@ class Reading:
     async def _read(self, message: bytes) -> Digest | None:
         async with self._free:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-P", digest.__file__,
-                stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=worker_environment(), start_new_session=True,
-            )  # fmt: skip
+                sys.executable,
+                "-P",
+                digest.__file__,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
+                env=worker_environment(),
+                start_new_session=True,
+            )
             try:
                 async with asyncio.timeout(READING_S):
                     read, _ = await process.communicate(message)

@@ -7,15 +7,15 @@ from threadkeep.mcp.connection import Connection
 from threadkeep.mcp.large import Inbox, Reading
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.lines import ServerLog
-from threadkeep.mcp.programs import Seat, Surroundings
+from threadkeep.mcp.programs import ServerEnvironment, ServerKey
 from threadkeep.mcp.remote import RemoteLink
 from threadkeep.mcp.stdio import StdioLink
 
 
 async def launch(
-    seat: Seat,
+    key: ServerKey,
     server: McpServer,
-    surroundings: Surroundings,
+    environment: ServerEnvironment,
     server_log: ServerLog,
     limits: Limits,
     reading: Reading,
@@ -24,11 +24,11 @@ async def launch(
     inbox = Inbox(reading)
     match server:
         case StdioServer():
-            program = await asyncio.to_thread(surroundings.program, seat, server)
+            program = await asyncio.to_thread(environment.program, key, server)
             link = StdioLink(program, server_log, inbox)
         case RemoteServer():
-            headers = await asyncio.to_thread(surroundings.headers, seat, server)
-            link = RemoteLink(server.url, headers, inbox, allow_private=surroundings.allow_private)
+            headers = await asyncio.to_thread(environment.headers, key, server)
+            link = RemoteLink(server.url, headers, inbox, allow_private=environment.allow_private)
         case _:
             raise AssertionError(f"a server is run or reached, not {type(server).__name__}")
-    return Connection(seat.name, link, inbox, server.timeout_s, limits, server.hide)
+    return Connection(key.name, link, inbox, server.timeout_s, limits, server.hide)

@@ -1,10 +1,7 @@
 """The pool of MCP servers: started when they are needed, shared by turns, watched, and ended."""
 
 import asyncio
-import gc
-import importlib
 import math
-import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Mapping
 from contextlib import aclosing, contextmanager
@@ -20,7 +17,7 @@ from threadkeep.mcp.large import Reading
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.lines import ServerLog
 from threadkeep.mcp.link import LinkBroken
-from threadkeep.mcp.programs import Seat, Surroundings
+from threadkeep.mcp.programs import ServerEnvironment, ServerKey
 from threadkeep.ports.mcp import ServerState, ServerStatus
 from threadkeep.ports.tools import Outcome, Progress, Tool
 from threadkeep.tasks import end_tasks
@@ -28,9 +25,9 @@ from threadkeep.tasks import end_tasks
 if TYPE_CHECKING:
     from threadkeep.mcp.connection import Connection
 
-Launch = Callable[[Seat, McpServer, Surroundings, ServerLog, Limits, Reading], Awaitable["Connection"]]
-
-_LAUNCH = "threadkeep.mcp.launch"
+Launch = Callable[
+    [ServerKey, McpServer, ServerEnvironment, ServerLog, Limits, Reading], Awaitable["Connection"]
+]
 
 FORGET_S = 3600.0
 """After this long without use a place is given up, with its log and its failures."""
@@ -86,24 +83,24 @@ class _Place:
 class Pool:
     """The servers of all agents on this node."""
 
-    def __init__(self, surroundings: Surroundings, limits: Limits) -> None:
-        self._surroundings = surroundings
+    def __init__(self, environment: ServerEnvironment, limits: Limits) -> None:
+        self._environment = environment
         self._limits = limits
         self._reading = Reading()
-        self._places: dict[Seat, _Place] = {}
+        self._places: dict[ServerKey, _Place] = {}
         self._live: set[Connection] = set()
         self._entrance = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
         self._is_closed = False
 
-    async def tools(self, seat: Seat, server: McpServer) -> tuple[Tool, ...]:
+    async def tools(self, key: ServerKey, server: McpServer) -> tuple[Tool, ...]:
         """What a server offers; LinkBroken, with the reason, where it is away."""
         deadline = asyncio.get_running_loop().time() + self._limits.budget_s
-        place = self._place(seat, server)
+        place = self._place(key, server)
         try:
             with place.in_use():
-                connection = await self._connected(seat, place, self._limits.budget_s)
+                connection = await self._connected(key, place, self._limits.budget_s)
                 async with asyncio.timeout_at(deadline):
                     return await connection.tools()
         except TimeoutError:
@@ -112,28 +109,28 @@ class Pool:
             raise LinkBroken(server.hide(str(exc))) from exc
 
     async def call(
-        self, seat: Seat, server: McpServer, name: str, arguments: Mapping[str, Any]
+        self, key: ServerKey, server: McpServer, name: str, arguments: Mapping[str, Any]
     ) -> AsyncGenerator[Progress | Outcome]:
         """Calls a tool: any number of Progress, then one Outcome. Closing it cancels the call."""
-        place = self._place(seat, server)
+        place = self._place(key, server)
         try:
             with place.in_use():
-                connection = await self._connected(seat, place, self._limits.budget_s)
+                connection = await self._connected(key, place, self._limits.budget_s)
                 async with aclosing(connection.call(name, arguments)) as steps:
                     async for step in steps:
                         if isinstance(step, Outcome) and connection.is_open:
                             place.breaker.succeeded()
                         yield _hiding(server, step)
         except LinkBroken as exc:
-            yield Outcome("error", error=f"The server {seat.name} is away: {server.hide(str(exc))}")
+            yield Outcome("error", error=f"The server {key.name} is away: {server.hide(str(exc))}")
 
-    async def test(self, seat: Seat, server: McpServer) -> ServerStatus:
+    async def test(self, key: ServerKey, server: McpServer) -> ServerStatus:
         """Connects a server, whatever its back-off, and asks for its tools anew."""
-        place = self._place(seat, server)
+        place = self._place(key, server)
         place.breaker.forgive()
         try:
             with place.in_use():
-                connection = await self._connected(seat, place, self._limits.connect_s)
+                connection = await self._connected(key, place, self._limits.connect_s)
                 await connection.tools(anew=True)
             place.breaker.succeeded()
         except LinkBroken as exc:
@@ -142,7 +139,7 @@ class Pool:
 
     def statuses(self, agent_id: AgentId) -> Mapping[str, ServerStatus]:
         """How the servers of an agent are; where each user has their own, the one last used counts."""
-        places = [(seat.name, place) for seat, place in self._places.items() if seat.agent_id == agent_id]
+        places = [(key.name, place) for key, place in self._places.items() if key.agent_id == agent_id]
         return {name: place.status() for name, place in sorted(places, key=lambda it: it[1].used_at)}
 
     def states(self) -> list[ServerState]:
@@ -151,25 +148,25 @@ class Pool:
 
     def keep_only(self, agent_id: AgentId, names: Collection[str]) -> None:
         """Ends the servers that an agent no longer has."""
-        for seat in [seat for seat in self._places if seat.agent_id == agent_id and seat.name not in names]:
-            self._give_up(seat, "The agent no longer has it.")
+        for key in [key for key in self._places if key.agent_id == agent_id and key.name not in names]:
+            self._give_up(key, "The agent no longer has it.")
 
     def users(self) -> set[UserId]:
         """Those for whom a server has been started that is theirs alone."""
-        return {seat.user_id for seat in self._places if seat.user_id is not None}
+        return {key.user_id for key in self._places if key.user_id is not None}
 
     async def end_those_of(self, user_id: UserId) -> None:
         """Ends the servers that are one user's alone; they have ended when this returns."""
-        seats = [seat for seat in self._places if seat.user_id == user_id]
-        ending = [task for seat in seats if (task := self._give_up(seat, "Its user is gone."))]
+        keys = [key for key in self._places if key.user_id == user_id]
+        ending = [task for key in keys if (task := self._give_up(key, "Its user is gone."))]
         if ending:
             await asyncio.wait(ending)
 
     async def close(self) -> None:
         """Ends everything."""
         self._is_closed = True
-        for seat in list(self._places):
-            self._give_up(seat, "Threadkeep is shutting down.")
+        for key in list(self._places):
+            self._give_up(key, "Threadkeep is shutting down.")
         if self._sweeping is not None:
             await end_tasks(self._sweeping)
         for connection in self._live:
@@ -177,19 +174,19 @@ class Pool:
         while self._closing:
             await asyncio.wait(self._closing)
 
-    def _place(self, seat: Seat, server: McpServer) -> _Place:
+    def _place(self, key: ServerKey, server: McpServer) -> _Place:
         """The place of a server; a new one where the server is not what it was."""
-        place = self._places.get(seat)
+        place = self._places.get(key)
         if place is not None and place.server != server:
-            self._give_up(seat, "Its configuration was changed.")
+            self._give_up(key, "Its configuration was changed.")
             place = None
         if place is None:
-            place = self._places[seat] = _Place(server)
+            place = self._places[key] = _Place(server)
         return place
 
-    def _give_up(self, seat: Seat, reason: str) -> "asyncio.Task[None] | None":
+    def _give_up(self, key: ServerKey, reason: str) -> "asyncio.Task[None] | None":
         """Takes a server's place away; the task is done when the server has ended."""
-        place = self._places.pop(seat)
+        place = self._places.pop(key)
         if place.attempt is not None:
             place.attempt.cancel()
         return None if place.connection is None else self._close(place.connection, reason)
@@ -200,11 +197,11 @@ class Pool:
         task.add_done_callback(self._closing.discard)
         return task
 
-    async def _connected(self, seat: Seat, place: _Place, wait_s: float) -> "Connection":
+    async def _connected(self, key: ServerKey, place: _Place, wait_s: float) -> "Connection":
         deadline = time.monotonic() + wait_s
         while True:
             now = place.used_at = time.monotonic()
-            attempt = place.attempt or self._begin(seat, place, now)
+            attempt = place.attempt or self._begin(key, place, now)
             # Counted from the beginning of the attempt: only the first turns wait for a server that is slow.
             until = min(deadline, place.began_at + wait_s)
             await asyncio.wait([attempt], timeout=max(0.0, until - now))
@@ -220,7 +217,7 @@ class Pool:
             if not connection.task.done():
                 raise LinkBroken("It is still ending.")
 
-    def _begin(self, seat: Seat, place: _Place, now: float) -> "asyncio.Task[Connection]":
+    def _begin(self, key: ServerKey, place: _Place, now: float) -> "asyncio.Task[Connection]":
         if self._is_closed:
             raise LinkBroken("Threadkeep is shutting down.")
         if wait_s := place.breaker.wait_s(now):
@@ -229,18 +226,18 @@ class Pool:
             with about():
                 self._sweeping = asyncio.create_task(self._sweep())
         place.began_at = now
-        place.attempt = attempt = asyncio.create_task(self._open(seat, place))
+        place.attempt = attempt = asyncio.create_task(self._open(key, place))
         attempt.add_done_callback(place.settle)
         return attempt
 
-    async def _open(self, seat: Seat, place: _Place) -> "Connection":
+    async def _open(self, key: ServerKey, place: _Place) -> "Connection":
         """Starts a server and waits until it can be used."""
         launch = await asyncio.to_thread(_load_launch)
         try:
             async with self._entrance:
                 await self._make_room()
                 connection = await launch(
-                    seat, place.server, self._surroundings, place.log, self._limits, self._reading
+                    key, place.server, self._environment, place.log, self._limits, self._reading
                 )
                 place.connection = connection
                 self._live.add(connection)
@@ -279,11 +276,11 @@ class Pool:
         while True:
             await asyncio.sleep(min(self._limits.idle_s / 4, 30))
             now = time.monotonic()
-            for seat, place in list(self._places.items()):
+            for key, place in list(self._places.items()):
                 connection = place.connection
                 if connection is None:
                     if place.attempt is None and now - place.used_at > FORGET_S:
-                        del self._places[seat]
+                        del self._places[key]
                 elif place.is_idle and now - connection.used_at > self._limits.idle_s:
                     self._close(connection, "Nobody used it for a while.")
 
@@ -301,9 +298,6 @@ def _hiding(server: McpServer, step: Progress | Outcome) -> Progress | Outcome:
 
 def _load_launch() -> "Launch":
     """Loads the MCP SDK; in a thread, for it takes about a second."""
-    is_loaded = _LAUNCH in sys.modules
-    launch = importlib.import_module(_LAUNCH).launch
-    if not is_loaded:
-        # What was loaded stays. Else every full collection looks at all of it, and all turns wait for that.
-        gc.freeze()
+    from threadkeep.mcp.launch import launch  # noqa: PLC0415 - many never need the SDK
+
     return launch

@@ -15,7 +15,7 @@ USER_HEADER = "Threadkeep-User-Id"
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class ServerKey:
     """Which server of which agent, and for whom where each user has their own."""
 
     agent_id: AgentId
@@ -23,34 +23,34 @@ class Seat:
     user_id: UserId | None
 
     @staticmethod
-    def of(agent_id: AgentId, name: str, server: McpServer, user_id: UserId) -> "Seat":
-        """The seat that serves this user."""
-        return Seat(agent_id, name, user_id if server.scope is ServerScope.USER else None)
+    def of(agent_id: AgentId, name: str, server: McpServer, user_id: UserId) -> "ServerKey":
+        """The key of the server that serves this user."""
+        return ServerKey(agent_id, name, user_id if server.scope is ServerScope.USER else None)
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ServerEnvironment:
     """What the operator gives to servers: folders, a few variables, and how far they may reach."""
 
     workspaces: Workspaces
     environment: Mapping[str, str]
     allow_private: bool = False
 
-    def program(self, seat: Seat, server: StdioServer) -> Program:
+    def program(self, key: ServerKey, server: StdioServer) -> Program:
         """The program of a server, ready to be run; its folder is there."""
-        workspace = self.workspaces.of(seat.agent_id)
+        workspace = self.workspaces.of(key.agent_id)
         cwd = _folder(workspace, server.cwd)
         env = {**self.environment, "PWD": str(cwd), "PROMPTX_PROJECT_DIR": str(workspace)}
         env |= {name: secret.reveal() for name, secret in server.env.items()}
-        if seat.user_id is not None:
-            env["THREADKEEP_USER_ID"] = seat.user_id
+        if key.user_id is not None:
+            env["THREADKEEP_USER_ID"] = key.user_id
         return Program(server.command, server.args, env, cwd)
 
-    def headers(self, seat: Seat, server: RemoteServer) -> dict[str, str]:
+    def headers(self, key: ServerKey, server: RemoteServer) -> dict[str, str]:
         """What is sent to a remote server with every request."""
         headers = {name: secret.reveal() for name, secret in server.headers.items()}
-        if seat.user_id is not None:
-            headers[USER_HEADER] = quote(seat.user_id)
+        if key.user_id is not None:
+            headers[USER_HEADER] = quote(key.user_id)
         return headers
 
 

@@ -18,7 +18,7 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.personal import FOLDER, prepare
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import Seat
+from threadkeep.mcp.programs import ServerKey
 from threadkeep.ports.mcp import ServerState, ServerStatus
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
 
@@ -45,20 +45,20 @@ class PromptXCommand:
     ) -> AsyncGenerator[Progress | Outcome]:
         """Has the program run a tool."""
         try:
-            seat, server, folder = await self._place(caller.agent, caller.user)
-            offered = {tool.name for tool in await self._pool.tools(seat, server)}
+            key, server, folder = await self._place(caller.agent, caller.user)
+            offered = {tool.name for tool in await self._pool.tools(key, server)}
         except LinkBroken as exc:
             yield Outcome("error", error=f"PromptX is away: {exc}")
             return
         if name == "promptx_action" and "promptx_init" in offered:
             # Else it warns of a project without a name, and knows no role that was written since it began.
-            begun = self._pool.call(seat, server, "promptx_init", {"workingDirectory": str(folder)})
+            begun = self._pool.call(key, server, "promptx_init", {"workingDirectory": str(folder)})
             async with aclosing(begun) as steps:
                 async for _ in steps:
                     pass
         # Later versions have dropped the prefix.
         theirs = name if name in offered else name.removeprefix("promptx_")
-        async with aclosing(self._pool.call(seat, server, theirs, arguments)) as steps:
+        async with aclosing(self._pool.call(key, server, theirs, arguments)) as steps:
             async for step in steps:
                 yield _known_role(step, arguments) if name == "promptx_action" else step
 
@@ -69,15 +69,15 @@ class PromptXCommand:
     async def test(self, agent: Agent, user: User) -> ServerStatus:
         """Starts the program for this user, whatever its back-off."""
         try:
-            seat, server, _ = await self._place(agent, user)
+            key, server, _ = await self._place(agent, user)
         except LinkBroken as exc:
             return ServerStatus(ServerState.FAILED, str(exc))
-        return await self._pool.test(seat, server)
+        return await self._pool.test(key, server)
 
-    async def _place(self, agent: Agent, user: User) -> tuple[Seat, StdioServer, Path]:
+    async def _place(self, agent: Agent, user: User) -> tuple[ServerKey, StdioServer, Path]:
         """Where this user's program has its place, what it is, and in which folder it runs."""
         folder = await asyncio.to_thread(prepare, self._workspaces.of(agent.id), user.id)
-        return Seat(agent.id, PROMPTX, user.id), self._server(folder), folder
+        return ServerKey(agent.id, PROMPTX, user.id), self._server(folder), folder
 
     def _server(self, folder: Path) -> StdioServer:
         home = folder / "home"

@@ -11,7 +11,7 @@ from threadkeep.domain.mcp import McpServer, fingerprint
 from threadkeep.domain.user import User
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import Seat
+from threadkeep.mcp.programs import ServerKey
 from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.ports.mcp import SeenTools, ServerCatalog, ServerState, ServerStatus
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool, ToolServer, Unavailable
@@ -62,7 +62,7 @@ class AgentTools:
             return ServerStatus(ServerState.READY if name in self._own else ServerState.INACTIVE)
         if problem := self._catalog.problem(server):
             return ServerStatus(ServerState.FAILED, problem)
-        status = await self._pool.test(Seat.of(agent.id, name, server, user.id), server)
+        status = await self._pool.test(ServerKey.of(agent.id, name, server, user.id), server)
         if status.tools is not None:
             await self._record(agent, name, status.tools)
         return status
@@ -86,8 +86,8 @@ class AgentTools:
         """Runs a tool of one of the agent's own servers."""
         # As it was when the turn began; turns that begin after a change have the new one.
         server = caller.agent.settings.mcp_servers[tool.server]
-        seat = Seat.of(caller.agent.id, tool.server, server, caller.user.id)
-        return self._pool.call(seat, server, tool.name, arguments)
+        key = ServerKey.of(caller.agent.id, tool.server, server, caller.user.id)
+        return self._pool.call(key, server, tool.name, arguments)
 
     def _servers(self, agent: Agent) -> dict[str, McpServer]:
         """The servers that the agent's owner has added; what else still runs for the agent is ended."""
@@ -100,7 +100,9 @@ class AgentTools:
         if problem := self._catalog.problem(server):
             return Unavailable(name, problem)
         try:
-            tools = await self._pool.tools(Seat.of(caller.agent.id, name, server, caller.user.id), server)
+            tools = await self._pool.tools(
+                ServerKey.of(caller.agent.id, name, server, caller.user.id), server
+            )
         except LinkBroken as exc:
             return Unavailable(name, str(exc))
         await self._record(caller.agent, name, tools)

@@ -74,7 +74,7 @@ LARGE_COLLECTION = 20_000
 """With more chunks than this not all vectors are compared for every query."""
 
 
-class NearIndex(Protocol):
+class VectorIndex(Protocol):
     """An index of vectors in the database itself, for large collections; not every database has one."""
 
     async def large(self, more_than: int) -> Sequence[AgentId]:

@@ -104,10 +104,16 @@ def _load() -> "MiniLM":
 
 async def _start_worker() -> Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "threadkeep.retrieval.embedding_worker",
-        stdin=PIPE, stdout=PIPE, stderr=DEVNULL,
-        env=worker_environment(), limit=MOST_LINE_BYTES, start_new_session=True,
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "threadkeep.retrieval.embedding_worker",
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        env=worker_environment(),
+        limit=MOST_LINE_BYTES,
+        start_new_session=True,
+    )
 
 
 class _Embedding(msgspec.Struct):

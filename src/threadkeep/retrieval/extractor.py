@@ -43,10 +43,18 @@ class ProcessExtractor:
     async def extract(self, path: Path, media_type: str) -> AsyncGenerator[ExtractedPart]:
         """The chunks of a file, a few at a time."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "threadkeep.retrieval.worker", str(path), media_type,
-            stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=asyncio.subprocess.DEVNULL,
-            env=worker_environment(), limit=MOST_LINE_BYTES, start_new_session=True,
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "threadkeep.retrieval.worker",
+            str(path),
+            media_type,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=worker_environment(),
+            limit=MOST_LINE_BYTES,
+            start_new_session=True,
+        )
         deadline = asyncio.get_running_loop().time() + self._most_s
         waiting: list[IndexedChunk] = []
         try:

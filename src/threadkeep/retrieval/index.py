@@ -17,7 +17,7 @@ from threadkeep.ports.retriever import (
     ChunkTerms,
     Collection,
     Found,
-    NearIndex,
+    VectorIndex,
 )
 from threadkeep.retrieval.questions import asked_terms
 
@@ -55,12 +55,12 @@ class DocumentIndex:
         chunks: ChunkIndex,
         embedder: Embedder | None,
         weights: Weights | None = None,
-        near_index: NearIndex | None = None,
+        vector_index: VectorIndex | None = None,
     ) -> None:
         self._chunks = chunks
         self._embedder = embedder
         self._weights = weights or Weights()
-        self._near_index = near_index
+        self._vector_index = vector_index
         self._shelves: OrderedDict[AgentId, _Shelf] = OrderedDict()
 
     async def search(self, agent_id: AgentId, query: str, *, top_k: int, threshold: float) -> Found:
@@ -93,8 +93,8 @@ class DocumentIndex:
             log_.warning("searching by words only: %s", exc.message)
             return {}, f"Documents were searched by their words only: {exc.message}"
         collection, name, others = candidates.collection, self._embedder.name, candidates.chunk_ids
-        if self._near_index is not None and collection.chunk_count > LARGE_COLLECTION:
-            near = await self._near_index.nearest(collection, name, vector, limit=MOST_NEAR, others=others)
+        if self._vector_index is not None and collection.chunk_count > LARGE_COLLECTION:
+            near = await self._vector_index.nearest(collection, name, vector, limit=MOST_NEAR, others=others)
             if near is not None:
                 return near, None
         shelf = await self._shelf(agent_id, collection, name, len(vector))

@@ -8,7 +8,7 @@ from threadkeep.domain.user import User
 from threadkeep.ports.store import Store
 
 
-def checked(conversation_id: str) -> ConversationId:
+def to_conversation_id(conversation_id: str) -> ConversationId:
     """What is no id at all is answered like an id that does not exist."""
     if not is_uuid(conversation_id):
         raise ConversationNotFound
@@ -17,7 +17,7 @@ def checked(conversation_id: str) -> ConversationId:
 
 async def own_conversation(store: Store, user: User, conversation_id: str) -> Conversation:
     """One of the user's conversations."""
-    conversation = await store.conversations.get(user.id, checked(conversation_id))
+    conversation = await store.conversations.get(user.id, to_conversation_id(conversation_id))
     if conversation is None:
         raise ConversationNotFound
     return conversation

@@ -19,7 +19,7 @@ from threadkeep.domain.user import User
 from threadkeep.engine.context import BuiltRequest, ContextRules, Sources, build_request
 from threadkeep.engine.ending import failed, stopped
 from threadkeep.engine.history import sent_refs
-from threadkeep.engine.large_values import Aside
+from threadkeep.engine.large_values import LargeValues
 from threadkeep.engine.loop import TurnLimits, run_turn
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.tools import Toolbox
@@ -114,7 +114,9 @@ class Answers:
             turn,
             build,
             gateway,
-            Toolbox(tools, Aside(turn.conversation_id, self._clock, keep_payload), cited=prepared.cited),
+            Toolbox(
+                tools, LargeValues(turn.conversation_id, self._clock, keep_payload), cited=prepared.cited
+            ),
             limits,
             stop,
             opening=prepared.opening,

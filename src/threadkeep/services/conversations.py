@@ -19,7 +19,7 @@ from threadkeep.log.replies import written_so_far
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
-from threadkeep.services.access import checked, own_conversation
+from threadkeep.services.access import own_conversation, to_conversation_id
 from threadkeep.services.agents import Agents
 from threadkeep.services.history import History
 from threadkeep.services.payloads import whole_messages
@@ -117,7 +117,7 @@ class Conversations:
     ) -> tuple[Conversation, Sequence[Message]]:
         """The same, without what was set aside for its size."""
         found = await self._store.messages.page_of(
-            user.id, checked(conversation_id), which, offset=offset, limit=limit
+            user.id, to_conversation_id(conversation_id), which, offset=offset, limit=limit
         )
         if found is None:
             raise ConversationNotFound
@@ -150,7 +150,7 @@ class Conversations:
         self, user: User, conversation_id: str, change: Callable[[Conversation], Conversation]
     ) -> Conversation:
         """Changes title, status or metadata."""
-        changed = await self._store.conversations.update(user.id, checked(conversation_id), change)
+        changed = await self._store.conversations.update(user.id, to_conversation_id(conversation_id), change)
         if changed is None:
             raise ConversationNotFound
         await self._history.follow(changed.id)  # it may have another title
@@ -165,7 +165,7 @@ class Conversations:
 
     async def delete(self, user: User, conversation_id: str, *, purge: bool) -> None:
         """Hides a conversation until it is purged; or removes it at once, hidden before or not."""
-        id_ = checked(conversation_id)
+        id_ = to_conversation_id(conversation_id)
         conversations = self._store.conversations
         if await conversations.get(user.id, id_) is not None:
             with suppress(TurnInProgress):  # a node that does not answer cannot keep it either
@@ -183,7 +183,7 @@ class Conversations:
 
     async def restore(self, user: User, conversation_id: str) -> Conversation:
         """Brings a deleted conversation back."""
-        restored = await self._store.conversations.restore(user.id, checked(conversation_id))
+        restored = await self._store.conversations.restore(user.id, to_conversation_id(conversation_id))
         if restored is None:
             raise ConversationNotFound
         self._history.note(restored.id)  # it may have been deleted before all of it could be found

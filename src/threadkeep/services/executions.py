@@ -11,7 +11,7 @@ from threadkeep.domain.ids import ConversationId, PayloadId, is_uuid
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.user import User
-from threadkeep.engine.large_values import Aside, TooLarge
+from threadkeep.engine.large_values import LargeValues, TooLarge
 from threadkeep.engine.recording import record
 from threadkeep.log.format import encode_chunk
 from threadkeep.log.replies import events_of
@@ -71,10 +71,12 @@ class Executions:
         self, id_: ConversationId, events: Sequence[ExecutionEvent]
     ) -> Sequence[ExecutionEvent]:
         """Events whose tools' large values lie in the payload store, as those of a turn of ours do."""
-        aside = Aside(id_, self._clock, self._store.payloads.add)
+        large_values = LargeValues(id_, self._clock, self._store.payloads.add)
         try:
             return [
-                replace(event, tools=tuple([await _without_large(tool, aside) for tool in event.tools]))
+                replace(
+                    event, tools=tuple([await _without_large(tool, large_values) for tool in event.tools])
+                )
                 for event in events
             ]
         except TooLarge as exc:
@@ -104,8 +106,8 @@ def _file(payload: Payload) -> FilePart:
     )
 
 
-async def _without_large(tool: ExecutedTool, aside: Aside) -> ExecutedTool:
-    refs = await aside.values({"arguments": tool.arguments, "result": tool.result})
+async def _without_large(tool: ExecutedTool, large_values: LargeValues) -> ExecutedTool:
+    refs = await large_values.store({"arguments": tool.arguments, "result": tool.result})
     return replace(
         tool,
         arguments={} if "arguments" in refs else tool.arguments,

@@ -9,12 +9,12 @@ from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.domain.mcp import check_server_names
 from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.user import User
-from threadkeep.engine.rekeying import check_id
+from threadkeep.engine.imported_conversation import check_id
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.exchange import KnownAgent, OwnAgent
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store
-from threadkeep.services.import_places import Places
+from threadkeep.services.import_ids import ImportIds
 from threadkeep.services.import_report import ImportReport
 
 AT_ONCE = 200
@@ -29,14 +29,14 @@ class ImportedAgents:
         prompt_files: PromptFiles,
         clock: Clock,
         user: User,
-        places: Places,
+        import_ids: ImportIds,
         report: ImportReport,
     ) -> None:
         self._store = store
         self._prompt_files = prompt_files
         self._clock = clock
         self._user = user
-        self._places = places
+        self._import_ids = import_ids
         self._report = report
         self._ids: dict[AgentId, AgentId] = {}
 
@@ -51,7 +51,7 @@ class ImportedAgents:
         check_id(own.agent.id)
         check_server_names(own.agent.settings.mcp_servers)
         components = {PromptComponent(name): text for name, text in own.prompt_files.items()}
-        id_, is_there = await self._places.find("agent", own.agent.id, self._user.id)
+        id_, is_there = await self._import_ids.find("agent", own.agent.id, self._user.id)
         agent_id = AgentId(id_)
         if is_there:
             self._report.there += 1
@@ -77,7 +77,7 @@ class ImportedAgents:
         if there is not None and (there.owner_id == self._user.id or there.is_visible_to(self._user)):
             self._ids[known.id] = there.id
             return
-        id_ = AgentId(self._places.own_id(known.id))
+        id_ = AgentId(self._import_ids.own_id(known.id))
         if await self._store.exchange.owner_of("agent", id_) is None:
             await self._add(self._new(id_, known.name, known.description))
         self._ids[known.id] = id_
@@ -98,9 +98,20 @@ class ImportedAgents:
     def _new(self, id_: AgentId, name: str, description: str) -> Agent:
         now = self._clock()
         return Agent(
-            id_, self._user.id, name, description, "assistant", "", None, Visibility.PRIVATE,
-            AgentSettings(), is_default=False, version=1, created_at=now, updated_at=now,
-        )  # fmt: skip
+            id=id_,
+            owner_id=self._user.id,
+            name=name,
+            description=description,
+            primary_role_id="assistant",
+            system_prompt="",
+            model=None,
+            visibility=Visibility.PRIVATE,
+            settings=AgentSettings(),
+            is_default=False,
+            version=1,
+            created_at=now,
+            updated_at=now,
+        )
 
     async def _add(self, agent: Agent) -> None:
         entry = AuditEntry(new_uuid(), self._clock(), self._user.id, "import", agent.id, {"name": agent.name})

@@ -16,7 +16,7 @@ from threadkeep.domain.errors import InvalidRequest, StorageConflict, StorageErr
 from threadkeep.domain.ids import DocumentId, MemoryId, new_uuid
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
-from threadkeep.engine.rekeying import check_id, checked, rekey
+from threadkeep.engine.imported_conversation import check_id, check_whole, with_new_ids
 from threadkeep.engine.retelling import retell
 from threadkeep.engine.values import TooDeep
 from threadkeep.jobs.reading import READ_JOB
@@ -37,9 +37,9 @@ from threadkeep.ports.store import Store
 from threadkeep.services.exports import document_name
 from threadkeep.services.import_agents import ImportedAgents
 from threadkeep.services.import_files import keep_document, payload_content
-from threadkeep.services.import_places import Places
+from threadkeep.services.import_ids import ImportIds
 from threadkeep.services.import_report import ImportReport
-from threadkeep.services.reassigning import make_searchable
+from threadkeep.services.reassignment import make_searchable
 
 MOST_MEMORIES = 100_000
 
@@ -62,8 +62,8 @@ class Import:
         self._clock = clock
         self._user = user
         self.report = ImportReport()
-        self._places = Places(store, user.id)
-        self._agents = ImportedAgents(store, prompt_files, clock, user, self._places, self.report)
+        self._import_ids = ImportIds(store, user.id)
+        self._agents = ImportedAgents(store, prompt_files, clock, user, self._import_ids, self.report)
         self._documents: dict[str, str] = {}
 
     async def take(self, source: ImportSource, agent_name: str | None) -> ImportReport:
@@ -109,8 +109,8 @@ class Import:
         if not whole.messages:
             self.report.empty += 1
             return
-        whole = checked(whole)
-        id_, is_there = await self._places.find("conversation", whole.conversation.id, self._user.id)
+        whole = check_whole(whole)
+        id_, is_there = await self._import_ids.find("conversation", whole.conversation.id, self._user.id)
         if is_there:
             self.report.there += 1
             return
@@ -118,8 +118,8 @@ class Import:
             whole.conversation, user_id=self._user.id, session_id=new_session_id(), active_turn_id=None
         )
         # Also where it keeps its ids, it may cite a document that is here under another one.
-        rename = self._places.own_id if id_ != conversation.id else str
-        whole = rekey(replace(whole, conversation=conversation), rename, self._documents)
+        rename = self._import_ids.own_id if id_ != conversation.id else str
+        whole = with_new_ids(replace(whole, conversation=conversation), rename, self._documents)
         is_main = await self._store.exchange.add(whole, content)
         await make_searchable(self._store, whole.conversation.id)
         self.report.count("conversation")
@@ -134,15 +134,21 @@ class Import:
         """Puts a document's file into its place and has it read by the server, as if it had been sent."""
         check_id(document.id)
         agent_id = self._agents.id_of(document.agent_id)
-        id_, is_there = await self._places.find("document", document.id, agent_id)
+        id_, is_there = await self._import_ids.find("document", document.id, agent_id)
         if is_there:
             self._documents[document.id] = id_
             self.report.there += 1
             return
         fresh = replace(
-            document, id=DocumentId(id_), agent_id=agent_id, status=DocumentStatus.PROCESSING, progress=0.0,
-            chunk_count=0, error=None, updated_at=self._clock(),
-        )  # fmt: skip
+            document,
+            id=DocumentId(id_),
+            agent_id=agent_id,
+            status=DocumentStatus.PROCESSING,
+            progress=0.0,
+            chunk_count=0,
+            error=None,
+            updated_at=self._clock(),
+        )
         await keep_document(source, document_name(document), fresh, self._document_files)
         kept = await self._store.documents.add(fresh)
         self._documents[document.id] = kept.id
@@ -155,7 +161,7 @@ class Import:
 
     async def _take_memory(self, kept: KeptMemory) -> None:
         check_id(kept.memory.id)
-        id_, is_there = await self._places.find("memory", kept.memory.id, self._user.id)
+        id_, is_there = await self._import_ids.find("memory", kept.memory.id, self._user.id)
         if is_there:
             self.report.there += 1
             return
@@ -168,7 +174,7 @@ class Import:
         if await self._store.briefings.get(self._user.id, briefing.id) is not None:
             self.report.there += 1
             return
-        card = await self._places.card(briefing.message_id) if briefing.message_id else None
+        card = await self._import_ids.card(briefing.message_id) if briefing.message_id else None
         agent_id = self._agents.id_of(briefing.agent_id)
         taken = replace(briefing, user_id=self._user.id, agent_id=agent_id, message_id=card)
         await self._store.briefings.add(taken)

@@ -157,9 +157,21 @@ class SqlAgents:
             is_default, version, created_at, updated_at, deleted_at,
         ) = row  # fmt: skip
         return Agent(
-            id_, owner_id, name, description, role, prompt, model, Visibility(visibility),
-            self._column.decode(settings), bool(is_default), version, created_at, updated_at, deleted_at,
-        )  # fmt: skip
+            id=id_,
+            owner_id=owner_id,
+            name=name,
+            description=description,
+            primary_role_id=role,
+            system_prompt=prompt,
+            model=model,
+            visibility=Visibility(visibility),
+            settings=self._column.decode(settings),
+            is_default=bool(is_default),
+            version=version,
+            created_at=created_at,
+            updated_at=updated_at,
+            deleted_at=deleted_at,
+        )
 
 
 def _audit_values(entry: AuditEntry) -> dict[str, Any]:

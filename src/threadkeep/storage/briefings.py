@@ -109,6 +109,15 @@ def _briefing(row: Row) -> Briefing:
         id_, agent_id, user_id, title, summary, priority, data, actions, created_at, read_at, message_id,
     ) = row  # fmt: skip
     return Briefing(
-        id_, agent_id, user_id, title, summary, Priority(priority), to_value(data),
-        tuple(to_value(actions) or ()), created_at, read_at, message_id,
-    )  # fmt: skip
+        id=id_,
+        agent_id=agent_id,
+        user_id=user_id,
+        title=title,
+        summary=summary,
+        priority=Priority(priority),
+        data=to_value(data),
+        actions=tuple(to_value(actions) or ()),
+        created_at=created_at,
+        read_at=read_at,
+        message_id=message_id,
+    )

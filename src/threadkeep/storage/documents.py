@@ -202,6 +202,16 @@ def _document(row: Row) -> Document:
         chunk_count, error,
     ) = row  # fmt: skip
     return Document(
-        id_, agent_id, file_name, media_type, size, sha256, DocumentStatus(status), created_at, updated_at,
-        progress, chunk_count, error,
-    )  # fmt: skip
+        id=id_,
+        agent_id=agent_id,
+        file_name=file_name,
+        media_type=media_type,
+        size=size,
+        sha256=sha256,
+        status=DocumentStatus(status),
+        created_at=created_at,
+        updated_at=updated_at,
+        progress=progress,
+        chunk_count=chunk_count,
+        error=error,
+    )

@@ -17,7 +17,7 @@ from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads import ADD as ADD_PAYLOAD
 from threadkeep.storage.payloads import OF_CONVERSATION as PAYLOADS_OF_CONVERSATION
 from threadkeep.storage.payloads import Contents, payload_values, to_payload
-from threadkeep.storage.reassigning import reassign
+from threadkeep.storage.reassignment import reassign
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 from threadkeep.storage.turns import TURN_COLUMNS, run_key, run_of, to_turn, usage_values
 

@@ -160,6 +160,14 @@ def _hit(row: Row, wanted: frozenset[str]) -> SaidHit:
     begin = max(0, places[0][0] - BEFORE_THE_FIRST) if places else 0
     end = begin + SNIPPET_CHARACTERS
     return SaidHit(
-        entry_id, conversation_id, agent_id, title, message_id, seq, MessageRole(role) if role else None,
-        text[begin:end], [(first - begin, last - begin) for first, last in places if last <= end], created_at,
-    )  # fmt: skip
+        entry_id=entry_id,
+        conversation_id=conversation_id,
+        agent_id=agent_id,
+        title=title,
+        message_id=message_id,
+        seq=seq,
+        role=MessageRole(role) if role else None,
+        snippet=text[begin:end],
+        highlights=[(first - begin, last - begin) for first, last in places if last <= end],
+        created_at=created_at,
+    )

@@ -84,9 +84,12 @@ def _begin(path: Path, *, leave_no_trace: bool) -> sqlite3.Connection:
     how = "immutable=1" if leave_no_trace and not is_open else "mode=ro"
     try:
         connection = sqlite3.connect(
-            f"{path.resolve().as_uri()}?{how}", uri=True, isolation_level=None, timeout=30,
+            f"{path.resolve().as_uri()}?{how}",
+            uri=True,
+            isolation_level=None,
+            timeout=30,
             check_same_thread=False,
-        )  # fmt: skip
+        )
         try:
             connection.execute("BEGIN")
             connection.execute("SELECT count(*) FROM sqlite_master")  # only a read fixes the moment

@@ -7,7 +7,7 @@ from typing import Any
 
 import uvicorn
 
-from threadkeep.client.inside import AsgiApplication
+from threadkeep.client.in_process import AsgiApplication
 from threadkeep.http.server import SignalFreeServer, listen
 
 HOST = "127.0.0.1"

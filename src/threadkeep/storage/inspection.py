@@ -37,7 +37,7 @@ class KeptAgent:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Inspection:
     """What was seen. `refusal` tells why it cannot be written."""
 
     version: str
@@ -47,7 +47,7 @@ class Look:
     agents: Sequence[KeptAgent]
 
 
-async def look_at(url: str, *, schema: str | None, box: SecretBox) -> Look | None:
+async def inspect_database(url: str, *, schema: str | None, box: SecretBox) -> Inspection | None:
     """Looks at the database that a URL names; None where there is no file yet."""
     refusal = None
     if url.startswith("sqlite:"):
@@ -57,12 +57,12 @@ async def look_at(url: str, *, schema: str | None, box: SecretBox) -> Look | Non
         refusal = None if os.access(path, os.W_OK) else f"The file {path} can only be read."
     database = await open_snapshot(url, schema=schema, as_found=True)
     try:
-        return await _look(database, refusal, box)
+        return await _inspect(database, refusal, box)
     finally:
         await database.close()
 
 
-async def _look(database: Database, refusal: str | None, box: SecretBox) -> Look:
+async def _inspect(database: Database, refusal: str | None, box: SecretBox) -> Inspection:
     ((version,),) = await database.fetch(_VERSION())
     known = {it.version for it in migrations(database.dialect)}
     ((has_tables,),) = await database.fetch(HAS_TABLE())
@@ -71,7 +71,7 @@ async def _look(database: Database, refusal: str | None, box: SecretBox) -> Look
     # In a database of an older version they may not be what we take them for.
     agents = await database.fetch(_SERVERS()) if known <= applied else ()
     column = SettingsColumn(box)
-    return Look(
+    return Inspection(
         version=str(version),
         missing=sorted(known - applied),
         unknown=sorted(applied - known),

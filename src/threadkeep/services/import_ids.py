@@ -5,7 +5,7 @@ from threadkeep.ports.exchange import Owned
 from threadkeep.ports.store import Store
 
 
-class Places:
+class ImportIds:
     """The ids that things get when they are brought in for one user."""
 
     def __init__(self, store: Store, user_id: UserId) -> None:

@@ -30,7 +30,7 @@ _UNFINISHED = {MessageStatus.PENDING, MessageStatus.STREAMING}
 Rename = Callable[[str], str]
 
 
-def checked(whole: WholeConversation) -> WholeConversation:
+def check_whole(whole: WholeConversation) -> WholeConversation:
     """A conversation in which everything refers to what is there, counted anew; InvalidRequest otherwise."""
     conversation = whole.conversation
     turn_ids = _unique("turn", (kept.turn.id for kept in whole.turns))
@@ -103,7 +103,7 @@ def _check_call(call: ToolCall, message: Message, turn_ids: set[str], payload_id
         check_storable(text, "toolCalls")
 
 
-def rekey(whole: WholeConversation, rename: Rename, documents: Mapping[str, str]) -> WholeConversation:
+def with_new_ids(whole: WholeConversation, rename: Rename, documents: Mapping[str, str]) -> WholeConversation:
     """The same conversation under other ids; `documents` are the ids of those that it cites."""
     conversation_id = ConversationId(rename(whole.conversation.id))
 

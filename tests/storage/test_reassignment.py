@@ -12,7 +12,7 @@ from threadkeep.domain.ids import MemoryId, UserId, new_uuid
 from threadkeep.domain.memory import Memory
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.store import Store
-from threadkeep.services.reassigning import make_searchable, reassign
+from threadkeep.services.reassignment import make_searchable, reassign
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.store import store_on
 

@@ -25,7 +25,7 @@ PAGE_SIZE = 100
 _PORTS = range(1, 65536)
 
 
-class Wire:
+class Connection:
     """One server, and who we are to it."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Wire:
 
     async def pages(self, kind: type[T], path: str, query: Mapping[str, Any]) -> AsyncGenerator[T]:
         """All items of a list, page by page as they are taken."""
-        asked: dict[str, Any] = {"limit": PAGE_SIZE, **given(query)}
+        asked: dict[str, Any] = {"limit": PAGE_SIZE, **without_none(query)}
         page_kind = PageView[kind]
         while True:
             page = await self.ask(page_kind, "GET", path, params=asked)
@@ -136,7 +136,7 @@ def _no_address(url: str) -> NotReached:
     return NotReached(f"{url!r} is not an address like http://127.0.0.1:8710.")
 
 
-def given(values: Mapping[str, Any]) -> dict[str, Any]:
+def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     """Only what the caller gave."""
     return {name: value for name, value in values.items() if value is not None}
 

@@ -16,7 +16,7 @@ AsgiApplication = Callable[
 """An application as ASGI defines it; written out here, so that a client needs no web framework."""
 
 
-class InsideTransport(httpx.AsyncBaseTransport):
+class InProcessTransport(httpx.AsyncBaseTransport):
     """A transport without a network. httpx's own one gives an answer only when it is complete."""
 
     def __init__(self, app: AsgiApplication) -> None:

@@ -18,10 +18,10 @@ from threadkeep.ports.retriever import Candidates
 from threadkeep.ports.store import Store
 from threadkeep.retrieval import index as index_module
 from threadkeep.retrieval.index import DocumentIndex
-from threadkeep.storage import near as near_module
+from threadkeep.storage import vector_index as vector_index_module
 from threadkeep.storage.database import Database, Statement
-from threadkeep.storage.near import PgVector, near_on
 from threadkeep.storage.store import open_database, store_on
+from threadkeep.storage.vector_index import PgVector, vector_index_on
 
 CHUNKS, SMALL = 120, 3
 
@@ -68,7 +68,7 @@ def large_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is otherwise a hundred thousand chunks."""
     for module in (reading_module, index_module):
         monkeypatch.setattr(module, "LARGE_COLLECTION", 50)
-    monkeypatch.setattr(near_module, "FOLLOWED_AT_ONCE", 32)
+    monkeypatch.setattr(vector_index_module, "FOLLOWED_AT_ONCE", 32)
 
 
 async def filled(store: Store, near: PgVector, folder: Path, count: int) -> tuple[Agent, Reading]:
@@ -94,12 +94,12 @@ async def test_large_collection_is_searched_by_the_index_with_the_same_result(
     database: Database, tmp_path: Path
 ):
     store = await store_on(database)
-    near = await near_on(database, store.chunks)
+    near = await vector_index_on(database, store.chunks)
     assert near
     agent, _ = await filled(store, near, tmp_path, CHUNKS)
     await filled(store, near, tmp_path, CHUNKS)  # of somebody else
     embedder = DrawnEmbedder()
-    indexed = DocumentIndex(store.chunks, embedder, near_index=near)
+    indexed = DocumentIndex(store.chunks, embedder, vector_index=near)
     exact = DocumentIndex(store.chunks, embedder)
     for number in range(20):
         query = f"question {number}"
@@ -119,7 +119,7 @@ async def test_large_collection_is_searched_by_the_index_with_the_same_result(
 
 async def test_index_is_used_for_the_nearest(database: Database, tmp_path: Path):
     store = await store_on(database)
-    near = await near_on(database, store.chunks)
+    near = await vector_index_on(database, store.chunks)
     assert near
     agent, _ = await filled(store, near, tmp_path, CHUNKS)
     number = (await asked(store, agent)).collection.number
@@ -131,7 +131,7 @@ async def test_index_is_used_for_the_nearest(database: Database, tmp_path: Path)
 
 async def test_small_collection_is_not_taken_over(database: Database, tmp_path: Path):
     store = await store_on(database)
-    near = await near_on(database, store.chunks)
+    near = await vector_index_on(database, store.chunks)
     assert near
     agent, reading = await filled(store, near, tmp_path, SMALL)
     assert await count_of(database) == 0
@@ -148,7 +148,7 @@ async def test_extension_that_comes_later_takes_over_what_is_there_and_chunks_th
     document = await keep_document(store, agent.id, *(f"text {number}" for number in range(CHUNKS)))
     before = reading_with(DrawnEmbedder(), store, tmp_path)
     assert await before.embed({"agent_id": agent.id}) is None
-    near = await near_on(database, store.chunks)
+    near = await vector_index_on(database, store.chunks)
     assert near
     after = reading_with(DrawnEmbedder(), store, tmp_path, near)
     collection = (await asked(store, agent)).collection
@@ -168,7 +168,7 @@ async def test_extension_that_comes_later_takes_over_what_is_there_and_chunks_th
 async def test_without_the_extension_nothing_is_made(postgres: Postgres):
     database = await open_database(postgres.create_database(template=TEMPLATE), pool_size=1)
     try:
-        assert await near_on(database, (await store_on(database)).chunks) is None
+        assert await vector_index_on(database, (await store_on(database)).chunks) is None
         tables = await database.fetch(
             Statement("SELECT tablename FROM pg_tables WHERE tablename LIKE 'tk_near%'")()
         )

@@ -50,7 +50,7 @@ _IS_FOLLOWED = Statement("SELECT 1 FROM tk_near_followed WHERE collection = :num
 _LOOK_FURTHER = Statement(f"SELECT set_config('hnsw.ef_search', '{LOOKED_AT}', FALSE)")
 
 
-async def near_on(database: Database, chunks: ChunkIndex) -> "PgVector | None":
+async def vector_index_on(database: Database, chunks: ChunkIndex) -> "PgVector | None":
     """The index in a database that has the extension."""
     if database.dialect != "postgres":
         return None
