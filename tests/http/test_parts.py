@@ -31,7 +31,7 @@ async def reply(tools: InMemoryTools, talk: Talk, model: ScriptedModel) -> dict[
 
 
 def outline(parts: list[dict[str, Any]]) -> list[tuple[int, str, str]]:
-    return [(it["iteration"], it["type"], it.get("text", it.get("toolCallId"))) for it in parts]
+    return [(it["iteration"], it["type"], str(it.get("text", it.get("toolCallId")))) for it in parts]
 
 
 async def test_text_of_different_calls_is_apart_wherever_it_is_read(reply: dict[str, Any], talk: Talk):
