@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.ids import AgentId, UserId, new_uuid
+from threadkeep.domain.ids import AgentId, MessageId, UserId, new_uuid
 
 NOW = 1_800_000_000_000
 MODEL = "scripted"
@@ -20,11 +20,11 @@ TURNS_A_BATCH = 5_000
 AGENT_COLUMNS = """id owner_id name description primary_role_id system_prompt visibility settings is_default
     version created_at updated_at"""
 CONVERSATION_COLUMNS = """id user_id agent_id session_id title title_source status is_main metadata last_seq
-    message_count archived_to_seq created_at updated_at last_message_at"""
+    message_count archived_to_seq created_at updated_at last_message_at tip_id"""
 TURN_COLUMNS = """id conversation_id user_message_id assistant_message_id origin status model usage
     started_at ended_at"""
 MESSAGE_COLUMNS = """id conversation_id seq turn_id role content_type content status token_count usage model
-    created_at completed_at"""
+    parent_id on_path created_at completed_at"""
 
 Values = tuple[Any, ...]
 
@@ -82,7 +82,11 @@ def make_conversation(
     """A conversation of so many messages, last touched so many milliseconds ago."""
     started = Conversation.start(user_id, agent_id, NOW - age, is_main=is_main, title=f"违约金 {age}")
     return replace(
-        started, last_seq=length, message_count=length, last_message_at=started.updated_at if length else None
+        started,
+        last_seq=length,
+        message_count=length,
+        last_message_at=started.updated_at if length else None,
+        tip_id=MessageId(new_uuid()) if length else None,
     )
 
 
@@ -91,6 +95,7 @@ def conversation_values(it: Conversation) -> Values:
     return (
         it.id, it.user_id, it.agent_id, it.session_id, it.title, it.title_source, it.status, it.is_main, "{}",
         it.last_seq, it.message_count, it.archived_to_seq, it.created_at, it.updated_at, it.last_message_at,
+        it.tip_id,
     )  # fmt: skip
 
 
@@ -100,22 +105,29 @@ def _turns(conversations: Sequence[Conversation]) -> Iterator[tuple[Values, Valu
     So the messages of one conversation lie scattered over the table, and reading them finds few
     neighbours on a page.
     """
+    tips: dict[str, str | None] = {}
     seq, open_ones = 1, [it for it in conversations if it.last_seq > 0]
     while open_ones:
         for conversation in open_ones:
-            yield _turn(conversation, seq)
+            turn, asked, reply = _turn(conversation, seq, tips.get(conversation.id))
+            tips[conversation.id] = reply[0]
+            yield turn, asked, reply
         seq += 2
         open_ones = [it for it in open_ones if it.last_seq > seq]
 
 
-def _turn(conversation: Conversation, seq: int) -> tuple[Values, Values, Values]:
+def _turn(conversation: Conversation, seq: int, tip: str | None) -> tuple[Values, Values, Values]:
     id_, now = conversation.id, NOW + seq
-    turn_id, asked, reply = new_uuid(), new_uuid(), new_uuid()
+    turn_id, asked = new_uuid(), new_uuid()
+    reply = conversation.tip_id if seq + 1 == conversation.last_seq else new_uuid()
     return (
         (turn_id, id_, asked, reply, "live", "COMPLETED", MODEL, USAGE, now, now + 1),
-        (asked, id_, seq, turn_id, "user", "text", QUESTION, "COMPLETED", None, None, None, now, now),
+        (
+            asked, id_, seq, turn_id, "user", "text", QUESTION, "COMPLETED", None, None, None, tip, True, now,
+            now,
+        ),
         (
             reply, id_, seq + 1, turn_id, "assistant", "text", ANSWER, "COMPLETED", TOKENS, USAGE, MODEL,
-            now, now + 1,
+            asked, True, now, now + 1,
         ),
     )  # fmt: skip
