@@ -7,13 +7,16 @@ from typing import Any, Protocol
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, MessageId, UserId, new_uuid
+from threadkeep.domain.message import Usage
+from threadkeep.storage.columns import to_json
 
 NOW = 1_800_000_000_000
 MODEL = "scripted"
 QUESTION = "合同第七条的违约金是否过高？ Please answer in one paragraph, and say which clause you mean."
 ANSWER = "The clause sets the damages at thirty percent of the contract's value. " * 10 + "根据合同法，" * 20
 TOKENS = 830
-USAGE = f'{{"input_tokens":89,"output_tokens":{TOKENS},"estimated":false}}'
+SPENT = Usage(input_tokens=89, output_tokens=TOKENS)
+USAGE = to_json(SPENT)
 
 TURNS_A_BATCH = 5_000
 
