@@ -6,25 +6,28 @@ from itertools import islice
 from typing import Any, Protocol
 
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.ids import AgentId, UserId, new_uuid
+from threadkeep.domain.ids import AgentId, MessageId, UserId, new_uuid
+from threadkeep.domain.message import Usage
+from threadkeep.storage.columns import to_json
 
 NOW = 1_800_000_000_000
 MODEL = "scripted"
 QUESTION = "合同第七条的违约金是否过高？ Please answer in one paragraph, and say which clause you mean."
 ANSWER = "The clause sets the damages at thirty percent of the contract's value. " * 10 + "根据合同法，" * 20
 TOKENS = 830
-USAGE = f'{{"input_tokens":89,"output_tokens":{TOKENS},"estimated":false}}'
+SPENT = Usage(input_tokens=89, output_tokens=TOKENS)
+USAGE = to_json(SPENT)
 
 TURNS_A_BATCH = 5_000
 
 AGENT_COLUMNS = """id owner_id name description primary_role_id system_prompt visibility settings is_default
     version created_at updated_at"""
 CONVERSATION_COLUMNS = """id user_id agent_id session_id title title_source status is_main metadata last_seq
-    message_count archived_to_seq created_at updated_at last_message_at"""
+    message_count archived_to_seq created_at updated_at last_message_at tip_id"""
 TURN_COLUMNS = """id conversation_id user_message_id assistant_message_id origin status model usage
     started_at ended_at"""
 MESSAGE_COLUMNS = """id conversation_id seq turn_id role content_type content status token_count usage model
-    created_at completed_at on_path"""
+    parent_id on_path created_at completed_at"""
 
 Values = tuple[Any, ...]
 
@@ -82,7 +85,11 @@ def make_conversation(
     """A conversation of so many messages, last touched so many milliseconds ago."""
     started = Conversation.start(user_id, agent_id, NOW - age, is_main=is_main, title=f"违约金 {age}")
     return replace(
-        started, last_seq=length, message_count=length, last_message_at=started.updated_at if length else None
+        started,
+        last_seq=length,
+        message_count=length,
+        last_message_at=started.updated_at if length else None,
+        tip_id=MessageId(new_uuid()) if length else None,
     )
 
 
@@ -91,6 +98,7 @@ def conversation_values(it: Conversation) -> Values:
     return (
         it.id, it.user_id, it.agent_id, it.session_id, it.title, it.title_source, it.status, it.is_main, "{}",
         it.last_seq, it.message_count, it.archived_to_seq, it.created_at, it.updated_at, it.last_message_at,
+        it.tip_id,
     )  # fmt: skip
 
 
@@ -100,22 +108,29 @@ def _turns(conversations: Sequence[Conversation]) -> Iterator[tuple[Values, Valu
     So the messages of one conversation lie scattered over the table, and reading them finds few
     neighbours on a page.
     """
+    tips: dict[str, str | None] = {}
     seq, open_ones = 1, [it for it in conversations if it.last_seq > 0]
     while open_ones:
         for conversation in open_ones:
-            yield _turn(conversation, seq)
+            turn, asked, reply = _turn(conversation, seq, tips.get(conversation.id))
+            tips[conversation.id] = reply[0]
+            yield turn, asked, reply
         seq += 2
         open_ones = [it for it in open_ones if it.last_seq > seq]
 
 
-def _turn(conversation: Conversation, seq: int) -> tuple[Values, Values, Values]:
+def _turn(conversation: Conversation, seq: int, tip: str | None) -> tuple[Values, Values, Values]:
     id_, now = conversation.id, NOW + seq
-    turn_id, asked, reply = new_uuid(), new_uuid(), new_uuid()
+    turn_id, asked = new_uuid(), new_uuid()
+    reply = conversation.tip_id if seq + 1 == conversation.last_seq else new_uuid()
     return (
         (turn_id, id_, asked, reply, "live", "COMPLETED", MODEL, USAGE, now, now + 1),
-        (asked, id_, seq, turn_id, "user", "text", QUESTION, "COMPLETED", None, None, None, now, now, True),
+        (
+            asked, id_, seq, turn_id, "user", "text", QUESTION, "COMPLETED", None, None, None, tip, True, now,
+            now,
+        ),
         (
             reply, id_, seq + 1, turn_id, "assistant", "text", ANSWER, "COMPLETED", TOKENS, USAGE, MODEL,
-            now, now + 1, True,
+            asked, True, now, now + 1,
         ),
     )  # fmt: skip

@@ -11,13 +11,13 @@ from psycopg.types.string import TextLoader
 
 from bench.data import ANSWER, MODEL, NOW, QUESTION, TOKENS, USAGE, Batch, Dataset, Rows
 from bench.floor_sql import LATEST, LIST, MAIN
-from threadkeep.domain.ids import AgentId, ConversationId, UserId, new_uuid
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, UserId, new_uuid
 
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 
 BEGIN = """WITH conversation AS (
         UPDATE tk_conversations SET last_seq = $5, message_count = $5, active_turn_id = $1, updated_at = $6,
-            last_message_at = $6
+            last_message_at = $6, tip_id = $7
         WHERE id = $2 AND last_seq = $4 - 1 AND active_turn_id IS NULL AND deleted_at IS NULL
         RETURNING id),
     turn AS (
@@ -25,12 +25,12 @@ BEGIN = """WITH conversation AS (
             model, started_at)
         SELECT $1::uuid, id, $3::uuid, $7::uuid, 'live', 'RUNNING', $8, $6::bigint FROM conversation)
     INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content, status, model,
-        created_at, completed_at)
-    SELECT $3::uuid, id, $4::bigint, $1::uuid, 'user', 'text', $9, 'COMPLETED', NULL, $6::bigint, $6::bigint
-        FROM conversation
+        parent_id, on_path, created_at, completed_at)
+    SELECT $3::uuid, id, $4::bigint, $1::uuid, 'user', 'text', $9, 'COMPLETED', NULL, $10::uuid, TRUE,
+        $6::bigint, $6::bigint FROM conversation
     UNION ALL
-    SELECT $7::uuid, id, $5::bigint, $1::uuid, 'assistant', 'text', '', 'PENDING', $8, $6::bigint, NULL
-        FROM conversation"""
+    SELECT $7::uuid, id, $5::bigint, $1::uuid, 'assistant', 'text', '', 'PENDING', $8, $3::uuid, TRUE,
+        $6::bigint, NULL FROM conversation"""
 END = """WITH turn AS (
         UPDATE tk_turns SET status = 'COMPLETED', usage = $1, ended_at = $2
         WHERE id = $3 AND status = 'RUNNING' RETURNING id),
@@ -42,7 +42,7 @@ END = """WITH turn AS (
     FROM turn WHERE tk_conversations.id = $8 AND active_turn_id = turn.id"""
 AT_ONCE = """WITH conversation AS (
         UPDATE tk_conversations SET last_seq = $5, message_count = $5, updated_at = $6 + 1,
-            last_message_at = $6 + 1
+            last_message_at = $6 + 1, tip_id = $7
         WHERE id = $2 AND last_seq = $4 - 1 AND active_turn_id IS NULL AND deleted_at IS NULL
         RETURNING id),
     turn AS (
@@ -51,12 +51,12 @@ AT_ONCE = """WITH conversation AS (
         SELECT $1::uuid, id, $3::uuid, $7::uuid, 'live', 'COMPLETED', $8, $10, $6::bigint, $6::bigint + 1
         FROM conversation)
     INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content, status,
-        token_count, usage, model, created_at, completed_at)
-    SELECT $3::uuid, id, $4::bigint, $1::uuid, 'user', 'text', $9, 'COMPLETED', NULL, NULL, NULL,
-        $6::bigint, $6::bigint FROM conversation
+        token_count, usage, model, parent_id, on_path, created_at, completed_at)
+    SELECT $3::uuid, id, $4::bigint, $1::uuid, 'user', 'text', $9, 'COMPLETED', NULL, NULL, NULL, $13::uuid,
+        TRUE, $6::bigint, $6::bigint FROM conversation
     UNION ALL
     SELECT $7::uuid, id, $5::bigint, $1::uuid, 'assistant', 'text', $11, 'COMPLETED', $12::bigint, $10, $8,
-        $6::bigint, $6::bigint + 1 FROM conversation"""
+        $3::uuid, TRUE, $6::bigint, $6::bigint + 1 FROM conversation"""
 
 
 @cache
@@ -74,6 +74,7 @@ class PostgresFloor:
     def __init__(self, connection: Connection, dataset: Dataset) -> None:
         self._connection = connection
         self._last_seq = {it.id: it.last_seq for it in dataset.conversations}
+        self._tips = {it.id: it.tip_id for it in dataset.conversations}
 
     async def append(self, conversation_id: ConversationId) -> None:
         """Seven rows touched, two statements, two commits."""
@@ -81,12 +82,14 @@ class PostgresFloor:
         now = NOW + seq
         turn, asked, reply = new_uuid(), new_uuid(), new_uuid()
         begun = await self._run(
-            BEGIN, turn, conversation_id, asked, seq, seq + 1, now, reply, MODEL, QUESTION
-        )
+            BEGIN, turn, conversation_id, asked, seq, seq + 1, now, reply, MODEL, QUESTION,
+            self._tips[conversation_id],
+        )  # fmt: skip
         assert begun.rowcount == 2
         ended = await self._run(END, USAGE, now + 1, turn, ANSWER, TOKENS, MODEL, reply, conversation_id)
         assert ended.rowcount == 1
         self._last_seq[conversation_id] = seq + 1
+        self._tips[conversation_id] = MessageId(reply)
 
     async def append_at_once(self, conversation_id: ConversationId) -> None:
         """Four rows touched, one statement, one commit."""
@@ -94,10 +97,11 @@ class PostgresFloor:
         turn, asked, reply = new_uuid(), new_uuid(), new_uuid()
         done = await self._run(
             AT_ONCE, turn, conversation_id, asked, seq, seq + 1, NOW + seq, reply, MODEL, QUESTION, USAGE,
-            ANSWER, TOKENS,
+            ANSWER, TOKENS, self._tips[conversation_id],
         )  # fmt: skip
         assert done.rowcount == 2
         self._last_seq[conversation_id] = seq + 1
+        self._tips[conversation_id] = MessageId(reply)
 
     async def latest(self, conversation_id: ConversationId, limit: int) -> Sequence[object]:
         """The newest messages, as the driver's tuples."""

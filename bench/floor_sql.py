@@ -4,10 +4,9 @@ AGENTS = """id, owner_id, name, description, primary_role_id, system_prompt, mod
     is_default, version, created_at, updated_at, deleted_at"""
 CONVERSATIONS = """id, user_id, agent_id, session_id, title, title_source, status, is_main, metadata,
     last_seq, message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at,
-    deleted_at"""
-MESSAGES = """id, conversation_id, seq, turn_id, role, content, status, created_at, completed_at,
-    thought_process, citations, artifact_ids, token_count, usage, model, error, content_type,
-    tool_call_count"""
+    deleted_at, tip_id"""
+MESSAGES = """id, conversation_id, seq, turn_id, role, content, content_type, parts, status, created_at,
+    completed_at, token_count, usage, model, error, parent_id, on_path, tool_call_count"""
 
 AGENT = f"SELECT {AGENTS} FROM tk_agents WHERE id = ?"
 CONVERSATION = f"""SELECT {CONVERSATIONS} FROM tk_conversations

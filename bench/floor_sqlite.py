@@ -7,18 +7,18 @@ from typing import Any
 
 from bench.data import ANSWER, MODEL, NOW, QUESTION, TOKENS, USAGE, Batch, Dataset, Rows
 from bench.floor_sql import LATEST, LIST, MAIN
-from threadkeep.domain.ids import AgentId, ConversationId, UserId, new_uuid
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, UserId, new_uuid
 
 ADVANCE = """UPDATE tk_conversations SET last_seq = ?, message_count = ?, active_turn_id = ?, updated_at = ?,
-        last_message_at = ?
+        last_message_at = ?, tip_id = ?
     WHERE id = ? AND last_seq = ? AND active_turn_id IS NULL AND deleted_at IS NULL"""
 BEGIN_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
         status, model, started_at)
     VALUES (?, ?, ?, ?, 'live', 'RUNNING', ?, ?)"""
 BEGIN_MESSAGES = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
-        status, model, created_at, completed_at)
-    VALUES (?, ?, ?, ?, 'user', 'text', ?, 'COMPLETED', NULL, ?, ?),
-        (?, ?, ?, ?, 'assistant', 'text', '', 'PENDING', ?, ?, NULL)"""
+        status, model, parent_id, on_path, created_at, completed_at)
+    VALUES (?, ?, ?, ?, 'user', 'text', ?, 'COMPLETED', NULL, ?, TRUE, ?, ?),
+        (?, ?, ?, ?, 'assistant', 'text', '', 'PENDING', ?, ?, TRUE, ?, NULL)"""
 END_TURN = """UPDATE tk_turns SET status = 'COMPLETED', usage = ?, ended_at = ?
     WHERE id = ? AND status = 'RUNNING'"""
 END_MESSAGE = """UPDATE tk_messages SET status = 'COMPLETED', content = ?, token_count = ?, usage = ?,
@@ -30,9 +30,9 @@ WHOLE_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assi
         status, model, usage, started_at, ended_at)
     VALUES (?, ?, ?, ?, 'live', 'COMPLETED', ?, ?, ?, ?)"""
 WHOLE_MESSAGES = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
-        status, token_count, usage, model, created_at, completed_at)
-    VALUES (?, ?, ?, ?, 'user', 'text', ?, 'COMPLETED', NULL, NULL, NULL, ?, ?),
-        (?, ?, ?, ?, 'assistant', 'text', ?, 'COMPLETED', ?, ?, ?, ?, ?)"""
+        status, token_count, usage, model, parent_id, on_path, created_at, completed_at)
+    VALUES (?, ?, ?, ?, 'user', 'text', ?, 'COMPLETED', NULL, NULL, NULL, ?, TRUE, ?, ?),
+        (?, ?, ?, ?, 'assistant', 'text', ?, 'COMPLETED', ?, ?, ?, ?, TRUE, ?, ?)"""
 
 
 class SqliteFloor:
@@ -41,6 +41,7 @@ class SqliteFloor:
     def __init__(self, path: Path, dataset: Dataset) -> None:
         self._connection = connect(path)
         self._last_seq = {it.id: it.last_seq for it in dataset.conversations}
+        self._tips = {it.id: it.tip_id for it in dataset.conversations}
 
     async def append(self, conversation_id: ConversationId) -> None:
         """Seven rows touched, two commits."""
@@ -49,11 +50,11 @@ class SqliteFloor:
         now = NOW + seq
         turn, asked, reply = new_uuid(), new_uuid(), new_uuid()
         execute("BEGIN IMMEDIATE")
-        moved = execute(ADVANCE, (seq + 1, seq + 1, turn, now, now, conversation_id, seq - 1))
+        moved = execute(ADVANCE, (seq + 1, seq + 1, turn, now, now, reply, conversation_id, seq - 1))
         assert moved.rowcount == 1
         execute(BEGIN_TURN, (turn, conversation_id, asked, reply, MODEL, now))
-        user_row = (asked, conversation_id, seq, turn, QUESTION, now, now)
-        execute(BEGIN_MESSAGES, (*user_row, reply, conversation_id, seq + 1, turn, MODEL, now))
+        user_row = (asked, conversation_id, seq, turn, QUESTION, self._tips[conversation_id], now, now)
+        execute(BEGIN_MESSAGES, (*user_row, reply, conversation_id, seq + 1, turn, MODEL, asked, now))
         execute("COMMIT")
         now += 1
         execute("BEGIN IMMEDIATE")
@@ -62,6 +63,7 @@ class SqliteFloor:
         execute(FREE, (now, now, conversation_id, turn))
         execute("COMMIT")
         self._last_seq[conversation_id] = seq + 1
+        self._tips[conversation_id] = MessageId(reply)
 
     async def append_at_once(self, conversation_id: ConversationId) -> None:
         """Four rows touched, one commit."""
@@ -70,14 +72,15 @@ class SqliteFloor:
         now = NOW + seq
         turn, asked, reply = new_uuid(), new_uuid(), new_uuid()
         execute("BEGIN IMMEDIATE")
-        moved = execute(ADVANCE, (seq + 1, seq + 1, None, now + 1, now + 1, conversation_id, seq - 1))
+        moved = execute(ADVANCE, (seq + 1, seq + 1, None, now + 1, now + 1, reply, conversation_id, seq - 1))
         assert moved.rowcount == 1
         execute(WHOLE_TURN, (turn, conversation_id, asked, reply, MODEL, USAGE, now, now + 1))
-        user_row = (asked, conversation_id, seq, turn, QUESTION, now, now)
-        reply_row = (reply, conversation_id, seq + 1, turn, ANSWER, TOKENS, USAGE, MODEL, now, now + 1)
+        user_row = (asked, conversation_id, seq, turn, QUESTION, self._tips[conversation_id], now, now)
+        reply_row = (reply, conversation_id, seq + 1, turn, ANSWER, TOKENS, USAGE, MODEL, asked, now, now + 1)
         execute(WHOLE_MESSAGES, (*user_row, *reply_row))
         execute("COMMIT")
         self._last_seq[conversation_id] = seq + 1
+        self._tips[conversation_id] = MessageId(reply)
 
     async def latest(self, conversation_id: ConversationId, limit: int) -> Sequence[object]:
         """The newest messages, as the driver's tuples."""

@@ -68,8 +68,8 @@ def _message(conversation: Conversation, seq: int, chance: random.Random) -> Val
     role = "user" if seq % 2 else "assistant"
     text = words(chance, WORDS_A_MESSAGE)
     return (
-        new_uuid(), conversation.id, seq, None, role, "text", text, "COMPLETED", None, None, None, NOW, NOW,
-        True,
+        new_uuid(), conversation.id, seq, None, role, "text", text, "COMPLETED", None, None, None, None, True,
+        NOW, NOW,
     )  # fmt: skip
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from tests.making import keep_begun, keep_ended, said
 
-from bench.data import ANSWER, MODEL, NOW, QUESTION, TOKENS, Dataset
+from bench.data import ANSWER, MODEL, NOW, QUESTION, SPENT, Dataset
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, ConversationId, UserId
-from threadkeep.domain.message import MessageStatus, Usage
+from threadkeep.domain.message import MessageStatus
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
@@ -29,8 +29,7 @@ class Threadkeep:
         now = NOW + conversation.last_seq + 1
         begun = conversation.begin_turn(QUESTION, now, model=MODEL)
         await keep_begun(self._store, begun)
-        usage = Usage(input_tokens=89, output_tokens=TOKENS)
-        reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said(ANSWER), now + 1, usage=usage)
+        reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said(ANSWER), now + 1, usage=SPENT)
         ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
         await keep_ended(self._store, ended)
         self._kept[conversation_id] = ended.conversation

@@ -17,16 +17,19 @@ WARM_UP_TURNS = 2
 COPIES_BY_LENGTH = {500: 20, 5_000: 4}
 
 _LEFT_BY_WRITER = (
-    """SELECT id, last_seq, message_count, active_turn_id, updated_at, last_message_at FROM tk_conversations
-    WHERE user_id = 'writer' ORDER BY id""",
+    """SELECT it.id, last_seq, message_count, active_turn_id, updated_at, last_message_at, tip.seq
+    FROM tk_conversations AS it LEFT JOIN tk_messages AS tip ON tip.id = it.tip_id
+    WHERE user_id = 'writer' ORDER BY it.id""",
     """SELECT turn.conversation_id, origin, turn.status, model, usage, error, started_at, ended_at
     FROM tk_turns AS turn JOIN tk_conversations AS it ON it.id = turn.conversation_id
     WHERE it.user_id = 'writer' ORDER BY turn.conversation_id, started_at""",
-    """SELECT message.conversation_id, seq, role, content_type, content, message.status, thought_process,
-        citations, artifact_ids, tool_call_count, token_count, usage, model, error, message.created_at,
-        completed_at
+    """SELECT message.conversation_id, message.seq, message.role, message.content_type, message.content,
+        message.status, message.parts, message.on_path, parent.seq, message.tool_call_count,
+        message.file_count, message.token_count, message.usage, message.model, message.error,
+        message.created_at, message.completed_at
     FROM tk_messages AS message JOIN tk_conversations AS it ON it.id = message.conversation_id
-    WHERE it.user_id = 'writer' ORDER BY message.conversation_id, seq""",
+    LEFT JOIN tk_messages AS parent ON parent.id = message.parent_id
+    WHERE it.user_id = 'writer' ORDER BY message.conversation_id, message.seq""",
 )
 
 

@@ -9,6 +9,7 @@ from threadkeep.domain.ids import AgentId, ConversationId, UserId
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.storage.columns import to_json, to_object
 from threadkeep.storage.database import Database, Plan, Row, Statement
+from threadkeep.storage.unchecked import unchecked
 from threadkeep.storage.users import ENSURE_USER
 
 _COLUMNS = """id, user_id, agent_id, session_id, title, title_source, status, is_main, metadata, last_seq,
@@ -87,6 +88,7 @@ _PURGE_DELETED = Statement("DELETE FROM tk_conversations WHERE deleted_at < :tim
 
 
 # Looked up instead of called: an enumeration's call is slow, and pages have many rows.
+_conversation = unchecked(Conversation)
 _status = {status.value: status for status in ConversationStatus}.__getitem__
 _title_source = {source.value: source for source in TitleSource}.get
 
@@ -227,7 +229,7 @@ def to_conversation(row: Row) -> Conversation:
         message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
         tip_id,
     ) = row  # fmt: skip
-    return Conversation(
+    return _conversation(
         id=id_,
         user_id=user_id,
         agent_id=agent_id,

@@ -25,6 +25,7 @@ from threadkeep.storage.tool_calls import (
     to_tool_call,
     tool_calls_query,
 )
+from threadkeep.storage.unchecked import unchecked
 
 COLUMNS = """id, conversation_id, seq, turn_id, role, content, content_type, parts, status, created_at,
     completed_at, token_count, usage, model, error, parent_id, on_path, tool_call_count"""
@@ -68,6 +69,7 @@ REPLY_OF_TURN = Statement(
 _decode_usage = msgspec.json.Decoder(Usage).decode
 _decode_failure = msgspec.json.Decoder(Failure).decode
 # A look into a dict takes a tenth of what calling the enumeration does, and pages have many messages.
+_message = unchecked(Message)
 _role = {role.value: role for role in MessageRole}.__getitem__
 _status = {status.value: status for status in MessageStatus}.__getitem__
 
@@ -211,7 +213,7 @@ def to_message(row: Row, tool_calls: Sequence[ToolCall]) -> Message:
         completed_at, token_count, usage, model, error, parent_id, on_path, _,
     ) = row  # fmt: skip
     its_role = _role(role)
-    return Message(
+    return _message(
         id=id_,
         conversation_id=conversation_id,
         seq=seq,

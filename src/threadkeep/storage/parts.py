@@ -30,9 +30,15 @@ from threadkeep.domain.parts import (
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.storage.columns import to_json
+from threadkeep.storage.unchecked import unchecked
 
 Calls = Mapping[str, ToolCall]
 
+_text_part, _thought_part, _notice_part = unchecked(TextPart), unchecked(ThoughtPart), unchecked(NoticePart)
+_tool_call_part, _retrieval_part = unchecked(ToolCallPart), unchecked(RetrievalPart)
+_file_part = unchecked(FilePart)
+# Members of enumerations are slow to name, and pages have many messages.
+_TEXT, _CARD, _ASSISTANT = ContentType.TEXT.value, ContentType.BRIEFING_CARD.value, MessageRole.ASSISTANT
 decode_card = msgspec.json.Decoder(BriefingCard).decode
 
 
@@ -50,7 +56,7 @@ class _Text(_Kept, tag="text", kw_only=True):
 
     def part(self, content: str, _: Calls) -> Part:
         text = content[self.begin : self.begin + self.length] if self.text is None else self.text
-        return TextPart(text=text, iteration=self.iteration, superseded=self.superseded)
+        return _text_part(text=text, iteration=self.iteration, superseded=self.superseded)
 
 
 class _Thought(_Kept, tag="thought", kw_only=True):
@@ -60,7 +66,7 @@ class _Thought(_Kept, tag="thought", kw_only=True):
     title: str | None = None
 
     def part(self, _: str, __: Calls) -> Part:
-        return ThoughtPart(
+        return _thought_part(
             text=self.text,
             started_at=self.started_at,
             duration_ms=self.duration_ms,
@@ -77,7 +83,7 @@ class _ToolCall(_Kept, tag="tool_call", kw_only=True):
         call = calls.get(self.id)  # its row may have gone since the message was read: it is being purged
         if call is None:
             return None
-        return ToolCallPart(call=call, iteration=self.iteration, superseded=self.superseded)
+        return _tool_call_part(call=call, iteration=self.iteration, superseded=self.superseded)
 
 
 class _Retrieval(_Kept, tag="retrieval", kw_only=True):
@@ -87,7 +93,7 @@ class _Retrieval(_Kept, tag="retrieval", kw_only=True):
     tool_call_id: str | None = None
 
     def part(self, _: str, __: Calls) -> Part:
-        return RetrievalPart(
+        return _retrieval_part(
             query=self.query,
             hits=self.hits,
             at=self.at,
@@ -103,7 +109,7 @@ class _Notice(_Kept, tag="notice", kw_only=True):
     at: int
 
     def part(self, _: str, __: Calls) -> Part:
-        return NoticePart(
+        return _notice_part(
             code=self.code,
             message=self.message,
             at=self.at,
@@ -121,7 +127,7 @@ class _File(_Kept, tag="file", kw_only=True):
     height: int | None = None
 
     def part(self, _: str, __: Calls) -> Part:
-        return FilePart(
+        return _file_part(
             file_id=PayloadId(self.file_id),
             file_name=self.file_name,
             media_type=self.media_type,
@@ -141,14 +147,18 @@ def to_columns(message: Message) -> dict[str, Any]:
     """The columns of a message's row that hold its parts."""
     parts, card = message.parts, card_of(message.parts)
     content = message.text if card is None else to_json(card)
-    is_implied = parts == _implied(message.role, message.content_type, content)
-    return {
+    columns: dict[str, Any] = {
         "content": content,
-        "content_type": message.content_type,
-        "parts": None if is_implied else to_json(_kept(parts)),
-        "tool_call_count": len(calls_in(parts)),
-        "file_count": sum(isinstance(part, FilePart) for part in parts),
+        "content_type": _TEXT if card is None else _CARD,
+        "parts": None,
+        "tool_call_count": 0,
+        "file_count": 0,
     }
+    if not _is_implied(parts, message.role):
+        columns["parts"] = to_json(_kept(parts))
+        columns["tool_call_count"] = len(calls_in(parts))
+        columns["file_count"] = sum(isinstance(part, FilePart) for part in parts)
+    return columns
 
 
 def calls_in(parts: Parts) -> list[ToolCall]:
@@ -160,20 +170,28 @@ def to_parts(
     role: MessageRole, content_type: str, content: str, kept: str | None, calls: Iterable[ToolCall]
 ) -> Parts:
     """The parts of a message from the columns of its row and its tool calls."""
-    if kept is None:
-        return _implied(role, content_type, content)
+    if kept is None:  # the content says it all
+        if content_type != _TEXT:
+            return (CardPart(card=decode_card(content)),)
+        return (_text_part(text=content, iteration=_iteration(role)),) if content else ()
     by_id = {call.tool_call_id: call for call in calls}
     parts = (it.part(content, by_id) for it in _decode(kept))
     return tuple(part for part in parts if part is not None)
 
 
-def _implied(role: MessageRole, content_type: str, content: str) -> Parts:
-    """The parts of a message whose content says it all; a reply's text comes from its first model call."""
-    if content_type != ContentType.TEXT:
-        return (CardPart(card=decode_card(content)),)
-    if not content:
-        return ()
-    return (TextPart(text=content, iteration=1 if role is MessageRole.ASSISTANT else 0),)
+def _is_implied(parts: Parts, role: MessageRole) -> bool:
+    """Whether the content says it all: nothing, a card, or a text; a reply's is of its first model call."""
+    match parts:
+        case () | (CardPart(),):
+            return True
+        case (TextPart(superseded=False) as part,):
+            return bool(part.text) and part.iteration == _iteration(role)
+        case _:
+            return False
+
+
+def _iteration(role: MessageRole) -> int:
+    return 1 if role is _ASSISTANT else 0
 
 
 def _kept(parts: Parts) -> list[_AnyKept]:

@@ -11,6 +11,7 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.ports.messages import ToolCallFilter
 from threadkeep.storage.columns import to_json, to_json_or_null, to_object, to_value
 from threadkeep.storage.database import Query, Row, Statement
+from threadkeep.storage.unchecked import unchecked
 
 COLUMNS = """turn_id, tool_call_id, message_id, tool_name, server, arguments, status, created_at, result,
     error, chart_data, duration_ms, artifact_ids, model_name, refs"""
@@ -60,6 +61,7 @@ _FILTERS = {
 
 _decode_ids = msgspec.json.Decoder(tuple[PayloadId, ...]).decode
 # Looked up instead of called: an enumeration's call is slow, and pages have many calls.
+_tool_call = unchecked(ToolCall)
 _status = {status.value: status for status in ToolCallStatus}.__getitem__
 
 
@@ -111,7 +113,7 @@ def to_tool_call(row: Row) -> ToolCall:
         turn_id, call_id, message_id, name, server, arguments, status, created_at, result, error, chart,
         duration_ms, artifact_ids, model_name, refs,
     ) = row  # fmt: skip
-    return ToolCall(
+    return _tool_call(
         turn_id=turn_id,
         tool_call_id=call_id,
         message_id=message_id,

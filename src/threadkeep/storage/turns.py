@@ -8,7 +8,7 @@ import msgspec
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import FIRST_UUID, AgentId, ConversationId, TurnId, UserId
-from threadkeep.domain.message import Failure, Usage
+from threadkeep.domain.message import Failure, Message, Usage
 from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
 from threadkeep.ports.executions import Recorded
 from threadkeep.ports.turn_log import Lease, LogChunk
@@ -153,9 +153,9 @@ class SqlTurns:
         self, begun: BegunTurn, lease: Lease, opening: LogChunk, key: IdempotencyKey | None = None
     ) -> None:
         """Keeps a begun turn, unless the conversation has moved on since it was read."""
-        values = _begin_values(begun, lease, key) | _chunk_values(opening)
-        if self._database.dialect == "postgres" and begun.user_message is not None and key is None:
-            moved_on = not await self._database.execute(_BEGIN_IN_ONE(**values))
+        values, asked = _begin_values(begun, lease, key) | _chunk_values(opening), begun.user_message
+        if self._database.dialect == "postgres" and asked is not None and key is None:
+            moved_on = not await self._database.execute(_BEGIN_IN_ONE(**values, **_asked_values(asked)))
         else:
             moved_on = not await self._database.write(lambda: _begin(begun, values))
         if moved_on:
@@ -235,9 +235,6 @@ def _begin_values(begun: BegunTurn, lease: Lease, key: IdempotencyKey | None) ->
         "origin": turn.origin,
         "model": turn.model,
         "asked_id": turn.user_message_id,
-        "asked_seq": asked.seq if asked else None,
-        "asked_parent_id": asked.parent_id if asked else None,
-        **(to_columns(asked) if asked else {}),
         "reply_id": reply.id,
         "reply_seq": reply.seq,
         "overwritten_id": begun.overwritten.id if begun.overwritten else None,
@@ -248,6 +245,10 @@ def _begin_values(begun: BegunTurn, lease: Lease, key: IdempotencyKey | None) ->
         "fence": lease.fence,
         "length_ms": lease.length_ms,
     }
+
+
+def _asked_values(asked: Message) -> dict[str, Any]:
+    return {"asked_seq": asked.seq, "asked_parent_id": asked.parent_id, **to_columns(asked)}
 
 
 def _begin(begun: BegunTurn, values: dict[str, Any]) -> Plan[Rows]:
