@@ -1,7 +1,7 @@
 """The active path as a request that every provider accepts, and its receipt."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Literal, NamedTuple
 
@@ -129,9 +129,12 @@ def build_request(sources: Sources, rules: ContextRules) -> BuiltRequest:
     window = _window(sources, rules, overhead)
     messages, lines = _alternating(window)
     texts = [described, *(it.text for it in components), *segments(messages, lines)]
-    receipt = _receipt(sources, rules, components, window, texts, overhead)
+    hashes = list(map(text_hash, texts))
+    receipt = _receipt(sources, rules, components, window, hashes, overhead)
+    if sources.prior:
+        receipt = replace(receipt, prefix_share=common_share(_hashes(sources.prior), texts, hashes))
     request = _request(receipt, components, messages, sources.tools)
-    return BuiltRequest(request, receipt, {text_hash(text): text for text in texts if text})
+    return BuiltRequest(request, receipt, {name: it for name, it in zip(hashes, texts, strict=True) if it})
 
 
 def rebuild_request(receipt: Receipt, texts: Mapping[str, str]) -> ModelRequest:
@@ -238,7 +241,7 @@ def _found_before(reply: Message) -> list[RetrievalHit]:
 def _shortened_calls(
     path: Sequence[Message], rendering: Rendering, sources: Sources, rules: ContextRules
 ) -> frozenset[str]:
-    calls = (call for message in path for call in message.tool_calls)
+    calls = (it.call for message in path for it in message.parts if isinstance(it, ToolCallPart))
     results = [SentResult(call.tool_call_id, rendering.result_of(call)) for call in calls]
     already = sources.prior.shortened if sources.prior else ()
     return choose_shortened(results, already, rules.result_budget)
@@ -271,10 +274,9 @@ def _receipt(
     rules: ContextRules,
     components: Sequence[Component],
     window: _Window,
-    texts: Sequence[str],
+    hashes: Sequence[str],
     overhead: int,
 ) -> Receipt:
-    hashes = [text_hash(text) for text in texts]
     return Receipt(
         model=sources.model,
         components=tuple(
@@ -293,7 +295,6 @@ def _receipt(
         segments=tuple(hashes[1 + len(components) :]),
         first_seq=window.path[0].seq if window.path else 0,
         shortened=tuple(sorted(window.shortened)),
-        prefix_share=common_share(_hashes(sources.prior), texts) if sources.prior else None,
         cache_key=sources.cache_key,
     )
 

@@ -33,7 +33,7 @@ from threadkeep.ports.gateway import Block, ModelMessage, TextBlock, ToolResultB
 MOST_SUMMARY_CHARACTERS = 500
 MOST_DESCRIBED_CHARACTERS = 2_000
 
-_SENDABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_is_sendable = re.compile(r"[A-Za-z0-9_-]{1,40}").fullmatch
 _NO_RESULT = "The turn ended before the tool."
 
 
@@ -53,7 +53,7 @@ class Rendering:
     short: frozenset[str] = frozenset()
     """The calls whose results are sent in their short form."""
     _sent_ids: set[str] = field(default_factory=set[str])
-    _results: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    _results: dict[int, str] = field(default_factory=dict[int, str])
 
     def messages_of(self, message: Message) -> list[ModelMessage]:
         """A message as the model is sent it."""
@@ -123,10 +123,11 @@ class Rendering:
 
     def result_of(self, call: ToolCall) -> str:
         """What the model was sent of a result in its own turn."""
-        name = call.turn_id, call.tool_call_id
-        if name not in self._results:
-            self._results[name] = self._read_result(call)
-        return self._results[name]
+        # Asked for twice: to see whether all fit, and to be sent.
+        text = self._results.get(id(call))
+        if text is None:
+            text = self._results[id(call)] = self._read_result(call)
+        return text
 
     def _read_result(self, call: ToolCall) -> str:
         if call.status is ToolCallStatus.RUNNING:
@@ -143,7 +144,7 @@ class Rendering:
         return result_text(call.tool_call_id, call.result, call.error)
 
     def _arguments(self, call: ToolCall) -> Mapping[str, Any]:
-        content = self._value(call, "arguments")
+        content = self._value(call, "arguments") if call.refs else None
         return msgspec.json.decode(content, type=dict[str, Any]) if content else call.arguments
 
     def _value(self, call: ToolCall, name: str) -> bytes | None:
@@ -153,7 +154,7 @@ class Rendering:
     def _sent_id(self, call: ToolCall) -> str:
         """The call's id; another where a provider would refuse it or the request has it already."""
         wanted, number = call.tool_call_id, 0
-        while not _SENDABLE_ID.fullmatch(wanted) or wanted in self._sent_ids:
+        while wanted in self._sent_ids or not _is_sendable(wanted):
             name = f"{call.turn_id}\n{call.tool_call_id}\n{number}"
             wanted = f"call_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:32]}"
             number += 1

@@ -51,12 +51,12 @@ def tools_of(text: str) -> tuple[ToolSpec, ...]:
     return tuple(ToolSpec(**spec) for spec in msgspec.json.decode(text))
 
 
-def common_share(before: Sequence[str], texts: Sequence[str]) -> float:
-    """How much of a request, by its texts, equals the start of an earlier one, by the hashes of its texts."""
+def common_share(before: Sequence[str], texts: Sequence[str], hashes: Sequence[str]) -> float:
+    """How much of a request, by its texts and their hashes, equals the start of an earlier one, by hashes."""
     total = sum(map(len, texts))
     common = 0
-    for sha256, text in zip(before, texts, strict=False):
-        if text_hash(text) == sha256:
+    for sha256, text, own in zip(before, texts, hashes, strict=False):
+        if own == sha256:
             common += len(text)
             continue
         # An earlier request ends in the middle of this segment: with the question that is answered since.

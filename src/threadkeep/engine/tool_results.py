@@ -39,7 +39,7 @@ def result_text(call_id: str, result: Any, error: str | None) -> str:
 def cut_result(call_id: str, text: str) -> str:
     """The beginning of a text that is too long for a request, and how to read on."""
     if len(text) <= MOST_RESULT_CHARACTERS:
-        return storable(text)
+        return text if text.isascii() and "\x00" not in text else storable(text)
     return storable(
         f"{text[:MOST_RESULT_CHARACTERS]}\n… [{len(text)} characters, cut here; "
         f'{RECALL_RESULT} with id "{call_id}" and offset {MOST_RESULT_CHARACTERS} returns more]'

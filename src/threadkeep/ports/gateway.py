@@ -31,7 +31,7 @@ class ThinkingBlock(Struct, frozen=True, gc=False, tag="thinking"):
     signed_by: str
 
 
-class ToolUseBlock(Struct, frozen=True, tag="tool_use"):
+class ToolUseBlock(Struct, frozen=True, gc=False, tag="tool_use"):
     """A tool that the model asked for."""
 
     id: str
@@ -50,7 +50,7 @@ class ToolResultBlock(Struct, frozen=True, gc=False, tag="tool_result"):
 Block = TextBlock | ThinkingBlock | ToolUseBlock | ToolResultBlock
 
 
-class ModelMessage(Struct, frozen=True):
+class ModelMessage(Struct, frozen=True, gc=False):
     """One message of the history."""
 
     role: Literal["user", "assistant"]
