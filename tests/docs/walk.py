@@ -7,6 +7,7 @@
 - `js`: a program for node.
 - `sql`: sent to the PostgreSQL database of `DATABASE_URL`.
 - `json`, `text`: what the block before it prints; `…` stands for anything.
+- `diagram`: a drawing; nothing is run.
 - a block below a line with nothing but a file's name: that file.
 
 A page that speaks to a server at the usual address and does not start it finds one there. Models are
@@ -137,6 +138,8 @@ class Walk:
                 )
             case Block(language="sql"):
                 self._sql(step)
+            case Block(language="diagram"):
+                pass
             case Block(language="json" | "text" as kind):
                 self._compare(step, agrees_as_json if kind == "json" else agrees_as_text)
             case _:

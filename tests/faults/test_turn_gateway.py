@@ -72,7 +72,7 @@ async def check_ended(talk: Talk, conversation: str, events: list[dict[str, Any]
     assert [event["type"] in {"done", "error"} for event in events] == [False] * (len(events) - 1) + [True]
     assert KEY not in str(events)
     reply = (await talk.messages(conversation))[-1]
-    assert reply["content"] == texts(events)
+    assert reply["content"].replace("\n\n", "") == texts(events)
     assert reply["status"] == events[-1].get("status", "FAILED")
     assert await talk.events(events[0]["turn_id"]) == events
     return reply

@@ -31,6 +31,7 @@ class _Private(msgspec.Struct, omit_defaults=True):
 
 _TAB = "\t"
 _REFERENCES = '"refs":{'
+_REPLAYED = ',"replayed":true}'
 _encode = msgspec.json.Encoder().encode
 _decode_private = msgspec.json.Decoder(_Private).decode
 
@@ -49,7 +50,11 @@ def _encode_line(event: TurnEvent) -> bytes:
 
 def encode_replayed(events: Iterable[TurnEvent]) -> str:
     """Events that were made from a message because their log is gone; each says so."""
-    return b"\n".join(encode_event(event)[:-1] + b',"replayed":true}' for event in events).decode()
+    return "\n".join(_replayed(event) for event in events)
+
+
+def _replayed(event: TurnEvent) -> str:
+    return encode_event(event)[:-1].decode() + _REPLAYED
 
 
 def decode_chunk(lines: bytes | str) -> list[TurnEvent]:
@@ -95,7 +100,9 @@ def put_back(events_text: str, values: Mapping[PayloadId, bytes]) -> str:
         whole: dict[str, Any] = {
             name: msgspec.Raw(values[ref]) for name, ref in field_refs(body.refs).items()
         }
-        lines[index] = _encode_line(replace(event, body=replace(body, **whole, refs={}))).decode()
+        filled = replace(event, body=replace(body, **whole, refs={}))
+        is_replayed = lines[index].endswith(_REPLAYED)
+        lines[index] = _replayed(filled) if is_replayed else _encode_line(filled).decode()
     return "\n".join(lines)
 
 
