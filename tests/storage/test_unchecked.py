@@ -1,7 +1,7 @@
 """Values of rows are made without checks, and are the values that they would be otherwise."""
 
 from dataclasses import FrozenInstanceError, fields, replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,7 +19,7 @@ CALL = ToolCall(TurnId("t"), "1", BEGUN.assistant_message.id, "add", "math", {},
 
 
 def remade(value: Any, **changes: Any) -> Any:
-    make: Any = unchecked(type(value))
+    make = cast("Any", unchecked(cast("type[Any]", type(value))))
     return make(**{it.name: getattr(value, it.name) for it in fields(value)} | changes)
 
 
@@ -34,7 +34,8 @@ def test_value_is_equal_to_one_that_was_made_as_usual(value: Any):
 
 def test_what_is_left_out_has_its_default():
     assert unchecked(TextPart)(text="x") == TextPart(text="x")
-    first = CALL.turn_id, "1", CALL.message_id, "add", "math", {}, ToolCallStatus.OK, NOW
+    arguments: dict[str, Any] = {}
+    first = CALL.turn_id, "1", CALL.message_id, "add", "math", arguments, ToolCallStatus.OK, NOW
     one, other = unchecked(ToolCall)(*first), unchecked(ToolCall)(*first)
     assert one == CALL and one.refs is not other.refs
 
