@@ -19,7 +19,7 @@ CALL = ToolCall(TurnId("t"), "1", BEGUN.assistant_message.id, "add", "math", {},
 
 
 def remade(value: Any, **changes: Any) -> Any:
-    make = cast("Any", unchecked(cast("type[Any]", type(value))))
+    make = unchecked(cast("type[Any]", type(value)))
     return make(**{it.name: getattr(value, it.name) for it in fields(value)} | changes)
 
 
