@@ -197,10 +197,13 @@ async def test_regenerating_nothing_is_refused(talk: Talk):
 
 
 async def test_two_regenerates_at_once_make_one_turn(talk: Talk, model: ScriptedModel):
-    conversation = await talk.conversation(settings={"contextMessages": 5})
+    conversation = await talk.titled_conversation(settings={"contextMessages": 5})
     await talk.ask(conversation)
+    gate = Gate()  # the turn that wins does not end before the others have asked
+    model.otherwise = [Wait(gate), Say("Again.")]
     path = f"/api/conversations/{conversation}/regenerate"
     answers = await asyncio.gather(*(talk.client.post(path, headers=JSON) for _ in range(5)))
+    gate.open()
     assert sorted(it.status_code for it in answers) == [202, 409, 409, 409, 409]
 
 
