@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from playwright.sync_api import (
     Browser,
@@ -112,6 +113,15 @@ def server(shared_server: Server, model: ScriptedModel) -> Iterator[Server]:
     yield shared_server
     with shared_server.client() as client:
         client.delete("/api/users/local").raise_for_status()
+        _empty_the_default_agent(client)
+
+
+def _empty_the_default_agent(client: httpx.Client) -> None:
+    """It belongs to nobody, so its documents do not go with a user."""
+    for agent in client.get("/api/agents").json()["items"]:
+        path = f"/api/agents/{agent['id']}/documents"
+        for document in client.get(path).json()["items"]:
+            client.delete(f"{path}/{document['id']}").raise_for_status()
 
 
 class Watched:
