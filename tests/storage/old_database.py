@@ -41,9 +41,11 @@ def counts_of(file: Path) -> dict[str, int]:
         return {it: connection.execute(f"SELECT count(*) FROM {it}").fetchone()[0] for it in tables}
 
 
-def copy_to_postgres(file: Path, url: str) -> None:
+def copy_to_postgres(file: Path, url: str, *, schema: str = "public") -> None:
     """Loads the rows of the file into an empty PostgreSQL database that has version 1's tables."""
     with closing(sqlite3.connect(file)) as source, psycopg.connect(url) as target:
+        target.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+        target.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)))
         for statement in migrations("postgres")[0].statements:
             target.execute(cast("LiteralString", statement.postgres))
         target.execute(MIGRATIONS)

@@ -46,6 +46,7 @@ class Old:
     url: str
     file: Path
     counts: Mapping[str, int]
+    schema: str | None = None
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -68,7 +69,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def upgraded(old: Old) -> Database:
-    return await open_database(old.url, pool_size=2, rebuild=rebuild)
+    return await open_database(old.url, schema=old.schema, pool_size=2, rebuild=rebuild)
 
 
 async def kept_messages(store: Store) -> list[Message]:
@@ -364,6 +365,16 @@ async def test_nodes_that_start_together_migrate_once(tmp_path: Path, postgres: 
     for database in opened:
         await database.close()
     await check(old)
+
+
+async def test_tables_in_a_schema_of_their_own_are_migrated_there(tmp_path: Path, postgres: Postgres):
+    file = restore_version_1(tmp_path / "data")
+    old = Old(postgres.create_database(), file, counts_of(file), schema="threads")
+    copy_to_postgres(file, old.url, schema="threads")
+    await check(old)
+    with psycopg.connect(old.url) as connection:
+        beside = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+    assert beside == []
 
 
 # The copy

@@ -29,11 +29,11 @@ log = logging.getLogger("threadkeep.turns")
 
 T = TypeVar("T")
 
-REST_PER_FLUSH = 12
+REST_PER_FLUSH = 8
 """How many times as long as a flush took the writer rests afterwards, and once more for every turn in it.
 
-Chosen by `python -m bench --only turns`: with less, fifty turns cost more processor time a piece than with a
-flush every 25 ms; with more, the pieces of a fast model wait although its turn runs alone.
+So flushes take a tenth of the time at most, and a turn that runs alone hardly waits. The turns in a flush count
+because each of them costs the followers something: fifty come to a flush every 25 ms.
 """
 MOST_REST_S = 0.025
 GIVE_UP_AFTER_S = 30.0
