@@ -201,10 +201,10 @@ class _Run:
         finally:
             await running.aclose()
         answers = [self._toolbox.answer(use) for use in call.tool_uses]
-        told = call.message(), ModelMessage("user", tuple(answers))
+        exchanged = call.message(), ModelMessage("user", tuple(answers))
         if not self._request.tools:
-            told = _in_words(call, answers)
-        self._request = replace(self._request, messages=(*self._request.messages, *told))
+            exchanged = _without_tool_blocks(call, answers)
+        self._request = replace(self._request, messages=(*self._request.messages, *exchanged))
 
     def _cost(self, call: ModelCall) -> Usage:
         """What a call has cost; estimated where the provider did not say, or said what cannot be."""
@@ -229,7 +229,9 @@ class _Run:
         )
 
 
-def _in_words(call: ModelCall, answers: Sequence[ToolResultBlock]) -> tuple[ModelMessage, ModelMessage]:
+def _without_tool_blocks(
+    call: ModelCall, answers: Sequence[ToolResultBlock]
+) -> tuple[ModelMessage, ModelMessage]:
     """Calls and results of a model that was offered no tools: providers refuse tool blocks without tools."""
     said = call.text
     names = ", ".join(use.name for use in call.tool_uses)
