@@ -129,6 +129,13 @@ async def keep_turn(
     return ended.conversation
 
 
+async def regenerated(store: Store, conversation: Conversation, asked: Message, now: int = NOW) -> BegunTurn:
+    """A turn that answers a question again, not kept yet."""
+    branch = await store.branches.up_to(conversation.id, asked.id)
+    assert branch is not None
+    return conversation.regenerate(asked.id, branch, now, model="scripted")
+
+
 async def keep_call(
     store: Store, conversation: Conversation, tool_call_id: str, now: int = NOW, **changes: Any
 ) -> tuple[Conversation, ToolCall]:

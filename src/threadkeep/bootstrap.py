@@ -49,6 +49,7 @@ from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import Allowances
 from threadkeep.services.answers import Answers
+from threadkeep.services.branches import Branches
 from threadkeep.services.briefings import Briefings
 from threadkeep.services.compactions import COMPACTION_JOB, Compactions
 from threadkeep.services.conversations import Conversations
@@ -331,6 +332,7 @@ async def _start_services(
         documents=Documents(store, agents, document_files, retriever, jobs, system_clock),
         history=history,
         turns=turns,
+        branches=Branches(store, turns, history, system_clock),
         running_turns=running_turns,
         prompts=prompts,
         executions=Executions(store, turns, history, system_clock),

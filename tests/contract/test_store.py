@@ -20,6 +20,7 @@ from tests.making import (
     make_agent,
     make_receipt,
     opening_of,
+    regenerated,
     said,
 )
 from threadkeep.domain.briefing import Briefing, Priority
@@ -285,7 +286,7 @@ async def test_messages_know_what_they_answer_and_the_conversation_its_tip(store
 async def test_regenerated_reply_leaves_the_path_and_keeps_how_it_ended(store: Store):
     conversation = await keep_turn(store, await keep_conversation(store, await keep_agent(store)), "q", "a")
     asked, reply = await all_messages(store, conversation)
-    begun = conversation.regenerate(reply, asked.id, NOW + 2)
+    begun = await regenerated(store, conversation, asked, NOW + 2)
     await keep_begun(store, begun)
     page = await store.messages.page(conversation.id, MessageWindow(), offset=0, limit=9)
     assert [it.id for it in page] == [asked.id, begun.assistant_message.id]
@@ -299,23 +300,10 @@ async def test_regenerated_reply_leaves_the_path_and_keeps_how_it_ended(store: S
     assert (begun.conversation.tip_id, begun.conversation.message_count) == (fresh.id, 2)
 
 
-async def test_reply_is_overwritten_once(store: Store):
-    conversation = await keep_turn(store, await keep_conversation(store, await keep_agent(store)), "q", "a")
-    asked, reply = await all_messages(store, conversation)
-    begun = conversation.regenerate(reply, asked.id, NOW + 2)
-    await keep_begun(store, begun)
-    fresh = begun.assistant_message.finish(MessageStatus.COMPLETED, said("b"), NOW + 3)
-    ended = begun.conversation.end_turn(begun.turn, fresh, NOW + 3)
-    await keep_ended(store, ended)
-    with pytest.raises(StorageConflict):
-        await keep_begun(store, ended.conversation.regenerate(reply, asked.id, NOW + 4))
-    assert await store.conversations.get(ALICE, conversation.id) == ended.conversation
-
-
 async def keep_regenerated(store: Store, conversation: Conversation, now: int) -> Conversation:
-    """The last reply answered again, without a tool."""
-    *_, asked, reply = await store.messages.page(conversation.id, MessageWindow(), offset=0, limit=99)
-    begun = conversation.regenerate(reply, asked.id, now)
+    """The last question answered again, without a tool."""
+    *_, asked, _ = await store.messages.page(conversation.id, MessageWindow(), offset=0, limit=99)
+    begun = await regenerated(store, conversation, asked, now)
     await keep_begun(store, begun)
     fresh = begun.assistant_message.finish(MessageStatus.COMPLETED, said("Again."), now)
     ended = begun.conversation.end_turn(begun.turn, fresh, now)

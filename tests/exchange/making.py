@@ -19,6 +19,7 @@ from tests.making import (
     keep_ended,
     keep_turn,
     make_compaction,
+    regenerated,
     said,
 )
 from threadkeep.bootstrap import opened_jobs_and_store
@@ -120,7 +121,8 @@ async def _keep_rich(store: Store, conversation: Conversation, document: Documen
     reply = reply.finish(MessageStatus.COMPLETED, parts, NOW + 2, usage=Usage(7, 9, estimated=True))
     ended = begun.conversation.end_turn(begun.turn, reply, NOW + 2)
     await keep_ended(store, ended)
-    again = ended.conversation.regenerate(reply, begun.turn.user_message_id, NOW + 3, model="scripted")
+    assert begun.user_message
+    again = await regenerated(store, ended.conversation, begun.user_message, NOW + 3)
     await keep_begun(store, again)
     failed = again.assistant_message.finish(
         MessageStatus.FAILED,

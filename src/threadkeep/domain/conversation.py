@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.choice import Choice
-from threadkeep.domain.errors import IllegalTransition, TurnInProgress
+from threadkeep.domain.errors import IllegalTransition, PathChanged, TurnInProgress
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import CardPart, text_parts
@@ -32,17 +32,36 @@ class TitleSource(Choice):
 
 
 @dataclass(frozen=True, slots=True)
+class Branch:
+    """A way through the tree of messages that leaves the active path somewhere."""
+
+    fork_seq: int
+    """The last message that the branch and the active path share (0 = they share none)."""
+    hidden: int
+    """How many messages of the active path come after that one; they leave it."""
+    shown: tuple[MessageId, ...] = ()
+    """The branch's own messages, which come onto the path."""
+    tip_id: MessageId | None = None
+    """The last message of the branch."""
+    archived_to_seq: int = 0
+    """The last message that a summary stands for on the branch."""
+
+
+@dataclass(frozen=True, slots=True)
 class BegunTurn:
     """All that is stored when a turn begins: the conversation moved on, the turn and its messages.
 
-    A regenerated turn has no new question; it overwrites the reply that there was.
+    A regenerated turn has no new question. A turn that does not follow the end of the active path moves the
+    path to its branch.
     """
 
     conversation: "Conversation"
     turn: Turn
     assistant_message: Message
+    previous_tip_id: MessageId | None
+    """The end of the active path before; where it is another by now, the turn does not begin."""
     user_message: Message | None = None
-    overwritten: Message | None = None
+    branch: Branch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +75,10 @@ class EndedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One user, one agent, an ordered list of messages.
+    """One user, one agent, a tree of messages with one active path through it.
 
-    `last_seq` is the number of the newest message and serves as the version: the store refuses an
-    append that was prepared on an older one.
+    `last_seq` is the number of the newest message. Together with the tip of the path it serves as the
+    version: the store refuses an append that was prepared on another.
     """
 
     id: ConversationId
@@ -120,13 +139,21 @@ class Conversation:
         return replace(self, title=title, title_source=TitleSource.USER)
 
     def begin_turn(
-        self, content: str, now: int, *, model: str | None = None, title: str | None = None
+        self,
+        content: str,
+        now: int,
+        *,
+        branch: Branch | None = None,
+        model: str | None = None,
+        title: str | None = None,
     ) -> BegunTurn:
         """Adds the user's message and an empty reply, and starts the turn that fills it.
 
-        `title` is what the conversation is called from now on, unless it has a title already.
+        The message follows the active path, or a branch. `title` is what the conversation is called from now
+        on, unless it has a title already.
         """
         self.check_idle()
+        before = self.following(branch) if branch else self
         turn_id = TurnId(new_uuid())
         asked = Message(
             id=MessageId(new_uuid()),
@@ -138,28 +165,50 @@ class Conversation:
             status=MessageStatus.COMPLETED,
             created_at=now,
             completed_at=now,
-            parent_id=self.tip_id,
+            parent_id=before.tip_id,
         )
         reply = self._empty_reply(turn_id, asked.id, self.last_seq + 2, now, model)
-        grown = self._grown(2, reply, active_turn_id=turn_id)
+        grown = before._grown(2, reply, active_turn_id=turn_id)
         turn = self._new_turn(turn_id, asked.id, reply)
         if self.title is None and title is not None:
             grown = replace(grown, title=title, title_source=TitleSource.DERIVED)
-        return BegunTurn(grown, turn, reply, user_message=asked)
+        return BegunTurn(grown, turn, reply, self.tip_id, user_message=asked, branch=branch)
 
     def regenerate(
-        self, reply: Message, user_message_id: MessageId, now: int, *, model: str | None = None
+        self, question_id: MessageId, branch: Branch, now: int, *, model: str | None = None
     ) -> BegunTurn:
-        """Overwrites a reply and starts a turn that answers the same question anew."""
+        """Starts a turn that answers a question again, beside the answers that it has.
+
+        `branch` ends with the message that the answer follows, which is the question.
+        """
         self.check_idle()
-        overwritten = reply.become(MessageStatus.OVERWRITTEN)
+        before = self.following(branch)
         turn_id = TurnId(new_uuid())
-        fresh = self._empty_reply(turn_id, user_message_id, self.last_seq + 1, now, model)
-        turn = self._new_turn(turn_id, user_message_id, fresh)
-        grown = self._grown(1, fresh, active_turn_id=turn_id)
-        # The overwritten one no longer counts.
-        grown = replace(grown, message_count=self.message_count)
-        return BegunTurn(grown, turn, fresh, overwritten=overwritten)
+        fresh = self._empty_reply(turn_id, branch.tip_id or question_id, self.last_seq + 1, now, model)
+        turn = self._new_turn(turn_id, question_id, fresh)
+        grown = before._grown(1, fresh, active_turn_id=turn_id)
+        return BegunTurn(grown, turn, fresh, self.tip_id, branch=branch)
+
+    @property
+    def has_branches(self) -> bool:
+        """Whether there are messages off the active path."""
+        return self.message_count < self.last_seq
+
+    def following(self, branch: Branch) -> "Conversation":
+        """The conversation with a branch as its active path."""
+        count = self.message_count - branch.hidden + len(branch.shown)
+        return replace(
+            self, tip_id=branch.tip_id, message_count=count, archived_to_seq=branch.archived_to_seq
+        )
+
+    def check_tip(self, shown_tip: str | None) -> None:
+        """Refuses what a person decided while looking at another path than the active one."""
+        if (shown_tip.lower() if shown_tip else None) != self.tip_id:
+            raise PathChanged(
+                "The conversation goes on differently by now.",
+                param="tip",
+                details={"tip": self.tip_id},
+            )
 
     def end_turn(self, turn: Turn, reply: Message, now: int) -> EndedTurn:
         """Ends the running turn the way its reply ended, and frees the conversation for the next."""

@@ -29,6 +29,7 @@ ThreadkeepError
 ├── UnsupportedDocument            a file of a kind that cannot be read, or an empty one
 ├── Conflict
 │   ├── TurnInProgress
+│   ├── PathChanged                the active path is another than the one the client shows
 │   ├── NothingToRegenerate
 │   ├── TooFewMessages
 │   └── IllegalTransition          a state machine was asked for a step it does not have
@@ -219,8 +220,14 @@ class TurnInProgress(Conflict):
     code = "TURN_IN_PROGRESS"
 
 
+class PathChanged(Conflict):
+    """The active path is another than the one the client shows; `details.tip` names its last message."""
+
+    code = "PATH_CHANGED"
+
+
 class NothingToRegenerate(Conflict):
-    """There is no reply yet that could be given anew."""
+    """There is no reply to a question that could be answered again."""
 
     code = "NOTHING_TO_REGENERATE"
 

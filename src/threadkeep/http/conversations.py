@@ -14,6 +14,7 @@ from threadkeep.http.merge_patch import merge_patch
 from threadkeep.http.paging import Limit, PageQuery, Pager
 from threadkeep.http.routing import Reply
 from threadkeep.http.services import ApiCall
+from threadkeep.http.turns import Tip
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.wire.messages import MessageView, message_views
@@ -61,8 +62,21 @@ class MessageQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_
     after_seq: Annotated[int, Meta(ge=0, le=2**62)] = 0
     before_seq: Annotated[int, Meta(ge=0, le=2**62)] | None = None
     include: Annotated[
-        Literal["overwritten"] | None, Meta(description="`overwritten` adds replies that were regenerated.")
+        Literal["overwritten"] | None, Meta(description="`overwritten` adds the messages of other branches.")
     ] = None
+
+
+class PathBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which branch."""
+
+    message_id: Annotated[str, Meta(description="A message of the branch.")]
+    tip: Tip = UNSET
+
+
+class ForkBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Where to fork."""
+
+    message_id: Annotated[str, Meta(description="The last message that the new conversation has.")]
 
 
 class DeleteQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,7 +126,9 @@ async def get_conversation(call: ApiCall, *, conversation_id: str) -> Conversati
     if len(detail.messages) > LATEST_IN_DETAIL:
         listing = _message_listing(detail.conversation.id, newest_first=True, include=None)
         cursor = call.services.cursors.write(call.user, listing, messages[0].seq)
-    return conversation_detail_view(detail.conversation, messages, next_cursor=cursor, summary=detail.summary)
+    return conversation_detail_view(
+        detail.conversation, messages, detail.siblings, next_cursor=cursor, summary=detail.summary
+    )
 
 
 async def patch_conversation(
@@ -168,11 +184,13 @@ async def list_messages(call: ApiCall, *, conversation_id: str, query: MessageQu
         window = replace(window, before_seq=before_seq)
     elif position is not None:
         window = replace(window, after_seq=max(position, window.after_seq))
-    conversation, found = await call.services.conversations.messages(
+    page = await call.services.conversations.messages(
         call.user, conversation_id, window, offset=pager.offset, limit=pager.fetch_limit
     )
     return pager.page(
-        found, lambda message: message.seq, lambda messages: message_views(conversation, messages)
+        page.messages,
+        lambda message: message.seq,
+        lambda messages: message_views(page.conversation, messages, page.siblings),
     )
 
 
@@ -191,6 +209,21 @@ async def list_chat_messages(call: ApiCall, *, query: PageQuery) -> PageView[Mes
         return PageView(items=(), next_cursor=None)
     page = MessageQuery(limit=query.limit, cursor=query.cursor, offset=query.offset)
     return await list_messages(call, conversation_id=conversation.id, query=page)
+
+
+async def choose_path(call: ApiCall, *, conversation_id: str, body: PathBody) -> ConversationView:
+    """Make the branch through a message the active path, from there on along the newest message each time."""
+    return conversation_view(
+        await call.services.branches.choose(call.user, conversation_id, body.message_id, tip_id=body.tip)
+    )
+
+
+async def fork_conversation(
+    call: ApiCall, *, conversation_id: str, body: ForkBody
+) -> Reply[ConversationView]:
+    """Start a new conversation with everything up to a message. It counts in no usage."""
+    forked = await call.services.branches.fork(call.user, conversation_id, body.message_id)
+    return _made_or_found(call, forked, True)
 
 
 def _made_or_found(call: ApiCall, conversation: Conversation, made: bool) -> Reply[ConversationView]:

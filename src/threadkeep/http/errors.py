@@ -31,6 +31,7 @@ STATUSES: dict[str, int] = {
     errors.RouteNotFound.code: 404,
     errors.MethodNotAllowed.code: 405,
     errors.TurnInProgress.code: 409,
+    errors.PathChanged.code: 409,
     errors.NothingToRegenerate.code: 409,
     errors.TooFewMessages.code: 409,
     errors.IllegalTransition.code: 409,

@@ -37,10 +37,11 @@ class SearchHitView(View, frozen=True, kw_only=True):
     snippet: str
     highlights: Annotated[Sequence[HighlightView], Meta(description="Where the words stand in `snippet`.")]
     created_at: Time
+    on_path: Annotated[bool, Meta(description="False where it is on another branch than the active one.")]
 
 
 async def search(call: ApiCall, *, query: SearchQuery) -> PageView[SearchHitView]:
-    """Search one's own messages and titles, newest first."""
+    """Search one's own messages and titles, on every branch, newest first."""
     pager = Pager(call.services.cursors, call.user, f"search {query.q}", query)
     found = await call.services.history.search(
         call.user, query.q, before=pager.after(int), limit=pager.fetch_limit
@@ -59,4 +60,5 @@ def _view(hit: SaidHit) -> SearchHitView:
         snippet=hit.snippet,
         highlights=[HighlightView(begin=begin, end=end) for begin, end in hit.highlights],
         created_at=rfc3339(hit.created_at),
+        on_path=hit.on_path,
     )

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.requests import Request
 
 from threadkeep.domain.conversation import Conversation
@@ -23,6 +23,7 @@ from threadkeep.log.following import Follower
 from threadkeep.logs import add_to_subject
 from threadkeep.protocols.dialects import DIALECTS
 from threadkeep.protocols.sse import START, Encoder, TurnContext
+from threadkeep.services.turns import Position
 from threadkeep.wire.messages import MessageView, failure_view, message_view, usage_view
 from threadkeep.wire.turns import AbortView, ComponentReceiptView, ReceiptView, StartedTurnView, TurnView
 from threadkeep.wire.view import rfc3339, time_or_none
@@ -34,10 +35,31 @@ DialectName = Annotated[
 ]
 
 
+Tip = Annotated[
+    str | UnsetType | None,
+    Meta(description="The last message that the client shows; where the path ends elsewhere, 409."),
+]
+
+
 class MessageBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What a user says."""
 
     content: str | None = None
+    parent_id: Annotated[
+        str | UnsetType | None,
+        Meta(
+            description="The message that this one follows (`null`: none). To edit a sent message, name the"
+            " edited one's parent. If omitted, the end of the active path."
+        ),
+    ] = UNSET
+    tip: Tip = UNSET
+
+
+class RegenerateBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which answer."""
+
+    message_id: Annotated[str | None, Meta(description="The answer; the latest by default.")] = None
+    tip: Tip = UNSET
 
 
 class SendQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,14 +91,17 @@ async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery,
         call.user,
         conversation_id,
         body.content or "",
+        position=Position(body.parent_id, body.tip),
         idempotency_key=_idempotency_key(call.request),
     )
     return await _answer(call, turn, conversation, query)
 
 
-async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery) -> Sent:
-    """Overwrite the latest reply and answer anew; answers as sending a message does."""
-    turn, conversation = await call.services.turns.regenerate(call.user, conversation_id)
+async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery, body: RegenerateBody) -> Sent:
+    """Answer the same question again, beside the old answer; responds as sending a message does."""
+    turn, conversation = await call.services.turns.regenerate(
+        call.user, conversation_id, message_id=body.message_id, tip_id=body.tip
+    )
     return await _answer(call, turn, conversation, query)
 
 
@@ -169,7 +194,9 @@ async def _answer(call: ApiCall, turn: Turn, conversation: Conversation, query: 
         stream.headers.update(location)
         return stream
     if query.wait:
-        return Reply(message_view(_good(await call.services.turns.finished(turn))), 200, location)
+        message = _good(await call.services.turns.finished(turn))
+        siblings = await call.services.branches.siblings(message) if conversation.has_branches else ()
+        return Reply(message_view(message, siblings=siblings), 200, location)
     started = StartedTurnView(
         turn_id=turn.id,
         user_message_id=turn.user_message_id,

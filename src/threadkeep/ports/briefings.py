@@ -5,7 +5,7 @@ from typing import Protocol
 
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.ids import BriefingId, UserId
+from threadkeep.domain.ids import BriefingId, MessageId, UserId
 from threadkeep.domain.message import Message
 
 
@@ -32,6 +32,10 @@ class BriefingStore(Protocol):
 
     async def delete(self, user_id: UserId, briefing_id: BriefingId) -> bool:
         """Removes a briefing; its card stays."""
+        ...
+
+    async def card_on_path(self, conversation: Conversation, briefing: Briefing) -> MessageId | None:
+        """A card of the briefing on the active path of a conversation."""
         ...
 
     async def add_card(self, briefing: Briefing, conversation: Conversation, message: Message) -> None:

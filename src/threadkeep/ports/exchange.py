@@ -243,6 +243,10 @@ class ExchangeStore(Protocol):
         """
         ...
 
+    async def add_fork(self, whole: WholeConversation, source_id: ConversationId) -> None:
+        """Keeps a copy of a part of another conversation, all or nothing; its turns count in no usage."""
+        ...
+
     async def reassign(self, giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Moved:
         """Makes everything of one user another's, all or nothing; UserNotFound where nothing is kept.
 

@@ -25,6 +25,8 @@ class SaidHit:
     snippet: str
     highlights: Sequence[tuple[int, int]]
     created_at: int
+    on_path: bool = True
+    """Whether it is on the conversation's active path."""
 
 
 class HistoryIndex(Protocol):

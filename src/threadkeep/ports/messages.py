@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import ConversationId, MessageId, TurnId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.ports.branches import Siblings
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,14 @@ class ToolRecord:
     conversation_id: ConversationId
 
 
+class MessagePage(NamedTuple):
+    """A run of a conversation's messages, and the siblings of those that have any."""
+
+    conversation: Conversation
+    messages: Sequence[Message]
+    siblings: Siblings
+
+
 class MessageStore(Protocol):
     """Messages, and what the tools of their turns gave."""
 
@@ -57,7 +66,7 @@ class MessageStore(Protocol):
         *,
         offset: int,
         limit: int,
-    ) -> tuple[Conversation, Sequence[Message]] | None:
+    ) -> MessagePage | None:
         """One of the user's conversations that is not deleted, with a run of its messages."""
         ...
 

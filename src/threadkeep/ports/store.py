@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from threadkeep.ports.agents import AgentStore
+from threadkeep.ports.branches import BranchStore
 from threadkeep.ports.briefings import BriefingStore
 from threadkeep.ports.compactions import CompactionStore
 from threadkeep.ports.conversations import ConversationStore
@@ -34,6 +35,7 @@ class Store:
     seen_tools: SeenTools
     conversations: ConversationStore
     messages: MessageStore
+    branches: BranchStore
     turns: TurnStore
     log: TurnLogStore
     compactions: CompactionStore

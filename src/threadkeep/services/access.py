@@ -1,9 +1,10 @@
 """What a user may reach. Anything else is answered like what does not exist."""
 
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.errors import AgentNotFound, ConversationNotFound
-from threadkeep.domain.ids import ConversationId, is_uuid
+from threadkeep.domain.conversation import Branch, Conversation
+from threadkeep.domain.errors import AgentNotFound, ConversationNotFound, MessageNotFound
+from threadkeep.domain.ids import ConversationId, MessageId, is_uuid
+from threadkeep.domain.message import Message
 from threadkeep.domain.user import User
 from threadkeep.ports.store import Store
 
@@ -29,3 +30,27 @@ async def agent_to_ask(store: Store, user: User, conversation: Conversation) -> 
     if agent is None or not agent.is_visible_to(user):
         raise AgentNotFound("The agent of this conversation has been deleted or made private.")
     return agent
+
+
+async def own_message(store: Store, conversation: Conversation, message_id: str) -> Message:
+    """A message of a conversation, on whichever branch."""
+    message = await store.messages.get(to_message_id(message_id))
+    if message is None or message.conversation_id != conversation.id:
+        raise MessageNotFound
+    return message
+
+
+async def branch_up_to(store: Store, conversation: Conversation, message_id: str | None) -> Branch:
+    """The branch of a conversation that ends with a message, or before the first one."""
+    wanted = None if message_id is None else to_message_id(message_id)
+    branch = await store.branches.up_to(conversation.id, wanted)
+    if branch is None:
+        raise MessageNotFound
+    return branch
+
+
+def to_message_id(message_id: str) -> MessageId:
+    """What is no id at all is answered like an id that does not exist."""
+    if not is_uuid(message_id):
+        raise MessageNotFound
+    return MessageId(message_id.lower())

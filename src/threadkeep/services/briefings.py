@@ -7,7 +7,6 @@ from threadkeep.clock import Clock
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.errors import BriefingNotFound, Conflict, InvalidRequest, StorageConflict
 from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, is_uuid, new_uuid
-from threadkeep.domain.message import Message
 from threadkeep.domain.user import User, user_id
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
@@ -85,30 +84,36 @@ class Briefings:
             raise BriefingNotFound
 
     async def start_conversation(self, user: User, briefing_id: str) -> tuple[ConversationId, MessageId]:
-        """The main conversation with the briefing's agent, with the card in it: once, however often asked."""
+        """The main conversation with the briefing's agent, with the card once on its path."""
         for _ in range(TRIES):
             briefing = await self._store.briefings.get(user.id, _checked(briefing_id))
             if briefing is None:
                 raise BriefingNotFound
             if found := await self._card(user, briefing):
-                return found.conversation_id, found.id
+                return found
             conversation, _ = await self._conversations.main(user, briefing.agent_id)
             grown, message = conversation.add_card(briefing, self._clock())
             try:
                 await self._store.briefings.add_card(briefing, grown, message)
             except StorageConflict:
-                continue  # somebody else wrote first: read again and decide anew
+                continue  # somebody else wrote first: read it again and decide again
             self._history.note(conversation.id)
             return conversation.id, message.id
         raise Conflict("The conversation changes too quickly; try again.")
 
-    async def _card(self, user: User, briefing: Briefing) -> Message | None:
-        """The card, if it is in the main conversation: that stays readable, whatever becomes of the agent."""
+    async def _card(self, user: User, briefing: Briefing) -> tuple[ConversationId, MessageId] | None:
+        """The card on the active path of the main conversation, if it is there.
+
+        That conversation stays readable, whatever becomes of the agent.
+        """
         card = await self._store.messages.get(briefing.message_id) if briefing.message_id else None
         if card is None:
             return None
         conversation = await self._store.conversations.get(user.id, card.conversation_id)
-        return card if conversation and conversation.is_main else None
+        if conversation is None or not conversation.is_main:
+            return None
+        found = card.id if card.on_path else await self._store.briefings.card_on_path(conversation, briefing)
+        return (conversation.id, found) if found else None
 
 
 def _checked(briefing_id: str) -> BriefingId:

@@ -39,7 +39,7 @@ MESSAGES_A_PAGE = 1000
 def is_due(agent: Agent, conversation: Conversation) -> bool:
     """Whether a conversation has grown so long that it may be compacted by itself."""
     threshold = agent.settings.compaction_threshold
-    grown = conversation.last_seq - conversation.archived_to_seq
+    grown = min(conversation.last_seq - conversation.archived_to_seq, conversation.message_count)
     return agent.settings.auto_compact and 0 < threshold <= grown
 
 
@@ -69,7 +69,7 @@ class Compactions:
             try:
                 await self._store.compactions.add(compaction)
             except StorageConflict:
-                continue  # somebody else has compacted or undone meanwhile: decide anew
+                continue  # somebody else has compacted, undone or left the path meanwhile: decide again
             return compaction
         raise Conflict("The conversation changes too quickly; try again.")
 

@@ -16,8 +16,9 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.user import User
 from threadkeep.engine.context import ContextMessage, is_in_context, to_context
 from threadkeep.log.replies import written_so_far
+from threadkeep.ports.branches import Siblings
 from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.messages import MessagePage, MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.services.access import own_conversation, to_conversation_id
 from threadkeep.services.agents import Agents
@@ -34,6 +35,7 @@ class Detail:
 
     conversation: Conversation
     messages: Sequence[Message]
+    siblings: Siblings
     summary: str | None
 
 
@@ -99,32 +101,34 @@ class Conversations:
     async def detail(self, user: User, conversation_id: str, *, latest: int) -> Detail:
         """A conversation with its latest messages."""
         window = MessageWindow(newest_first=True)
-        conversation, messages = await self.messages(user, conversation_id, window, offset=0, limit=latest)
-        compaction = await self._compaction(conversation)
-        return Detail(conversation, messages[::-1], compaction.summary if compaction else None)
+        page = await self.messages(user, conversation_id, window, offset=0, limit=latest)
+        compaction = await self._compaction(page.conversation)
+        return Detail(
+            page.conversation,
+            page.messages[::-1],
+            page.siblings,
+            compaction.summary if compaction else None,
+        )
 
     async def messages(
         self, user: User, conversation_id: str, which: MessageWindow, *, offset: int, limit: int
-    ) -> tuple[Conversation, Sequence[Message]]:
+    ) -> MessagePage:
         """A run of a conversation's messages; a reply that is being written is shown as far as it goes."""
-        conversation, page = await self.bare_messages(
-            user, conversation_id, which, offset=offset, limit=limit
-        )
-        return conversation, await whole_messages(self._store.payloads, page)
+        page = await self.bare_messages(user, conversation_id, which, offset=offset, limit=limit)
+        return page._replace(messages=await whole_messages(self._store.payloads, page.messages))
 
     async def bare_messages(
         self, user: User, conversation_id: str, which: MessageWindow, *, offset: int, limit: int
-    ) -> tuple[Conversation, Sequence[Message]]:
+    ) -> MessagePage:
         """The same, without what was set aside for its size."""
-        found = await self._store.messages.page_of(
+        page = await self._store.messages.page_of(
             user.id, to_conversation_id(conversation_id), which, offset=offset, limit=limit
         )
-        if found is None:
+        if page is None:
             raise ConversationNotFound
-        conversation, page = found
-        if conversation.active_turn_id is not None:
-            page = [await written_so_far(self._store.log, message) for message in page]
-        return conversation, page
+        if page.conversation.active_turn_id is None:
+            return page
+        return page._replace(messages=[await written_so_far(self._store.log, it) for it in page.messages])
 
     async def context(
         self, user: User, conversation_id: str, *, limit: int | None

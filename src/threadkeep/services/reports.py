@@ -111,14 +111,14 @@ class Reports:
     async def _messages(self, user: User, conversation: Conversation) -> AsyncIterator[Message]:
         window = MessageWindow()
         while True:
-            _, page = await self._conversations.bare_messages(
+            page = await self._conversations.bare_messages(
                 user, conversation.id, window, offset=0, limit=MESSAGES_AT_ONCE
             )
-            for message in page:
+            for message in page.messages:
                 yield message
-            if len(page) < MESSAGES_AT_ONCE:
+            if len(page.messages) < MESSAGES_AT_ONCE:
                 return
-            window = replace(window, after_seq=page[-1].seq)
+            window = replace(window, after_seq=page.messages[-1].seq)
 
 
 async def _paired(messages: AsyncIterator[Message]) -> AsyncIterator[Exchange]:

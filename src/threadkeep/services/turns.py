@@ -5,9 +5,11 @@ import hashlib
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from msgspec import UNSET, UnsetType
+
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.conversation import BegunTurn, Conversation
+from threadkeep.domain.conversation import BegunTurn, Branch, Conversation
 from threadkeep.domain.errors import (
     IdempotencyMismatch,
     NothingToRegenerate,
@@ -27,12 +29,25 @@ from threadkeep.log.node import Node
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.turns import IdempotencyKey
-from threadkeep.services.access import agent_to_ask, own_conversation
+from threadkeep.services.access import agent_to_ask, branch_up_to, own_conversation, own_message
 from threadkeep.services.allowances import Allowances
 from threadkeep.services.answers import Answers
 from threadkeep.services.payloads import whole_messages
 
 TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a client wants a message to stand; by default at the end of the active path."""
+
+    parent_id: str | UnsetType | None = UNSET
+    """The message that it follows; None for none."""
+    tip_id: str | UnsetType | None = UNSET
+    """The last message that the client shows; another than the path's end refuses the message."""
+
+
+AT_THE_END = Position()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +71,18 @@ class Turns:
         self._clock = clock
 
     async def send(
-        self, user: User, conversation_id: str, content: str, *, idempotency_key: str | None = None
+        self,
+        user: User,
+        conversation_id: str,
+        content: str,
+        *,
+        position: Position = AT_THE_END,
+        idempotency_key: str | None = None,
     ) -> tuple[Turn, Conversation]:
         """Begins a turn that answers a user's message; the same key gives the same turn."""
         key = None
         if idempotency_key:
-            key = IdempotencyKey(idempotency_key, hashlib.sha256(content.encode()).hexdigest())
+            key = IdempotencyKey(idempotency_key, _request_hash(content, position))
         for _ in range(TRIES):
             conversation, agent = await self._open(user, conversation_id)
             check_user_content(content, most=agent.settings.max_message_chars)
@@ -70,27 +91,43 @@ class Turns:
             ):
                 turn, request_hash = found
                 if request_hash != key.request_hash:
-                    raise IdempotencyMismatch("This Idempotency-Key was used with another content.")
+                    raise IdempotencyMismatch("This Idempotency-Key was used with another body.")
                 return turn, conversation
+            conversation.check_idle()
             begun = conversation.begin_turn(
-                content, self._clock(), model=self._answers.model(agent), title=derive_title(content)
+                content,
+                self._clock(),
+                branch=await self._branch(conversation, position),
+                model=self._answers.model(agent),
+                title=derive_title(content),
             )
             try:
                 return await self._begin(user, agent, begun, key)
             except StorageConflict:
-                continue  # somebody else wrote first: read again and decide anew
+                continue  # somebody else wrote first: read it again and decide again
         raise TurnInProgress("The conversation changes too quickly; try again.")
 
-    async def regenerate(self, user: User, conversation_id: str) -> tuple[Turn, Conversation]:
-        """Overwrites the latest reply and answers the same question anew."""
+    async def regenerate(
+        self,
+        user: User,
+        conversation_id: str,
+        *,
+        message_id: str | None = None,
+        tip_id: str | UnsetType | None = UNSET,
+    ) -> tuple[Turn, Conversation]:
+        """Answers the question of a reply again, beside the answers that it has; by default the latest's."""
         for _ in range(TRIES):
             conversation, agent = await self._open(user, conversation_id)
-            reply = await self._latest_reply(conversation)
-            before = await self._store.turns.get(user.id, reply.turn_id) if reply and reply.turn_id else None
-            if reply is None or before is None:
-                raise NothingToRegenerate("There is no reply in this conversation yet.")
+            conversation.check_idle()
+            if tip_id is not UNSET:
+                conversation.check_tip(tip_id)
+            reply = await self._reply_to_regenerate(conversation, message_id)
+            before = await self._store.turns.get(user.id, reply.turn_id) if reply.turn_id else None
+            branch = await self._store.branches.up_to(conversation.id, reply.parent_id)
+            if before is None or branch is None:
+                raise NothingToRegenerate("This reply answers no question.")
             begun = conversation.regenerate(
-                reply, before.user_message_id, self._clock(), model=self._answers.model(agent)
+                before.user_message_id, branch, self._clock(), model=self._answers.model(agent)
             )
             try:
                 return await self._begin(user, agent, begun, None)
@@ -170,6 +207,23 @@ class Turns:
         conversation = await own_conversation(self._store, user, conversation_id)
         return conversation, await agent_to_ask(self._store, user, conversation)
 
+    async def _branch(self, conversation: Conversation, position: Position) -> Branch | None:
+        """The branch that a message continues; None for the active path."""
+        if position.tip_id is not UNSET:
+            conversation.check_tip(position.tip_id)
+        if position.parent_id is UNSET or position.parent_id == conversation.tip_id:
+            return None
+        return await branch_up_to(self._store, conversation, position.parent_id)
+
+    async def _reply_to_regenerate(self, conversation: Conversation, message_id: str | None) -> Message:
+        if message_id is None:
+            reply = await self._latest_reply(conversation)
+        else:
+            reply = await own_message(self._store, conversation, message_id)
+        if reply is None or reply.role is not MessageRole.ASSISTANT:
+            raise NothingToRegenerate("There is no reply to answer again.")
+        return reply
+
     async def _latest_reply(self, conversation: Conversation) -> Message | None:
         window = MessageWindow(newest_first=True)
         latest = await self._store.messages.page(conversation.id, window, offset=0, limit=50)
@@ -184,3 +238,9 @@ class Turns:
         if reply is None:
             raise TurnNotFound
         return reply
+
+
+def _request_hash(content: str, position: Position) -> str:
+    """What a second try has in common with the first: the tip may have moved because of that one."""
+    asked = content if position.parent_id is UNSET else f"{position.parent_id}\n{content}"
+    return hashlib.sha256(asked.encode()).hexdigest()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import LAST_UUID, BriefingId, UserId
+from threadkeep.domain.ids import LAST_UUID, BriefingId, MessageId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.storage.columns import to_json_or_null, to_value
 from threadkeep.storage.database import Database, Plan, Row, Statement
@@ -37,6 +37,12 @@ _MARK_READ = Statement(
     WHERE user_id = :user_id AND id = :id RETURNING {_COLUMNS}"""
 )
 _DELETE = Statement("DELETE FROM tk_briefings WHERE user_id = :user_id AND id = :id RETURNING id")
+# Asked for only where the latest card has left the path: then all of the path is looked through.
+_CARD_ON_PATH = Statement(
+    """SELECT id FROM tk_messages WHERE conversation_id = :conversation_id AND on_path
+        AND content_type = 'briefing_card' AND content LIKE :named
+    ORDER BY seq DESC LIMIT 1"""
+)
 # Only if nobody else has given it a card meanwhile.
 _SET_CARD = Statement(
     """UPDATE tk_briefings SET message_id = :message_id, read_at = COALESCE(read_at, :now)
@@ -77,6 +83,13 @@ class SqlBriefings:
     async def delete(self, user_id: UserId, briefing_id: BriefingId) -> bool:
         """Removes a briefing; its card stays."""
         return bool(await self._database.execute(_DELETE(user_id=user_id, id=briefing_id)))
+
+    async def card_on_path(self, conversation: Conversation, briefing: Briefing) -> MessageId | None:
+        """A card of the briefing on the active path of a conversation."""
+        rows = await self._database.fetch(
+            _CARD_ON_PATH(conversation_id=conversation.id, named=f"%{briefing.id}%")
+        )
+        return rows[0][0] if rows else None
 
     async def add_card(self, briefing: Briefing, conversation: Conversation, message: Message) -> None:
         """Keeps a briefing's card, unless it has got one or the conversation has moved on since."""

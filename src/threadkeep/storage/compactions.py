@@ -1,4 +1,7 @@
-"""Compactions in the database. A conversation's `archived_to_seq` says which one is in force."""
+"""Compactions in the database. A conversation's `archived_to_seq` says which one is in force.
+
+A compaction belongs to its last message: it is in force only while that one is on the active path.
+"""
 
 from collections.abc import Sequence
 
@@ -15,10 +18,28 @@ ADD = Statement(
     VALUES (:id, :conversation_id, :from_seq, :to_seq, :summary, :archived_count, :tokens_before,
         :tokens_after, :created_at)"""
 )
+_FIND = "SELECT 1 FROM tk_conversations WHERE id = :conversation_id"
+# What is read of the messages after this is not changed by anyone else.
+_HOLD = Statement(_FIND, postgres=f"{_FIND} FOR UPDATE")
 # From just one state to the next: whoever else has compacted or undone meanwhile is not overwritten.
-_MOVE = Statement(
+_ARCHIVE = Statement(
     """UPDATE tk_conversations SET archived_to_seq = :to_seq
-    WHERE id = :conversation_id AND archived_to_seq = :from_seq AND deleted_at IS NULL RETURNING id"""
+    WHERE id = :conversation_id AND archived_to_seq = :expected AND deleted_at IS NULL
+        AND EXISTS (SELECT 1 FROM tk_messages
+            WHERE conversation_id = :conversation_id AND seq = :to_seq AND on_path)
+    RETURNING id"""
+)
+_BRING_BACK = Statement(
+    """UPDATE tk_conversations SET archived_to_seq = 0
+    WHERE id = :conversation_id AND archived_to_seq = :to_seq AND deleted_at IS NULL RETURNING id"""
+)
+RENEW_ARCHIVED = Statement(
+    """UPDATE tk_conversations SET archived_to_seq = COALESCE((
+        SELECT MAX(compaction.to_seq) FROM tk_compactions AS compaction
+        JOIN tk_messages AS last ON last.conversation_id = compaction.conversation_id
+            AND last.seq = compaction.to_seq AND last.on_path
+        WHERE compaction.conversation_id = :conversation_id), 0)
+    WHERE id = :conversation_id"""
 )
 _REMOVE = Statement("DELETE FROM tk_compactions WHERE id = :id")
 _GET = Statement(
@@ -75,23 +96,21 @@ class SqlCompactions:
 
 
 def _add(compaction: Compaction) -> Plan[None]:
+    yield _HOLD(conversation_id=compaction.conversation_id)
     if not (
-        yield _MOVE(
+        yield _ARCHIVE(
             conversation_id=compaction.conversation_id,
-            from_seq=compaction.from_seq - 1,
+            expected=compaction.from_seq - 1,
             to_seq=compaction.to_seq,
         )
     ):
-        raise StorageConflict("Messages have been archived or brought back since they were read.")
+        raise StorageConflict("The conversation was compacted, or its path has changed, since it was read.")
     yield ADD(**{name: getattr(compaction, name) for name in Compaction.__slots__})
 
 
 def _undo(compaction: Compaction) -> Plan[bool]:
-    moved = yield _MOVE(
-        conversation_id=compaction.conversation_id,
-        from_seq=compaction.to_seq,
-        to_seq=compaction.from_seq - 1,
-    )
-    if moved:
+    is_newest = yield _BRING_BACK(conversation_id=compaction.conversation_id, to_seq=compaction.to_seq)
+    if is_newest:
         yield _REMOVE(id=compaction.id)
-    return bool(moved)
+        yield RENEW_ARCHIVED(conversation_id=compaction.conversation_id)
+    return bool(is_newest)

@@ -5,7 +5,8 @@ from itertools import product
 from typing import Any
 
 from threadkeep.domain.conversation import Conversation, ConversationStatus, TitleSource
-from threadkeep.domain.ids import AgentId, ConversationId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, UserId
+from threadkeep.domain.message import Message
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.storage.columns import to_json, to_object
 from threadkeep.storage.database import Database, Plan, Row, Statement
@@ -39,13 +40,21 @@ OF_TURN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_conversations
     WHERE id = (SELECT conversation_id FROM tk_turns WHERE id = :turn_id)"""
 )
-# `last_seq` is the version: whoever prepared an append on an older one is refused. A title that somebody
-# gave meanwhile stays.
-ADVANCE = """UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count,
+# The newest number and the tip of the path are the version: whoever prepared an append on another is refused.
+# A title that somebody gave meanwhile stays.
+_UNCHANGED = """id = :conversation_id AND last_seq = :expected_seq
+        AND COALESCE(CAST(tip_id AS text), '') = :expected_tip AND deleted_at IS NULL"""
+ADVANCE = f"""UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count,
         active_turn_id = :active_turn_id, updated_at = :now, last_message_at = :now,
         title = COALESCE(title, :title), title_source = COALESCE(title_source, :title_source),
         tip_id = :tip_id
-    WHERE id = :conversation_id AND last_seq = :expected_seq AND deleted_at IS NULL"""
+    WHERE {_UNCHANGED}"""
+# A card may come while a turn runs, or just when it ends: which turn runs is none of its business.
+ADVANCE_FOR_CARD = Statement(
+    f"""UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count, updated_at = :now,
+        last_message_at = :now, tip_id = :tip_id
+    WHERE {_UNCHANGED} RETURNING id"""
+)
 _UPDATE = Statement(
     """UPDATE tk_conversations SET session_id = :session_id, title = :title, title_source = :title_source,
         status = :status, metadata = :metadata
@@ -201,12 +210,15 @@ def _update(
     return changed
 
 
-def advance_values(conversation: Conversation, first_new_seq: int) -> dict[str, Any]:
-    """The parameters of ADVANCE for a conversation that has grown by messages from `first_new_seq` on."""
+def advance_values(
+    conversation: Conversation, first_new: Message, previous_tip_id: MessageId | None
+) -> dict[str, Any]:
+    """The parameters of ADVANCE for a conversation that has grown by some messages."""
     return {
         "conversation_id": conversation.id,
         "last_seq": conversation.last_seq,
-        "expected_seq": first_new_seq - 1,
+        "expected_seq": first_new.seq - 1,
+        "expected_tip": previous_tip_id or "",
         "message_count": conversation.message_count,
         "active_turn_id": conversation.active_turn_id,
         "title": conversation.title,

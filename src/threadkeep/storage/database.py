@@ -84,6 +84,14 @@ def with_clock(sql: str, *, postgres: str | None = None) -> Statement:
     )
 
 
+def with_ids(sql: str) -> Statement:
+    """A statement in which IDS are those of a list, handed over as JSON."""
+    return Statement(
+        sql.replace("IDS", "SELECT value FROM json_each(:ids)"),
+        postgres=sql.replace("IDS", "SELECT value::uuid FROM json_array_elements_text(:ids::json)"),
+    )
+
+
 Plan = Generator[Query, Rows, T]
 
 

@@ -1,6 +1,6 @@
 """Whole conversations, out of the database and into it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, MemoryId, PayloadId, TurnId, UserId
@@ -90,6 +90,12 @@ class SqlExchange:
         """Keeps a whole conversation; tells whether it is a main one."""
         return await self._database.write(lambda: self._add(whole, content))
 
+    async def add_fork(self, whole: WholeConversation, source_id: ConversationId) -> None:
+        """Keeps a copy of a part of another conversation, with the contents that it refers to."""
+        names = {payload.sha256 for payload in whole.payloads}
+        await self._contents.copy(source_id, whole.conversation.id, names)
+        await self._database.write(lambda: self._add_fork(whole, source_id, names))
+
     async def reassign(self, giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Moved:
         """Makes everything of one user another's, all or nothing."""
         return await self._database.write(lambda: reassign(giver, receiver, now, alone=alone))
@@ -101,16 +107,29 @@ class SqlExchange:
         yield from add_conversation(conversation, is_main=is_main)
         for payload in whole.payloads:
             yield from self._contents.write_within(conversation.id, payload.sha256, content(payload))
-            yield ADD_PAYLOAD(**payload_values(payload))
-        for kept in whole.turns:
-            yield _ADD_TURN(**_turn_values(kept), user_id=conversation.user_id)
-        for message in whole.messages:
-            yield ADD_MESSAGE(**message_values(message))
-            for position, call in enumerate(calls_in(message.parts)):
-                yield ADD_TOOL_CALL(**tool_call_values(call, conversation, position))
-        for compaction in whole.compactions:
-            yield ADD_COMPACTION(**{name: getattr(compaction, name) for name in compaction.__slots__})
+        yield from _add_rows(whole, spent_by=conversation.user_id)
         return is_main
+
+    def _add_fork(
+        self, whole: WholeConversation, source_id: ConversationId, names: Collection[str]
+    ) -> Plan[None]:
+        yield from add_conversation(whole.conversation, is_main=False)
+        yield from self._contents.copy_within(source_id, whole.conversation.id, names)
+        yield from _add_rows(whole, spent_by=None)
+
+
+def _add_rows(whole: WholeConversation, *, spent_by: UserId | None) -> Plan[None]:
+    """Everything of a conversation but itself and its contents; `spent_by` is who its turns count for."""
+    for payload in whole.payloads:
+        yield ADD_PAYLOAD(**payload_values(payload))
+    for kept in whole.turns:
+        yield _ADD_TURN(**_turn_values(kept), user_id=spent_by)
+    for message in whole.messages:
+        yield ADD_MESSAGE(**message_values(message))
+        for position, call in enumerate(calls_in(message.parts)):
+            yield ADD_TOOL_CALL(**tool_call_values(call, whole.conversation, position))
+    for compaction in whole.compactions:
+        yield ADD_COMPACTION(**{name: getattr(compaction, name) for name in compaction.__slots__})
 
 
 def _turn_values(kept: KeptTurn) -> dict[str, Any]:

@@ -57,12 +57,11 @@ _KNOW = Statement(
 _FOUND = """SELECT entry.id, entry.conversation_id, conversation.agent_id, conversation.title, message.id,
         message.seq, message.role, COALESCE(message.content, conversation.title),
         COALESCE(message.content_type, 'text'),
-        COALESCE(message.created_at, conversation.created_at)
+        COALESCE(message.created_at, conversation.created_at), COALESCE(message.on_path, TRUE)
     FROM {entries}
     JOIN tk_conversations AS conversation ON conversation.id = entry.conversation_id
     LEFT JOIN tk_messages AS message ON message.id = entry.message_id
     WHERE {matches} AND conversation.deleted_at IS NULL AND conversation.user_id = :user_id
-        AND (entry.message_id IS NULL OR message.on_path)
     ORDER BY {order} DESC LIMIT :limit"""
 # PostgreSQL thinks it cheap to walk back over everybody's entries until enough have a word that is common.
 # By a place that no index has, it takes the user's own from the index of terms; only what is shown is joined.
@@ -154,7 +153,19 @@ def entry_number(uuid: str) -> int:
 
 
 def _hit(row: Row, wanted: frozenset[str]) -> SaidHit:
-    entry_id, conversation_id, agent_id, title, message_id, seq, role, content, content_type, created_at = row
+    (
+        entry_id,
+        conversation_id,
+        agent_id,
+        title,
+        message_id,
+        seq,
+        role,
+        content,
+        content_type,
+        created_at,
+        on_path,
+    ) = row
     text = text_of(content, content_type)
     places = list(spans(text, wanted))
     begin = max(0, places[0][0] - BEFORE_THE_FIRST) if places else 0
@@ -170,4 +181,5 @@ def _hit(row: Row, wanted: frozenset[str]) -> SaidHit:
         snippet=text[begin:end],
         highlights=[(first - begin, last - begin) for first, last in places if last <= end],
         created_at=created_at,
+        on_path=bool(on_path),
     )

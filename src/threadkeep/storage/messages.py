@@ -11,10 +11,12 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId, UserId
 from threadkeep.domain.message import ContentType, Failure, Message, MessageRole, MessageStatus, Usage
 from threadkeep.domain.tool_call import ToolCall
-from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
+from threadkeep.ports.branches import Siblings
+from threadkeep.ports.messages import MessagePage, MessageWindow, ToolCallFilter, ToolRecord
+from threadkeep.storage.branches import siblings
 from threadkeep.storage.columns import to_json, to_json_or_null
+from threadkeep.storage.conversations import ADVANCE_FOR_CARD, advance_values, to_conversation
 from threadkeep.storage.conversations import GET as GET_CONVERSATION
-from threadkeep.storage.conversations import advance_values, to_conversation
 from threadkeep.storage.database import LAST_SEQ, Database, Plan, Row, Statement
 from threadkeep.storage.parts import decode_card, to_columns, to_parts
 from threadkeep.storage.tool_calls import (
@@ -47,12 +49,6 @@ PAGES = {
     for which in product((False, True), repeat=2)
 }
 
-# A card may come while a turn runs, or just when it ends: which turn runs is none of its business.
-_ADVANCE_FOR_CARD = Statement(
-    """UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count, updated_at = :now,
-        last_message_at = :now, tip_id = :tip_id
-    WHERE id = :conversation_id AND last_seq = :expected_seq AND deleted_at IS NULL RETURNING id"""
-)
 ADD_MESSAGE = Statement(
     f"""INSERT INTO tk_messages ({COLUMNS}, file_count)
     VALUES (:id, :conversation_id, :seq, :turn_id, :role, :content, :content_type, :parts, :status,
@@ -94,7 +90,7 @@ class SqlMessages:
         *,
         offset: int,
         limit: int,
-    ) -> tuple[Conversation, Sequence[Message]] | None:
+    ) -> MessagePage | None:
         """One of the user's conversations with a run of its messages."""
         return await self._database.read(
             lambda: _conversation_and_page(user_id, conversation_id, which, offset, limit)
@@ -165,17 +161,21 @@ def _page_plan(
 
 def _conversation_and_page(
     user_id: UserId, conversation_id: ConversationId, which: MessageWindow, offset: int, limit: int
-) -> Plan[tuple[Conversation, Sequence[Message]] | None]:
+) -> Plan[MessagePage | None]:
     rows = yield GET_CONVERSATION(id=conversation_id, user_id=user_id)
     if not rows:
         return None
-    page = yield from _page_plan(conversation_id, which, offset, limit)
-    return to_conversation(rows[0]), page
+    conversation = to_conversation(rows[0])
+    messages = yield from _page_plan(conversation_id, which, offset, limit)
+    found: Siblings = {}
+    if messages and conversation.has_branches:  # few have any: others are spared the question
+        found = yield from siblings(conversation_id, messages)
+    return MessagePage(conversation, messages, found)
 
 
 def add_card(conversation: Conversation, message: Message) -> Plan[None]:
     """Adds a card to a conversation that has not moved on since it was read."""
-    if not (yield _ADVANCE_FOR_CARD(**advance_values(conversation, message.seq))):
+    if not (yield ADVANCE_FOR_CARD(**advance_values(conversation, message, message.parent_id))):
         raise StorageConflict("The conversation has changed since it was read.")
     yield ADD_MESSAGE(**message_values(message))
 

@@ -43,6 +43,18 @@ class FolderContents:
             raise StorageRefused(f"The folder of payloads cannot be written: {exc.strerror}.") from exc
         yield from ()
 
+    async def copy(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> None:
+        """Copies files to a conversation that is about to be made; `collect` removes what is left over."""
+        try:
+            for name in names:
+                await asyncio.to_thread(_copy, self._folder / source, self._folder / target, name)
+        except OSError as exc:
+            raise StorageRefused(f"The folder of payloads cannot be written: {exc.strerror}.") from exc
+
+    def copy_within(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> Plan[None]:
+        """They lie outside the database."""
+        yield from ()
+
     async def read(self, payload: Payload) -> bytes | None:
         """A content as it lies there; None where it cannot be read."""
         return await asyncio.to_thread(
@@ -83,6 +95,11 @@ def _write(folder: Path, name: str, content: bytes) -> None:
         fresh.unlink(missing_ok=True)
         raise
     _sync(folder)
+
+
+def _copy(source: Path, target: Path, name: str) -> None:
+    with suppress(FileNotFoundError):  # the copy lacks what the original lacks
+        _write(target, name, (source / name).read_bytes())
 
 
 def _sync(folder: Path) -> None:

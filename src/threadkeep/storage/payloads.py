@@ -13,7 +13,7 @@ from threadkeep.domain.ids import ConversationId, PayloadId, UserId
 from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.ports.payloads import Lost
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database, Plan, Row, Statement, with_clock
+from threadkeep.storage.database import Database, Plan, Row, Statement, with_clock, with_ids
 
 log = logging.getLogger("threadkeep.storage")
 
@@ -29,16 +29,8 @@ ADD = Statement(_INSERT)
 _KEEP = Statement(f"{_INSERT} ON CONFLICT (id) DO NOTHING")
 
 
-def _with_ids(sql: str) -> Statement:
-    """A statement in which IDS are those of a list, handed over as JSON."""
-    return Statement(
-        sql.replace("IDS", "SELECT value FROM json_each(:ids)"),
-        postgres=sql.replace("IDS", "SELECT value::uuid FROM json_array_elements_text(:ids::json)"),
-    )
-
-
-BY_ID = _with_ids(f"SELECT {_COLUMNS} FROM tk_payloads WHERE id IN (IDS)")
-NAMED = _with_ids("SELECT conversation_id, sha256 FROM tk_payloads WHERE conversation_id IN (IDS)")
+BY_ID = with_ids(f"SELECT {_COLUMNS} FROM tk_payloads WHERE id IN (IDS)")
+NAMED = with_ids("SELECT conversation_id, sha256 FROM tk_payloads WHERE conversation_id IN (IDS)")
 OF_CONVERSATION = Statement(
     f"""SELECT {_COLUMNS} FROM tk_payloads WHERE conversation_id = :conversation_id AND id > :after
     ORDER BY id LIMIT :limit"""
@@ -62,6 +54,14 @@ class Contents(Protocol):
 
     def write_within(self, conversation_id: ConversationId, sha256: str, content: bytes) -> Plan[None]:
         """The same in a unit of work that makes the conversation; a file stays where that fails."""
+        ...
+
+    async def copy(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> None:
+        """Copies contents to a conversation that is about to be made, if they lie outside the database."""
+        ...
+
+    def copy_within(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> Plan[None]:
+        """The same in the unit of work that makes the conversation, if they lie in the database."""
         ...
 
     async def read(self, payload: Payload) -> bytes | None:
@@ -127,6 +127,14 @@ _WRITE = with_clock(
     VALUES (:conversation_id, :sha256, :content, {now})
     ON CONFLICT (conversation_id, sha256) DO UPDATE SET content = excluded.content, written_at = {now}"""
 )
+_COPY = with_clock(
+    """INSERT INTO tk_payload_contents (conversation_id, sha256, content, written_at)
+    SELECT :target, sha256, content, {now} FROM tk_payload_contents
+    WHERE conversation_id = :source AND sha256 = :sha256""",
+    postgres="""INSERT INTO tk_payload_contents (conversation_id, sha256, content, written_at)
+    SELECT :target::uuid, sha256, content, {now} FROM tk_payload_contents
+    WHERE conversation_id = :source AND sha256 = :sha256""",
+)
 READ = Statement(
     """SELECT content FROM tk_payload_contents
     WHERE conversation_id = :conversation_id AND sha256 = :sha256"""
@@ -153,6 +161,14 @@ class TableContents:
     def write_within(self, conversation_id: ConversationId, sha256: str, content: bytes) -> Plan[None]:
         """Keeps a content in a unit of work that does more."""
         yield _WRITE(conversation_id=conversation_id, sha256=sha256, content=content)
+
+    async def copy(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> None:
+        """They lie in the database."""
+
+    def copy_within(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> Plan[None]:
+        """Copies contents without their leaving the database."""
+        for sha256 in names:
+            yield _COPY(source=source, target=target, sha256=sha256)
 
     async def read(self, payload: Payload) -> bytes | None:
         """A content as it lies there."""

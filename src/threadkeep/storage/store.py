@@ -10,6 +10,7 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import RebuildReply
 from threadkeep.storage.agent_settings import use_keys
 from threadkeep.storage.agents import SqlAgents
+from threadkeep.storage.branches import SqlBranches
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.chunk_index import SqlChunkIndex
 from threadkeep.storage.compactions import SqlCompactions
@@ -121,6 +122,7 @@ async def store_reading(
         seen_tools=SqlSeenTools(database),
         conversations=SqlConversations(database),
         messages=SqlMessages(database),
+        branches=SqlBranches(database),
         turns=SqlTurns(database),
         log=SqlTurnLog(database),
         compactions=SqlCompactions(database),

@@ -13,6 +13,7 @@ from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
 from threadkeep.ports.executions import Recorded
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.ports.turns import DayUsage, IdempotencyKey, RunningTurn
+from threadkeep.storage.branches import move_path
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
 from threadkeep.storage.database import Database, Plan, Row, Rows, Statement, with_clock
@@ -32,10 +33,6 @@ _ADVANCE_FOR_RECORDED = Statement(f"{ADVANCE} RETURNING id")
 _ADD_TURN = with_clock(
     f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
         :now, :key, :request_hash, :node_id, :fence, :user_id, {{now}} + :length_ms)"""
-)
-_OVERWRITE = Statement(
-    """UPDATE tk_messages SET on_path = FALSE
-    WHERE id = :overwritten_id AND on_path AND status IN ('COMPLETED', 'FAILED', 'CANCELLED') RETURNING id"""
 )
 _FORGET_OLD_KEY = Statement(
     """UPDATE tk_turns SET idempotency_key = NULL
@@ -154,7 +151,8 @@ class SqlTurns:
     ) -> None:
         """Keeps a begun turn, unless the conversation has moved on since it was read."""
         values, asked = _begin_values(begun, lease, key) | _chunk_values(opening), begun.user_message
-        if self._database.dialect == "postgres" and asked is not None and key is None:
+        is_plain = key is None and begun.branch is None
+        if self._database.dialect == "postgres" and asked is not None and is_plain:
             moved_on = not await self._database.execute(_BEGIN_IN_ONE(**values, **_asked_values(asked)))
         else:
             moved_on = not await self._database.write(lambda: _begin(begun, values))
@@ -229,7 +227,7 @@ def _running(row: Row) -> RunningTurn:
 def _begin_values(begun: BegunTurn, lease: Lease, key: IdempotencyKey | None) -> dict[str, Any]:
     turn, asked, reply = begun.turn, begun.user_message, begun.assistant_message
     return {
-        **advance_values(begun.conversation, (asked or reply).seq),
+        **advance_values(begun.conversation, asked or reply, begun.previous_tip_id),
         "user_id": begun.conversation.user_id,
         "turn_id": turn.id,
         "origin": turn.origin,
@@ -237,7 +235,6 @@ def _begin_values(begun: BegunTurn, lease: Lease, key: IdempotencyKey | None) ->
         "asked_id": turn.user_message_id,
         "reply_id": reply.id,
         "reply_seq": reply.seq,
-        "overwritten_id": begun.overwritten.id if begun.overwritten else None,
         "key": key.name if key else None,
         "request_hash": key.request_hash if key else None,
         "expired": turn.started_at - KEYS_LIVE_MS,
@@ -257,11 +254,11 @@ def _begin(begun: BegunTurn, values: dict[str, Any]) -> Plan[Rows]:
     advanced = yield _ADVANCE_FOR_TURN(**values)
     if not advanced:
         return advanced
+    if begun.branch is not None:
+        yield from move_path(begun.conversation.id, begun.branch)
     yield _ADD_TURN(**values)
     if begun.user_message is not None:
         yield ADD_MESSAGE(**message_values(begun.user_message))
-    if begun.overwritten is not None and not (yield _OVERWRITE(**values)):
-        raise StorageConflict("The reply has been overwritten already.")
     yield ADD_MESSAGE(**message_values(begun.assistant_message))
     yield _ADD_CHUNK(**values)
     return advanced
@@ -331,7 +328,7 @@ def add_recorded(recorded: Recorded, run_id: str) -> Plan[None]:
     """Keeps a turn that ran elsewhere: it never ran here, so it holds no lease and blocks nobody."""
     ended, asked = recorded.ended, recorded.user_message
     turn, reply, conversation = ended.turn, ended.assistant_message, ended.conversation
-    if not (yield _ADVANCE_FOR_RECORDED(**advance_values(conversation, asked.seq))):
+    if not (yield _ADVANCE_FOR_RECORDED(**advance_values(conversation, asked, asked.parent_id))):
         raise StorageConflict("The conversation has changed since it was read.")
     yield _ADD_TURN(
         conversation_id=conversation.id,

@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import ContentType, Failure, Message, MessageRole, MessageStatus, Usage
 from threadkeep.domain.parts import TextPart, ThoughtStep, card_of
 from threadkeep.domain.retrieval import Citation
@@ -86,6 +87,13 @@ class BriefingCardView(View, frozen=True, kw_only=True):
     actions: Sequence[Mapping[str, Any]]
 
 
+class SiblingsView(View, frozen=True, kw_only=True):
+    """The messages that follow the same one: versions of a question, or answers to it."""
+
+    ids: Sequence[Id]
+    index: Annotated[int, Meta(description="Which of them this message is, from 0.")]
+
+
 class MessageView(View, frozen=True, kw_only=True):
     """One entry of a conversation: its parts, in the order in which they arrived.
 
@@ -98,6 +106,7 @@ class MessageView(View, frozen=True, kw_only=True):
     conversation_id: Id
     seq: int
     parent_id: Annotated[Id | None, Meta(description="The message that it follows.")]
+    siblings: Annotated[SiblingsView | UnsetType, Meta(description="Only where there are several.")] = UNSET
     turn_id: Id | None
     run_id: RunAlias
     role: MessageRole
@@ -118,15 +127,25 @@ class MessageView(View, frozen=True, kw_only=True):
     error: FailureView | UnsetType = UNSET
 
 
-def message_views(conversation: Conversation, messages: Sequence[Message]) -> list[MessageView]:
+def message_views(
+    conversation: Conversation,
+    messages: Sequence[Message],
+    siblings: Mapping[MessageId, Sequence[MessageId]] | None = None,
+) -> list[MessageView]:
     """Messages of one conversation; those that a summary stands for are flagged as archived."""
+    families = siblings or {}
     return [
-        message_view(message, archived=message.seq <= conversation.archived_to_seq) for message in messages
+        message_view(
+            message,
+            archived=message.seq <= conversation.archived_to_seq,
+            siblings=families.get(message.id, ()),
+        )
+        for message in messages
     ]
 
 
-def message_view(message: Message, *, archived: bool = False) -> MessageView:
-    """One message."""
+def message_view(message: Message, *, archived: bool = False, siblings: Sequence[str] = ()) -> MessageView:
+    """One message; `siblings` are all that follow the same one, itself among them."""
     parts = message.parts
     card = card_of(parts)
     # Most messages are one text, and pages have many messages.
@@ -136,6 +155,7 @@ def message_view(message: Message, *, archived: bool = False) -> MessageView:
         conversation_id=message.conversation_id,
         seq=message.seq,
         parent_id=message.parent_id,
+        siblings=SiblingsView(ids=siblings, index=siblings.index(message.id)) if siblings else UNSET,
         turn_id=message.turn_id,
         run_id=message.turn_id,
         role=message.role,

@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from threadkeep.domain.agent import Agent, ConversationMode, RetrievalMode, Visibility
 from threadkeep.domain.conversation import Conversation, ConversationStatus
+from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import (
     Message,
 )
@@ -193,12 +194,17 @@ def conversation_view(conversation: Conversation, *, with_session: bool = False)
 
 
 def conversation_detail_view(
-    conversation: Conversation, messages: Sequence[Message], *, next_cursor: str | None, summary: str | None
+    conversation: Conversation,
+    messages: Sequence[Message],
+    siblings: Mapping[MessageId, Sequence[MessageId]],
+    *,
+    next_cursor: str | None,
+    summary: str | None,
 ) -> ConversationDetailView:
     """A conversation with its latest messages."""
     return ConversationDetailView(
         **asdict(conversation_view(conversation, with_session=True)),
-        messages=message_views(conversation, messages),
+        messages=message_views(conversation, messages, siblings),
         next_cursor=next_cursor,
         summary=summary,
     )

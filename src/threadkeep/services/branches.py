@@ -1,0 +1,115 @@
+"""Branches: which way through the tree of its messages a conversation takes, and forks of it."""
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, UnsetType
+
+from threadkeep.clock import Clock
+from threadkeep.domain.agent import ConversationMode
+from threadkeep.domain.conversation import Branch, Conversation
+from threadkeep.domain.errors import Conflict, MessageNotFound, StorageConflict, TurnInProgress
+from threadkeep.domain.ids import MessageId
+from threadkeep.domain.message import ENDS, Message
+from threadkeep.domain.payload import Payload
+from threadkeep.domain.user import User
+from threadkeep.engine.fork import Forked, fork, payload_ids
+from threadkeep.ports.exchange import KeptTurn
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
+from threadkeep.services.access import (
+    agent_to_ask,
+    branch_up_to,
+    own_conversation,
+    to_message_id,
+)
+from threadkeep.services.history import History
+from threadkeep.services.turns import Turns
+
+TRIES = 5
+ROWS_AT_ONCE = 500
+
+
+class Branches:
+    """The use cases of branches."""
+
+    def __init__(self, store: Store, turns: Turns, history: History, clock: Clock) -> None:
+        self._store = store
+        self._turns = turns
+        self._history = history
+        self._clock = clock
+
+    async def choose(
+        self,
+        user: User,
+        conversation_id: str,
+        message_id: str,
+        *,
+        tip_id: str | UnsetType | None = UNSET,
+    ) -> Conversation:
+        """Makes the branch through a message the active path, for everyone who follows the conversation."""
+        for _ in range(TRIES):
+            conversation = await own_conversation(self._store, user, conversation_id)
+            conversation.check_idle()
+            if tip_id is not UNSET:
+                conversation.check_tip(tip_id)
+            branch = await self._store.branches.through(conversation.id, to_message_id(message_id))
+            if branch is None:
+                raise MessageNotFound
+            if branch.tip_id == conversation.tip_id:
+                return conversation
+            try:
+                await self._store.branches.follow(conversation, branch)
+            except StorageConflict:
+                continue  # somebody else wrote first: read it again and decide again
+            await self._turns.announce_change(conversation.id)
+            return await own_conversation(self._store, user, conversation_id)
+        raise TurnInProgress("The conversation changes too quickly; try again.")
+
+    async def fork(self, user: User, conversation_id: str, message_id: str) -> Conversation:
+        """A new conversation with everything up to a message; the original stays as it is."""
+        conversation = await own_conversation(self._store, user, conversation_id)
+        agent = await agent_to_ask(self._store, user, conversation)
+        if agent.settings.conversation_mode is ConversationMode.SINGLE:
+            raise Conflict("This agent has a single conversation with each user.")
+        branch = await branch_up_to(self._store, conversation, message_id)
+        messages = await self._messages(conversation, branch)
+        if any(message.status not in ENDS for message in messages):
+            raise TurnInProgress("The agent is still answering; fork when it has finished.")
+        forked = Forked(
+            messages=messages,
+            turns=await self._all_turns(conversation),
+            compactions=await self._store.compactions.page(
+                conversation.id, before=messages[-1].seq + 1, offset=0, limit=ROWS_AT_ONCE
+            ),
+            payloads=await self._payloads(messages),
+        )
+        whole = fork(conversation, forked, self._clock())
+        await self._store.exchange.add_fork(whole, conversation.id)
+        self._history.note(whole.conversation.id)
+        return whole.conversation
+
+    async def siblings(self, message: Message) -> Sequence[MessageId]:
+        """All that follow the same message as this one, if there are several."""
+        found = await self._store.branches.siblings(message.conversation_id, [message])
+        return found.get(message.id, ())
+
+    async def _messages(self, conversation: Conversation, branch: Branch) -> list[Message]:
+        """The messages of a branch from the first one on."""
+        found: list[Message] = []
+        window = MessageWindow(before_seq=branch.fork_seq + 1)
+        while page := await self._store.messages.page(conversation.id, window, offset=0, limit=ROWS_AT_ONCE):
+            found += page
+            window = MessageWindow(page[-1].seq, branch.fork_seq + 1)
+        return [*found, *[it for id_ in branch.shown if (it := await self._store.messages.get(id_))]]
+
+    async def _all_turns(self, conversation: Conversation) -> list[KeptTurn]:
+        found: list[KeptTurn] = []
+        while page := await self._store.exchange.turns(
+            conversation.id, after=found[-1].turn.id if found else None, limit=ROWS_AT_ONCE
+        ):
+            found += page
+        return found
+
+    async def _payloads(self, messages: Sequence[Message]) -> Sequence[Payload]:
+        wanted = payload_ids(messages)
+        return [*(await self._store.payloads.artifacts(wanted)).values()] if wanted else []

@@ -1,0 +1,166 @@
+"""Branches in the database: the messages are a tree by `parent_id`, and `on_path` marks one way through it.
+
+A child's number is larger than its parent's. So the active path is a range of the index on `(conversation_id,
+seq)`, and all that changes when it moves lies after the fork.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from threadkeep.domain.conversation import Branch, Conversation
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.ids import ConversationId, MessageId
+from threadkeep.domain.message import Message
+from threadkeep.ports.branches import Siblings
+from threadkeep.storage.columns import to_json
+from threadkeep.storage.compactions import RENEW_ARCHIVED
+from threadkeep.storage.database import Database, Plan, Rows, Statement, with_ids
+
+# From a message back to the first one that is on the path.
+_BACK = Statement(
+    """WITH RECURSIVE back (id, parent_id, seq, on_path) AS (
+        SELECT id, parent_id, seq, on_path FROM tk_messages
+        WHERE id = :message_id AND conversation_id = :conversation_id
+        UNION ALL
+        SELECT before.id, before.parent_id, before.seq, before.on_path
+        FROM back JOIN tk_messages AS before ON before.id = back.parent_id
+        WHERE NOT back.on_path AND before.conversation_id = :conversation_id)
+    SELECT id, seq, on_path FROM back ORDER BY seq"""
+)
+# From a message on along the newest one at each step.
+_ONWARD = Statement(
+    """WITH RECURSIVE onward (id, seq) AS (
+        SELECT id, seq FROM tk_messages WHERE id = :message_id AND conversation_id = :conversation_id
+        UNION ALL
+        SELECT next.id, next.seq FROM onward JOIN tk_messages AS next
+            ON next.conversation_id = :conversation_id AND next.parent_id = onward.id
+        WHERE next.seq = (SELECT MAX(seq) FROM tk_messages
+            WHERE conversation_id = :conversation_id AND parent_id = onward.id))
+    SELECT id FROM onward ORDER BY seq"""
+)
+_COUNT_AFTER = Statement(
+    """SELECT COUNT(*) FROM tk_messages
+    WHERE conversation_id = :conversation_id AND on_path AND seq > :fork_seq"""
+)
+_ARCHIVED = with_ids(
+    """SELECT COALESCE(MAX(compaction.to_seq), 0) FROM tk_compactions AS compaction
+    JOIN tk_messages AS last
+        ON last.conversation_id = compaction.conversation_id AND last.seq = compaction.to_seq
+    WHERE compaction.conversation_id = :conversation_id
+        AND ((last.on_path AND last.seq <= :fork_seq) OR last.id IN (IDS))"""
+)
+_HIDE = Statement(
+    """UPDATE tk_messages SET on_path = FALSE
+    WHERE conversation_id = :conversation_id AND on_path AND seq > :fork_seq"""
+)
+_SHOW = with_ids(
+    "UPDATE tk_messages SET on_path = TRUE WHERE id IN (IDS) AND conversation_id = :conversation_id"
+)
+_MOVE = Statement(
+    """UPDATE tk_conversations SET tip_id = :tip_id, message_count = :message_count
+    WHERE id = :conversation_id AND last_seq = :last_seq AND active_turn_id IS NULL AND deleted_at IS NULL
+        AND COALESCE(CAST(tip_id AS text), '') = :expected_tip
+    RETURNING id"""
+)
+_SIBLINGS = with_ids(
+    """SELECT parent_id, id FROM tk_messages
+    WHERE conversation_id = :conversation_id AND parent_id IN (IDS) ORDER BY seq"""
+)
+_FIRSTS = Statement(
+    """SELECT parent_id, id FROM tk_messages
+    WHERE conversation_id = :conversation_id AND parent_id IS NULL ORDER BY seq"""
+)
+
+
+class SqlBranches:
+    """The branches of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def up_to(self, conversation_id: ConversationId, message_id: MessageId | None) -> Branch | None:
+        """The branch that ends with a message, or before the first one."""
+        return await self._database.read(lambda: _up_to(conversation_id, message_id))
+
+    async def through(self, conversation_id: ConversationId, message_id: MessageId) -> Branch | None:
+        """The branch through a message that goes on along the newest message at each step."""
+        return await self._database.read(lambda: _through(conversation_id, message_id))
+
+    async def follow(self, conversation: Conversation, branch: Branch) -> None:
+        """Makes a branch the active path, unless it has changed since it was read or a turn has begun."""
+        await self._database.write(lambda: _follow(conversation, branch))
+
+    async def siblings(self, conversation_id: ConversationId, messages: Iterable[Message]) -> Siblings:
+        """The siblings of those messages that have any."""
+        return await self._database.read(lambda: siblings(conversation_id, list(messages)))
+
+
+def _up_to(conversation_id: ConversationId, message_id: MessageId | None) -> Plan[Branch | None]:
+    if message_id is None:
+        return (yield from _branch(conversation_id, 0, (), None))
+    back = yield _BACK(message_id=message_id, conversation_id=conversation_id)
+    if not back:
+        return None
+    fork_seq, own = _split(back)
+    return (yield from _branch(conversation_id, fork_seq, own, message_id))
+
+
+def _through(conversation_id: ConversationId, message_id: MessageId) -> Plan[Branch | None]:
+    back = yield _BACK(message_id=message_id, conversation_id=conversation_id)
+    if not back:
+        return None
+    onward = yield _ONWARD(message_id=message_id, conversation_id=conversation_id)
+    fork_seq, own = _split(back)
+    ahead = tuple(id_ for (id_,) in onward if id_ != message_id)
+    return (yield from _branch(conversation_id, fork_seq, (*own, *ahead), onward[-1][0]))
+
+
+def _split(back: Rows) -> tuple[int, tuple[MessageId, ...]]:
+    """Where the branch leaves the path, and its own messages from there on."""
+    _, seq, on_path = back[0]
+    return (seq if on_path else 0), tuple(id_ for id_, _, is_on_path in back if not is_on_path)
+
+
+def _branch(
+    conversation_id: ConversationId, fork_seq: int, shown: tuple[MessageId, ...], tip_id: MessageId | None
+) -> Plan[Branch]:
+    ((hidden,),) = yield _COUNT_AFTER(conversation_id=conversation_id, fork_seq=fork_seq)
+    ((archived_to_seq,),) = yield _ARCHIVED(
+        conversation_id=conversation_id, fork_seq=fork_seq, ids=to_json(shown)
+    )
+    return Branch(
+        fork_seq=fork_seq, hidden=hidden, shown=shown, tip_id=tip_id, archived_to_seq=archived_to_seq
+    )
+
+
+def _follow(conversation: Conversation, branch: Branch) -> Plan[None]:
+    moved = yield _MOVE(
+        conversation_id=conversation.id,
+        last_seq=conversation.last_seq,
+        expected_tip=conversation.tip_id or "",
+        tip_id=branch.tip_id,
+        message_count=conversation.following(branch).message_count,
+    )
+    if not moved:
+        raise StorageConflict("The conversation has changed since it was read.")
+    yield from move_path(conversation.id, branch)
+
+
+def move_path(conversation_id: ConversationId, branch: Branch) -> Plan[None]:
+    """Takes what lies after the fork off the path and puts the branch on it; the conversation is held."""
+    if branch.hidden:
+        yield _HIDE(conversation_id=conversation_id, fork_seq=branch.fork_seq)
+    if branch.shown:
+        yield _SHOW(conversation_id=conversation_id, ids=to_json(branch.shown))
+    yield RENEW_ARCHIVED(conversation_id=conversation_id)
+
+
+def siblings(conversation_id: ConversationId, messages: Sequence[Message]) -> Plan[Siblings]:
+    """For each message that has siblings all of them, in their order."""
+    parents = {message.parent_id for message in messages}
+    rows = [*(yield _SIBLINGS(conversation_id=conversation_id, ids=to_json([it for it in parents if it])))]
+    if None in parents:
+        rows += yield _FIRSTS(conversation_id=conversation_id)
+    families: dict[MessageId | None, list[MessageId]] = {}
+    for parent_id, id_ in rows:
+        families.setdefault(parent_id, []).append(id_)
+    return {it.id: families[it.parent_id] for it in messages if len(families.get(it.parent_id, ())) > 1}

@@ -1,0 +1,207 @@
+"""Branches in every store: the tree is kept whole, and the active path is one way through it."""
+
+import asyncio
+
+import pytest
+
+from tests.making import (
+    ALICE,
+    NOW,
+    all_messages,
+    keep_agent,
+    keep_begun,
+    keep_conversation,
+    keep_ended,
+    keep_turn,
+    make_compaction,
+    regenerated,
+    said,
+)
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.ids import MessageId, new_uuid
+from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
+
+
+async def path_of(store: Store, conversation: Conversation) -> list[str]:
+    page = await store.messages.page(conversation.id, MessageWindow(), offset=0, limit=999)
+    return [it.text for it in page]
+
+
+async def current(store: Store, conversation: Conversation) -> Conversation:
+    found = await store.conversations.get(ALICE, conversation.id)
+    assert found is not None
+    return found
+
+
+async def keep_straight(store: Store, turns: int = 2) -> Conversation:
+    """Questions q1, q2 … with answers a1, a2 …"""
+    conversation = await keep_conversation(store, await keep_agent(store))
+    for number in range(1, turns + 1):
+        conversation = await keep_turn(store, conversation, f"q{number}", f"a{number}")
+    return conversation
+
+
+async def keep_edited(
+    store: Store, conversation: Conversation, parent_id: MessageId | None, asked: str, answered: str
+) -> Conversation:
+    """A turn that follows a message, wherever that is."""
+    branch = await store.branches.up_to(conversation.id, parent_id)
+    assert branch is not None
+    begun = conversation.begin_turn(asked, NOW, branch=branch)
+    await keep_begun(store, begun)
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said(answered), NOW)
+    ended = begun.conversation.end_turn(begun.turn, reply, NOW)
+    await keep_ended(store, ended)
+    return ended.conversation
+
+
+async def choose(store: Store, conversation: Conversation, message_id: MessageId) -> Conversation:
+    branch = await store.branches.through(conversation.id, message_id)
+    assert branch is not None
+    await store.branches.follow(conversation, branch)
+    return conversation.following(branch)
+
+
+async def by_text(store: Store, conversation: Conversation) -> dict[str, Message]:
+    return {it.text: it for it in await all_messages(store, conversation)}
+
+
+async def test_edited_message_starts_a_branch_and_nothing_is_lost(store: Store):
+    conversation = await keep_straight(store)
+    known = await by_text(store, conversation)
+    conversation = await keep_edited(store, conversation, known["a1"].id, "q2 again", "a2 again")
+    assert await path_of(store, conversation) == ["q1", "a1", "q2 again", "a2 again"]
+    assert set(await by_text(store, conversation)) == {"q1", "a1", "q2", "a2", "q2 again", "a2 again"}
+    assert await current(store, conversation) == conversation
+    assert (conversation.message_count, conversation.last_seq) == (4, 6)
+
+
+async def test_first_message_can_be_edited(store: Store):
+    conversation = await keep_straight(store)
+    conversation = await keep_edited(store, conversation, None, "other", "answer")
+    assert await path_of(store, conversation) == ["other", "answer"]
+    assert await current(store, conversation) == conversation
+
+
+async def test_chosen_branch_goes_on_along_the_newest_message_at_each_step(store: Store):
+    conversation = await keep_straight(store)
+    known = await by_text(store, conversation)
+    conversation = await keep_edited(store, conversation, known["a1"].id, "q2 again", "a2 again")
+    conversation = await keep_turn(store, conversation, "q3", "a3")
+    conversation = await choose(store, conversation, known["q2"].id)
+    assert await path_of(store, conversation) == ["q1", "a1", "q2", "a2"]
+    assert await current(store, conversation) == conversation
+    known = await by_text(store, conversation)
+    conversation = await choose(store, conversation, known["q2 again"].id)
+    assert await path_of(store, conversation) == ["q1", "a1", "q2 again", "a2 again", "q3", "a3"]
+    # From a message that both share, the newest way is taken.
+    conversation = await choose(store, conversation, known["a2"].id)
+    conversation = await choose(store, conversation, known["q1"].id)
+    assert await path_of(store, conversation) == ["q1", "a1", "q2 again", "a2 again", "q3", "a3"]
+    assert await current(store, conversation) == conversation
+
+
+async def test_message_follows_a_branch_that_is_not_the_active_one(store: Store):
+    conversation = await keep_straight(store)
+    known = await by_text(store, conversation)
+    conversation = await keep_edited(store, conversation, known["a1"].id, "q2 again", "a2 again")
+    conversation = await keep_edited(store, conversation, known["a2"].id, "q3", "a3")
+    assert await path_of(store, conversation) == ["q1", "a1", "q2", "a2", "q3", "a3"]
+    assert await current(store, conversation) == conversation
+
+
+async def test_append_that_was_prepared_on_another_path_is_refused(store: Store):
+    conversation = await keep_straight(store)
+    known = await by_text(store, conversation)
+    conversation = await keep_edited(store, conversation, known["a1"].id, "q2 again", "a2 again")
+    stale = conversation
+    conversation = await choose(store, conversation, known["a2"].id)
+    with pytest.raises(StorageConflict):
+        await keep_begun(store, stale.begin_turn("too late", NOW))
+    assert await path_of(store, conversation) == ["q1", "a1", "q2", "a2"]
+    assert await current(store, conversation) == conversation
+
+
+async def test_path_cannot_be_chosen_while_a_turn_runs(store: Store):
+    conversation = await keep_straight(store)
+    known = await by_text(store, conversation)
+    conversation = await keep_edited(store, conversation, known["a1"].id, "q2 again", "a2 again")
+    branch = await store.branches.through(conversation.id, known["a2"].id)
+    assert branch is not None
+    begun = conversation.begin_turn("?", NOW)
+    await keep_begun(store, begun)
+    for before in (conversation, begun.conversation):
+        with pytest.raises(StorageConflict):
+            await store.branches.follow(before, branch)
+    assert await current(store, conversation) == begun.conversation
+
+
+async def test_of_two_who_branch_at_once_one_wins_and_nothing_is_lost(store: Store):
+    conversation = await keep_straight(store)
+    known = await by_text(store, conversation)
+    branch = await store.branches.up_to(conversation.id, known["a1"].id)
+    edits = [conversation.begin_turn(f"{n}", NOW, branch=branch) for n in range(8)]
+    again = [await regenerated(store, conversation, known["q1"]) for _ in range(8)]
+    asked = await asyncio.gather(*(keep_begun(store, it) for it in edits + again), return_exceptions=True)
+    assert asked.count(None) == 1
+    assert all(isinstance(it, StorageConflict) for it in asked if it is not None)
+    texts = set(await by_text(store, conversation))
+    assert {"q1", "a1", "q2", "a2"} <= texts
+
+
+async def test_siblings_are_known_where_there_are_several(store: Store):
+    conversation = await keep_straight(store)
+    known = await by_text(store, conversation)
+    page = await store.messages.page_of(ALICE, conversation.id, MessageWindow(), offset=0, limit=9)
+    assert page and page.siblings == {}
+    conversation = await keep_edited(store, conversation, known["a1"].id, "q2 again", "a2 again")
+    conversation = await keep_edited(store, conversation, None, "q1 again", "a1 again")
+    conversation = await choose(store, conversation, known["a2"].id)
+    known = await by_text(store, conversation)
+    page = await store.messages.page_of(ALICE, conversation.id, MessageWindow(), offset=0, limit=9)
+    assert page and page.siblings == {
+        known["q1"].id: [known["q1"].id, known["q1 again"].id],
+        known["q2"].id: [known["q2"].id, known["q2 again"].id],
+    }
+
+
+async def test_compaction_is_in_force_while_its_last_message_is_on_the_path(store: Store):
+    conversation = await keep_straight(store, turns=3)
+    known = await by_text(store, conversation)
+    await store.compactions.add(make_compaction(conversation.id, 1, known["a2"].seq))
+    conversation = await current(store, conversation)
+    assert conversation.archived_to_seq == known["a2"].seq
+    # Before its last message: all that it stood for counts again.
+    conversation = await keep_edited(store, conversation, known["a1"].id, "q2 again", "a2 again")
+    assert (await current(store, conversation)).archived_to_seq == conversation.archived_to_seq == 0
+    # A summary of this branch, then back to the other one.
+    known = await by_text(store, conversation)
+    await store.compactions.add(make_compaction(conversation.id, 1, known["a2 again"].seq))
+    conversation = await choose(store, await current(store, conversation), known["a3"].id)
+    assert (await current(store, conversation)).archived_to_seq == known["a2"].seq
+    assert conversation.archived_to_seq == known["a2"].seq
+    conversation = await choose(store, conversation, known["a2 again"].id)
+    assert conversation.archived_to_seq == known["a2 again"].seq
+    found = await store.compactions.current(conversation.id)
+    assert found and await store.compactions.undo(found)
+    assert (await current(store, conversation)).archived_to_seq == 0
+
+
+async def test_compaction_of_a_branch_that_was_left_meanwhile_is_refused(store: Store):
+    conversation = await keep_straight(store)
+    known = await by_text(store, conversation)
+    conversation = await keep_edited(store, conversation, known["a1"].id, "q2 again", "a2 again")
+    with pytest.raises(StorageConflict):
+        await store.compactions.add(make_compaction(conversation.id, 1, known["a2"].seq))
+    assert await store.compactions.page(conversation.id, before=None, offset=0, limit=9) == []
+
+
+async def test_there_is_no_branch_through_a_message_of_another_conversation(store: Store):
+    conversation, other = await keep_straight(store), await keep_straight(store)
+    theirs = (await all_messages(store, other))[0].id
+    for id_ in (theirs, MessageId(new_uuid())):
+        assert await store.branches.up_to(conversation.id, id_) is None
+        assert await store.branches.through(conversation.id, id_) is None

@@ -1,0 +1,257 @@
+"""Branches over HTTP: messages are edited, answered again, chosen and forked, and nothing is lost."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.talking import JSON, Talk
+from threadkeep.testing import Gate, Say, ScriptedModel, UseTool, Wait
+
+Message = dict[str, Any]
+
+
+async def path_of(talk: Talk, conversation: str) -> list[Message]:
+    return (await talk.client.get(f"/api/conversations/{conversation}/messages")).json()["items"]
+
+
+async def texts(talk: Talk, conversation: str) -> list[str]:
+    return [it["content"] for it in await path_of(talk, conversation)]
+
+
+async def send(talk: Talk, conversation: str, content: str, **more: Any) -> httpx.Response:
+    path = f"/api/conversations/{conversation}/messages?wait=true"
+    return await talk.client.post(path, json={"content": content, **more}, headers=JSON)
+
+
+async def straight(talk: Talk, model: ScriptedModel, **agent: Any) -> str:
+    """Two questions and their answers."""
+    conversation = await talk.titled_conversation(**agent)
+    for number in (1, 2):
+        model.script([Say(f"a{number}")])
+        await talk.ask(conversation, f"q{number}")
+    return conversation
+
+
+def refusal(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+async def test_sent_message_is_edited_and_the_model_sees_the_new_path_only(talk: Talk, model: ScriptedModel):
+    conversation = await straight(talk, model)
+    _, answer, asked, _ = await path_of(talk, conversation)
+    model.script([Say("a2 again")])
+    reply = (await send(talk, conversation, "q2 again", parentId=asked["parentId"])).json()
+    assert await texts(talk, conversation) == ["q1", "a1", "q2 again", "a2 again"]
+    assert [it["content"] for it in model.requests[-1].body["messages"][1:]] == ["q1", "a1", "q2 again"]
+    edited = (await path_of(talk, conversation))[2]
+    assert edited["parentId"] == answer["id"]
+    assert edited["siblings"] == {"ids": [asked["id"], edited["id"]], "index": 1}
+    assert "siblings" not in reply
+    states = {it["content"]: it["status"] for it in await talk.messages(conversation)}
+    assert (states["q2"], states["a2"], states["q2 again"]) == ("OVERWRITTEN", "OVERWRITTEN", "COMPLETED")
+
+
+async def test_first_message_is_edited_with_no_parent(talk: Talk, model: ScriptedModel):
+    conversation = await straight(talk, model)
+    model.script([Say("fresh")])
+    await send(talk, conversation, "other", parentId=None)
+    assert await texts(talk, conversation) == ["other", "fresh"]
+    detail = (await talk.client.get(f"/api/conversations/{conversation}")).json()
+    assert (detail["messageCount"], len(detail["messages"])) == (2, 2)
+    assert detail["messages"][0]["siblings"]["index"] == 1
+
+
+async def test_any_answer_can_be_given_again_and_chosen(talk: Talk, model: ScriptedModel):
+    conversation = await straight(talk, model)
+    first = (await path_of(talk, conversation))[1]
+    model.script([Say("a1 again")])
+    path = f"/api/conversations/{conversation}/regenerate?wait=true"
+    again = (await talk.client.post(path, json={"messageId": first["id"]}, headers=JSON)).json()
+    assert again["siblings"] == {"ids": [first["id"], again["id"]], "index": 1}
+    assert await texts(talk, conversation) == ["q1", "a1 again"]
+    chosen = await talk.client.post(
+        f"/api/conversations/{conversation}/path", json={"messageId": first["id"]}
+    )
+    assert (chosen.status_code, chosen.json()["messageCount"]) == (200, 4)
+    assert await texts(talk, conversation) == ["q1", "a1", "q2", "a2"]
+
+
+async def test_client_that_shows_another_path_is_refused_and_told_the_new_tip(
+    talk: Talk, model: ScriptedModel
+):
+    conversation = await straight(talk, model)
+    *_, asked, tip = await path_of(talk, conversation)
+    model.script([Say("a2 again")])
+    await send(talk, conversation, "q2 again", parentId=asked["parentId"], tip=tip["id"])
+    new_tip = (await path_of(talk, conversation))[-1]["id"]
+    refused = await send(talk, conversation, "late", tip=tip["id"])
+    assert refusal(refused) == (409, "PATH_CHANGED")
+    assert refused.json()["error"]["details"] == {"tip": new_tip}
+    for call, body in (("regenerate", {}), ("path", {"messageId": tip["id"]})):
+        stale = await talk.client.post(
+            f"/api/conversations/{conversation}/{call}", json={**body, "tip": tip["id"]}, headers=JSON
+        )
+        assert refusal(stale) == (409, "PATH_CHANGED")
+    assert await texts(talk, conversation) == ["q1", "a1", "q2 again", "a2 again"]
+    model.script([Say("a3")])
+    assert (await send(talk, conversation, "q3", tip=new_tip.upper())).json()["content"] == "a3"
+
+
+async def test_message_sent_again_with_its_key_is_the_same_turn_although_the_tip_has_moved(
+    talk: Talk, model: ScriptedModel
+):
+    conversation = await straight(talk, model)
+    tip = (await path_of(talk, conversation))[-1]["id"]
+    path = f"/api/conversations/{conversation}/messages?wait=true"
+    headers = {**JSON, "Idempotency-Key": "k"}
+    body = {"content": "q3", "tip": tip, "parentId": tip}
+    first, second = [(await talk.client.post(path, json=body, headers=headers)).json() for _ in range(2)]
+    assert first["id"] == second["id"]
+    other = await talk.client.post(path, json={**body, "parentId": None}, headers=headers)
+    assert refusal(other) == (422, "IDEMPOTENCY_MISMATCH")
+
+
+async def test_parent_that_is_not_of_this_conversation_does_not_exist(talk: Talk, model: ScriptedModel):
+    conversation, other = await straight(talk, model), await straight(talk, model)
+    theirs = (await path_of(talk, other))[0]["id"]
+    for id_ in (theirs, "0190a0b0-0000-7000-8000-000000000000", "nonsense"):
+        assert refusal(await send(talk, conversation, "?", parentId=id_)) == (404, "MESSAGE_NOT_FOUND")
+        for call in ("path", "fork", "regenerate"):
+            answer = await talk.client.post(
+                f"/api/conversations/{conversation}/{call}", json={"messageId": id_}, headers=JSON
+            )
+            assert refusal(answer) == (404, "MESSAGE_NOT_FOUND")
+    assert await texts(talk, conversation) == ["q1", "a1", "q2", "a2"]
+
+
+async def test_question_is_no_answer_to_give_again(talk: Talk, model: ScriptedModel):
+    conversation = await straight(talk, model)
+    asked = (await path_of(talk, conversation))[0]["id"]
+    path = f"/api/conversations/{conversation}/regenerate"
+    assert refusal(await talk.client.post(path, json={"messageId": asked})) == (409, "NOTHING_TO_REGENERATE")
+
+
+async def test_path_stays_while_a_turn_runs(talk: Talk, model: ScriptedModel):
+    conversation = await straight(talk, model)
+    first, *_ = await path_of(talk, conversation)
+    gate = Gate()
+    model.script([Wait(gate), Say("a3")])
+    turn = await talk.begin(conversation, "q3")
+    for call, body in (
+        ("messages", {"content": "?", "parentId": None}),
+        ("path", {"messageId": first["id"]}),
+        ("regenerate", {"messageId": first["id"]}),
+    ):
+        answer = await talk.client.post(f"/api/conversations/{conversation}/{call}", json=body, headers=JSON)
+        assert refusal(answer) == (409, "TURN_IN_PROGRESS")
+    running = (await path_of(talk, conversation))[-1]["id"]
+    fork = await talk.client.post(f"/api/conversations/{conversation}/fork", json={"messageId": running})
+    assert refusal(fork) == (409, "TURN_IN_PROGRESS")
+    gate.open()
+    await talk.events(turn)
+    assert await texts(talk, conversation) == ["q1", "a1", "q2", "a2", "q3", "a3"]
+
+
+async def test_two_tabs_that_branch_at_once_make_one_turn(talk: Talk, model: ScriptedModel):
+    conversation = await straight(talk, model)
+    messages = await path_of(talk, conversation)
+    tip = messages[-1]["id"]
+    gate = Gate()
+    model.otherwise = [Wait(gate), Say("x")]
+    path = f"/api/conversations/{conversation}/messages"
+    bodies = [{"content": f"{n}", "parentId": messages[1]["id"], "tip": tip} for n in range(4)]
+    answers = await asyncio.gather(*(talk.client.post(path, json=it, headers=JSON) for it in bodies))
+    gate.open()
+    assert sorted(it.status_code for it in answers) == [202, 409, 409, 409]
+    assert {"q1", "a1", "q2", "a2"} <= {it["content"] for it in await talk.messages(conversation)}
+
+
+async def test_fork_is_a_conversation_of_its_own_up_to_the_message(talk: Talk, model: ScriptedModel):
+    conversation = await straight(talk, model)
+    _, answer, asked, _ = await path_of(talk, conversation)
+    model.script([Say("a2 again")])
+    await send(talk, conversation, "q2 again", parentId=asked["parentId"])
+    made = await talk.client.post(f"/api/conversations/{conversation}/fork", json={"messageId": asked["id"]})
+    assert made.status_code == 201
+    fork = made.json()
+    assert made.headers["location"] == f"/api/conversations/{fork['id']}"
+    assert fork["id"] != conversation and not fork["isMain"] and fork["sessionId"]
+    assert await texts(talk, fork["id"]) == ["q1", "a1", "q2"]
+    copies = await path_of(talk, fork["id"])
+    assert [it["seq"] for it in copies] == [1, 2, 3]
+    assert not {it["id"] for it in copies} & {it["id"] for it in await talk.messages(conversation)}
+    assert copies[1]["turnId"] not in (None, answer["turnId"])
+    assert await texts(talk, conversation) == ["q1", "a1", "q2 again", "a2 again"]
+    model.script([Say("on")])
+    await talk.ask(fork["id"], "go on")
+    sent = [it["content"] for it in model.requests[-1].body["messages"][1:]]
+    assert [it for it in sent if isinstance(it, str)][:2] == ["q1", "a1"]
+    usage = (await talk.client.get("/api/usage")).json()
+    assert sum(it["turns"] for it in usage["items"]) == 4
+
+
+async def test_fork_takes_the_results_of_tools_along(talk: Talk, model: ScriptedModel):
+    conversation = await talk.titled_conversation()
+    large = "x" * 40_000
+    model.script([UseTool("search_documents", {"query": large})], [Say("Nothing.")])
+    await talk.ask(conversation, "Look it up")
+    (_, reply) = await path_of(talk, conversation)
+    body = {"messageId": reply["id"]}
+    fork = (await talk.client.post(f"/api/conversations/{conversation}/fork", json=body)).json()["id"]
+    assert (await talk.client.delete(f"/api/conversations/{conversation}?purge=true")).status_code == 204
+    (_, copy) = await path_of(talk, fork)
+    assert [it["arguments"] for it in copy["toolCalls"]] == [it["arguments"] for it in reply["toolCalls"]]
+    assert copy["toolCalls"][0]["result"] == reply["toolCalls"][0]["result"]
+
+
+async def test_search_finds_every_branch_and_says_which_is_active(talk: Talk, model: ScriptedModel):
+    conversation = await straight(talk, model)
+    asked = (await path_of(talk, conversation))[2]
+    model.script([Say("zebra two")])
+    await send(talk, conversation, "zebra one", parentId=asked["parentId"])
+    model.script([Say("other")])
+    await send(talk, conversation, "else", parentId=asked["parentId"])
+
+    async def found() -> dict[str, bool]:
+        items = (await talk.client.get("/api/search", params={"q": "zebra"})).json()["items"]
+        return {it["snippet"]: it["onPath"] for it in items}
+
+    for _ in range(200):
+        if len(await found()) == 2:
+            break
+        await asyncio.sleep(0.05)
+    assert await found() == {"zebra one": False, "zebra two": False}
+
+
+async def test_card_that_is_off_the_path_is_added_again_at_its_end(talk: Talk, model: ScriptedModel):
+    agent = (await talk.client.post("/api/agents", json={"name": "Watch"})).json()["id"]
+    body = {"agentId": agent, "userId": "local", "title": "Late", "summary": "30 h", "priority": "P1"}
+    briefing = (await talk.client.post("/api/briefings", json=body)).json()["id"]
+    open_card = f"/api/briefings/{briefing}/actions/start_conversation"
+    first = (await talk.client.post(open_card)).json()
+    conversation = first["conversationId"]
+    model.otherwise = [Say("ok")]
+    await send(talk, conversation, "without it", parentId=None)
+    again = (await talk.client.post(open_card)).json()
+    assert again["conversationId"] == conversation and again["messageId"] != first["messageId"]
+    assert (await talk.client.post(open_card)).json()["messageId"] == again["messageId"]
+    kinds = [it["contentType"] for it in await path_of(talk, conversation)]
+    assert kinds == ["text", "text", "briefing_card"]
+    await talk.client.post(f"/api/conversations/{conversation}/path", json={"messageId": first["messageId"]})
+    assert (await talk.client.post(open_card)).json()["messageId"] == first["messageId"]
+    assert len(await path_of(talk, conversation)) == 1
+
+
+@pytest.mark.parametrize("purged", [False, True])
+async def test_conversation_with_branches_is_deleted_whole(talk: Talk, model: ScriptedModel, purged: bool):
+    conversation = await straight(talk, model)
+    model.script([Say("x")])
+    await send(talk, conversation, "other", parentId=None)
+    ids = [it["id"] for it in await talk.messages(conversation)]
+    await talk.client.delete(f"/api/conversations/{conversation}", params={"purge": purged})
+    gone = await talk.client.post(f"/api/conversations/{conversation}/fork", json={"messageId": ids[0]})
+    assert refusal(gone) == (404, "CONVERSATION_NOT_FOUND")
+    kept = [it for it in ids if await talk.store.messages.get(it)]  # pyright: ignore[reportArgumentType]
+    assert kept == ([] if purged else ids)
