@@ -34,6 +34,10 @@ CHOOSING_IDS = {
     "GET /api/conversations/{conversation_id}/tool-results": {"turnId"},
     "GET /api/usage": {"agentId"},
     "POST /api/briefings": {"agentId", "userId"},
+    "POST /api/conversations/{conversation_id}/messages": {"parentId"},
+    "POST /api/conversations/{conversation_id}/regenerate": {"messageId"},
+    "POST /api/conversations/{conversation_id}/path": {"messageId"},
+    "POST /api/conversations/{conversation_id}/fork": {"messageId"},
 }
 
 
@@ -237,6 +241,16 @@ async def test_tool_results_are_ones_own_whichever_turn_is_asked_for(her: Alice,
     for turn_id in (*her.turn_ids, new_uuid()):
         answer = await bob.get("/api/tool-results", params={"turnId": turn_id})
         assert answer.json() == {"items": [], "nextCursor": None}
+
+
+async def test_branches_are_made_of_ones_own_messages_only(her: Alice, bob: httpx.AsyncClient, api: Api):
+    own = f"/api/conversations/{(await new_conversation(bob))['id']}"
+    hers = (await items(her.client, f"/api/conversations/{her.conversation['id']}/messages"))[0]["id"]
+    for id_ in (hers, new_uuid(), "no-uuid"):
+        body = {"content": "?", "parentId": id_}
+        refusal(await bob.post(f"{own}/messages", json=body), 404, "MESSAGE_NOT_FOUND")
+        for call in ("regenerate", "path", "fork"):
+            refusal(await bob.post(f"{own}/{call}", json={"messageId": id_}), 404, "MESSAGE_NOT_FOUND")
 
 
 async def test_usage_is_ones_own_whichever_agent_is_asked_for(her: Alice, bob: httpx.AsyncClient, api: Api):

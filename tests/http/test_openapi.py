@@ -235,6 +235,10 @@ async def failed_document(api: Api, agent_id: str) -> str:
     return id_
 
 
+async def tip_of(api: Api, conversation: Json) -> str | None:
+    return (await stored(api, conversation)).tip_id
+
+
 async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.AsyncClient):
     """Calls every operation with a good request; `check_answer` looks at each answer."""
     agent = await new_agent(alice)
@@ -262,7 +266,13 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
         }
         for whole in (False, True) if operation.body else (False,):
             body = example(operation.body, whole=whole) if operation.body else None
-            for name, value in {"agentId": agent["id"], "userId": "alice"}.items():
+            for name, value in {
+                "agentId": agent["id"],
+                "userId": "alice",
+                "messageId": turn.assistant_message_id,
+                "parentId": turn.assistant_message_id,
+                "tip": await tip_of(api, conversation),
+            }.items():
                 if body and name in body:
                     body[name] = value
             files = {"files": ("a.txt", b"words")} if operation.takes_files else None

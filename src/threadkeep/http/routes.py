@@ -355,7 +355,7 @@ _TABLE = (
         "/api/chat",
         turns.send_chat,
         "Turns",
-        errors=(MessageNotFound, PathChanged, *_SENDING, IdempotencyMismatch),
+        errors=(*_SENDING, IdempotencyMismatch),
         headers=_IDEMPOTENCY,
         also=(202,),
         gives=_LOCATION,

@@ -41,10 +41,15 @@ Tip = Annotated[
 ]
 
 
-class MessageBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class ChatBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What a user says."""
 
     content: str | None = None
+
+
+class MessageBody(ChatBody, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What a user says, and where."""
+
     parent_id: Annotated[
         str | UnsetType | None,
         Meta(
@@ -105,11 +110,12 @@ async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery, b
     return await _answer(call, turn, conversation, query)
 
 
-async def send_chat(call: ApiCall, *, query: SendQuery, body: MessageBody) -> Sent:
+async def send_chat(call: ApiCall, *, query: SendQuery, body: ChatBody) -> Sent:
     """Say something in one's main conversation with the default agent, made if missing."""
     check_user_content(body.content or "", most=0)  # nothing is made for a message that is refused
     conversation = await call.services.conversations.main_with_default_agent(call.user)
-    return await send_message(call, conversation_id=conversation.id, query=query, body=body)
+    message = MessageBody(content=body.content)
+    return await send_message(call, conversation_id=conversation.id, query=query, body=message)
 
 
 async def abort(call: ApiCall, *, conversation_id: str) -> AbortView:

@@ -30,6 +30,8 @@ export const ROUTES = new Set<string>([
   "GET /api/conversations/{conversation_id}/messages",
   "POST /api/conversations/{conversation_id}/messages",
   "POST /api/conversations/{conversation_id}/regenerate",
+  "POST /api/conversations/{conversation_id}/path",
+  "POST /api/conversations/{conversation_id}/fork",
   "POST /api/conversations/{conversation_id}/abort",
   "POST /api/conversations/{conversation_id}/executions",
   "GET /api/turns/{turn_id}",
@@ -223,6 +225,11 @@ export interface CardPartView {
   actions: Record<string, unknown>[];
   iteration: number;
   superseded?: boolean;
+}
+
+/** What a user says. */
+export interface ChatBody {
+  content?: string | null;
 }
 
 /** A source; they are numbered in the order in which they come. */
@@ -490,6 +497,11 @@ export interface FileView {
   size: number;
 }
 
+/** Where to fork. */
+export interface ForkBody {
+  messageId: string;
+}
+
 /** How the server is. */
 export interface HealthView {
   status: string;
@@ -565,9 +577,11 @@ export interface MeView {
   role: UserRole;
 }
 
-/** What a user says. */
+/** What a user says, and where. */
 export interface MessageBody {
   content?: string | null;
+  parentId?: string | null;
+  tip?: string | null;
 }
 
 /** Who wrote it. Tool calls are records of their own, not messages. */
@@ -586,6 +600,7 @@ export interface MessageView {
   conversationId: string;
   seq: number;
   parentId: string | null;
+  siblings?: SiblingsView;
   turnId: string | null;
   runId: string | null;
   role: MessageRole;
@@ -675,6 +690,12 @@ export interface PageView_ToolResultView {
   nextCursor: string | null;
 }
 
+/** Which branch. */
+export interface PathBody {
+  messageId: string;
+  tip?: string | null;
+}
+
 /** How urgent a briefing is; P0 is the most urgent. */
 export type Priority = "P0" | "P1" | "P2" | "P3";
 
@@ -723,6 +744,12 @@ export interface ReceiptView {
   droppedMessages: number;
   shortenedResults: string[];
   prefixShare: number | null;
+}
+
+/** Which answer. */
+export interface RegenerateBody {
+  messageId?: string | null;
+  tip?: string | null;
 }
 
 /** A conversation as a report; with `toolName` only what that tool did. */
@@ -794,6 +821,7 @@ export interface SearchHitView {
   snippet: string;
   highlights: HighlightView[];
   createdAt: string;
+  onPath: boolean;
 }
 
 /** Whether one process or connection serves all users of an agent, or each user has their own. */
@@ -804,6 +832,12 @@ export type ServerSource = "builtin" | "system" | "user";
 
 /** How a server is. `idle` starts when it is needed, `inactive` has nothing to offer this agent. */
 export type ServerState = "connecting" | "disabled" | "failed" | "idle" | "inactive" | "ready";
+
+/** The messages that follow the same one: versions of a question, or answers to it. */
+export interface SiblingsView {
+  ids: string[];
+  index: number;
+}
 
 /** Where a briefing is talked about. */
 export interface StartedConversationView {
