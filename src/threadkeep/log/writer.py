@@ -32,8 +32,8 @@ T = TypeVar("T")
 REST_PER_FLUSH = 8
 """How many times as long as a flush took the writer rests afterwards, and once more for every turn in it.
 
-So flushes take a tenth of the time at most, and a turn that runs alone hardly waits. The turns in a flush count
-because each of them costs the followers something: fifty come to a flush every 25 ms.
+So flushes take a tenth of the time at most, and a turn that runs alone hardly waits. The turns in a flush
+count because each of them costs the followers something: fifty come to a flush every 25 ms.
 """
 MOST_REST_S = 0.025
 GIVE_UP_AFTER_S = 30.0
