@@ -24,6 +24,7 @@ from threadkeep.jobs.reading import EMBED_JOB, READ_JOB, Reading
 from threadkeep.jobs.titles import TITLE_JOB, Titles
 from threadkeep.log.node import Node
 from threadkeep.log.rebuilding import rebuild
+from threadkeep.log.replies import written_so_far
 from threadkeep.logs import about
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.limits import Limits
@@ -372,7 +373,7 @@ def _tools(
         _promptx(settings, roles, store, outside.pool),
         RetrieverServer(store.documents, retriever),
         HistoryServer(store),
-        ResultsServer(store),
+        ResultsServer(store, written_so_far),
         ChartServer(),
     )
     return AgentTools(own, catalog, outside.pool, store.seen_tools)

@@ -1,7 +1,7 @@
 """What a model is sent in a conversation that goes on, as the provider receives it."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,11 @@ from tests.conftest import secret_key_for
 from tests.engine.in_memory import InMemoryTools, gives
 from tests.talking import Talk, talking
 from threadkeep.domain.briefing import Briefing, Priority
+from threadkeep.domain.events import ToolCalled
 from threadkeep.domain.ids import BriefingId, ConversationId, UserId, new_uuid
 from threadkeep.gateways.openai import OpenAIGateway
-from threadkeep.ports.tools import Outcome
+from threadkeep.log.format import decode_chunk
+from threadkeep.ports.tools import Outcome, Progress
 from threadkeep.testing import Say, ScriptedModel, Think, UseTool, scripted_settings
 
 ROWS = [{"region": "north", "sum": 11}, {"region": "south", "sum": 22}, {"region": "west", "sum": 33}]
@@ -77,6 +79,61 @@ async def test_model_sees_what_its_tools_returned_in_the_next_turn(
     }
     assert roles in expected.values()
     assert "And the third row?" in json.dumps(sent(model)[-1])
+
+
+async def test_what_is_said_between_two_calls_stays_between_them(
+    either_wire: Talk, tools: InMemoryTools, model: ScriptedModel
+):
+    tools.add(rows=gives(Outcome("ok", {"rows": ROWS})))
+    model.script(
+        [
+            Say("Numbers first."),
+            UseTool("rows", {"table": "sales"}, id="call_a"),
+            Say("Now the handbook."),
+            UseTool("rows", {"table": "handbook"}, id="call_b"),
+            Say("Waiting."),
+        ],
+        [Say("Done.")],
+        [Say("Yes.")],
+    )
+    conversation = await either_wire.titled_conversation()
+    reply = await either_wire.ask(conversation, "How did it go?")
+    assert [it.get("text") or it["toolCallId"] for it in reply["parts"]] == [
+        "Numbers first.",
+        "call_a",
+        "Now the handbook.",
+        "call_b",
+        "Waiting.",
+        "Done.",
+    ]
+    assert reply["content"] == "Numbers first.\n\nNow the handbook.\n\nWaiting.\n\nDone."
+    before = sent(model)
+    await either_wire.ask(conversation, "Sure?")
+    assert not model.refused
+    assert _unmarked(sent(model))[: len(before)] == _unmarked(before)
+
+
+def _unmarked(messages: list[dict[str, Any]]) -> Any:
+    """Messages without Anthropic's cache marks, which move on."""
+    return json.loads(json.dumps(messages).replace(', "cache_control": {"type": "ephemeral"}', ""))
+
+
+async def test_calls_of_an_answer_are_all_stored_before_the_first_tool_runs(
+    either_wire: Talk, tools: InMemoryTools, model: ScriptedModel
+):
+    stored: list[int] = []
+
+    async def count(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+        (turn,) = await either_wire.store.turns.running(after=None, offset=0, limit=9)
+        chunks = await either_wire.store.log.read(turn.id, 0)
+        events = [event for chunk in chunks for event in decode_chunk(chunk.events)]
+        stored.append(sum(isinstance(event.body, ToolCalled) for event in events))
+        yield Outcome("ok", "counted")
+
+    tools.add(count=count)
+    model.script([UseTool("count", {"n": n}) for n in range(40)], [Say("Done.")])
+    await either_wire.ask(await either_wire.titled_conversation())
+    assert stored == [40] * 40
 
 
 async def test_tool_that_was_removed_since_stays_in_the_history(

@@ -177,7 +177,10 @@ class _Run:
                     case ThoughtSigned(signature):
                         call.end_thought(signature)
                     case ToolUse():
-                        call.add_tool_use(clean_use(event))
+                        use = await self._call_ids.settle(clean_use(event))
+                        call.add_tool_use(use)
+                        called = self._open_calls[use.id] = await self._toolbox.called(use)
+                        yield called
                     case ModelUsage():
                         call.usage = event.plausible()
                     case Retrying(code, message):
@@ -186,12 +189,8 @@ class _Run:
                         call.stop_reason = reason
         finally:
             await stream.aclose()
-        call.replace_tool_uses(await self._call_ids.settle(call.tool_uses))
 
     async def _use_tools(self, call: ModelCall) -> AsyncGenerator[EventBody]:
-        for use in call.tool_uses:
-            called = self._open_calls[use.id] = await self._toolbox.called(use)
-            yield called
         running = self._toolbox.run(call.tool_uses)
         try:
             async for event in running:

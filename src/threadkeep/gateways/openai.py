@@ -23,6 +23,7 @@ from threadkeep.ports.gateway import (
     ThoughtDelta,
     ToolResultBlock,
     ToolSpec,
+    ToolUse,
     ToolUseBlock,
 )
 from threadkeep.sse import ServerSentEvent
@@ -235,6 +236,8 @@ class _Answer:
     def __init__(self, secret: str) -> None:
         self._secret = secret
         self._calls: list[_Call] = []
+        """Those that are not given yet, for more of them may come."""
+        self._has_calls = False
         self._by_index: dict[int | None, _Call] = {}
         self._usage: _Usage | None = None
         self._finish_reason: str | None = None
@@ -266,11 +269,13 @@ class _Answer:
     def _read_delta(self, delta: _Delta) -> Sequence[ModelEvent]:
         for call in delta.tool_calls or ():
             self._call(call).add(call)
-        thought = delta.reasoning_content or delta.reasoning
-        text = delta.content or delta.refusal
-        if thought:
-            return (ThoughtDelta(thought), TextDelta(text)) if text else (ThoughtDelta(thought),)
-        return (TextDelta(text),) if text else ()
+        said: list[ModelEvent] = []
+        if thought := delta.reasoning_content or delta.reasoning:
+            said.append(ThoughtDelta(thought))
+        if text := delta.content or delta.refusal:
+            said.append(TextDelta(text))
+        # What is said after a call comes after it; a call that is not whole yet is waited for.
+        return [*self._take_calls(only_whole=True), *said] if said and self._calls else said
 
     def _call(self, delta: _CallDelta) -> _Call:
         """The call that a piece belongs to; some servers give every call the same index, or none."""
@@ -279,17 +284,25 @@ class _Answer:
             return known
         call = self._by_index[delta.index] = _Call()
         self._calls.append(call)
+        self._has_calls = True
         return call
 
+    def _take_calls(self, *, only_whole: bool) -> Sequence[ToolUse]:
+        """The calls so far, unless one of them may go on."""
+        uses = [read_tool_use(call.id, call.name, "".join(call.arguments)) for call in self._calls]
+        if only_whole and not all(use.arguments for use in uses):
+            return ()
+        self._calls.clear()
+        self._by_index.clear()
+        return uses
+
     def _finish(self) -> Sequence[ModelEvent]:
-        events: list[ModelEvent] = [
-            read_tool_use(call.id, call.name, "".join(call.arguments)) for call in self._calls
-        ]
+        events: list[ModelEvent] = [*self._take_calls(only_whole=False)]
         spent = _spent(self._usage or _Usage())
         if spent.input_tokens or spent.output_tokens:
             events.append(spent)
         reason = _STOP_REASONS.get(self._finish_reason or "stop", "other")
-        events.append(ModelStopped("tool_use" if self._calls and reason == "end_turn" else reason))
+        events.append(ModelStopped("tool_use" if self._has_calls and reason == "end_turn" else reason))
         self.is_complete = True
         return events
 

@@ -2,17 +2,22 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from threadkeep.domain.mcp import RESULTS
+from threadkeep.domain.message import Message
 from threadkeep.domain.text import storable
-from threadkeep.domain.tool_call import ToolCall
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+from threadkeep.ports.turn_log import TurnLogStore
+
+WrittenSoFar = Callable[[TurnLogStore, Message], Awaitable[Message]]
+"""Reads a reply that is being written, as far as its turn's log goes."""
 
 MOST_ID_CHARACTERS = 200
 MOST_QUERY_CHARACTERS = 200
@@ -57,8 +62,9 @@ class ResultsServer:
 
     name = RESULTS
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, written_so_far: WrittenSoFar) -> None:
         self._store = store
+        self._written_so_far = written_so_far
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         """Always the same: a list that changed with what was shortened would change every request's start."""
@@ -81,7 +87,7 @@ class ResultsServer:
             yield await self._recall(caller, id_[:MOST_ID_CHARACTERS], query, offset)
 
     async def _recall(self, caller: Caller, id_: str, query: str | None, offset: int) -> Outcome:
-        call = await self._store.messages.tool_call(caller.conversation.id, storable(id_))
+        call = await self._find(caller, storable(id_))
         if call is None:
             return Outcome("error", error=f"There is no tool call {id_!r} in this conversation.")
         text = await self._text(call)
@@ -90,6 +96,16 @@ class ResultsServer:
         # In a thread: a result may have millions of characters.
         found = await asyncio.to_thread(_matches, text, query) if query else _passage(text, offset)
         return Outcome("ok", {"id": id_, "tool": call.tool_name, "characters": len(text), **found})
+
+    async def _find(self, caller: Caller, id_: str) -> ToolCall | None:
+        """A call of the turn that runs, or the conversation's newest before it."""
+        reply_id = caller.conversation.tip_id
+        if reply_id and (reply := await self._store.messages.get(reply_id)):
+            calls = (await self._written_so_far(self._store.log, reply)).tool_calls
+            ended = (call for call in calls if call.status is not ToolCallStatus.RUNNING)
+            if found := next((call for call in ended if call.tool_call_id == id_), None):
+                return found
+        return await self._store.messages.tool_call(caller.conversation.id, id_)
 
     async def _text(self, call: ToolCall) -> str | None:
         if call.error is not None:
