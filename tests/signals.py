@@ -1,7 +1,7 @@
 """Default signals for the tests and for every process that they start.
 
-A shell that runs a script starts `command &` with SIGINT and SIGQUIT ignored, and nohup ignores SIGHUP. A program
-inherits an ignored signal from the one that starts it, so that no test could press Ctrl-C.
+A shell that runs a script starts `command &` with SIGINT and SIGQUIT ignored, and nohup ignores SIGHUP. A
+program inherits an ignored signal from the one that starts it, so that no test could press Ctrl-C.
 """
 
 import signal
