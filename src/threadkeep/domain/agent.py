@@ -1,4 +1,4 @@
-"""An agent: whom a user talks to. The seeds also call it a domain."""
+"""An agent: whom a user talks to. The requirements also call it a domain."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

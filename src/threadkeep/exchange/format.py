@@ -140,6 +140,8 @@ def decode(line: bytes, before: Before = NOTHING_BEFORE) -> Record | None:
     """A line as a record; None for one of a kind that a later version has added. MsgspecError otherwise."""
     values = _decode(line)
     kind = values.pop("type", None)
+    if not isinstance(kind, str):
+        raise msgspec.ValidationError("Object missing required field `type`")
     values |= _LEFT_OUT.get(kind, {})
     match kind:
         case "agent":
@@ -153,10 +155,8 @@ def decode(line: bytes, before: Before = NOTHING_BEFORE) -> Record | None:
             return KeptTurn(_convert(values, Turn), run_id)
         case "message":
             return _message(values, before)
-        case str():
-            return _convert(values, _PLAIN[kind]) if kind in _PLAIN else None
         case _:
-            raise msgspec.ValidationError("Object missing required field `type`")
+            return _convert(values, _PLAIN[kind]) if kind in _PLAIN else None
 
 
 def _message_values(message: Message) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def _ended(line: "_MessageLine", before: Before) -> MessageStatus:
 
 def _part(values: dict[str, Any]) -> Part:
     kind = values.get("type")
-    if kind not in _PARTS:
+    if not isinstance(kind, str) or kind not in _PARTS:
         raise msgspec.ValidationError(f"There is no part of the type {kind!r}")
     return _convert(values, _PARTS[kind])
 

@@ -392,7 +392,7 @@ _TABLE = (
 
 
 def _as_domain(route: Route) -> Route:
-    """The seeds call an agent a domain: the same route under that name."""
+    """The requirements call an agent a domain too: the same route under that name."""
     return replace(route, path=route.path.replace("/api/agents", "/api/domains", 1), alias_of=route.path)
 
 
