@@ -41,6 +41,7 @@ from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.openai import Habits, openai_body
 from threadkeep.gateways.wire import encode
 from threadkeep.ports.gateway import ModelRequest, TextBlock, ToolResultBlock, ToolSpec, ToolUseBlock
+from threadkeep.ports.payloads import Lost
 from threadkeep.testing.provider_rules import check_anthropic_request, check_openai_request
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
@@ -88,7 +89,7 @@ def check_valid(built: BuiltRequest) -> None:
 
 @pytest.mark.parametrize("first", range(0, HISTORIES, 500))
 def test_every_history_makes_a_request_that_every_provider_accepts(first: int):
-    """Turns, aborts, crashes, regenerations, cards, compactions and window cuts, in any order."""
+    """Turns, aborts, crashes, regenerations, cards, lost values, compactions, window cuts, in any order."""
     for seed in range(first, first + 500):
         try:
             _live_through(Chance(seed))
@@ -113,7 +114,7 @@ def _live_through(chance: Chance) -> None:
         tools = chance.random.choice([TOOLS, TOOLS, ()])  # a model without tools in between
         path = [it for it in conversation.messages if it.on_path and it.seq > archived_to]
         path = path[-rules.context_messages :] if rules.context_messages else path
-        built = build(path, rules, tools=tools, prior=prior, components=components)
+        built = build(path, rules, tools=tools, prior=prior, components=components, large=chance.large)
         check_valid(built)
         _check_window(built, path, question, rules)
         assert rebuild_request(built.receipt, built.texts) == built.request
@@ -440,7 +441,32 @@ def test_result_in_the_payload_store_is_sent_as_the_model_saw_it():
     conversation.ask("?")
     large = {PayloadId("p2"): encode("the beginning …")}
     assert result_texts(build(conversation.messages, large=large).request) == ["the beginning …"]
-    older = {PayloadId("p1"): encode({"rows": ["z" * 30_000]})}  # of a record from before
-    (sent,) = result_texts(build(conversation.messages, large=older).request)
+
+
+def test_result_of_an_older_record_is_cut_when_it_is_sent():
+    conversation = Conversation()
+    conversation.ask("?")
+    stored = call("a", None, refs={"result": PayloadId("p1")})
+    conversation.answer(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    large = {PayloadId("p1"): encode({"rows": ["z" * 30_000]})}
+    (sent,) = result_texts(build(conversation.messages, large=large).request)
     assert sent.startswith('{"rows":["zzz')
     assert len(sent) < 21_000
+
+
+def test_values_that_are_lost_are_sent_as_no_longer_available():
+    refs = {name: PayloadId(name) for name in ("arguments", "result", SHOWN)}
+    conversation = Conversation()
+    conversation.ask("?")
+    conversation.answer(
+        ToolCallPart(call=call("a", None, refs=refs), iteration=1), TextPart(text="!", iteration=2)
+    )
+    conversation.ask("?")
+    lost = dict.fromkeys(refs.values(), Lost("The content is missing."))
+    built = build(conversation.messages, large=lost)
+    check_valid(built)
+    assert result_texts(built.request) == ["[The result is no longer available: The content is missing.]"]
+    (used,) = (it for it in built.request.messages[1].blocks if isinstance(it, ToolUseBlock))
+    assert used.arguments == {"unavailable": True, "reason": "The content is missing."}
+    assert "no longer available" in str(build(conversation.messages, large=lost, tools=()).request)

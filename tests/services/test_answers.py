@@ -1,7 +1,7 @@
 """What a model is sent in a conversation that goes on, as the provider receives it."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,11 @@ from tests.conftest import secret_key_for
 from tests.engine.in_memory import InMemoryTools, gives
 from tests.talking import Talk, talking
 from threadkeep.domain.briefing import Briefing, Priority
-from threadkeep.domain.ids import BriefingId, ConversationId, UserId, new_uuid
+from threadkeep.domain.ids import BriefingId, ConversationId, PayloadId, UserId, new_uuid
 from threadkeep.gateways.openai import OpenAIGateway
+from threadkeep.ports.payloads import Lost
 from threadkeep.ports.tools import Outcome
+from threadkeep.storage.payloads import MISSING, SqlPayloads
 from threadkeep.testing import Say, ScriptedModel, Think, UseTool, scripted_settings
 
 ROWS = [{"region": "north", "sum": 11}, {"region": "south", "sum": 22}, {"region": "west", "sum": 33}]
@@ -128,6 +130,22 @@ async def test_large_result_is_sent_again_as_the_model_saw_it_and_then_shortened
     assert first["toolCalls"][0]["status"] == "ok", first["toolCalls"]
     for _ in range(3):
         assert (await talk.ask(conversation))["status"] == "COMPLETED"
+    assert not model.refused
+
+
+async def test_conversation_goes_on_when_a_large_result_is_lost(
+    either_wire: Talk, tools: InMemoryTools, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    async def load(_: SqlPayloads, ids: Iterable[PayloadId]) -> Mapping[PayloadId, Lost]:
+        return dict.fromkeys(ids, MISSING)
+
+    tools.add(rows=gives(Outcome("ok", "x" * 60_000)))
+    model.script([UseTool("rows", {}, id="call_a")], [Say("Many.")], [Say("Gone.")])
+    conversation = await either_wire.titled_conversation()
+    await either_wire.ask(conversation)
+    monkeypatch.setattr(SqlPayloads, "load", load)
+    assert (await either_wire.ask(conversation, "And the third row?"))["content"] == "Gone."
+    assert "[The result is no longer available: The content is missing.]" in json.dumps(sent(model))
     assert not model.refused
 
 

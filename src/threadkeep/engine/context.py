@@ -35,6 +35,7 @@ from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.engine.tool_results import SentResult, choose_shortened
 from threadkeep.engine.window import start_that_fits, window_start
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolSpec
+from threadkeep.ports.payloads import Lost
 
 TOKENS_KEPT_FOR_THE_REPLY = 1024
 SHARE_FOR_RESULTS = 4
@@ -82,7 +83,7 @@ class Sources:
     tools: Sequence[ToolSpec] = ()
     found: Sequence[RetrievalHit] = ()
     """What was found for the question before the reply."""
-    large: Mapping[PayloadId, bytes] | None = None
+    large: Mapping[PayloadId, bytes | Lost] | None = None
     """The values of the path's calls that lie in the payload store."""
     prior: Receipt | None = None
     """The newest receipt on the active path."""

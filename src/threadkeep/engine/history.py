@@ -25,16 +25,17 @@ from threadkeep.domain.parts import (
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import SHOWN, ToolCall, ToolCallStatus
+from threadkeep.engine.ending import TURN_ENDED
 from threadkeep.engine.passages import passages_text
 from threadkeep.engine.tool_names import outside_name
 from threadkeep.engine.tool_results import SentResult, cut_result, result_text, shortened
 from threadkeep.ports.gateway import Block, ModelMessage, TextBlock, ToolResultBlock, ToolUseBlock
+from threadkeep.ports.payloads import Lost
 
 MOST_SUMMARY_CHARACTERS = 500
 MOST_DESCRIBED_CHARACTERS = 2_000
 
 _is_sendable = re.compile(r"[A-Za-z0-9_-]{1,40}").fullmatch
-_NO_RESULT = "The turn ended before the tool."
 
 
 @dataclass(slots=True)
@@ -48,7 +49,7 @@ class Rendering:
     """Whether the request has tools; providers refuse tool blocks where it has none."""
     passages: Mapping[str, Sequence[RetrievalHit]] = field(default_factory=dict[str, Sequence[RetrievalHit]])
     """What was found before a reply, by the id of its question."""
-    large: Mapping[PayloadId, bytes] = field(default_factory=dict[PayloadId, bytes])
+    large: Mapping[PayloadId, bytes | Lost] = field(default_factory=dict[PayloadId, bytes | Lost])
     """The values that lie in the payload store."""
     short: frozenset[str] = frozenset()
     """The calls whose results are sent in their short form."""
@@ -131,23 +132,30 @@ class Rendering:
 
     def _read_result(self, call: ToolCall) -> str:
         if call.status is ToolCallStatus.RUNNING:
-            return _NO_RESULT
-        if not call.refs:
-            return result_text(call.tool_call_id, call.result, call.error)
-        if shown := self._value(call, SHOWN):
-            return msgspec.json.decode(shown, type=str)
-        if "result" in call.refs and call.error is None:
-            # A record that was made before, or elsewhere.
-            content = self._value(call, "result") or b"null"
-            text = content.decode("utf-8", "replace")
-            return cut_result(call.tool_call_id, msgspec.json.decode(content) if text[:1] == '"' else text)
-        return result_text(call.tool_call_id, call.result, call.error)
+            return TURN_ENDED
+        sent = self._value(call, SHOWN)
+        if sent is None and call.error is None:  # a record that was made before, or elsewhere
+            sent = self._value(call, "result")
+        match sent:
+            case Lost(reason):
+                return f"[The result is no longer available: {reason}]"
+            case bytes():
+                # A text as itself, anything else as JSON.
+                text = sent.decode("utf-8", "replace")
+                return cut_result(call.tool_call_id, msgspec.json.decode(sent) if text[:1] == '"' else text)
+            case None:
+                return result_text(call.tool_call_id, call.result, call.error)
 
     def _arguments(self, call: ToolCall) -> Mapping[str, Any]:
-        content = self._value(call, "arguments") if call.refs else None
-        return msgspec.json.decode(content, type=dict[str, Any]) if content else call.arguments
+        match self._value(call, "arguments"):
+            case Lost(reason):
+                return {"unavailable": True, "reason": reason}
+            case bytes() as content:
+                return msgspec.json.decode(content, type=dict[str, Any])
+            case None:
+                return call.arguments
 
-    def _value(self, call: ToolCall, name: str) -> bytes | None:
+    def _value(self, call: ToolCall, name: str) -> bytes | Lost | None:
         ref = call.refs.get(name)
         return self.large.get(ref) if ref else None
 

@@ -25,10 +25,10 @@ from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.tools import Toolbox
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, title_job
-from threadkeep.log.values import load_values
 from threadkeep.log.writer import persist
 from threadkeep.ports.gateway import Gateway, ModelRequest, ToolSpec
 from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ToolProvider
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
@@ -183,10 +183,10 @@ class Answers:
         role_id = call.arguments.get("role") if call else None
         return role_id if isinstance(role_id, str) else None
 
-    async def _large_values(self, path: Sequence[Message]) -> Mapping[PayloadId, bytes]:
+    async def _large_values(self, path: Sequence[Message]) -> Mapping[PayloadId, bytes | Lost]:
         """The values of the path's calls that lie in the payload store, as far as a model is sent them."""
         calls = (call for message in path for call in message.tool_calls if call.refs)
-        return await load_values(self._store.payloads, (ref for call in calls for ref in sent_refs(call)))
+        return await self._store.payloads.load(ref for call in calls for ref in sent_refs(call))
 
     def _rules(self, agent: Agent, gateway: Gateway) -> ContextRules:
         settings = agent.settings
