@@ -16,7 +16,7 @@ from threadkeep.gateways.openai import OpenAIGateway
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.tools import Outcome
 from threadkeep.storage.payloads import MISSING, SqlPayloads
-from threadkeep.testing import Say, ScriptedModel, Think, UseTool, scripted_settings
+from threadkeep.testing import Say, ScriptedModel, Status, Think, UseTool, scripted_settings
 
 ROWS = [{"region": "north", "sum": 11}, {"region": "south", "sum": 22}, {"region": "west", "sum": 33}]
 AT = 1_767_751_200_000
@@ -193,6 +193,16 @@ async def test_window_grows_to_twenty_and_then_steps_back_to_twelve(talk: Talk, 
     # With twelve the first is an answer, with which no request begins.
     assert counts == [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 11, 13]
     assert contents(model)[-1] == "question 11"
+
+
+async def test_window_stays_where_it_started_after_a_reply_without_text(talk: Talk, model: ScriptedModel):
+    conversation = await talk.titled_conversation()
+    model.script(*([Say("OK.")] for _ in range(8)), [Status(400, "No.")])
+    for number in range(30):
+        await talk.ask(conversation, f"question {number}")
+    firsts = [it.body["messages"][1]["content"] for it in model.requests]
+    # It moves by large steps only.
+    assert [*dict.fromkeys(firsts)] == [f"question {number}" for number in (0, 5, 11, 16, 21)]
 
 
 async def test_first_window_of_a_long_conversation_has_the_latest_twenty(talk: Talk, model: ScriptedModel):

@@ -34,6 +34,7 @@ from threadkeep.ports.tools import Caller, ToolProvider
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
 from threadkeep.services.history import History
 from threadkeep.services.passages import Passages
+from threadkeep.services.path import latest_messages
 from threadkeep.services.prompts import Prompts
 
 MOST_MESSAGES = 10_000  # of a context without a limit of its own
@@ -166,17 +167,19 @@ class Answers:
         window = MessageWindow(
             after_seq=compaction.to_seq if compaction else 0,
             before_seq=begun.assistant_message.seq,
-            newest_first=True,
         )
-        latest = await self._store.messages.page(
-            begun.conversation.id, window, offset=0, limit=agent.settings.context_messages or MOST_MESSAGES
+        latest = await latest_messages(
+            self._store.messages,
+            begun.conversation.id,
+            window,
+            most=agent.settings.context_messages or MOST_MESSAGES,
         )
         asked_id = begun.turn.user_message_id
         if any(message.id == asked_id for message in latest):
-            return latest[::-1]
+            return latest
         # It was archived since, and is answered again.
         asked = await self._store.messages.get(asked_id)
-        return [*([asked] if asked else ()), *latest[::-1]]
+        return [*([asked] if asked else ()), *latest]
 
     async def _activated_role(self, agent: Agent, conversation: Conversation) -> str | None:
         call = await self._store.messages.activated_role(conversation.id, since=agent.updated_at)
