@@ -253,6 +253,17 @@ def test_passages_stay_before_the_question_that_they_were_found_for():
     assert texts(second.request)[-1] == ["Sure?"]
 
 
+def test_passages_stay_before_a_question_whose_reply_failed_without_text():
+    hit = RetrievalHit("handbook.pdf", "Thirty days.", 0.9, document_id="d", page=3)
+    conversation = Conversation()
+    conversation.ask("How long?")
+    first = build(conversation.messages, found=[hit])
+    conversation.answer(RetrievalPart(query="How long?", hits=(hit,), at=AT), status=MessageStatus.FAILED)
+    conversation.ask("Again: how long?")
+    second = build(conversation.messages, prior=first.receipt)
+    assert texts(second.request) == [[*texts(first.request)[0], "Again: how long?"]]
+
+
 def test_components_are_the_system_prompt_and_blank_ones_are_left_out():
     parts = [
         Component("systemPrompt", "Be brief."),

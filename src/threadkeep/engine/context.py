@@ -187,7 +187,7 @@ def _window(sources: Sources, rules: ContextRules, overhead: int) -> _Window:
     asked = _index_of(sources.question_id, path)
     first = window_start([it.seq for it in path], rules.context_messages, anchor)
     path, asked = _from(path, first, asked)
-    rendering = _rendering(sources, rules, path)
+    rendering = _rendering(sources, rules)
     rendering.short = _shortened_calls(path, rendering, sources, rules)
     entries = [rendering.messages_of(message) for message in path]
     lines = [[line_of(it) for it in entry] for entry in entries]
@@ -217,10 +217,10 @@ def _from(path: list[Message], first: int, asked: int) -> tuple[list[Message], i
     return [path[asked], *path[first:]], 0
 
 
-def _rendering(sources: Sources, rules: ContextRules, path: Sequence[Message]) -> Rendering:
+def _rendering(sources: Sources, rules: ContextRules) -> Rendering:
     passages: dict[str, Sequence[RetrievalHit]] = {}
-    for message in path:
-        if message.parent_id and (hits := _found_before(message)):
+    for message in sources.path:  # a reply that failed without a word was sent passages too
+        if message.on_path and message.parent_id and (hits := _found_before(message)):
             passages[message.parent_id] = hits
     if sources.found:
         passages[sources.question_id] = sources.found
