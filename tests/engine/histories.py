@@ -161,6 +161,7 @@ def call(
         status=status,
         created_at=AT,
         result=result,
+        model_name=fields.pop("model_name", "sums__add"),
         **fields,
     )
 

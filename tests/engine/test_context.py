@@ -150,7 +150,7 @@ def test_earlier_tool_calls_go_back_with_their_results_in_order():
     conversation.answer(
         TextPart(text="First the numbers.", iteration=1),
         ToolCallPart(call=call("a", {"rows": [1, 2, 3]}, model_name="sales__rows"), iteration=1),
-        ToolCallPart(call=call("b", "", arguments={"q": "x"}, server="promptx"), iteration=1),
+        ToolCallPart(call=call("b", "", arguments={"q": "x"}, model_name="add"), iteration=1),
         TextPart(text="Revenue grew.", iteration=2),
     )
     conversation.ask("And the third row?")
@@ -196,21 +196,48 @@ def test_model_without_tools_reads_earlier_calls_as_text():
     assert "1 found" in texts(request)[1][0]
 
 
-def test_ids_that_a_provider_refuses_or_that_repeat_are_replaced_the_same_way_each_time():
+def sent_ids(request: ModelRequest) -> list[str]:
+    return [it.id for message in request.messages for it in message.blocks if isinstance(it, ToolUseBlock)]
+
+
+def test_ids_of_older_records_are_replaced_the_same_way_whatever_the_window():
     conversation = Conversation()
     for number in range(3):
         conversation.ask("?")
-        used = ToolCallPart(call=call("call_1" if number else "not ok!", turn=f"t{number}"), iteration=1)
+        used = call("call_1" if number else "not ok!", turn=f"t{number}", model_name="")
+        conversation.answer(ToolCallPart(call=used, iteration=1), TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    whole, latest = build(conversation.messages), build(conversation.messages[-3:])
+    check_valid(whole)
+    assert len({*sent_ids(whole.request)}) == 3
+    assert sent_ids(latest.request) == sent_ids(whole.request)[2:]
+
+
+def test_only_the_larger_of_two_results_with_the_same_id_is_shortened():
+    conversation = Conversation()
+    for number, result in enumerate(["A" * 9000, "B"]):
+        conversation.ask("?")
+        used = call("call_0", result, turn=f"t{number}", model_name="")
+        conversation.answer(ToolCallPart(call=used, iteration=1), TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    built = build(conversation.messages, replace(PLENTY, result_tokens=1000))
+    first, second = result_texts(built.request)
+    assert f'"{sent_ids(built.request)[0]}"' in first
+    assert second == "B"
+    assert built.receipt.shortened == (sent_ids(built.request)[0],)
+
+
+def test_ids_that_a_provider_refuses_or_that_repeat_are_replaced():
+    conversation = Conversation()
+    for number, id_ in enumerate(["not ok!", "call_1", "call_1"]):
+        conversation.ask("?")
+        used = ToolCallPart(call=call(id_, turn=f"t{number}"), iteration=1)
         conversation.answer(used, TextPart(text="!", iteration=2))
     conversation.ask("?")
     first, second = build(conversation.messages), build(conversation.messages)
     check_valid(first)
     assert first.request == second.request
-    ids = [
-        it.id for message in first.request.messages for it in message.blocks if isinstance(it, ToolUseBlock)
-    ]
-    assert ids[1] == "call_1"
-    assert len(set(ids)) == 3
+    assert sent_ids(first.request)[1] == "call_1"
 
 
 def test_what_was_said_before_a_stop_or_a_failure_is_context():

@@ -243,7 +243,7 @@ def _shortened_calls(
     path: Sequence[Message], rendering: Rendering, sources: Sources, rules: ContextRules
 ) -> frozenset[str]:
     calls = (it.call for message in path for it in message.parts if isinstance(it, ToolCallPart))
-    results = [SentResult(call.tool_call_id, rendering.result_of(call)) for call in calls]
+    results = [SentResult(call.sent_id, rendering.result_of(call)) for call in calls]
     already = sources.prior.shortened if sources.prior else ()
     return choose_shortened(results, already, rules.result_budget)
 

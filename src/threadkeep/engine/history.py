@@ -3,8 +3,6 @@
 A call never goes without its result, whatever happened to its turn: every provider accepts the history.
 """
 
-import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
@@ -24,7 +22,8 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
-from threadkeep.domain.tool_call import SHOWN, ToolCall, ToolCallStatus
+from threadkeep.domain.tool_call import SHOWN, ToolCall, ToolCallStatus, derived_id
+from threadkeep.engine.call_ids import is_sendable_id
 from threadkeep.engine.ending import TURN_ENDED
 from threadkeep.engine.passages import passages_text
 from threadkeep.engine.tool_names import outside_name
@@ -34,8 +33,6 @@ from threadkeep.ports.payloads import Lost
 
 MOST_SUMMARY_CHARACTERS = 500
 MOST_DESCRIBED_CHARACTERS = 2_000
-
-_is_sendable = re.compile(r"[A-Za-z0-9_-]{1,40}").fullmatch
 
 
 @dataclass(slots=True)
@@ -118,8 +115,8 @@ class Rendering:
 
     def _result(self, sent_id: str, call: ToolCall) -> ToolResultBlock:
         text = self.result_of(call)
-        if call.tool_call_id in self.short:
-            text = shortened(call.tool_name, SentResult(call.tool_call_id, text))
+        if call.sent_id in self.short:
+            text = shortened(call.tool_name, SentResult(call.sent_id, text))
         return ToolResultBlock(sent_id, text, is_error=call.status is not ToolCallStatus.OK)
 
     def result_of(self, call: ToolCall) -> str:
@@ -142,9 +139,9 @@ class Rendering:
             case bytes():
                 # A text as itself, anything else as JSON.
                 text = sent.decode("utf-8", "replace")
-                return cut_result(call.tool_call_id, msgspec.json.decode(sent) if text[:1] == '"' else text)
+                return cut_result(call.sent_id, msgspec.json.decode(sent) if text[:1] == '"' else text)
             case None:
-                return result_text(call.tool_call_id, call.result, call.error)
+                return result_text(call.sent_id, call.result, call.error)
 
     def _arguments(self, call: ToolCall) -> Mapping[str, Any]:
         match self._value(call, "arguments"):
@@ -160,12 +157,11 @@ class Rendering:
         return self.large.get(ref) if ref else None
 
     def _sent_id(self, call: ToolCall) -> str:
-        """The call's id; another where a provider would refuse it or the request has it already."""
-        wanted, number = call.tool_call_id, 0
-        while wanted in self._sent_ids or not _is_sendable(wanted):
-            name = f"{call.turn_id}\n{call.tool_call_id}\n{number}"
-            wanted = f"call_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:32]}"
+        """The id that the call is always sent under; another where that would make the request invalid."""
+        wanted, number = call.sent_id, 0
+        while wanted in self._sent_ids or not is_sendable_id(wanted):
             number += 1
+            wanted = derived_id(call.turn_id, f"{call.tool_call_id}\n{number}")
         self._sent_ids.add(wanted)
         return wanted
 
