@@ -22,6 +22,7 @@ from threadkeep.domain.parts import (
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import BLANK_CHARACTERS, is_blank
 from threadkeep.domain.tool_call import SHOWN, ToolCall, ToolCallStatus
+from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS, Excerpt
 from threadkeep.gateways.wire import encode
 from threadkeep.ports.payloads import Lost
 
@@ -106,16 +107,19 @@ class Chance:
     def _apart(self, call: ToolCall) -> ToolCall:
         """A call of which some values lie in the payload store."""
         refs: dict[str, PayloadId] = {}
+        excerpt = None
         if self.once_in(4):
             refs["result"] = self._store(call.result)
-            if self.once_in(2):
-                refs[SHOWN] = self._store(self.words())
+            if not self.once_in(3):
+                sent = str(self.result())[:MOST_RESULT_CHARACTERS]
+                refs[SHOWN] = self._store(sent)
+                excerpt = self.random.choice([None, Excerpt.of(sent).to_store()])
         if self.once_in(8):
             refs["arguments"] = self._store(call.arguments)
         return replace(
             call,
             refs=refs,
-            result=None if "result" in refs else call.result,
+            result=excerpt if "result" in refs else call.result,
             arguments={} if "arguments" in refs else call.arguments,
         )
 

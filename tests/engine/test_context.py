@@ -1,7 +1,7 @@
 """What a model is sent: whatever happened, a request that every provider accepts, with all that happened."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC
 from itertools import pairwise
@@ -33,10 +33,10 @@ from threadkeep.engine.context import (
     rebuild_request,
     to_context,
 )
-from threadkeep.engine.history import render_card
+from threadkeep.engine.history import render_card, sent_refs
 from threadkeep.engine.prompt import Component
 from threadkeep.engine.token_estimates import estimate_tokens
-from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS
+from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS, Excerpt
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.openai import Habits, openai_body
 from threadkeep.gateways.wire import encode
@@ -114,7 +114,8 @@ def _live_through(chance: Chance) -> None:
         tools = chance.random.choice([TOOLS, TOOLS, ()])  # a model without tools in between
         path = [it for it in conversation.messages if it.on_path and it.seq > archived_to]
         path = path[-rules.context_messages :] if rules.context_messages else path
-        built = build(path, rules, tools=tools, prior=prior, components=components, large=chance.large)
+        large = {ref: chance.large[ref] for ref in _loaded(path, prior if tools else None)}
+        built = build(path, rules, tools=tools, prior=prior, components=components, large=large)
         check_valid(built)
         _check_window(built, path, question, rules)
         assert rebuild_request(built.receipt, built.texts) == built.request
@@ -125,6 +126,12 @@ def _live_through(chance: Chance) -> None:
         conversation.add(MessageRole.ASSISTANT, *chance.reply(f"u{question.seq}"))
         if chance.once_in(6):
             archived_to = chance.random.randint(archived_to, question.seq - 1)
+
+
+def _loaded(path: Sequence[Message], prior: Receipt | None) -> Iterator[PayloadId]:
+    for message in path:
+        for it in message.tool_calls:
+            yield from sent_refs(it, is_short=prior is not None and it.sent_id in prior.shortened)
 
 
 def _check_window(
@@ -427,10 +434,11 @@ def test_results_beyond_the_budget_shrink_at_once_and_stay_short():
         )
         conversation.ask("?")
     beyond = build(conversation.messages, rules, prior=within.receipt)
-    assert beyond.receipt.shortened == tuple(sorted(f"call_{number}" for number in range(1, 8)))
+    assert beyond.receipt.shortened == tuple(sorted(f"call_{number}" for number in range(1, 9)))
     sent = result_texts(beyond.request)
-    assert all(len(it) < 1100 and "recall_result" in it for it in sent[:7])
-    assert all(len(it) > 4000 for it in sent[7:])
+    assert all(len(it) < 1100 and "recall_result" in it for it in sent[:8])
+    assert all(len(it) > 4000 for it in sent[8:])
+    assert sum(map(estimate_tokens, sent)) <= 5_000
     conversation.answer("!")
     conversation.ask("?")
     later = build(conversation.messages, rules, prior=beyond.receipt)
@@ -441,12 +449,82 @@ def test_results_beyond_the_budget_shrink_at_once_and_stay_short():
 def test_shortened_result_tells_what_it_was_and_how_to_read_it_again():
     conversation = exchanges(1, result=f"begin {'x' * 9000} end")
     conversation.ask("?")
-    built = build(conversation.messages, replace(PLENTY, result_tokens=100))
+    built = build(conversation.messages, replace(PLENTY, result_tokens=1000))
     (sent,) = result_texts(built.request)
     assert '"call_1"' in sent
     assert "add" in sent
     assert "begin" in sent
     assert sent.endswith(" end")
+
+
+@pytest.mark.parametrize(("count", "size"), [(50, 3000), (100, 900), (240, 18_000)])
+def test_many_results_keep_to_the_budget_however_small_they_are(count: int, size: int):
+    rules = replace(PLENTY, result_tokens=8000)
+    conversation = Conversation()
+    conversation.ask("?")
+    used = (
+        ToolCallPart(call=call(f"c{number}", f"{number} " + "x" * size), iteration=1)
+        for number in range(count)
+    )
+    conversation.answer(*used, TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    first = build(conversation.messages, rules)
+    sent = result_texts(first.request)
+    assert len(sent) == count
+    assert sum(map(estimate_tokens, sent)) <= rules.result_tokens
+    assert {*first.receipt.outlined} <= {*first.receipt.shortened}
+    for at in range(3):  # what is shorter stays so
+        conversation.answer(f"answer {at}")
+        conversation.ask("?")
+        later = build(conversation.messages, rules, prior=first.receipt)
+        assert result_texts(later.request) == sent
+
+
+def test_large_result_shrinks_before_older_ones_that_are_small():
+    conversation = Conversation()
+    for number, size in enumerate([900, 900, 16_000, 900]):
+        conversation.ask("?")
+        used = ToolCallPart(call=call(f"c{number}", "x" * size), iteration=1)
+        conversation.answer(used, TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    built = build(conversation.messages, replace(PLENTY, result_tokens=2000))
+    assert built.receipt.shortened == ("c2",)
+
+
+def test_outline_of_a_result_tells_its_tool_size_and_id():
+    conversation = Conversation()
+    conversation.ask("?")
+    used = (ToolCallPart(call=call(f"c{number}", "x" * 900), iteration=1) for number in range(20))
+    conversation.answer(*used, TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    built = build(conversation.messages, replace(PLENTY, result_tokens=1000))
+    assert result_texts(built.request)[0] == '[add: 900 characters; recall_result with id "c0"]'
+
+
+def test_request_without_tools_shortens_no_result():
+    conversation = exchanges(20, result="x" * 4000)
+    conversation.ask("?")
+    built = build(conversation.messages, replace(PLENTY, result_tokens=1000), tools=())
+    assert (built.receipt.shortened, built.receipt.outlined) == ((), ())
+
+
+def test_shortened_result_in_the_payload_store_is_not_needed_any_more():
+    conversation = Conversation()
+    shown = "begin " + "y" * 9000 + " end"
+    refs = {"result": PayloadId("p1"), SHOWN: PayloadId("p2")}
+    carried = Excerpt.of(shown).to_store()
+    conversation.ask("?")
+    stored = call("a", carried, refs=refs)
+    conversation.answer(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    rules = replace(PLENTY, result_tokens=1000)
+    large = {PayloadId("p2"): encode(shown)}
+    first = build(conversation.messages, rules, large=large)
+    assert first.receipt.shortened == ("a",)
+    assert [*sent_refs(stored, is_short=False)] == ["p2"]
+    assert [*sent_refs(stored, is_short=True)] == []
+    second = build(conversation.messages, rules, large={}, prior=first.receipt)
+    assert result_texts(second.request) == result_texts(first.request)
 
 
 @pytest.mark.parametrize("result", ["", None, [], {}, 0, False])

@@ -1,6 +1,7 @@
 """What a model is sent in a conversation that goes on, as the provider receives it."""
 
 import json
+import threading
 from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from tests.engine.in_memory import InMemoryTools, gives
 from tests.talking import Talk, talking
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.ids import BriefingId, ConversationId, PayloadId, UserId, new_uuid
+from threadkeep.engine.context import BuiltRequest, ContextRules, Sources
 from threadkeep.gateways.openai import OpenAIGateway
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.tools import Outcome
+from threadkeep.services import answers
 from threadkeep.storage.payloads import MISSING, SqlPayloads
 from threadkeep.testing import Say, ScriptedModel, Status, Think, UseTool, scripted_settings
 
@@ -130,6 +133,35 @@ async def test_large_result_is_sent_again_as_the_model_saw_it_and_then_shortened
     assert first["toolCalls"][0]["status"] == "ok", first["toolCalls"]
     for _ in range(3):
         assert (await talk.ask(conversation))["status"] == "COMPLETED"
+    assert not model.refused
+
+
+async def test_large_results_are_loaded_while_they_are_sent_whole_and_built_in_a_thread(
+    either_wire: Talk, tools: InMemoryTools, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    loaded: list[int] = []
+    on_the_loop: list[bool] = []
+    load, build = SqlPayloads.load, answers.build_request
+
+    async def counted(self: SqlPayloads, ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
+        found = await load(self, ids)
+        loaded.append(len(found))
+        return found
+
+    def noted(sources: Sources, rules: ContextRules) -> BuiltRequest:
+        on_the_loop.append(threading.current_thread() is threading.main_thread())
+        return build(sources, rules)
+
+    tools.add(rows=gives(Outcome("ok", "x" * 18_000)))
+    model.script([UseTool("rows", {"n": n}) for n in range(20)], [Say("Many.")], [Say("A.")], [Say("B.")])
+    conversation = await either_wire.titled_conversation(settings={"toolResultTokens": 4000})
+    await either_wire.ask(conversation)
+    monkeypatch.setattr(SqlPayloads, "load", counted)
+    monkeypatch.setattr(answers, "build_request", noted)
+    for _ in range(2):
+        assert (await either_wire.ask(conversation))["status"] == "COMPLETED"
+    assert loaded == [20, 0]  # when they become shorter, and never again
+    assert on_the_loop == [False, True]
     assert not model.refused
 
 

@@ -27,7 +27,7 @@ from threadkeep.engine.call_ids import is_sendable_id
 from threadkeep.engine.ending import TURN_ENDED
 from threadkeep.engine.passages import passages_text
 from threadkeep.engine.tool_names import outside_name
-from threadkeep.engine.tool_results import SentResult, cut_result, result_text, shortened
+from threadkeep.engine.tool_results import Excerpt, Form, cut_result, outline, result_text, short_form
 from threadkeep.ports.gateway import Block, ModelMessage, TextBlock, ToolResultBlock, ToolUseBlock
 from threadkeep.ports.payloads import Lost
 
@@ -48,8 +48,8 @@ class Rendering:
     """What was found before a reply, by the id of its question."""
     large: Mapping[PayloadId, bytes | Lost] = field(default_factory=dict[PayloadId, bytes | Lost])
     """The values that lie in the payload store."""
-    short: frozenset[str] = frozenset()
-    """The calls whose results are sent in their short form."""
+    forms: Mapping[str, Form] = field(default_factory=dict[str, Form])
+    """The results that are not sent whole, by the ids of their calls."""
     _sent_ids: set[str] = field(default_factory=set[str])
     _results: dict[int, str] = field(default_factory=dict[int, str])
 
@@ -114,10 +114,21 @@ class Rendering:
                     pass
 
     def _result(self, sent_id: str, call: ToolCall) -> ToolResultBlock:
-        text = self.result_of(call)
-        if call.sent_id in self.short:
-            text = shortened(call.tool_name, SentResult(call.sent_id, text))
+        text = self.result_as(self.forms.get(call.sent_id, Form.WHOLE), call)
         return ToolResultBlock(sent_id, text, is_error=call.status is not ToolCallStatus.OK)
+
+    def result_as(self, form: Form, call: ToolCall) -> str:
+        """A result in one of its forms."""
+        match form:
+            case Form.WHOLE:
+                return self.result_of(call)
+            case Form.SHORT:
+                return short_form(call.tool_name, call.sent_id, self._excerpt(call))
+            case Form.OUTLINE:
+                return outline(call.tool_name, call.sent_id, self._excerpt(call))
+
+    def _excerpt(self, call: ToolCall) -> Excerpt:
+        return carried_excerpt(call) or Excerpt.of(self.result_of(call))
 
     def result_of(self, call: ToolCall) -> str:
         """What the model was sent of a result in its own turn."""
@@ -140,6 +151,8 @@ class Rendering:
                 # A text as itself, anything else as JSON.
                 text = sent.decode("utf-8", "replace")
                 return cut_result(call.sent_id, msgspec.json.decode(sent) if text[:1] == '"' else text)
+            case None if excerpt := carried_excerpt(call):  # it was shortened, so it was not loaded
+                return short_form(call.tool_name, call.sent_id, excerpt)
             case None:
                 return result_text(call.sent_id, call.result, call.error)
 
@@ -178,10 +191,18 @@ def _as_thought(text: str) -> str:
     return f"<thinking>\n{text}\n</thinking>"
 
 
-def sent_refs(call: ToolCall) -> Iterator[PayloadId]:
+def carried_excerpt(call: ToolCall) -> Excerpt | None:
+    """The excerpt that stands in the place of a result that lies in the payload store."""
+    return Excerpt.stored(call.result) if "result" in call.refs else None
+
+
+def sent_refs(call: ToolCall, *, is_short: bool) -> Iterator[PayloadId]:
     """Which of a call's values that lie in the payload store a model is sent."""
-    result = SHOWN if SHOWN in call.refs else "result"
-    return (ref for name, ref in call.refs.items() if name in {"arguments", result})
+    if "arguments" in call.refs:
+        yield call.refs["arguments"]
+    result = call.refs.get(SHOWN) or call.refs.get("result")
+    if result and not (is_short and carried_excerpt(call)):
+        yield result
 
 
 def model_name_of(call: ToolCall) -> str:

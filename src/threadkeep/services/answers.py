@@ -1,7 +1,7 @@
 """Answers: what an agent does for a turn, from what its model is sent to what is done afterwards."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import tzinfo
@@ -38,8 +38,9 @@ from threadkeep.services.path import latest_messages
 from threadkeep.services.prompts import Prompts
 
 MOST_MESSAGES = 10_000  # of a context without a limit of its own
-MOST_BUILT_AT_ONCE = 300
-"""So many messages become a request without holding others up."""
+MOST_MESSAGES_AT_ONCE = 300
+MOST_BYTES_AT_ONCE = 128 * 1024
+"""So many messages, and bytes of results, become a request without holding others up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +151,16 @@ class Answers:
         prompt = await self._prompts.assemble(agent, activated=activated, summary=summary)
         asked = next((message for message in path if message.id == asked_id), None)
         found = await self._passages.before(agent, asked, gateway)
+        prior = await self._store.receipts.newest(conversation.id)
+        # Without tools, results are sent as text, whatever form they had before.
+        shortened = prior.shortened if prior and gateway.supports_tools else ()
         sources = Sources(
             path=path,
             question_id=asked_id,
             components=prompt.components,
             found=[hit for it in found if isinstance(it, Retrieval) for hit in it.hits],
-            large=await self._large_values(path),
-            prior=await self._store.receipts.newest(conversation.id),
+            large=await self._large_values(path, frozenset(shortened)),
+            prior=prior,
             model=begun.turn.model,
             cache_key=conversation.id,
         )
@@ -186,10 +190,16 @@ class Answers:
         role_id = call.arguments.get("role") if call else None
         return role_id if isinstance(role_id, str) else None
 
-    async def _large_values(self, path: Sequence[Message]) -> Mapping[PayloadId, bytes | Lost]:
+    async def _large_values(
+        self, path: Sequence[Message], shortened: Collection[str]
+    ) -> Mapping[PayloadId, bytes | Lost]:
         """The values of the path's calls that lie in the payload store, as far as a model is sent them."""
-        calls = (call for message in path for call in message.tool_calls if call.refs)
-        return await self._store.payloads.load(ref for call in calls for ref in sent_refs(call))
+        calls = [call for message in path for call in message.tool_calls if call.refs]
+        if not calls:
+            return {}
+        return await self._store.payloads.load(
+            ref for call in calls for ref in sent_refs(call, is_short=call.sent_id in shortened)
+        )
 
     def _rules(self, agent: Agent, gateway: Gateway) -> ContextRules:
         settings = agent.settings
@@ -210,6 +220,13 @@ class Answers:
 
 
 async def _build(sources: Sources, rules: ContextRules) -> BuiltRequest:
-    if len(sources.path) <= MOST_BUILT_AT_ONCE:
+    if len(sources.path) <= MOST_MESSAGES_AT_ONCE and _result_bytes(sources) <= MOST_BYTES_AT_ONCE:
         return build_request(sources, rules)
     return await asyncio.to_thread(build_request, sources, rules)
+
+
+def _result_bytes(sources: Sources) -> int:
+    """How much the results are that go into a request, roughly: structured ones in rows are small."""
+    large = (len(content) for content in (sources.large or {}).values() if isinstance(content, bytes))
+    calls = (call for message in sources.path for call in message.tool_calls)
+    return sum(large) + sum(len(call.result) for call in calls if isinstance(call.result, str))
