@@ -348,6 +348,18 @@ async def test_newest_tool_call_with_an_id_is_found_in_its_conversation_only(sto
     assert await store.messages.tool_call(other.id, "call_1") is None
 
 
+async def test_tool_calls_of_the_same_id_are_found_under_the_ids_that_models_are_sent(store: Store):
+    agent = await keep_agent(store)
+    conversation, other = await keep_conversation(store, agent), await keep_conversation(store, agent)
+    conversation, first = await keep_call(store, conversation, "call_0", NOW)
+    conversation, second = await keep_call(store, conversation, "call_0", NOW + 5)
+    conversation, settled = await keep_call(store, conversation, "call_9", NOW + 9, model_name="role")
+    for call in (first, second, settled):
+        assert await store.messages.tool_call(conversation.id, call.sent_id) == call
+    assert (first.sent_id == second.sent_id, settled.sent_id) == (False, "call_9")
+    assert await store.messages.tool_call(other.id, first.sent_id) is None
+
+
 async def test_role_is_the_one_activated_last_on_the_path(store: Store):
     agent = await keep_agent(store)
     conversation, other = await keep_conversation(store, agent), await keep_conversation(store, agent)

@@ -105,3 +105,11 @@ async def test_what_cannot_be_is_an_error_with_a_reason(store: Store, id_: Any, 
     outcome = await recall(store, agent, conversation, id_, **arguments)
     assert outcome.status == "error"
     assert outcome.error
+
+
+async def test_each_of_two_calls_with_the_same_id_is_read_by_the_id_that_the_model_was_sent(store: Store):
+    agent = await keep_agent(store)
+    conversation, first = await keep_call(store, await keep_conversation(store, agent), "a", result="one")
+    conversation, second = await keep_call(store, conversation, "a", result="two")
+    read = [(await recall(store, agent, conversation, it.sent_id)).result["text"] for it in (first, second)]
+    assert read == ["one", "two"]

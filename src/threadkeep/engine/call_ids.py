@@ -10,6 +10,12 @@ from threadkeep.ports.gateway import ModelMessage, ToolUse, ToolUseBlock
 # Anthropic takes these characters, OpenAI this length.
 _SENDABLE = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
+
+def is_sendable_id(id_: str) -> bool:
+    """Whether every provider takes the id."""
+    return _SENDABLE.fullmatch(id_) is not None
+
+
 TakenIds = Callable[[Collection[str]], Awaitable[Collection[str]]]
 """Which of these ids earlier calls of the conversation have."""
 

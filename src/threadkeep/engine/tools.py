@@ -17,7 +17,13 @@ from threadkeep.engine.arguments import problem_with
 from threadkeep.engine.large_values import LargeValues, TooLarge
 from threadkeep.engine.passages import numbered_passages
 from threadkeep.engine.tool_names import tools_by_name
-from threadkeep.engine.tool_results import result_text
+from threadkeep.engine.tool_results import (
+    LEAST_RESULT_TOKENS,
+    Excerpt,
+    as_text,
+    cut_result,
+    result_text,
+)
 from threadkeep.engine.values import TooDeep, clean
 from threadkeep.ports.gateway import ToolResultBlock, ToolSpec, ToolUse
 from threadkeep.ports.tools import Outcome, Progress, Tool, ToolSession
@@ -43,6 +49,7 @@ class Toolbox:
         self._tools: Mapping[str, Tool] = {}
         self._problems: dict[str, str] = {}
         self._answers: dict[str, ToolResultBlock] = {}
+        self._most_tokens = 0  # of each result of the calls that run
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -75,8 +82,13 @@ class Toolbox:
             return ToolCalled(use.id, name, server, {}, model_name=use.name)
         return ToolCalled(use.id, name, server, {} if refs else use.arguments, refs, model_name=use.name)
 
-    async def run(self, uses: Sequence[ToolUse]) -> AsyncGenerator[ToolEvent]:
-        """Runs calls at the same time; gives their events as they come."""
+    async def run(self, uses: Sequence[ToolUse], *, room: int) -> AsyncGenerator[ToolEvent]:
+        """Runs calls at the same time; gives their events as they come.
+
+        `room` is how many tokens their results may take in the next request. Each is cut as it comes, to an
+        equal share: the next turns are sent the same.
+        """
+        self._most_tokens = max(room // max(len(uses), 1), LEAST_RESULT_TOKENS)
         events: asyncio.Queue[ToolEvent | BaseException] = asyncio.Queue()
 
         def break_off(task: "asyncio.Task[None]") -> None:
@@ -121,8 +133,10 @@ class Toolbox:
             artifact_ids = await self._large_values.store_files(outcome.files)
             values = {"result": outcome.result, "chart_data": outcome.chart_data}
             refs = await self._large_values.store(values, always=("chart_data",))
-            shown = result_text(use.id, outcome.result, outcome.error)
-            if "result" in refs:  # the next turns are sent the same, without reading all of it
+            text = as_text(outcome.result, outcome.error)
+            shown = cut_result(use.id, text, self._most_tokens)
+            # The next turns are sent the same, without reading all of it.
+            if "result" in refs or shown != cut_result(use.id, text):
                 refs |= await self._large_values.store({SHOWN: shown}, always=(SHOWN,))
         except (StorageError, TooLarge) as exc:
             outcome = Outcome("error", error=f"The result cannot be kept. {exc}")
@@ -133,7 +147,7 @@ class Toolbox:
                 use.id,
                 self._names(use)[0],
                 outcome.status,
-                None if "result" in refs else outcome.result,
+                Excerpt.of(shown).to_store() if "result" in refs else outcome.result,
                 outcome.error,
                 int((time.monotonic() - begun) * 1000),
                 None if "chart_data" in refs else outcome.chart_data,

@@ -1,7 +1,8 @@
 """OpenAI's chat completions, as OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and others speak them."""
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, cast
 
 import httpx
@@ -27,6 +28,9 @@ from threadkeep.ports.gateway import (
     ToolUseBlock,
 )
 from threadkeep.sse import ServerSentEvent
+
+MOST_CALLS_A_MESSAGE = 128
+"""The provider refuses a message with more tool calls."""
 
 _STOP_REASONS = {
     "stop": "end_turn",
@@ -124,8 +128,12 @@ def openai_body(request: ModelRequest, default_model: str, habits: Habits) -> di
 def _messages(request: ModelRequest) -> Iterator[dict[str, Any]]:
     if request.system:
         yield {"role": "system", "content": request.system}
-    for message in sendable(request.messages, None):
-        yield from _assistant(message) if message.role == "assistant" else _user(message)
+    history = sendable(request.messages, None)
+    for message, after in zip_longest(history, history[1:]):
+        if message.role == "assistant":
+            yield from _assistant(message, _results(after))
+        elif text := _text(message):
+            yield {"role": "user", "content": text}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
@@ -137,28 +145,34 @@ def _text(message: ModelMessage) -> str:
     return "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
 
 
-def _assistant(message: ModelMessage) -> Iterator[dict[str, Any]]:
-    calls = [
-        {
-            "id": block.id,
-            "type": "function",
-            "function": {"name": sendable_name(block.name), "arguments": encode(block.arguments).decode()},
-        }
-        for block in message.blocks
-        if isinstance(block, ToolUseBlock)
-    ]
+def _assistant(message: ModelMessage, results: Mapping[str, ToolResultBlock]) -> Iterator[dict[str, Any]]:
+    """What the model said, and its calls in as many messages as they take, each followed by its results."""
+    uses = [block for block in message.blocks if isinstance(block, ToolUseBlock)]
     entry: dict[str, Any] = {"role": "assistant", "content": _text(message) or None}
-    yield entry | {"tool_calls": calls} if calls else entry
+    if not uses:
+        yield entry
+    for start in range(0, len(uses), MOST_CALLS_A_MESSAGE):
+        group = uses[start : start + MOST_CALLS_A_MESSAGE]
+        yield entry | {"tool_calls": list(map(_call, group))}
+        yield from (_tool_message(results[use.id]) for use in group if use.id in results)
+        entry["content"] = None
 
 
-def _user(message: ModelMessage) -> Iterator[dict[str, Any]]:
-    for block in message.blocks:
-        if isinstance(block, ToolResultBlock):
-            # There is no other place to say that it failed.
-            content = f"Error: {block.content}" if block.is_error else block.content
-            yield {"role": "tool", "tool_call_id": block.tool_use_id, "content": content}
-    if text := _text(message):
-        yield {"role": "user", "content": text}
+def _call(use: ToolUseBlock) -> dict[str, Any]:
+    function = {"name": sendable_name(use.name), "arguments": encode(use.arguments).decode()}
+    return {"id": use.id, "type": "function", "function": function}
+
+
+def _results(message: ModelMessage | None) -> dict[str, ToolResultBlock]:
+    """The results that a message holds, by the ids of their calls."""
+    blocks = message.blocks if message else ()
+    return {block.tool_use_id: block for block in blocks if isinstance(block, ToolResultBlock)}
+
+
+def _tool_message(result: ToolResultBlock) -> dict[str, Any]:
+    # There is no other place to say that it failed.
+    content = f"Error: {result.content}" if result.is_error else result.content
+    return {"role": "tool", "tool_call_id": result.tool_use_id, "content": content}
 
 
 class _Function(msgspec.Struct):

@@ -86,7 +86,7 @@ class MessageStore(Protocol):
         ...
 
     async def tool_call(self, conversation_id: ConversationId, tool_call_id: str) -> ToolCall | None:
-        """The newest tool call of a conversation that has this id, on whichever branch."""
+        """The newest tool call of a conversation that has this id or is sent under it, on any branch."""
         ...
 
     async def activated_role(self, conversation_id: ConversationId, *, since: int) -> ToolCall | None:

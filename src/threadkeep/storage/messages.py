@@ -10,7 +10,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId, UserId
 from threadkeep.domain.message import ContentType, Failure, Message, MessageRole, MessageStatus, Usage
-from threadkeep.domain.tool_call import ToolCall
+from threadkeep.domain.tool_call import ToolCall, derived_id
 from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.storage.columns import to_json, to_json_or_null
 from threadkeep.storage.conversations import GET as GET_CONVERSATION
@@ -20,7 +20,9 @@ from threadkeep.storage.parts import decode_card, to_columns, to_parts
 from threadkeep.storage.tool_calls import (
     NEWEST_ROLE,
     NEWEST_WITH_ID,
+    TOOL_CALL,
     TOOL_CALLS_OF_MESSAGES,
+    UNSETTLED_IDS,
     USED_IDS,
     to_tool_call,
     tool_calls_query,
@@ -133,10 +135,15 @@ class SqlMessages:
         return {id_ for (id_,) in rows}
 
     async def tool_call(self, conversation_id: ConversationId, tool_call_id: str) -> ToolCall | None:
-        """The newest tool call of a conversation that has this id, on whichever branch."""
+        """The newest tool call of a conversation that has this id or is sent under it, on any branch."""
         rows = await self._database.fetch(
             NEWEST_WITH_ID(conversation_id=conversation_id, tool_call_id=tool_call_id)
         )
+        if not rows:
+            own = await self._database.fetch(UNSETTLED_IDS(conversation_id=conversation_id))
+            found = (it for it in own if derived_id(*it) == tool_call_id)
+            if it := next(found, None):
+                rows = await self._database.fetch(TOOL_CALL(turn_id=it[0], tool_call_id=it[1]))
         return to_tool_call(rows[0]) if rows else None
 
     async def activated_role(self, conversation_id: ConversationId, *, since: int) -> ToolCall | None:
