@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from threadkeep.choices import with_choices
 from threadkeep.domain.errors import SettingsError
+from threadkeep.domain.user import AdminClaim
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.loopback import is_loopback
 
@@ -89,8 +90,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     jwks_url: Annotated[
         str | None, Meta(description="Sign-in with RS256/ES256 tokens: where the provider's keys are.")
     ] = None
-    jwt_issuer: Annotated[str | None, Meta(description="The `iss` that a token must have.")] = None
-    jwt_audience: Annotated[str | None, Meta(description="The `aud` that a token must have.")] = None
+    jwt_issuer: Annotated[
+        str | None, Meta(description="The `iss` that a token must have; required with JWKS_URL.")
+    ] = None
+    jwt_audience: Annotated[
+        str | None, Meta(description="The `aud` that a token must have; required with JWKS_URL.")
+    ] = None
+    admin_claim: Annotated[
+        str,
+        Meta(
+            description="The claim of a token, and its value, that make a user an admin, such as "
+            "role=admin or realm_access.roles=threadkeep-admin; `off`: no token does."
+        ),
+    ] = "role=admin"
     allowed_hosts: Annotated[
         tuple[str, ...],
         Meta(description="Host names under which we are reached, besides loopback; comma-separated."),
@@ -214,12 +226,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def check(self) -> None:
         """Refuses combinations that cannot work or would be unsafe."""
-        if self.jwt_secret and self.jwks_url:
-            raise SettingsError("Set either THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL, not both.")
-        if self.jwt_secret and len(self.jwt_secret) < 32:
-            raise SettingsError("THREADKEEP_JWT_SECRET needs at least 32 characters.")
-        if self.jwks_url and _split(self.jwks_url, "JWKS_URL").scheme not in {"http", "https"}:
-            raise SettingsError("THREADKEEP_JWKS_URL must be an http(s) address.")
+        self.check_sign_in()
         if self.gateway_url:
             _split(self.gateway_url, "GATEWAY_URL")
         if self.embedding_url not in {None, "off"} and (
@@ -249,6 +256,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             if parts.scheme not in {"http", "https"} or not parts.hostname:
                 raise SettingsError(f"THREADKEEP_CORS_ORIGINS: {origin!r} is not like https://app.example.")
 
+    def check_sign_in(self) -> None:
+        """Refuses ways to sign in that would let in the wrong people."""
+        if self.jwt_secret and self.jwks_url:
+            raise SettingsError("Set either THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL, not both.")
+        if self.jwt_secret and len(self.jwt_secret) < 32:
+            raise SettingsError("THREADKEEP_JWT_SECRET needs at least 32 characters.")
+        if self.jwks_url and _split(self.jwks_url, "JWKS_URL").scheme not in {"http", "https"}:
+            raise SettingsError("THREADKEEP_JWKS_URL must be an http(s) address.")
+        if self.jwks_url and not (self.jwt_issuer and self.jwt_audience):
+            raise SettingsError(
+                "THREADKEEP_JWKS_URL requires THREADKEEP_JWT_ISSUER and THREADKEEP_JWT_AUDIENCE: a provider "
+                "signs the tokens of all its applications with the same keys, and only one of them is ours."
+            )
+        if self.admin is None and self.admin_claim != "off":
+            raise SettingsError(
+                f"THREADKEEP_ADMIN_CLAIM: {self.admin_claim!r} is not like role=admin, and not `off`."
+            )
+
     def check_safe_to_listen(self) -> None:
         """Refuses to serve strangers without a sign-in."""
         if not self.signs_in and not is_loopback(self.host):
@@ -261,6 +286,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def signs_in(self) -> bool:
         """Whether users sign in; without it everyone is the user `local`."""
         return bool(self.jwt_secret or self.jwks_url)
+
+    @property
+    def admin(self) -> AdminClaim | None:
+        """What makes a token an admin's; None where nothing does."""
+        return AdminClaim.read(self.admin_claim)
 
     @property
     def mcp_environment(self) -> dict[str, str]:
