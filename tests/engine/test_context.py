@@ -1,5 +1,6 @@
 """What a model is sent: whatever happened, a request that every provider accepts, with all that happened."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,12 +36,20 @@ from threadkeep.engine.context import (
 )
 from threadkeep.engine.history import render_card
 from threadkeep.engine.prompt import Component
+from threadkeep.engine.rendered import common_share, line_of, text_hash
 from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.openai import Habits, openai_body
 from threadkeep.gateways.wire import encode
-from threadkeep.ports.gateway import ModelRequest, TextBlock, ToolResultBlock, ToolSpec, ToolUseBlock
+from threadkeep.ports.gateway import (
+    ModelMessage,
+    ModelRequest,
+    TextBlock,
+    ToolResultBlock,
+    ToolSpec,
+    ToolUseBlock,
+)
 from threadkeep.testing.provider_rules import check_anthropic_request, check_openai_request
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
@@ -444,3 +453,41 @@ def test_result_in_the_payload_store_is_sent_as_the_model_saw_it():
     (sent,) = result_texts(build(conversation.messages, large=older).request)
     assert sent.startswith('{"rows":["zzz')
     assert len(sent) < 21_000
+
+
+def test_questions_in_a_row_are_written_once_each(monkeypatch: pytest.MonkeyPatch):
+    written: list[int] = []
+
+    def noting(message: ModelMessage) -> str:
+        written.append(len(message.blocks))
+        return line_of(message)
+
+    monkeypatch.setattr("threadkeep.engine.context.line_of", noting)
+    conversation = Conversation()
+    for number in range(50):
+        conversation.ask(f"question {number}")
+    built = build(conversation.messages)
+    assert texts(built.request) == [[f"question {number}" for number in range(50)]]
+    assert sum(written) == 2 * 50  # each by itself, to see whether it fits, and all together
+
+
+def test_comparing_with_the_previous_request_reads_a_long_turn_once(monkeypatch: pytest.MonkeyPatch):
+    hashed: list[int] = []
+    sha256 = hashlib.sha256
+    text, two_lines = "\n".join(f"line {number}" for number in range(1_000)), text_hash("line 0\nline 1")
+
+    class Noting:
+        def __init__(self) -> None:
+            self._hash = sha256()
+
+        def update(self, content: bytes) -> None:
+            hashed.append(len(content))
+            self._hash.update(content)
+
+        def hexdigest(self) -> str:
+            return self._hash.hexdigest()
+
+    monkeypatch.setattr("threadkeep.engine.rendered.hashlib.sha256", Noting)
+    assert common_share([two_lines, "x"], [text], ["other"]) == round(13 / len(text), 4)
+    assert common_share(["unknown"], [text], ["other"]) == 0
+    assert sum(hashed) <= 2 * len(text)

@@ -1,42 +1,58 @@
 """Hostile texts keep nobody busy: each function that reads them does linear work, or looks at a part."""
 
+import contextlib
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC
 
 import msgspec
 import pytest
 
+from tests.engine.histories import Conversation as Path
+from tests.engine.histories import call
 from tests.hostile.texts import NAMES, hostile_text
 from tests.hostile.work import counted
 from tests.making import ALICE, NOW
 from threadkeep.domain.chart import read_chart
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.ids import AgentId, MemoryId, new_uuid
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.events import Done, Text, ToolCalled, ToolResulted, TurnEvent
+from threadkeep.domain.ids import AgentId, ConversationId, MemoryId, MessageId, TurnId, new_uuid
 from threadkeep.domain.memory import MOST_CHARACTERS, Memory
+from threadkeep.domain.message import Usage
+from threadkeep.domain.parts import TextPart, ToolCallPart
 from threadkeep.domain.text import check_line, check_storable, is_blank, storable
 from threadkeep.engine import values
 from threadkeep.engine.compaction import extract
+from threadkeep.engine.context import ContextRules, Sources, build_request, to_context
 from threadkeep.engine.large_values import safe_file_name, safe_media_type
 from threadkeep.engine.prompt import Source, assemble
 from threadkeep.engine.titles import derive_title
 from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.engine.tool_names import outside_name
 from threadkeep.exchange.items import items
-from threadkeep.gateways.sse import EventReader
 from threadkeep.gateways.tool_calls import sendable_name
 from threadkeep.http.decoding import decode_body
 from threadkeep.http.reports.handlers import disposition
 from threadkeep.http.reports.text import value_text
-from threadkeep.protocols.sse import frame
+from threadkeep.ports.gateway import ToolSpec
+from threadkeep.protocols.agentx.encode import AgentXTurn, parse_cursor
+from threadkeep.protocols.sse import TurnContext, frame
 from threadkeep.retrieval import terms
 from threadkeep.retrieval.extract import Section
 from threadkeep.retrieval.questions import asked_terms
 from threadkeep.retrieval.split import split
 from threadkeep.retrieval.stem import stem
+from threadkeep.sse import EventReader
 from threadkeep.tools.dpml import Resource, compose
 from threadkeep.tools.recollection import find
+from threadkeep.tools.results import find_places
+from threadkeep.wire.messages import message_view
 
+TURN = TurnId("t")
+RULES = ContextRules(UTC, context_tokens=10**9)
 _decoder = msgspec.json.Decoder(dict[str, object])
 
 
@@ -58,6 +74,50 @@ def _compose(text: str) -> object:
     )
 
 
+def _path(text: str) -> Path:
+    """A question, an answer with a tool's result, and many questions in a row, all of this text."""
+    path = Path()
+    path.ask(text)
+    used = call("a", text, arguments={"a": text}, tool_name=text, model_name=text)
+    path.answer(ToolCallPart(call=used, iteration=1), TextPart(text=text, iteration=2))
+    for start in range(0, len(text), 100):
+        path.ask(text[start : start + 100] + "x")
+    return path
+
+
+def _request(text: str) -> object:
+    path = _path(text).messages
+    sources = Sources(path, path[-1].id, tools=[ToolSpec("t", text, {})])
+    first = build_request(sources, RULES)
+    return build_request(replace(sources, prior=first.receipt), RULES)
+
+
+def _repeated_calls(text: str) -> object:
+    path = Path()
+    path.ask("x")
+    calls = (call(text[at : at + 1], "x") for at in range(len(text)))
+    path.answer(*(ToolCallPart(call=it, iteration=1) for it in calls), TextPart(text="x", iteration=2))
+    path.ask("x")
+    return build_request(Sources(path.messages, path.messages[-1].id, tools=[ToolSpec("t", "", {})]), RULES)
+
+
+def _agentx(text: str) -> object:
+    turn = AgentXTurn(TurnContext(TURN, MessageId("m"), ConversationId("c"), AgentId("a")))
+    bodies = (
+        Text(text),
+        ToolCalled("i", text, text, {"a": text}),
+        ToolResulted("i", text, text, "ok", text),
+        Done("COMPLETED", MessageId("m"), Usage(0, 0), "end_turn"),
+    )
+    events = (TurnEvent(TURN, seq, NOW, body) for seq, body in enumerate(bodies, 1))
+    return [it.json() for event in events for it in turn.envelopes(event)]
+
+
+def _cursor(text: str) -> object:
+    with contextlib.suppress(InvalidRequest):
+        return parse_cursor(f"{text}:1:1")
+
+
 def _chart(text: str) -> object:
     return read_chart({"kind": "bar", "rows": [{"x": text, "y": 1, text: 2}], "title": text})
 
@@ -77,6 +137,13 @@ READERS: dict[str, Callable[[str], object]] = {
     "recollection": _recall,
     "role": _compose,
     "chart": _chart,
+    "request": _request,
+    "calls with one id": _repeated_calls,
+    "context as text": lambda text: to_context(_path(text).messages, summary=text, zone=UTC, thoughts=True),
+    "recalled result": lambda text: (find_places(text, "a" * 200), find_places(text, text[:200])),
+    "parts": lambda text: msgspec.json.encode([message_view(it) for it in _path(text).messages]),
+    "agentx": _agentx,
+    "agentx cursor": _cursor,
     "value of a tool": lambda text: values.clean({text: [text, {"a": text}]}),
     "value in a report": lambda text: value_text({"a": [text]}),
     "text in a report": value_text,

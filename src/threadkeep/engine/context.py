@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from threadkeep.domain.briefing import BriefingCard
@@ -259,13 +260,14 @@ def _alternating(window: _Window) -> tuple[list[ModelMessage], list[str]]:
         entries.pop()
     merged: list[ModelMessage] = []
     lines: list[str] = []
-    for message, line in (it for _, entry in entries for it in entry):
-        if merged and merged[-1].role == message.role:
-            merged[-1] = ModelMessage(message.role, merged[-1].blocks + message.blocks)
-            lines[-1] = line_of(merged[-1])
-        else:
-            merged.append(message)
-            lines.append(line)
+    sent = (it for _, entry in entries for it in entry)
+    for role, group in groupby(sent, key=lambda it: it[0].role):
+        messages, own_lines = zip(*group, strict=True)
+        is_one = len(messages) == 1
+        merged.append(
+            messages[0] if is_one else ModelMessage(role, tuple(it for m in messages for it in m.blocks))
+        )
+        lines.append(own_lines[0] if is_one else line_of(merged[-1]))
     return merged, lines
 
 

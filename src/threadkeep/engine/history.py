@@ -5,6 +5,7 @@ A call never goes without its result, whatever happened to its turn: every provi
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
@@ -53,6 +54,8 @@ class Rendering:
     short: frozenset[str] = frozenset()
     """The calls whose results are sent in their short form."""
     _sent_ids: set[str] = field(default_factory=set[str])
+    _renamed: Counter[str] = field(default_factory=Counter[str])
+    """How often an id was given another; to begin at 0 again would take longer each time."""
     _results: dict[int, str] = field(default_factory=dict[int, str])
 
     def messages_of(self, message: Message) -> list[ModelMessage]:
@@ -153,11 +156,11 @@ class Rendering:
 
     def _sent_id(self, call: ToolCall) -> str:
         """The call's id; another where a provider would refuse it or the request has it already."""
-        wanted, number = call.tool_call_id, 0
+        wanted, name = call.tool_call_id, f"{call.turn_id}\n{call.tool_call_id}"
         while wanted in self._sent_ids or not _is_sendable(wanted):
-            name = f"{call.turn_id}\n{call.tool_call_id}\n{number}"
-            wanted = f"call_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:32]}"
-            number += 1
+            numbered = f"{name}\n{self._renamed[name]}"
+            wanted = f"call_{hashlib.sha256(numbered.encode('utf-8', 'replace')).hexdigest()[:32]}"
+            self._renamed[name] += 1
         self._sent_ids.add(wanted)
         return wanted
 
