@@ -143,7 +143,10 @@ def build_secret_box(settings: Settings) -> SecretBox:
 
 def _pool(settings: Settings) -> Pool:
     environment = ServerEnvironment(
-        settings.workspaces, settings.mcp_environment, allow_private=settings.mcp_allow_private
+        settings.workspaces,
+        settings.mcp_environment,
+        allow_private=settings.mcp_allow_private,
+        denied_networks=settings.networks_denied,
     )
     limits = Limits(
         most_servers=settings.mcp_max_servers,
@@ -215,6 +218,7 @@ def build_catalog(settings: Settings) -> Catalog:
         settings.mcp_allowed_commands,
         stdio_needs_admin=settings.mcp_stdio == "admin",
         allow_private=settings.mcp_allow_private,
+        denied_networks=settings.networks_denied,
     )
 
 

@@ -7,6 +7,7 @@ import shlex
 import tomllib
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 from urllib.parse import SplitResult, urlsplit
@@ -27,6 +28,7 @@ FILE_NAME = "threadkeep.toml"
 Secret = Annotated[str | None, Meta(extra={"secret": True})]
 
 
+_LISTS = ("allowed_hosts", "cors_origins", "mcp_allowed_commands", "denied_networks", "mcp_pass_environment")
 # What MCP servers learn from us: one of them may be a Threadkeep.
 _GIVEN_TO_PROGRAMS = {"USER_ID"}
 _COMMAND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
@@ -122,6 +124,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     mcp_allow_private: Annotated[
         bool, Meta(description="Let agents' MCP servers be on loopback and private addresses.")
     ] = False
+    denied_networks: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Networks that agents' MCP servers are never on, besides private ones, such as "
+            "203.0.113.0/24; comma-separated. They hold with MCP_ALLOW_PRIVATE too."
+        ),
+    ] = ()
     mcp_pass_environment: Annotated[
         tuple[str, ...],
         Meta(
@@ -212,7 +221,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 given[name] = value
         given |= {name: value for name, value in overrides.items() if value is not None}
         _choose_gateway(given, environment)
-        for name in ("allowed_hosts", "cors_origins", "mcp_allowed_commands", "mcp_pass_environment"):
+        for name in _LISTS:
             if isinstance(text := given.get(name), str):
                 given[name] = _list(text)
         try:
@@ -247,6 +256,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 raise SettingsError(
                     f"THREADKEEP_MCP_ALLOWED_COMMANDS: {command!r} is a shell, or not a bare name."
                 )
+        _ = self.networks_denied
         if self.promptx_command is not None and not self.promptx_arguments:
             raise SettingsError("THREADKEEP_PROMPTX_COMMAND must name a program.")
         if any(len(key) < 32 for key in self.secret_keys):
@@ -291,6 +301,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def admin(self) -> AdminClaim | None:
         """What makes a token an admin's; None where nothing does."""
         return AdminClaim.read(self.admin_claim)
+
+    @property
+    def networks_denied(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """The networks of `denied_networks`."""
+        try:
+            return tuple(ip_network(name) for name in self.denied_networks)
+        except ValueError as exc:
+            raise SettingsError(f"THREADKEEP_DENIED_NETWORKS: {exc}.") from exc
 
     @property
     def mcp_environment(self) -> dict[str, str]:
