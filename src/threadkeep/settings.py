@@ -176,8 +176,43 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "a second signal ends it at once.",
         ),
     ] = 10
+    max_connections: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Connections that are open at once; for one more, the one that has waited longest "
+            "for a request is closed. The system's limit on open files lowers it.",
+        ),
+    ] = 10_000
+    max_idle_sockets: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Sockets of /ws that follow no session; for one more, the oldest is closed.",
+        ),
+    ] = 500
+    header_timeout_s: Annotated[
+        float, Meta(gt=0, le=3600, description="Seconds in which a request's headers must arrive.")
+    ] = 10
+    body_timeout_s: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=3600,
+            description="Seconds for which we wait for a request's body, and one more for each 8 KB of it "
+            "that have arrived.",
+        ),
+    ] = 20
+    keep_alive_s: Annotated[
+        int, Meta(ge=1, le=3600, description="Seconds for which a connection may wait for its next request.")
+    ] = 30
     max_body_bytes: Annotated[
-        int, Meta(ge=1024, description="Largest request body; a larger one is answered with 413.")
+        int,
+        Meta(
+            ge=1024,
+            description="Largest body of a message or of executions; a larger one is answered with 413. "
+            "Other routes take 64 KB, those for agents, prompts and briefings 256 KB.",
+        ),
     ] = 10 * 1024 * 1024
     max_upload_bytes: Annotated[
         int, Meta(ge=1024, description="Largest upload of documents, all files of a request together.")
