@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
+from threadkeep.domain.times import time_in
 from threadkeep.domain.tool_call import SHOWN, ToolCall, ToolCallStatus
 from threadkeep.engine.passages import passages_text
 from threadkeep.engine.tool_names import outside_name
@@ -193,7 +194,7 @@ def model_name_of(call: ToolCall) -> str:
 
 def render_card(card: BriefingCard, zone: tzinfo) -> str:
     """A briefing card as the model reads it."""
-    sent = datetime.fromtimestamp(card.sent_at / 1000, zone)
+    sent = time_in(card.sent_at, zone)
     summary = card.summary
     if len(summary) > MOST_SUMMARY_CHARACTERS:
         summary = summary[:MOST_SUMMARY_CHARACTERS] + "..."

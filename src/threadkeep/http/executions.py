@@ -8,11 +8,11 @@ from msgspec import Meta, Struct
 from threadkeep.domain.execution import ExecutedTool, ExecutionEvent, ExecutionEventType
 from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import Citation
+from threadkeep.domain.times import LATEST_MS
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.http.services import ApiCall
 from threadkeep.services.executions import MOST_EVENTS_AT_ONCE
 from threadkeep.wire.executions import RunsView, RunView
-from threadkeep.wire.view import LATEST_MS
 
 MOST_OF_AN_EVENT = 1_000
 

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from threadkeep.domain.ids import ConversationId
 from threadkeep.domain.mcp import HISTORY
 from threadkeep.domain.message import Message
 from threadkeep.domain.text import storable
+from threadkeep.domain.times import time_in
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
@@ -120,7 +120,7 @@ def _shown(message: Message, wanted: frozenset[str]) -> dict[str, Any]:
     first, _ = next(spans(text, wanted, within=1), (0, 0))
     begin = max(0, min(first - EXCERPT_CHARACTERS // 4, len(text) - EXCERPT_CHARACTERS))
     excerpt = text[begin : begin + EXCERPT_CHARACTERS]
-    at = datetime.fromtimestamp(message.created_at / 1000, UTC)
+    at = time_in(message.created_at)
     return {
         "number": message.seq,
         "role": str(message.role),
