@@ -68,6 +68,7 @@ from threadkeep.settings import Settings
 from threadkeep.storage.bus import bus_on
 from threadkeep.storage.database import Database
 from threadkeep.storage.document_files import FolderDocumentFiles
+from threadkeep.storage.folder import make_private
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
@@ -196,6 +197,7 @@ async def reading_store(settings: Settings) -> AsyncGenerator[Store]:
 
 async def _open_database(settings: Settings) -> Database:
     """The database, migrated."""
+    make_private(settings.data)
     return await open_database(
         settings.database,
         schema=settings.database_schema,
