@@ -6,7 +6,7 @@ A backtracking matcher as Python's own is, without its shortcuts, so that it nev
 import importlib
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -59,7 +59,7 @@ def _collect(nodes: Any, found: dict[str, None]) -> None:
 
 
 @contextmanager
-def _deep_recursion() -> Iterator[None]:
+def _deep_recursion() -> Generator[None]:
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(10**6)
     try:

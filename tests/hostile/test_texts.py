@@ -58,6 +58,7 @@ _decoder = msgspec.json.Decoder(dict[str, object])
 
 def _extract(text: str) -> object:
     begun = Conversation.start(ALICE, AgentId(new_uuid()), NOW).begin_turn(f"{text}?", NOW, model="m")
+    assert begun.user_message
     return extract(None, [begun.user_message])
 
 
@@ -106,7 +107,7 @@ def _agentx(text: str) -> object:
     bodies = (
         Text(text),
         ToolCalled("i", text, text, {"a": text}),
-        ToolResulted("i", text, text, "ok", text),
+        ToolResulted("i", text, "ok", text),
         Done("COMPLETED", MessageId("m"), Usage(0, 0), "end_turn"),
     )
     events = (TurnEvent(TURN, seq, NOW, body) for seq, body in enumerate(bodies, 1))

@@ -3,10 +3,10 @@
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -24,7 +24,7 @@ class Work:
 
 
 @contextmanager
-def counted(*, lines: bool) -> Iterator[Work]:
+def counted(*, lines: bool) -> Generator[Work]:
     """Counts what is done in the block; nothing that was remembered from before makes it cheaper."""
     for module in _modules():
         for value in vars(module).values():
@@ -35,7 +35,7 @@ def counted(*, lines: bool) -> Iterator[Work]:
         for module in _modules():
             for name, value in list(vars(module).items()):
                 if isinstance(value, re.Pattern):
-                    patch.setattr(module, name, _CountedPattern(value, work))
+                    patch.setattr(module, name, _CountedPattern(cast("re.Pattern[Any]", value), work))
         patch.setattr(unicodedata, "normalize", _counted_normalize(work))
         before = sys.gettrace()
         if lines:
@@ -64,12 +64,13 @@ class _CountedPattern:
 
     def _noting(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
-            found = method(*arguments)
+            found: Any = method(*arguments)
             text = arguments[1 if method.__name__ == "sub" else 0]
             begin = next((it for it in arguments if isinstance(it, int)), 0)
-            end = found.end() if isinstance(found, re.Match) else len(text)  # it went no further
+            # It went no further than its match.
+            end = cast("re.Match[Any]", found).end() if isinstance(found, re.Match) else len(text)
             self._work.characters += max(0, end - begin)
-            return found
+            return cast("Any", found)
 
         return call
 

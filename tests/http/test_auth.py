@@ -122,7 +122,7 @@ async def test_settings_hand_on_issuer_and_audience() -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"jwt_issuer": "https://id.example"}, {"jwt_audience": "chat"}])
-def test_key_set_without_issuer_and_audience_lets_nobody_in(given: dict[str, str]) -> None:
+def test_key_set_without_issuer_and_audience_lets_nobody_in(given: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=r"JWT_ISSUER and THREADKEEP_JWT_AUDIENCE"):
         sign_in(Settings(jwks_url="https://id.example/keys", **given))
 

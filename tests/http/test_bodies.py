@@ -2,7 +2,7 @@
 
 import json
 import threading
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -25,14 +25,20 @@ values = st.recursive(
 )
 
 
+def inside(value: Any) -> list[Any] | None:
+    if isinstance(value, dict):
+        return list(cast("dict[str, Any]", value).values())
+    return cast("list[Any]", value) if isinstance(value, list) else None
+
+
 def depth(value: Any) -> int:
-    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else None
+    inner = inside(value)
     return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
 
 def count(value: Any) -> int:
     """Values, an object's names not counted; an empty one counts what stands in it as one."""
-    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else None
+    inner = inside(value)
     return 1 if inner is None else 1 + (sum(map(count, inner)) or 1)
 
 

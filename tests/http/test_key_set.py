@@ -147,7 +147,7 @@ async def test_default_client_works_and_is_closed(
 ) -> None:
     monkeypatch.setenv("no_proxy", "*")
     way = sign_in(Settings(jwks_url=provider.url, jwt_issuer="https://id.example", jwt_audience="chat"))
-    given = {"iss": "https://id.example", "aud": "chat", "role": "admin", "sub": "root"}
+    given: dict[str, Any] = {"iss": "https://id.example", "aud": "chat", "role": "admin", "sub": "root"}
     assert await way.user(with_token(rsa_token(**given))) == ROOT
     # Another application's token, signed with the same key.
     assert "audience" in await refusal(way, with_token(rsa_token(**given | {"aud": "payroll"})))
@@ -554,7 +554,7 @@ async def test_unusable_address_of_the_provider_makes_sign_in_unavailable(
 
 
 async def test_provider_that_is_away_is_told_and_when_to_come_back(tmp_path: Path) -> None:
-    named = {"jwt_issuer": "https://id.example", "jwt_audience": "chat"}
+    named: dict[str, Any] = {"jwt_issuer": "https://id.example", "jwt_audience": "chat"}
     app = create_app(Settings.load({}, data=tmp_path, jwks_url="http://127.0.0.1:1/keys", **named))
     async with app.lifespan():
         transport = httpx.ASGITransport(app)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
 from threadkeep.domain.briefing import BriefingCard
@@ -261,13 +261,14 @@ def _alternating(window: _Window) -> tuple[list[ModelMessage], list[str]]:
     merged: list[ModelMessage] = []
     lines: list[str] = []
     sent = (it for _, entry in entries for it in entry)
-    for role, group in groupby(sent, key=lambda it: it[0].role):
-        messages, own_lines = zip(*group, strict=True)
-        is_one = len(messages) == 1
-        merged.append(
-            messages[0] if is_one else ModelMessage(role, tuple(it for m in messages for it in m.blocks))
-        )
-        lines.append(own_lines[0] if is_one else line_of(merged[-1]))
+    for _, group in groupby(sent, key=lambda it: it[0].role):
+        (first, line), *more = group
+        if more:
+            blocks = chain(first.blocks, *(message.blocks for message, _ in more))
+            first = ModelMessage(first.role, tuple(blocks))
+            line = line_of(first)
+        merged.append(first)
+        lines.append(line)
     return merged, lines
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from threadkeep.domain.errors import RequestTimeout, ThreadkeepError, TooManyConnections
@@ -166,7 +166,8 @@ class Connection(HttpToolsProtocol):
         self._all.waiting.pop(self, None)
         self._cancel_timer()
         self.headers, self.parser = [], None  # and with them what has come of the request
-        if self.cycle is not None and not self.cycle.response_complete:  # an answer is being written
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if cycle is not None and not cycle.response_complete:  # an answer is being written
             self.transport.abort()
             return
         self.transport.write(_answer(error))
