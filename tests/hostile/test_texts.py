@@ -81,8 +81,8 @@ def _path(text: str) -> Path:
     path.ask(text)
     used = call("a", text, arguments={"a": text}, tool_name=text, model_name=text)
     path.answer(ToolCallPart(call=used, iteration=1), TextPart(text=text, iteration=2))
-    for start in range(0, len(text), 100):
-        path.ask(text[start : start + 100] + "x")
+    for start in range(0, len(text), 500):
+        path.ask(text[start : start + 500] + "x")
     return path
 
 
@@ -96,7 +96,8 @@ def _request(text: str) -> object:
 def _repeated_calls(text: str) -> object:
     path = Path()
     path.ask("x")
-    calls = (call(text[at : at + 1], "x") for at in range(len(text)))
+    # Of more, only making them would take long.
+    calls = (call(text[at : at + 1], "x") for at in range(min(len(text), 2 * CHARACTERS)))
     path.answer(*(ToolCallPart(call=it, iteration=1) for it in calls), TextPart(text="x", iteration=2))
     path.ask("x")
     return build_request(Sources(path.messages, path.messages[-1].id, tools=[ToolSpec("t", "", {})]), RULES)

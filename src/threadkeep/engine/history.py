@@ -24,7 +24,7 @@ from threadkeep.domain.parts import (
     ToolCallPart,
 )
 from threadkeep.domain.retrieval import RetrievalHit
-from threadkeep.domain.text import is_blank
+from threadkeep.domain.text import is_blank, one_line
 from threadkeep.domain.times import time_in
 from threadkeep.domain.tool_call import SHOWN, ToolCall, ToolCallStatus
 from threadkeep.engine.passages import passages_text
@@ -195,7 +195,8 @@ def model_name_of(call: ToolCall) -> str:
 def render_card(card: BriefingCard, zone: tzinfo) -> str:
     """A briefing card as the model reads it."""
     sent = time_in(card.sent_at, zone)
-    summary = card.summary
+    # One line each: a break in what somebody wrote would begin a line that looks like ours.
+    title, summary = one_line(card.title), one_line(card.summary)
     if len(summary) > MOST_SUMMARY_CHARACTERS:
         summary = summary[:MOST_SUMMARY_CHARACTERS] + "..."
-    return f"[简报 {sent:%Y-%m-%d %H:%M}]\n标题：{card.title}\n摘要：{summary}\n优先级：{card.priority}"
+    return f"[简报 {sent:%Y-%m-%d %H:%M}]\n标题：{title}\n摘要：{summary}\n优先级：{card.priority}"
