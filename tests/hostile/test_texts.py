@@ -93,16 +93,6 @@ def _request(text: str) -> object:
     return build_request(replace(sources, prior=first.receipt), RULES)
 
 
-def _repeated_calls(text: str) -> object:
-    path = Path()
-    path.ask("x")
-    # Of more, only making them would take long.
-    calls = (call(text[at : at + 1], "x") for at in range(min(len(text), 2 * CHARACTERS)))
-    path.answer(*(ToolCallPart(call=it, iteration=1) for it in calls), TextPart(text="x", iteration=2))
-    path.ask("x")
-    return build_request(Sources(path.messages, path.messages[-1].id, tools=[ToolSpec("t", "", {})]), RULES)
-
-
 def _agentx(text: str) -> object:
     turn = AgentXTurn(TurnContext(TURN, MessageId("m"), ConversationId("c"), AgentId("a")))
     bodies = (
@@ -140,7 +130,6 @@ READERS: dict[str, Callable[[str], object]] = {
     "role": _compose,
     "chart": _chart,
     "request": _request,
-    "calls with one id": _repeated_calls,
     "context as text": lambda text: to_context(_path(text).messages, summary=text, zone=UTC, thoughts=True),
     "recalled result": lambda text: (find_places(text, "a" * 200), find_places(text, text[:200])),
     "parts": lambda text: msgspec.json.encode([message_view(it) for it in _path(text).messages]),
@@ -192,3 +181,19 @@ def test_a_megabyte_is_no_more_than_its_share(reader: str):
         few = work_on(READERS[reader], name, CHARACTERS, lines=False)
         many = work_on(READERS[reader], name, MEGABYTE, lines=False)
         assert many <= MEGABYTE / CHARACTERS * 1.5 * max(few, LITTLE_WORK), f"{name}: {few}, then {many}"
+
+
+def work_on_calls(count: int) -> int:
+    path = Path()
+    path.ask("x")
+    calls = (ToolCallPart(call=call("the same id", "x"), iteration=1) for _ in range(count))
+    path.answer(*calls, TextPart(text="x", iteration=2))
+    path.ask("x")
+    sources = Sources(path.messages, path.messages[-1].id, tools=[ToolSpec("t", "", {})])
+    with counted(lines=True) as work:
+        build_request(sources, RULES)
+    return work.total
+
+
+def test_twice_the_calls_with_one_id_are_twice_the_work_at_most():
+    assert work_on_calls(800) <= MOST_GROWTH * work_on_calls(400)
