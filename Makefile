@@ -40,6 +40,7 @@ types: ## write the page's types and docs/api.md from the OpenAPI document
 bench: ## print the benchmark tables
 	@sh scripts/env dev
 	@$(PYTHON) -m bench
+	@$(PYTHON) -m bench.hostile
 
 conformance: ## write docs/conformance.md from the tests
 	@sh scripts/env dev

@@ -69,6 +69,7 @@ from threadkeep.settings import Settings
 from threadkeep.storage.bus import bus_on
 from threadkeep.storage.database import Database
 from threadkeep.storage.document_files import FolderDocumentFiles
+from threadkeep.storage.folder import make_private
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
@@ -144,7 +145,10 @@ def build_secret_box(settings: Settings) -> SecretBox:
 
 def _pool(settings: Settings) -> Pool:
     environment = ServerEnvironment(
-        settings.workspaces, settings.mcp_environment, allow_private=settings.mcp_allow_private
+        settings.workspaces,
+        settings.mcp_environment,
+        allow_private=settings.mcp_allow_private,
+        denied_networks=settings.networks_denied,
     )
     limits = Limits(
         most_servers=settings.mcp_max_servers,
@@ -194,6 +198,7 @@ async def reading_store(settings: Settings) -> AsyncGenerator[Store]:
 
 async def _open_database(settings: Settings) -> Database:
     """The database, migrated."""
+    make_private(settings.data)
     return await open_database(
         settings.database,
         schema=settings.database_schema,
@@ -216,6 +221,7 @@ def build_catalog(settings: Settings) -> Catalog:
         settings.mcp_allowed_commands,
         stdio_needs_admin=settings.mcp_stdio == "admin",
         allow_private=settings.mcp_allow_private,
+        denied_networks=settings.networks_denied,
     )
 
 

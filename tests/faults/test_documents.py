@@ -37,6 +37,7 @@ from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.storage.document_files import FolderDocumentFiles
 from threadkeep.testing import Say, ScriptedModel, closed_port
+from threadkeep.testing.waiting import PATIENCE_S
 
 MEGABYTE = 1024 * 1024
 
@@ -166,7 +167,7 @@ def upload(parts: AsyncIterator[bytes], **headers: str) -> Files:
         return {"type": "http.request", "body": part or b"", "more_body": part is not None}
 
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return Files(Request({"type": "http", "method": "POST", "headers": raw}, receive), 10_000)
+    return Files(Request({"type": "http", "method": "POST", "headers": raw}, receive), 10_000, PATIENCE_S)
 
 
 async def test_upload_that_says_it_is_too_large_is_refused_unread():

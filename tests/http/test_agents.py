@@ -1,6 +1,7 @@
 """Agents over HTTP: who makes, sees, changes and deletes them."""
 
 import asyncio
+import json
 import re
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.conftest import SECRET, Api
 from tests.http.calls import items, new_agent, new_conversation, refusal
+from tests.http.direct import run_sql
 from threadkeep import Settings, create_app
 from threadkeep.domain.ids import new_uuid
 
@@ -430,3 +432,24 @@ async def test_audit_is_paged(alice: httpx.AsyncClient, admin: httpx.AsyncClient
 
 async def test_audit_is_for_admins(alice: httpx.AsyncClient):
     refusal(await alice.get("/api/admin/audit"), 403, "FORBIDDEN")
+
+
+async def test_audit_does_not_name_a_user_who_was_deleted(
+    alice: httpx.AsyncClient, admin: httpx.AsyncClient, database_url: str
+):
+    await new_agent(alice)
+    await new_agent(alice)
+    one = (await items(admin, "/api/admin/audit"))[0]["id"]
+    details = '{"turnId":"t","userId":"alice"}'
+    run_sql(database_url, "UPDATE tk_audit SET action = 'abort_turn', details = ? WHERE id = ?", details, one)
+    assert (await alice.delete("/api/users/alice")).status_code == 204
+    told = await items(admin, "/api/admin/audit")
+    assert len(told) == 2
+    assert "alice" not in json.dumps(told)
+    (name,) = {entry["actorId"] for entry in told}
+    assert name.startswith("deleted-")
+    assert told[0]["details"] == {"turnId": "t", "userId": name}
+
+
+async def test_name_of_an_agent_is_one_line(alice: httpx.AsyncClient):
+    assert (await new_agent(alice, name=" a\r\nb\u2028c "))["name"] == "a b c"

@@ -1,6 +1,7 @@
 """The catalog: which servers an agent has, and which may be saved and run."""
 
 from collections.abc import Mapping
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -202,6 +203,15 @@ def test_our_own_network_is_refused_unless_the_operator_allows_it(host: str):
     assert isinstance(error, McpConfigInvalid)
     assert error.param == "settings.mcpServers.web.url"
     Catalog((), stdio_needs_admin=True, allow_private=True).check(OWNER, {"web": server}, {})
+
+
+@pytest.mark.parametrize("host", ["10.1.2.3", "0x0a010203", "[::ffff:10.1.2.3]", "203.0.114.7"])
+def test_network_that_the_operator_denies_is_refused_always(host: str):
+    denied = (ip_network("10.1.0.0/16"), ip_network("203.0.114.0/24"))
+    catalog = Catalog((), stdio_needs_admin=True, allow_private=True, denied_networks=denied)
+    with pytest.raises(McpConfigInvalid, match="denied"):
+        catalog.check(OWNER, {"web": RemoteServer(f"http://{host}/mcp")}, {})
+    catalog.check(OWNER, {"web": RemoteServer("http://10.2.0.1/mcp")}, {})
 
 
 @pytest.mark.parametrize(

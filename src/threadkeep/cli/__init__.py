@@ -37,6 +37,7 @@ _COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; errors that people can mend are told in one line."""
+    os.umask(0o077)  # whatever we write, other accounts of this machine do not read it
     parser = _parser()
     words = sys.argv[1:] if arguments is None else arguments
     if not words:

@@ -7,6 +7,7 @@ from threadkeep.cli.commands import Commands
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.user import User, UserRole, user_id
 from threadkeep.http.access_tokens import issue_token
+from threadkeep.http.auth import expected_of
 from threadkeep.settings import PREFIX, Settings
 
 _TTL = re.compile(r"(\d+)([smhd]?)")
@@ -27,9 +28,7 @@ def issue(settings: Settings, user: User, ttl_s: int) -> str:
     """A token with which a server of these settings lets a user in."""
     if not settings.jwt_secret:
         raise SettingsError(f"Tokens are made with {PREFIX}JWT_SECRET, which is not set.")
-    return issue_token(
-        settings.jwt_secret, user, ttl_s, issuer=settings.jwt_issuer, audience=settings.jwt_audience
-    )
+    return issue_token(settings.jwt_secret, user, ttl_s, expected_of(settings))
 
 
 def _token(settings: Settings, given: argparse.Namespace) -> int:

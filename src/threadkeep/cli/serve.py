@@ -12,6 +12,7 @@ from threadkeep.bootstrap import DEFAULT_MODELS, DEFAULT_URLS, create_app, has_m
 from threadkeep.cli.commands import Commands
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.http.app import Threadkeep
+from threadkeep.http.connection import ConnectionLimits
 from threadkeep.http.server import listen, serve
 from threadkeep.logs import set_up_logs
 from threadkeep.ports.gateway import GatewayError
@@ -49,7 +50,17 @@ def run_server(settings: Settings, given: argparse.Namespace) -> int:
             loading.append(asyncio.create_task(_load_model(app, tell)))
 
     with listen(settings.host, settings.port) as listener:
-        serve(app, listener, when_ready=ready, grace_s=settings.shutdown_grace_s)
+        serve(
+            app,
+            listener,
+            when_ready=ready,
+            grace_s=settings.shutdown_grace_s,
+            limits=ConnectionLimits(
+                most=settings.max_connections,
+                header_s=settings.header_timeout_s,
+                keep_alive_s=settings.keep_alive_s,
+            ),
+        )
     return 0
 
 

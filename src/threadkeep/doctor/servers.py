@@ -59,7 +59,10 @@ async def _connect(
     is_there = (settings.workspaces.of(agent.id) / (inner or "")).is_dir()
     workspaces = settings.workspaces if is_there else Workspaces(elsewhere)
     environment = ServerEnvironment(
-        workspaces, settings.mcp_environment, allow_private=settings.mcp_allow_private
+        workspaces,
+        settings.mcp_environment,
+        allow_private=settings.mcp_allow_private,
+        denied_networks=settings.networks_denied,
     )
     pool = Pool(environment, Limits())
     try:

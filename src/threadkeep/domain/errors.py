@@ -26,6 +26,9 @@ ThreadkeepError
 ├── McpNameReserved
 ├── McpCommandNotAllowed
 ├── PayloadTooLarge
+├── HeadersTooLarge
+├── RequestTimeout                 a request did not arrive in time
+├── TooManyConnections             this node serves as many as it may
 ├── UnsupportedDocument            a file of a kind that cannot be read, or an empty one
 ├── Conflict
 │   ├── TurnInProgress
@@ -199,6 +202,24 @@ class PayloadTooLarge(ThreadkeepError):
     """The body or a file is too large."""
 
     code = "PAYLOAD_TOO_LARGE"
+
+
+class HeadersTooLarge(ThreadkeepError):
+    """The address and the headers of a request are too large together."""
+
+    code = "HEADERS_TOO_LARGE"
+
+
+class RequestTimeout(ThreadkeepError):
+    """The headers or the body did not arrive in time; send the request again."""
+
+    code = "REQUEST_TIMEOUT"
+
+
+class TooManyConnections(ThreadkeepError):
+    """This node serves as many connections as it may; try again, or ask another."""
+
+    code = "TOO_MANY_CONNECTIONS"
 
 
 class UnsupportedDocument(ThreadkeepError):

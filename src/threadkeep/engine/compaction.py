@@ -22,6 +22,7 @@ MOST_ARGUMENT_CHARACTERS = 200
 MOST_RESULT_CHARACTERS = 500
 MOST_EXTRACT_CHARACTERS = 3_000
 MOST_SENTENCE_CHARACTERS = 120
+MOST_READ_FOR_A_SENTENCE = 1_000
 
 _INSTRUCTION = (
     "You keep the memory of a long conversation between a user and an assistant. You get the summary so far, "
@@ -140,8 +141,9 @@ def _first_sentence(message: Message) -> Iterator[str]:
     if card := card_of(message.parts):
         text, speaker = card.title, "briefing"
     else:
-        sentence = _SENTENCE.search(message.text.strip())
-        text, speaker = sentence[0] if sentence else message.text, str(message.role)
+        said, speaker = message.text.strip()[:MOST_READ_FOR_A_SENTENCE], str(message.role)
+        sentence = _SENTENCE.search(said)
+        text = sentence[0] if sentence else said
     if is_blank(text):
         return
     text = " ".join(text.split())

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
 from threadkeep.domain.briefing import BriefingCard
@@ -272,13 +273,15 @@ def _alternating(window: _Window) -> tuple[list[ModelMessage], list[str]]:
         entries.pop()
     merged: list[ModelMessage] = []
     lines: list[str] = []
-    for message, line in (it for _, entry in entries for it in entry):
-        if merged and merged[-1].role == message.role:
-            merged[-1] = ModelMessage(message.role, merged[-1].blocks + message.blocks)
-            lines[-1] = line_of(merged[-1])
-        else:
-            merged.append(message)
-            lines.append(line)
+    sent = (it for _, entry in entries for it in entry)
+    for _, group in groupby(sent, key=lambda it: it[0].role):
+        (first, line), *more = group
+        if more:
+            blocks = chain(first.blocks, *(message.blocks for message, _ in more))
+            first = ModelMessage(first.role, tuple(blocks))
+            line = line_of(first)
+        merged.append(first)
+        lines.append(line)
     return merged, lines
 
 

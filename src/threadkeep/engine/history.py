@@ -3,9 +3,10 @@
 A call never goes without its result, whatever happened to its turn: every provider accepts the history.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Any
 
 import msgspec
@@ -21,7 +22,8 @@ from threadkeep.domain.parts import (
     ToolCallPart,
 )
 from threadkeep.domain.retrieval import RetrievalHit
-from threadkeep.domain.text import is_blank
+from threadkeep.domain.text import is_blank, one_line
+from threadkeep.domain.times import time_in
 from threadkeep.domain.tool_call import SHOWN, ToolCall, ToolCallStatus, derived_id
 from threadkeep.engine.call_ids import is_sendable_id
 from threadkeep.engine.ending import TURN_ENDED
@@ -51,6 +53,8 @@ class Rendering:
     forms: Mapping[str, Form] = field(default_factory=dict[str, Form])
     """The results that are not sent whole, by the ids of their calls."""
     _sent_ids: set[str] = field(default_factory=set[str])
+    _renamed: Counter[str] = field(default_factory=Counter[str])
+    """How often an id was given another; to begin at 0 again would take longer each time."""
     _results: dict[int, str] = field(default_factory=dict[int, str])
 
     def messages_of(self, message: Message) -> list[ModelMessage]:
@@ -171,10 +175,10 @@ class Rendering:
 
     def _sent_id(self, call: ToolCall) -> str:
         """The id that the call is always sent under; another where that would make the request invalid."""
-        wanted, number = call.sent_id, 0
+        wanted, name = call.sent_id, f"{call.turn_id}\n{call.tool_call_id}"
         while wanted in self._sent_ids or not is_sendable_id(wanted):
-            number += 1
-            wanted = derived_id(call.turn_id, f"{call.tool_call_id}\n{number}")
+            self._renamed[name] += 1
+            wanted = derived_id(call.turn_id, f"{call.tool_call_id}\n{self._renamed[name]}")
         self._sent_ids.add(wanted)
         return wanted
 
@@ -215,8 +219,9 @@ def model_name_of(call: ToolCall) -> str:
 
 def render_card(card: BriefingCard, zone: tzinfo) -> str:
     """A briefing card as the model reads it."""
-    sent = datetime.fromtimestamp(card.sent_at / 1000, zone)
-    summary = card.summary
+    sent = time_in(card.sent_at, zone)
+    # One line each: a break in what somebody wrote would begin a line that looks like ours.
+    title, summary = one_line(card.title), one_line(card.summary)
     if len(summary) > MOST_SUMMARY_CHARACTERS:
         summary = summary[:MOST_SUMMARY_CHARACTERS] + "..."
-    return f"[简报 {sent:%Y-%m-%d %H:%M}]\n标题：{card.title}\n摘要：{summary}\n优先级：{card.priority}"
+    return f"[简报 {sent:%Y-%m-%d %H:%M}]\n标题：{title}\n摘要：{summary}\n优先级：{card.priority}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.events import Notice, Retrieval, ToolCalled, ToolProgress, ToolResulted
+from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
 from threadkeep.domain.text import storable
 from threadkeep.domain.tool_call import SHOWN
 from threadkeep.engine.arguments import problem_with
@@ -42,10 +43,12 @@ ToolEvent = ToolProgress | Retrieval | ToolResulted
 class Toolbox:
     """The tools of one turn, by the names that the model knows them by."""
 
-    def __init__(self, session: ToolSession | None, large_values: LargeValues, *, cited: int = 0) -> None:
+    def __init__(
+        self, session: ToolSession | None, large_values: LargeValues, *, found: Sequence[RetrievalHit] = ()
+    ) -> None:
         self._session = session
         self._large_values = large_values
-        self._cited = cited  # how many passages of this turn have a number already
+        self._numbers = PassageNumbers(found)
         self._tools: Mapping[str, Tool] = {}
         self._problems: dict[str, str] = {}
         self._answers: dict[str, ToolResultBlock] = {}
@@ -125,9 +128,9 @@ class Toolbox:
         outcome = await asyncio.to_thread(_clean, await self._outcome(use, tell))
         if outcome.hits:
             # Numbered and told in one go: other calls run beside this one.
+            numbers = self._numbers.add(outcome.hits)
             if outcome.result is None:
-                outcome = replace(outcome, result=numbered_passages(outcome.hits, self._cited + 1))
-            self._cited += len(outcome.hits)
+                outcome = replace(outcome, result=numbered_passages(outcome.hits, numbers))
             tell(Retrieval(storable(outcome.query), outcome.hits, use.id))
         try:
             artifact_ids = await self._large_values.store_files(outcome.files)

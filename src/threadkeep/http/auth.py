@@ -16,6 +16,7 @@ from threadkeep.http.access_tokens import (
     KEY_SET_ALGORITHMS,
     NOT_OURS,
     SECRET_ALGORITHMS,
+    Expected,
     checked_user,
     issue_token,
     refused,
@@ -45,12 +46,17 @@ def sign_in(settings: Settings, current_user: CurrentUser | None = None) -> Sign
     """The way to sign in that the host application or the settings ask for."""
     if current_user is not None:
         return HostSignIn(current_user)
-    issuer, audience = settings.jwt_issuer, settings.jwt_audience
+    settings.check_sign_in()
     if settings.jwt_secret:
-        return SharedSecretSignIn(settings.jwt_secret, issuer, audience)
+        return SharedSecretSignIn(settings.jwt_secret, expected_of(settings))
     if settings.jwks_url:
-        return KeySetSignIn(settings.jwks_url, issuer, audience)
+        return KeySetSignIn(settings.jwks_url, expected_of(settings))
     return LocalSignIn()
+
+
+def expected_of(settings: Settings) -> Expected:
+    """What the operator expects of a token."""
+    return Expected(settings.jwt_issuer, settings.jwt_audience, settings.admin)
 
 
 class LocalSignIn(SignIn):
@@ -93,14 +99,14 @@ class HostSignIn(SignIn):
 class SharedSecretSignIn(SignIn):
     """Tokens signed with a secret that the issuer shares with us."""
 
-    def __init__(self, secret: str, issuer: str | None = None, audience: str | None = None) -> None:
+    def __init__(self, secret: str, expected: Expected | None = None) -> None:
         # A secret that cannot sign is found here rather than by every request.
         issue_token(secret, User(LOCAL), 0)
-        self._secret, self._issuer, self._audience = secret, issuer, audience
+        self._secret, self._expected = secret, expected or Expected()
 
     async def user(self, request: HTTPConnection) -> User:
         token = required_token(request)
-        return token_user(token, self._secret, SECRET_ALGORITHMS, self._issuer, self._audience)
+        return token_user(token, self._secret, SECRET_ALGORITHMS, self._expected)
 
 
 class KeySetSignIn(SignIn):
@@ -109,13 +115,12 @@ class KeySetSignIn(SignIn):
     def __init__(
         self,
         url: str,
-        issuer: str | None = None,
-        audience: str | None = None,
+        expected: Expected,
         client: httpx.AsyncClient | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._issuer, self._audience = issuer, audience
+        self._expected = expected
         self._keys = KeySet(url, client, clock)
 
     async def user(self, request: HTTPConnection) -> User:
@@ -127,7 +132,7 @@ class KeySetSignIn(SignIn):
         if (algorithm := header.get("alg")) not in KEY_SET_ALGORITHMS:
             raise Unauthenticated(NOT_OURS)
         key = await self._keys.key(header.get("kid"), algorithm)
-        return token_user(token, key, KEY_SET_ALGORITHMS, self._issuer, self._audience)
+        return token_user(token, key, KEY_SET_ALGORITHMS, self._expected)
 
     async def close(self) -> None:
         await self._keys.close()

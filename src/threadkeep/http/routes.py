@@ -51,6 +51,7 @@ from threadkeep.http import (
     turns,
     usage,
 )
+from threadkeep.http.bodies import MEDIUM_BODY_BYTES
 from threadkeep.http.reports import handlers as reports
 from threadkeep.http.routing import Route
 
@@ -78,7 +79,16 @@ _TABLE = (
     Route("GET", "/api/me", operations.get_me, "Users"),
     Route("DELETE", "/api/users/{user_id}", operations.delete_user, "Users", 204, (UserNotFound,)),
     # Agents
-    Route("POST", "/api/agents", agents.create_agent, "Agents", 201, (*_SAVING, Forbidden), gives=_ETAG),
+    Route(
+        "POST",
+        "/api/agents",
+        agents.create_agent,
+        "Agents",
+        201,
+        (*_SAVING, Forbidden),
+        gives=_ETAG,
+        most_body_bytes=MEDIUM_BODY_BYTES,
+    ),
     Route("GET", "/api/agents", agents.list_agents, "Agents"),
     Route("GET", "/api/agents/{agent_id}", agents.get_agent, "Agents", errors=_AGENT, gives=_ETAG),
     Route(
@@ -89,6 +99,7 @@ _TABLE = (
         errors=(*_AGENT, *_SAVING, Forbidden, PreconditionFailed),
         headers={"If-Match": "The `ETag` of the agent: change it only if nobody else has since."},
         gives=_ETAG,
+        most_body_bytes=MEDIUM_BODY_BYTES,
     ),
     Route("DELETE", "/api/agents/{agent_id}", agents.delete_agent, "Agents", 204, (*_AGENT, Forbidden)),
     Route(
@@ -105,6 +116,7 @@ _TABLE = (
         prompts.put_component,
         "Agents",
         errors=(*_AGENT, Forbidden),
+        most_body_bytes=MEDIUM_BODY_BYTES,
     ),
     # Documents
     Route(
@@ -233,6 +245,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
+        most_body_bytes=None,
     ),
     Route(
         "POST",
@@ -256,6 +269,7 @@ _TABLE = (
         executions.record_executions,
         "Turns",
         errors=(*_CONVERSATION, MessageContentRequired),
+        most_body_bytes=None,
     ),
     Route("GET", "/api/turns/{turn_id}", turns.get_turn, "Turns", errors=(TurnNotFound,)),
     Route(
@@ -308,7 +322,15 @@ _TABLE = (
         (*_CONVERSATION, CompactionNotFound, Conflict),
     ),
     # Briefings
-    Route("POST", "/api/briefings", briefings.create_briefing, "Briefings", 201, (AgentNotFound, Forbidden)),
+    Route(
+        "POST",
+        "/api/briefings",
+        briefings.create_briefing,
+        "Briefings",
+        201,
+        (AgentNotFound, Forbidden),
+        most_body_bytes=MEDIUM_BODY_BYTES,
+    ),
     Route("GET", "/api/briefings", briefings.list_briefings, "Briefings"),
     Route(
         "POST",
@@ -341,6 +363,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         also=(202,),
         gives=_LOCATION,
+        most_body_bytes=None,
     ),
     Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),
     # Tool results and reports

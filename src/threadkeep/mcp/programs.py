@@ -1,6 +1,6 @@
 """What a server is given when it is run: a folder, and as much of our environment as it needs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -8,6 +8,7 @@ from urllib.parse import quote
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer, RemoteServer, ServerScope, StdioServer
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.mcp.addresses import Network
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.process import Program
 
@@ -35,6 +36,7 @@ class ServerEnvironment:
     workspaces: Workspaces
     environment: Mapping[str, str]
     allow_private: bool = False
+    denied_networks: Sequence[Network] = ()
 
     def program(self, key: ServerKey, server: StdioServer) -> Program:
         """The program of a server, ready to be run; its folder is there."""

@@ -11,7 +11,7 @@ from threadkeep.domain.errors import InvalidRequest, McpCommandNotAllowed, McpCo
 from threadkeep.domain.mcp import RemoteServer, StdioServer
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.text import check_storable
-from threadkeep.mcp.addresses import is_own_host
+from threadkeep.mcp.addresses import Network, is_denied_host, is_own_host
 
 MOST_ARGS = 64
 MOST_ARG_CHARACTERS = 2_000
@@ -69,7 +69,7 @@ def check_stdio(server: StdioServer, allowed_commands: Collection[str]) -> None:
         _check_secret_text(value, f"env.{name}")
 
 
-def check_remote(server: RemoteServer, *, allow_private: bool) -> None:
+def check_remote(server: RemoteServer, *, allow_private: bool, denied: Sequence[Network] = ()) -> None:
     """Refuses every address but http(s) ones, and those of our own network unless that is allowed."""
     url = server.url
     if len(url) > MOST_URL_CHARACTERS or not _URL.fullmatch(url) or "\\" in url:
@@ -89,6 +89,8 @@ def check_remote(server: RemoteServer, *, allow_private: bool) -> None:
         raise McpConfigInvalid(
             "The address may hold no name or password; send an Authorization header.", param="url"
         )
+    if is_denied_host(host, denied):
+        raise McpConfigInvalid("The address is on a network that the operator has denied.", param="url")
     if not allow_private and is_own_host(host):
         raise McpConfigInvalid(
             "The address is on a private or local network. The operator can allow that with "

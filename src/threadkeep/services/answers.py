@@ -51,11 +51,6 @@ class _Prepared:
     rules: ContextRules
     opening: Sequence[Notice | Retrieval]
 
-    @property
-    def cited(self) -> int:
-        """How many passages have a number to be cited by."""
-        return len(self.sources.found)
-
 
 class Answers:
     """Has models answer. Where there is none, no turn can begin."""
@@ -117,7 +112,9 @@ class Answers:
             build,
             gateway,
             Toolbox(
-                tools, LargeValues(turn.conversation_id, self._clock, keep_payload), cited=prepared.cited
+                tools,
+                LargeValues(turn.conversation_id, self._clock, keep_payload),
+                found=prepared.sources.found,
             ),
             limits,
             stop,

@@ -2,7 +2,9 @@
 
 from collections.abc import AsyncIterator
 
-from threadkeep.domain.ids import AgentId, ConversationId, UserId
+import msgspec
+
+from threadkeep.domain.ids import AgentId, ConversationId, UserId, new_uuid
 from threadkeep.ports.users import Purged
 from threadkeep.storage.database import Database, Plan, Statement
 
@@ -21,6 +23,11 @@ _EMPTY_SHARED_AGENTS = Statement(f"{_EMPTY} WHERE owner_id = :id AND {_HAS_OTHER
 _DELETE_AGENTS = Statement("DELETE FROM tk_agents WHERE owner_id = :id")
 _AGENTS = Statement("SELECT id FROM tk_agents WHERE owner_id = :id")
 _CONVERSATIONS = Statement("SELECT id FROM tk_conversations WHERE user_id = :id")
+# The record stays, without saying whose it is; what one user did stays together.
+_FORGET_ACTOR = Statement("UPDATE tk_audit SET actor_id = :name WHERE actor_id = :id")
+_FORGET_SUBJECT = Statement(
+    "UPDATE tk_audit SET details = REPLACE(details, :id, :name) WHERE action = 'abort_turn'"
+)
 AFTER = Statement("SELECT id FROM tk_users WHERE id > :after ORDER BY id LIMIT :limit")
 _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id RETURNING id")
 # What the agents of a user whom the host application has deleted are left as.
@@ -61,12 +68,20 @@ class SqlUsers:
 def _delete(user_id: UserId, now: int) -> Plan[Purged | None]:
     agents = yield _AGENTS(id=user_id)
     conversations = yield _CONVERSATIONS(id=user_id)
+    name = f"deleted-{new_uuid()}"
+    yield _FORGET_ACTOR(id=user_id, name=name)
+    yield _FORGET_SUBJECT(id=_in_details(user_id), name=_in_details(name))
     yield _EMPTY_SHARED_AGENTS(id=user_id, now=now)
     yield _DELETE_AGENTS(id=user_id)
     known = yield _DELETE_USER(id=user_id)
     if not known:
         return None
     return Purged([AgentId(id_) for (id_,) in agents], [ConversationId(id_) for (id_,) in conversations])
+
+
+def _in_details(user_id: str) -> str:
+    """How the details of an entry name a user."""
+    return msgspec.json.encode({"userId": user_id}).decode()[1:-1]
 
 
 def _sweep(now: int) -> Plan[None]:

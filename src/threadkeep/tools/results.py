@@ -1,8 +1,7 @@
 """`recall_result`: reads the result of an earlier tool call again, of which a request has only a part."""
 
 import asyncio
-import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +23,8 @@ MOST_QUERY_CHARACTERS = 200
 MOST_CHARACTERS = 12_000
 MOST_MATCHES = 20
 AROUND_CHARACTERS = 200
+
+_PART_CHARACTERS = 64 * 1024
 
 RECALL_RESULT = Tool(
     RESULTS,
@@ -94,7 +95,7 @@ class ResultsServer:
         if text is None:
             return Outcome("error", error="The result is no longer there.")
         # In a thread: a result may have millions of characters.
-        found = await asyncio.to_thread(_matches, text, query) if query else _passage(text, offset)
+        found = await asyncio.to_thread(find_places, text, query) if query else _passage(text, offset)
         return Outcome("ok", {"id": id_, "tool": call.tool_name, "characters": len(text), **found})
 
     async def _find(self, caller: Caller, id_: str) -> ToolCall | None:
@@ -133,15 +134,34 @@ def _passage(text: str, offset: int) -> dict[str, Any]:
     return {"offset": offset, "text": text[offset:end], **rest}
 
 
-def _matches(text: str, query: str) -> dict[str, Any]:
+def find_places(text: str, query: str) -> dict[str, Any]:
     """The first places where the query occurs, whatever its case, each with what is around it."""
     places: list[dict[str, Any]] = []
     last_end = 0
-    for match in re.finditer(re.escape(query[:MOST_QUERY_CHARACTERS]), text, re.IGNORECASE):
-        if match.start() < last_end:
+    for found in _occurrences(text, query[:MOST_QUERY_CHARACTERS]):
+        if found < last_end:
             continue
-        start, last_end = max(match.start() - AROUND_CHARACTERS, 0), match.end() + AROUND_CHARACTERS
+        start, last_end = max(found - AROUND_CHARACTERS, 0), found + len(query) + AROUND_CHARACTERS
         places.append({"offset": start, "text": text[start:last_end]})
         if len(places) == MOST_MATCHES:
             break
     return {"query": query, "matches": places}
+
+
+def _occurrences(text: str, query: str) -> Iterator[int]:
+    """Where a query occurs, whatever its case. A part at a time: searching one holds the interpreter."""
+    sought = _without_case(query)
+    for begin in range(0, len(text), _PART_CHARACTERS):
+        part = _without_case(text[begin : begin + _PART_CHARACTERS + len(sought) - 1])
+        found = part.find(sought)
+        while found != -1:
+            yield begin + found
+            found = part.find(sought, found + len(sought))
+
+
+def _without_case(text: str) -> str:
+    """The text in lower case, each character in its place."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(low if len(low := it.lower()) == 1 else it for it in text)
