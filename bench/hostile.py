@@ -31,7 +31,7 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.http.access_tokens import issue_token
 
-SECRET = "the benchmark's own secret, used nowhere else"
+SECRET = "the-benchmarks-own-secret-used-nowhere-else"
 TOKEN_S = 3600
 AIM = Aim("≤", 2)
 HEADINGS = ("during", "P50 ms", "P99 ms", "quiet P99 ms", "ratio", "aim", "")
