@@ -37,13 +37,15 @@ def main() -> None:
     while time.monotonic() < ends_at:
         seed = random.getrandbits(32)
         print(f"\n== round {rounds + 1}, --hypothesis-seed={seed}", flush=True)
-        if run_round(seed, ends_at):
+        if (code := run_round(seed, ends_at)) is None:
+            break
+        if code:
             sys.exit(
                 f"\nFailed. Again: {EXAMPLES_NAME}={EXAMPLES} sh scripts/test {' '.join(TESTS)} "
                 f"--hypothesis-seed={seed}"
             )
         rounds += 1
-    print(f"\nNothing failed in {rounds} rounds.")
+    print(f"\nNothing failed in {rounds} whole rounds.")
 
 
 if __name__ == "__main__":

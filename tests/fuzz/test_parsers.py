@@ -50,7 +50,7 @@ ENDS = st.sampled_from([b"\n", b"\r", b"\r\n", b"\n\n", b""])
 STREAMS = st.lists(st.builds(bytes.__add__, LINES, ENDS), max_size=12).map(b"".join)
 
 
-@bounded(100)
+@bounded(60)
 @given(STREAMS, st.integers(1, 7))
 def test_stream_of_events_is_read_alike_in_any_pieces(stream: bytes, size: int):
     def read(pieces: Sequence[bytes]) -> list[object] | None:
@@ -145,7 +145,7 @@ RESULTS = st.fixed_dictionaries(
 )
 
 
-@bounded(100)
+@bounded(60)
 @given(RESULTS)
 async def test_result_of_a_tool_is_an_outcome_or_no_result(result: dict[str, Any]):
     with suppress(ValueError):
@@ -188,7 +188,7 @@ def found_in(path: Path) -> None:
             pass
 
 
-@bounded(150)
+@bounded(80)
 @given(content=IMPORTS)
 def test_import_is_read_or_refused(tmp_path: Path, content: bytes):
     file = tmp_path / "export"
@@ -196,7 +196,7 @@ def test_import_is_read_or_refused(tmp_path: Path, content: bytes):
     found_in(file)
 
 
-@bounded(60)
+@bounded(40)
 @given(
     name=st.sampled_from(["conversations.json", "data.jsonl", "a/conversations-1.json", "../data.jsonl"]),
     content=IMPORTS,
@@ -219,7 +219,7 @@ def test_damaged_archive_is_read_or_refused(
 # Signing in
 
 
-@bounded(100)
+@bounded(60)
 @given(
     BYTES, st.dictionaries(st.sampled_from(["alg", "kid", "crit"]), values()), values("sub", "exp", "role")
 )
@@ -261,7 +261,7 @@ async def test_key_set_is_read_or_counts_as_unreachable(document: bytes):
 # Cursors and logs
 
 
-@bounded(100)
+@bounded(60)
 @given(TEXT, st.binary(max_size=40))
 def test_cursor_that_is_not_ours_is_refused(text: str, raw: bytes):
     for cursor in (text, raw.decode("latin-1"), raw.hex()):
@@ -285,7 +285,7 @@ EVENTS = st.builds(
 LOG_LINES = EVENTS.map(json.dumps) | STORABLE | st.builds("{}\t{}".format, EVENTS.map(json.dumps), STORABLE)
 
 
-@bounded(100)
+@bounded(60)
 @given(st.lists(LOG_LINES, max_size=4).map("\n".join))
 def test_chunk_of_a_log_is_read_or_unreadable(chunk: str):
     assert all("\t" not in line for line in shown_lines(chunk))
