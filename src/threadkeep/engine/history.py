@@ -29,7 +29,15 @@ from threadkeep.engine.call_ids import is_sendable_id
 from threadkeep.engine.ending import TURN_ENDED
 from threadkeep.engine.passages import passages_text
 from threadkeep.engine.tool_names import outside_name
-from threadkeep.engine.tool_results import Excerpt, Form, cut_result, outline, result_text, short_form
+from threadkeep.engine.tool_results import (
+    Excerpt,
+    Form,
+    cut_result,
+    describe_call,
+    outline,
+    result_text,
+    short_form,
+)
 from threadkeep.ports.gateway import Block, ModelMessage, TextBlock, ToolResultBlock, ToolUseBlock
 from threadkeep.ports.payloads import Lost
 
@@ -111,9 +119,14 @@ class Rendering:
                 case ThoughtPart(text=text) if self.thoughts and not is_blank(text):
                     yield _as_thought(text)
                 case ToolCallPart(call=call):
-                    given = msgspec.json.encode(self._arguments(call)).decode()[:MOST_DESCRIBED_CHARACTERS]
-                    returned = self.result_of(call)[:MOST_DESCRIBED_CHARACTERS]
-                    yield f"[Called {call.tool_name} with {given}. It returned ({call.status}): {returned}]"
+                    yield describe_call(
+                        call.tool_name,
+                        self._arguments(call),
+                        call.status,
+                        self.result_of(call),
+                        most_given=MOST_DESCRIBED_CHARACTERS,
+                        most_returned=MOST_DESCRIBED_CHARACTERS,
+                    )
                 case _:
                     pass
 

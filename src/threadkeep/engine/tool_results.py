@@ -107,6 +107,19 @@ def outline(tool_name: str, call_id: str, excerpt: Excerpt) -> str:
     return f'[{tool_name}: {excerpt.characters} characters; {RECALL_RESULT} with id "{call_id}"]'
 
 
+def describe_call(
+    tool_name: str, arguments: object, status: str, returned: object, *, most_given: int, most_returned: int
+) -> str:
+    """A call and its result as text, shortened, for those who take no tool blocks."""
+    given = _around(as_text(arguments, None), most_given)
+    return f"[Called {tool_name} with {given}; {status}: {_around(as_text(returned, None), most_returned)}]"
+
+
+def _around(text: str, most: int) -> str:
+    """A text, or its beginning and end where it is too long."""
+    return text if len(text) <= most else f"{text[: most * 3 // 4]} … {text[-most // 4 :]}"
+
+
 def forms_before(shortened: Collection[str], outlined: Collection[str]) -> dict[str, Form]:
     """The forms of an earlier request's results, by the ids of their calls; those sent whole are left out."""
     return dict.fromkeys(shortened, Form.SHORT) | dict.fromkeys(outlined, Form.OUTLINE)

@@ -24,7 +24,14 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import CompactionId, UserId, is_uuid, new_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.user import User
-from threadkeep.engine.compaction import context_tokens, describe, extract, summarise
+from threadkeep.engine.compaction import (
+    context_tokens,
+    describe,
+    extract,
+    extract_lines,
+    summarise,
+    summary_tokens,
+)
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
@@ -105,18 +112,26 @@ class Compactions:
         settings = agent.settings
         messages = await self._messages(conversation)
         archived = to_archive(messages, keep_last=keep_last, threshold=settings.compaction_threshold)
-        kept = messages[len(archived) :]
         before = await self._store.compactions.current(conversation.id)
         earlier = before.summary if before else None
+        tokens: list[int] = []
+        texts: list[str] = []
+        lines: list[str] = []
+        # Results may be large, so only one message is whole at a time.
+        for at, message in enumerate(messages):
+            (whole,) = await whole_messages(self._store.payloads, [message])
+            tokens.append(context_tokens(whole, self._zone))
+            if at < len(archived):
+                texts += filter(None, [describe(whole, self._zone)])
+                lines += extract_lines(whole)
         if gateway.supports_tools:
             try:
                 async with asyncio.timeout(settings.generation_timeout_s or None):
-                    texts = await self._described(archived)
                     summary = await summarise(gateway, agent.model, earlier, texts)
             except TimeoutError as exc:
                 raise GenerationTimeout("The model took too long to summarise.") from exc
         else:  # the demonstration model would make things up
-            summary = extract(earlier, archived, most=gateway.context_tokens // 2)
+            summary = extract(earlier, lines, most=gateway.context_tokens // 2)
         return Compaction(
             id=CompactionId(new_uuid()),
             conversation_id=conversation.id,
@@ -124,19 +139,10 @@ class Compactions:
             to_seq=archived[-1].seq,
             summary=summary,
             archived_count=len(archived),
-            tokens_before=context_tokens(messages, earlier, self._zone),
-            tokens_after=context_tokens(kept, summary, self._zone),
+            tokens_before=summary_tokens(earlier) + sum(tokens),
+            tokens_after=summary_tokens(summary) + sum(tokens[len(archived) :]),
             created_at=self._clock(),
         )
-
-    async def _described(self, messages: Sequence[Message]) -> list[str]:
-        """What the model summarises. Results may be large, so only one message is whole at a time."""
-        texts: list[str] = []
-        for message in messages:
-            (whole,) = await whole_messages(self._store.payloads, [message])
-            if text := describe(whole, self._zone):
-                texts.append(text)
-        return texts
 
     async def _messages(self, conversation: Conversation) -> list[Message]:
         """All messages that are not archived, oldest first."""
