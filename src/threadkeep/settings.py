@@ -32,6 +32,9 @@ _COMMAND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "fish", "cmd", "cmd.exe", "powershell", "pwsh"}
 
 
+_LISTS = ("allowed_hosts", "allowed_models", "cors_origins", "mcp_allowed_commands", "mcp_pass_environment")
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How this Threadkeep runs. Each field is an environment name in lower case without its prefix."""
 
@@ -140,12 +143,63 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "in the data folder. Several, comma-separated, to change it: the first encrypts, all decrypt."
         ),
     ] = None
-    user_running_turns: Annotated[
-        int, Meta(ge=0, description="Turns of one user that may run at once on this node; 0: no limit.")
-    ] = 1000
-    user_turns_per_minute: Annotated[
-        int, Meta(ge=0, description="Turns that one user may begin in a minute on this node; 0: no limit.")
+    allowed_models: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Models that agents may name, besides THREADKEEP_MODEL; comma-separated. "
+            "None listed: any."
+        ),
+    ] = ()
+    max_reply_tokens: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Tokens that a model may say in one call, whatever an agent's `maxTokens` says; "
+            "0: as many as the agent or the model allows.",
+        ),
     ] = 0
+    max_iterations: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Model calls in one turn at most, whatever an agent's `maxIterations` says; "
+            "0: no cap.",
+        ),
+    ] = 100
+    max_message_chars: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Characters of a user's message at most, whatever an agent's `maxMessageChars` says; "
+            "0: no cap.",
+        ),
+    ] = 0
+    user_running_turns: Annotated[
+        int,
+        Meta(ge=0, description="Turns of one user that may run at once, on all nodes together; 0: no limit."),
+    ] = 100
+    user_turns_per_minute: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Turns that one user may begin in a minute, on all nodes together; compactions count "
+            "too; 0: no limit.",
+        ),
+    ] = 60
+    user_documents: Annotated[
+        int, Meta(ge=0, description="Documents of all agents of one user at most; 0: no limit.")
+    ] = 10_000
+    user_bytes: Annotated[
+        int,
+        Meta(
+            ge=0, description="Bytes of the documents of all agents that one user owns at most; 0: no limit."
+        ),
+    ] = 10 * 1024**3
+    publish: Annotated[
+        Literal["owner", "admin"],
+        Meta(description="Who may make an agent public: owner (each owner their own), or admins only."),
+    ] = "owner"
     shutdown_grace_s: Annotated[
         float,
         Meta(
@@ -200,7 +254,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 given[name] = value
         given |= {name: value for name, value in overrides.items() if value is not None}
         _choose_gateway(given, environment)
-        for name in ("allowed_hosts", "cors_origins", "mcp_allowed_commands", "mcp_pass_environment"):
+        for name in _LISTS:
             if isinstance(text := given.get(name), str):
                 given[name] = _list(text)
         try:

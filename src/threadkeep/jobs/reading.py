@@ -169,10 +169,14 @@ class Reading:
         return list(dict.fromkeys((*waiting, *large)))
 
     async def sweep(self) -> None:
-        """Ends what nobody works on any more, and removes files that belong to no document."""
+        """Ends what nobody works on any more, and removes what nobody can reach: it would count for ever."""
         now = self._clock()
         for document in await self._store.documents.stalled(now - STALLED_MS):
             await self._end(document, "Reading the file was given up.")
+        while gone := await self._store.documents.of_deleted_agents(limit=REMOVED_AT_ONCE):
+            for document in gone:
+                await remove_chunks(self._store.documents, document)
+                await self._store.documents.delete(document)
         for agent_id in await self._files.agent_ids():
             known = await self._store.documents.ids_of(agent_id)
             await self._files.keep_only(agent_id, known, idle_s=ORPHANED_S)

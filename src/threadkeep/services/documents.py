@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
+from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.document import (
     HEAD_BYTES,
     MOST_NAME_CHARACTERS,
@@ -14,7 +15,7 @@ from threadkeep.domain.document import (
     DocumentStatus,
     media_type_of,
 )
-from threadkeep.domain.errors import DocumentNotFound
+from threadkeep.domain.errors import DocumentNotFound, LimitNotAllowed
 from threadkeep.domain.ids import DocumentId, is_uuid, new_uuid
 from threadkeep.domain.text import check_line
 from threadkeep.domain.user import User
@@ -37,6 +38,7 @@ class Documents:
         retriever: Retriever,
         jobs: Jobs,
         clock: Clock,
+        caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
         self._agents = agents
@@ -44,6 +46,7 @@ class Documents:
         self._retriever = retriever
         self._jobs = jobs
         self._clock = clock
+        self._caps = caps
 
     async def check(self, file_name: str, file: BinaryIO) -> str:
         """What a file is; refuses one that cannot be read, or whose name cannot be kept."""
@@ -57,7 +60,11 @@ class Documents:
         size, sha256 = await self._files.keep(agent.id, id_, file)
         status = DocumentStatus.PROCESSING
         fresh = Document(id_, agent.id, file_name, media_type, size, sha256, status, now, now)
-        document = await self._store.documents.add(fresh)
+        try:
+            document = await self._store.documents.add(fresh, self._caps.check_room)
+        except LimitNotAllowed:
+            await self._files.remove(agent.id, id_)
+            raise
         if document.id == fresh.id:
             await self._jobs.add(READ_JOB, _names(document))
         else:
