@@ -11,6 +11,7 @@ from pathlib import Path
 from threadkeep.clock import system_clock
 from threadkeep.domain.caps import OperatorCaps, TurnCaps
 from threadkeep.domain.errors import GatewayNotConfigured
+from threadkeep.domain.workspace import Workspaces
 from threadkeep.gateways.anthropic import AnthropicGateway
 from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
@@ -33,6 +34,7 @@ from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import ServerEnvironment
 from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.mcp.provider import AgentTools
+from threadkeep.mcp.sandbox import Sandbox
 from threadkeep.metrics import Metrics
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.bus import Bus
@@ -144,16 +146,21 @@ def build_secret_box(settings: Settings) -> SecretBox:
     return SecretBox(settings.secret_keys, settings.data / KEY_FILE_NAME if alone else None)
 
 
-def _pool(settings: Settings) -> Pool:
-    environment = ServerEnvironment(
-        settings.workspaces, settings.mcp_environment, allow_private=settings.mcp_allow_private
+def build_server_environment(settings: Settings, workspaces: Workspaces) -> ServerEnvironment:
+    """What MCP servers are given, and what they do not see."""
+    sandbox = Sandbox(settings.mcp_sandbox, settings.private_paths, tuple(map(Path, settings.mcp_writable)))
+    return ServerEnvironment(
+        workspaces, settings.mcp_environment, allow_private=settings.mcp_allow_private, sandbox=sandbox
     )
+
+
+def _pool(settings: Settings) -> Pool:
     limits = Limits(
         most_servers=settings.mcp_max_servers,
         budget_s=settings.mcp_connect_budget_s,
         idle_s=settings.mcp_idle_s,
     )
-    return Pool(environment, limits)
+    return Pool(build_server_environment(settings, settings.workspaces), limits)
 
 
 def build_embedder(settings: Settings) -> Embedder | None:

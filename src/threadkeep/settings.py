@@ -32,7 +32,14 @@ _COMMAND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "fish", "cmd", "cmd.exe", "powershell", "pwsh"}
 
 
-_LISTS = ("allowed_hosts", "allowed_models", "cors_origins", "mcp_allowed_commands", "mcp_pass_environment")
+_LISTS = (
+    "allowed_hosts",
+    "allowed_models",
+    "cors_origins",
+    "mcp_allowed_commands",
+    "mcp_pass_environment",
+    "mcp_writable",
+)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -110,6 +117,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["admin", "owner"],
         Meta(description="Who may add MCP servers that are programs on this machine: admin, or any owner."),
     ] = "admin"
+    mcp_sandbox: Annotated[
+        Literal["auto", "require", "off"],
+        Meta(
+            description="Shut MCP servers that are programs in, so that they see no data but their agent's "
+            "folder: auto (where this machine can), require (else they do not run), or off."
+        ),
+    ] = "auto"
+    mcp_writable: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Folders in which MCP servers that are programs may write besides their agent's, "
+            "as absolute paths; comma-separated. They can read what this account can."
+        ),
+    ] = ()
     mcp_allow_private: Annotated[
         bool, Meta(description="Let agents' MCP servers be on loopback and private addresses.")
     ] = False
@@ -247,7 +268,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ) -> "Settings":
         """Reads `threadkeep.toml`, then the environment, then what the caller says; the last one wins."""
         given: dict[str, object] = {}
-        file = file or Path(environment.get(f"{PREFIX}CONFIG", FILE_NAME))
+        file = file or settings_file(environment)
         given |= _read_file(file, required=f"{PREFIX}CONFIG" in environment)
         for name in Settings.__struct_fields__:
             if value := environment.get(PREFIX + name.upper()):
@@ -294,6 +315,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 raise SettingsError(
                     f"THREADKEEP_MCP_ALLOWED_COMMANDS: {command!r} is a shell, or not a bare name."
                 )
+        for folder in self.mcp_writable:
+            if not Path(folder).is_absolute():
+                raise SettingsError(f"THREADKEEP_MCP_WRITABLE: {folder!r} is no absolute path.")
         if self.promptx_command is not None and not self.promptx_arguments:
             raise SettingsError("THREADKEEP_PROMPTX_COMMAND must name a program.")
         if any(len(key) < 32 for key in self.secret_keys):
@@ -320,6 +344,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def mcp_environment(self) -> dict[str, str]:
         """What MCP servers get of our own environment."""
         return {name: os.environ[name] for name in self.mcp_pass_environment if name in os.environ}
+
+    @property
+    def private_paths(self) -> tuple[Path, ...]:
+        """What no program that we run for somebody may see: our data, and files with our secrets."""
+        files = (settings_file(), Path(".env"))
+        database = Path(self.database.removeprefix("sqlite:///")) if self.on_sqlite else self.data
+        beside = (database.with_name(f"{database.name}{end}") for end in ("", "-wal", "-shm"))
+        return tuple(it.absolute() for it in (self.data, *files, *beside))
 
     @property
     def promptx_arguments(self) -> tuple[str, ...]:
@@ -407,6 +439,11 @@ def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
             near = difflib.get_close_matches(name, known, 1)
             found.append(Misnamed(PREFIX + name, PREFIX + near[0] if near else None))
     return found
+
+
+def settings_file(environment: Mapping[str, str] = os.environ) -> Path:
+    """The file that settings are read from, if it is there."""
+    return Path(environment.get(f"{PREFIX}CONFIG", FILE_NAME))
 
 
 def promptx_project(environment: Mapping[str, str] = os.environ) -> Path:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from threadkeep.bootstrap import DEFAULT_MODELS, DEFAULT_URLS, create_app, has_model
 from threadkeep.cli.commands import Commands
+from threadkeep.cli.privacy import keep_secrets_private
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.server import listen, serve
@@ -37,6 +38,7 @@ def run_server(settings: Settings, given: argparse.Namespace) -> int:
     set_up_logs(settings.log_level, settings.log_format)
     for it in misnamed():
         log.warning("%s %s", it.message, it.advice)
+    keep_secrets_private(settings)
     app = create_app(settings)
     loading: list[asyncio.Task[None]] = []
     # Where programs read the lines, all of them are in one form.
