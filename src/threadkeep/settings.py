@@ -101,6 +101,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     jwt_issuer: Annotated[str | None, Meta(description="The `iss` that a token must have.")] = None
     jwt_audience: Annotated[str | None, Meta(description="The `aud` that a token must have.")] = None
+    require_token: Annotated[
+        bool,
+        Meta(
+            description="Without a sign-in: let in only who sends the token of the data folder, which "
+            "`threadkeep open` does; as --require-token."
+        ),
+    ] = False
     allowed_hosts: Annotated[
         tuple[str, ...],
         Meta(description="Host names under which we are reached, besides loopback; comma-separated."),
@@ -337,7 +344,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def signs_in(self) -> bool:
-        """Whether users sign in; without it everyone is the user `local`."""
+        """Whether users sign in; without it whoever gets in is the user `local`."""
         return bool(self.jwt_secret or self.jwks_url)
 
     @property

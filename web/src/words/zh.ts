@@ -147,7 +147,7 @@ export const zh: Words = {
 
   signIn: "登录",
   signInHint: "请粘贴您收到的访问令牌。",
-  signInOperator: "管理员可用此命令生成：threadkeep token --user 用户名",
+  signInOperator: "管理员可用此命令生成：threadkeep token --user 用户名。在自己的电脑上：threadkeep open",
   signInElsewhere: "您尚未登录。请先登录此应用。",
   token: "访问令牌",
   tokenRefused: "令牌无效或已过期。",
