@@ -209,3 +209,29 @@ async def test_jobs_that_take_long_keep_none_of_another_kind_waiting(
             await read.wait()
     finally:
         await jobs.close()
+
+
+async def test_many_jobs_of_one_user_hold_up_nobody_elses(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs_module, "LOOK_EVERY_S", 3600)
+    done_for_others = asyncio.Event()
+    begun: list[str] = []
+
+    async def read_document(arguments: Mapping[str, Any]) -> None:
+        begun.append(arguments["user_id"])
+        if arguments["user_id"] == "alice":
+            await asyncio.Event().wait()
+        elif begun.count("bob") == 3:
+            done_for_others.set()
+
+    jobs = Jobs(SqlJobs(database), {"document": read_document})
+    try:
+        for user, count in (("alice", 20), ("bob", 3)):
+            for number in range(count):
+                await jobs.add("document", {"it": number, "user_id": user})
+        async with asyncio.timeout(PATIENCE_S):
+            await done_for_others.wait()
+        assert begun.count("alice") == jobs_module.MOST_OF_A_USER
+    finally:
+        await jobs.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 from threadkeep.clock import Clock
 from threadkeep.domain.document import Document, DocumentStatus
-from threadkeep.domain.ids import AgentId, DocumentId
+from threadkeep.domain.ids import AgentId, DocumentId, UserId
 from threadkeep.jobs.cleaning import ORPHANED_S
 from threadkeep.jobs.queue import FollowUp, RetryLater
 from threadkeep.ports.document_files import DocumentFiles
@@ -30,6 +30,15 @@ HARMLESS = "text"
 """What every embedder takes that takes anything."""
 LOOK_AGAIN_MS = 5_000
 STALLED_MS = 24 * 60 * 60 * 1000
+
+
+def read_job(document: Document, owner_id: UserId | None) -> dict[str, str]:
+    """The arguments of the job that reads a document for the owner of its agent."""
+    return {
+        "agent_id": document.agent_id,
+        "document_id": document.id,
+        "user_id": owner_id or document.agent_id,
+    }
 
 
 class Reading:

@@ -20,7 +20,7 @@ from threadkeep.domain.ids import DocumentId, is_uuid, new_uuid
 from threadkeep.domain.text import check_line
 from threadkeep.domain.user import User
 from threadkeep.jobs.queue import Jobs
-from threadkeep.jobs.reading import READ_JOB, remove_chunks
+from threadkeep.jobs.reading import READ_JOB, read_job, remove_chunks
 from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.retriever import Found, Retriever
 from threadkeep.ports.store import Store
@@ -66,7 +66,7 @@ class Documents:
             await self._files.remove(agent.id, id_)
             raise
         if document.id == fresh.id:
-            await self._jobs.add(READ_JOB, _names(document))
+            await self._jobs.add(READ_JOB, read_job(document, agent.owner_id))
         else:
             await self._files.remove(agent.id, id_)
         return document
@@ -89,6 +89,7 @@ class Documents:
 
     async def retry(self, user: User, agent_id: str, document_id: str) -> Document:
         """Has a failed document read again."""
+        agent = await self._agents.get_open(user, agent_id)
         document = await self.get(user, agent_id, document_id)
         retried = await self._store.documents.update(
             document.agent_id,
@@ -97,7 +98,7 @@ class Documents:
         )
         if retried is None:
             raise DocumentNotFound
-        await self._jobs.add(READ_JOB, _names(retried))
+        await self._jobs.add(READ_JOB, read_job(retried, agent.owner_id))
         return retried
 
     async def delete(self, user: User, agent_id: str, document_id: str) -> None:
@@ -127,10 +128,6 @@ class Documents:
             top_k=top_k or agent.settings.retrieval_top_k,
             threshold=agent.settings.retrieval_threshold if threshold is None else threshold,
         )
-
-
-def _names(document: Document) -> dict[str, str]:
-    return {"agent_id": document.agent_id, "document_id": document.id}
 
 
 def _head(file: BinaryIO) -> bytes:
