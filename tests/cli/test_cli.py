@@ -47,7 +47,12 @@ def test_page_is_opened_with_the_token_where_it_is_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+
+    def open_browser(address: str) -> bool:
+        opened.append(address)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", open_browser)
     open_page = ["open", "--data", "data", "--port"]
     assert main([*open_page, "1"]) == 1
     assert "threadkeep serve" in capsys.readouterr().err

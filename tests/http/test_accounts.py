@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 import struct
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,7 +25,7 @@ SOMEBODY_ELSE = 54321
 
 
 @contextmanager
-def connected(family: int, host: str, to: str) -> Iterator[tuple[socket.socket, Address, Address]]:
+def connected(family: int, host: str, to: str) -> Generator[tuple[socket.socket, Address, Address]]:
     """A client's socket, and both ends as the server sees them."""
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(kind) as listener, socket.socket(family) as client:

@@ -166,16 +166,16 @@ async def test_job_that_somebody_does_is_nobody_elses(runners: Runners):
 
 
 async def test_jobs_that_a_shutdown_cut_off_are_done_at_once_by_the_next(runners: Runners):
-    begun = asyncio.Event()
+    begun: list[Any] = []
 
     async def hang(arguments: Mapping[str, Any]) -> None:
-        begun.set()
+        begun.append(arguments)
         await asyncio.Event().wait()
 
     for number in range(3):
         await runners.store.add(Job(new_uuid(), "note", {"it": number}))
     first = runners.start(hang)
-    await begun.wait()
+    await until(lambda: len(begun) == 3)
     assert await runners.store.take("another", "note", lease_ms=60_000, limit=4) == []
     await first.close()
     taken = await runners.store.take("another", "note", lease_ms=60_000, limit=4)
