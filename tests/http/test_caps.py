@@ -12,10 +12,10 @@ import pytest
 from tests.conftest import SECRET, Api, secret_key_for
 from tests.http.calls import refusal
 from tests.retrieval.sending import send
-from tests.scripted_model import Gate, Recorded, Reply, Say, ScriptedModel, UseTool, Wait
-from tests.talking import JSON, Talk, scripted_settings, talking
-from tests.waiting import until
+from tests.talking import JSON, Talk, talking
 from threadkeep import Settings, create_app
+from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, UseTool, Wait, scripted_settings
+from threadkeep.testing.waiting import until
 
 Capped = Callable[..., AbstractAsyncContextManager[Talk]]
 

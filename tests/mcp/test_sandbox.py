@@ -20,7 +20,7 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.http.access_tokens import issue_token
 from threadkeep.mcp import confine, sandbox
 from threadkeep.mcp.link import LinkBroken
-from threadkeep.mcp.programs import ServerKey, ServerEnvironment
+from threadkeep.mcp.programs import ServerEnvironment, ServerKey
 from threadkeep.mcp.sandbox import Kind, Sandbox
 
 SECRET = "a-secret-for-tests-that-is-long-enough"

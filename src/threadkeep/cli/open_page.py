@@ -4,6 +4,7 @@ import argparse
 import html
 import os
 import webbrowser
+from http import HTTPStatus
 from pathlib import Path
 
 import httpx
@@ -48,7 +49,7 @@ def _wants_token(url: str) -> bool:
         answer = httpx.get(f"{url}api/me", timeout=ANSWER_S, trust_env=False)
     except httpx.HTTPError as exc:
         raise NotReached(f"No server answers at {url}; start it with `threadkeep serve`.") from exc
-    return answer.status_code == httpx.codes.UNAUTHORIZED or not Accounts().are_known
+    return answer.status_code == HTTPStatus.UNAUTHORIZED or not Accounts().are_known
 
 
 def _way_to(data: Path, address: str) -> str:
