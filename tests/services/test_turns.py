@@ -84,7 +84,7 @@ class Talking:
 
     async def reply(self, turn: Turn) -> Message:
         """The reply as it is kept."""
-        reply = await self.store.messages.get(turn.assistant_message_id)
+        reply = await self.store.messages.get(turn.conversation_id, turn.assistant_message_id)
         assert reply
         return reply
 

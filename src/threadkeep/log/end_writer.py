@@ -52,7 +52,8 @@ class EndWriter:
         """Ends a turn that cannot go on, with what its log still lacks before its last event."""
         folding = turn_log.folding
         reply = folding.message(held.reply)
-        sent = await self._store.receipts.get(held.turn.id) if reply.usage is None else None
+        turn = held.turn
+        sent = await self._store.receipts.get(turn.conversation_id, turn.id) if reply.usage is None else None
         request_tokens = sent[0].token_estimate if sent else 0
         last = cut_off(failure, reply, folding.open_calls, request_tokens=request_tokens)
         await self.end(held, turn_log, *last)

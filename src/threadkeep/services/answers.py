@@ -154,7 +154,7 @@ class Answers:
             question_id=asked_id,
             components=prompt.components,
             found=[hit for it in found if isinstance(it, Retrieval) for hit in it.hits],
-            large=await self._large_values(path),
+            large=await self._large_values(conversation, path),
             prior=await self._store.receipts.newest(conversation.id),
             model=begun.turn.model,
             cache_key=conversation.id,
@@ -175,7 +175,7 @@ class Answers:
         if any(message.id == asked_id for message in latest):
             return latest[::-1]
         # It was archived since, and is answered again.
-        asked = await self._store.messages.get(asked_id)
+        asked = await self._store.messages.get(begun.conversation.id, asked_id)
         return [*([asked] if asked else ()), *latest[::-1]]
 
     async def _activated_role(self, agent: Agent, conversation: Conversation) -> str | None:
@@ -183,10 +183,13 @@ class Answers:
         role_id = call.arguments.get("role") if call else None
         return role_id if isinstance(role_id, str) else None
 
-    async def _large_values(self, path: Sequence[Message]) -> Mapping[PayloadId, bytes]:
+    async def _large_values(
+        self, conversation: Conversation, path: Sequence[Message]
+    ) -> Mapping[PayloadId, bytes]:
         """The values of the path's calls that lie in the payload store, as far as a model is sent them."""
         calls = (call for message in path for call in message.tool_calls if call.refs)
-        return await load_values(self._store.payloads, (ref for call in calls for ref in sent_refs(call)))
+        refs = (ref for call in calls for ref in sent_refs(call))
+        return await load_values(self._store.payloads, conversation.id, refs)
 
     def _rules(self, agent: Agent, gateway: Gateway) -> ContextRules:
         settings = agent.settings

@@ -104,11 +104,10 @@ class Briefings:
 
     async def _card(self, user: User, briefing: Briefing) -> Message | None:
         """The card, if it is in the main conversation: that stays readable, whatever becomes of the agent."""
-        card = await self._store.messages.get(briefing.message_id) if briefing.message_id else None
-        if card is None:
+        main = await self._store.conversations.get_main(user.id, briefing.agent_id)
+        if main is None or briefing.message_id is None:
             return None
-        conversation = await self._store.conversations.get(user.id, card.conversation_id)
-        return card if conversation and conversation.is_main else None
+        return await self._store.messages.get(main.id, briefing.message_id)
 
 
 def _checked(briefing_id: str) -> BriefingId:

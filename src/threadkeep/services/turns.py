@@ -188,7 +188,7 @@ class Turns:
         return reply
 
     async def _reply(self, turn: Turn) -> Message:
-        reply = await self._store.messages.get(turn.assistant_message_id)
+        reply = await self._store.messages.get(turn.conversation_id, turn.assistant_message_id)
         if reply is None:
             raise TurnNotFound
         return reply

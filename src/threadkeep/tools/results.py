@@ -84,20 +84,20 @@ class ResultsServer:
         call = await self._store.messages.tool_call(caller.conversation.id, storable(id_))
         if call is None:
             return Outcome("error", error=f"There is no tool call {id_!r} in this conversation.")
-        text = await self._text(call)
+        text = await self._text(caller, call)
         if text is None:
             return Outcome("error", error="The result is no longer there.")
         # In a thread: a result may have millions of characters.
         found = await asyncio.to_thread(_matches, text, query) if query else _passage(text, offset)
         return Outcome("ok", {"id": id_, "tool": call.tool_name, "characters": len(text), **found})
 
-    async def _text(self, call: ToolCall) -> str | None:
+    async def _text(self, caller: Caller, call: ToolCall) -> str | None:
         if call.error is not None:
             return call.error
         ref = call.refs.get("result")
         if ref is None:
             return _as_text(call.result)
-        content = (await self._store.payloads.load([ref]))[ref]
+        content = (await self._store.payloads.load(caller.conversation.id, [ref]))[ref]
         return None if isinstance(content, Lost) else await asyncio.to_thread(_decoded, content)
 
 
