@@ -320,7 +320,14 @@ _TABLE = (
         (*_CONVERSATION, CompactionNotFound, Conflict),
     ),
     # Briefings
-    Route("POST", "/api/briefings", briefings.create_briefing, "Briefings", 201, (AgentNotFound, Forbidden)),
+    Route(
+        "POST",
+        "/api/briefings",
+        briefings.create_briefing,
+        "Briefings",
+        201,
+        (AgentNotFound, UserNotFound, Forbidden, RateLimited),
+    ),
     Route("GET", "/api/briefings", briefings.list_briefings, "Briefings"),
     Route(
         "POST",

@@ -49,6 +49,7 @@ class Agents:
         self._caps.check(user, draft)
         self._catalog.check(user, draft.settings.mcp_servers, {})
         agent = self._make(draft, owner=user)
+        agent.check_name_is_free(await self.default())
         await self._store.agents.add(agent, self._entry(user, "create", agent, {"name": agent.name}))
         return agent
 
@@ -87,6 +88,7 @@ class Agents:
         expected_version: int | None,
     ) -> Agent:
         """Revises an agent; with `expected_version` only if nobody else has changed it meanwhile."""
+        default = await self.default()
 
         def change(agent: Agent) -> Agent:
             agent.check_open_to(user)
@@ -100,6 +102,8 @@ class Agents:
             if agent.is_default and draft.visibility is not Visibility.PUBLIC:
                 raise Forbidden("The default agent stays public.")
             revised = replace(agent, **_fields_of(draft))
+            if (revised.name, revised.visibility) != (agent.name, agent.visibility):
+                revised.check_name_is_free(default)
             return replace(revised, version=agent.version + 1, updated_at=self._clock())
 
         return await self._change(user, agent_id, "update", change)

@@ -46,6 +46,7 @@ export const en = {
 
   agent: "Agent",
   newAgent: "New agent",
+  nameByOwner: (name: string, owner: string) => `${name} (by ${owner})`,
   hello: "What would you like to talk about?",
   helloNamed: (name: string) => `What would you like to ask ${name}?`,
   demonstration:
