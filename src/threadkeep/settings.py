@@ -28,11 +28,21 @@ FILE_NAME = "threadkeep.toml"
 Secret = Annotated[str | None, Meta(extra={"secret": True})]
 
 
-_LISTS = ("allowed_hosts", "cors_origins", "mcp_allowed_commands", "denied_networks", "mcp_pass_environment")
 # What MCP servers learn from us: one of them may be a Threadkeep.
 _GIVEN_TO_PROGRAMS = {"USER_ID"}
 _COMMAND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "fish", "cmd", "cmd.exe", "powershell", "pwsh"}
+
+
+_LISTS = (
+    "allowed_hosts",
+    "allowed_models",
+    "cors_origins",
+    "denied_networks",
+    "mcp_allowed_commands",
+    "mcp_pass_environment",
+    "mcp_writable",
+)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,6 +115,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "role=admin or realm_access.roles=threadkeep-admin; `off`: no token does."
         ),
     ] = "role=admin"
+    require_token: Annotated[
+        bool,
+        Meta(
+            description="Without a sign-in: let in only who sends the token of the data folder, which "
+            "`threadkeep open` does; as --require-token."
+        ),
+    ] = False
     allowed_hosts: Annotated[
         tuple[str, ...],
         Meta(description="Host names under which we are reached, besides loopback; comma-separated."),
@@ -121,6 +138,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["admin", "owner"],
         Meta(description="Who may add MCP servers that are programs on this machine: admin, or any owner."),
     ] = "admin"
+    mcp_sandbox: Annotated[
+        Literal["auto", "require", "off"],
+        Meta(
+            description="Shut MCP servers that are programs in, so that they see no data but their agent's "
+            "folder: auto (where this machine can), require (else they do not run), or off."
+        ),
+    ] = "auto"
+    mcp_writable: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Folders in which MCP servers that are programs may write besides their agent's, "
+            "as absolute paths; comma-separated. They can read what this account can."
+        ),
+    ] = ()
     mcp_allow_private: Annotated[
         bool, Meta(description="Let agents' MCP servers be on loopback and private addresses.")
     ] = False
@@ -161,12 +192,63 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "in the data folder. Several, comma-separated, to change it: the first encrypts, all decrypt."
         ),
     ] = None
-    user_running_turns: Annotated[
-        int, Meta(ge=0, description="Turns of one user that may run at once on this node; 0: no limit.")
-    ] = 1000
-    user_turns_per_minute: Annotated[
-        int, Meta(ge=0, description="Turns that one user may begin in a minute on this node; 0: no limit.")
+    allowed_models: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Models that agents may name, besides THREADKEEP_MODEL; comma-separated. "
+            "None listed: any."
+        ),
+    ] = ()
+    max_reply_tokens: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Tokens that a model may say in one call, whatever an agent's `maxTokens` says; "
+            "0: as many as the agent or the model allows.",
+        ),
     ] = 0
+    max_iterations: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Model calls in one turn at most, whatever an agent's `maxIterations` says; "
+            "0: no cap.",
+        ),
+    ] = 100
+    max_message_chars: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Characters of a user's message at most, whatever an agent's `maxMessageChars` says; "
+            "0: no cap.",
+        ),
+    ] = 0
+    user_running_turns: Annotated[
+        int,
+        Meta(ge=0, description="Turns of one user that may run at once, on all nodes together; 0: no limit."),
+    ] = 100
+    user_turns_per_minute: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Turns that one user may begin in a minute, on all nodes together; compactions count "
+            "too; 0: no limit.",
+        ),
+    ] = 60
+    user_documents: Annotated[
+        int, Meta(ge=0, description="Documents of all agents of one user at most; 0: no limit.")
+    ] = 10_000
+    user_bytes: Annotated[
+        int,
+        Meta(
+            ge=0, description="Bytes of the documents of all agents that one user owns at most; 0: no limit."
+        ),
+    ] = 10 * 1024**3
+    publish: Annotated[
+        Literal["owner", "admin"],
+        Meta(description="Who may make an agent public: owner (each owner their own), or admins only."),
+    ] = "owner"
     shutdown_grace_s: Annotated[
         float,
         Meta(
@@ -249,7 +331,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ) -> "Settings":
         """Reads `threadkeep.toml`, then the environment, then what the caller says; the last one wins."""
         given: dict[str, object] = {}
-        file = file or Path(environment.get(f"{PREFIX}CONFIG", FILE_NAME))
+        file = file or settings_file(environment)
         given |= _read_file(file, required=f"{PREFIX}CONFIG" in environment)
         for name in Settings.__struct_fields__:
             if value := environment.get(PREFIX + name.upper()):
@@ -292,6 +374,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                     f"THREADKEEP_MCP_ALLOWED_COMMANDS: {command!r} is a shell, or not a bare name."
                 )
         _ = self.networks_denied
+        for folder in self.mcp_writable:
+            if not Path(folder).is_absolute():
+                raise SettingsError(f"THREADKEEP_MCP_WRITABLE: {folder!r} is no absolute path.")
         if self.promptx_command is not None and not self.promptx_arguments:
             raise SettingsError("THREADKEEP_PROMPTX_COMMAND must name a program.")
         if any(len(key) < 32 for key in self.secret_keys):
@@ -329,7 +414,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def signs_in(self) -> bool:
-        """Whether users sign in; without it everyone is the user `local`."""
+        """Whether users sign in; without it whoever gets in is the user `local`."""
         return bool(self.jwt_secret or self.jwks_url)
 
     @property
@@ -349,6 +434,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def mcp_environment(self) -> dict[str, str]:
         """What MCP servers get of our own environment."""
         return {name: os.environ[name] for name in self.mcp_pass_environment if name in os.environ}
+
+    @property
+    def private_paths(self) -> tuple[Path, ...]:
+        """What no program that we run for somebody may see: our data, and files with our secrets."""
+        files = (settings_file(), Path(".env"))
+        database = Path(self.database.removeprefix("sqlite:///")) if self.on_sqlite else self.data
+        beside = (database.with_name(f"{database.name}{end}") for end in ("", "-wal", "-shm"))
+        return tuple(it.absolute() for it in (self.data, *files, *beside))
 
     @property
     def promptx_arguments(self) -> tuple[str, ...]:
@@ -436,6 +529,11 @@ def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
             near = difflib.get_close_matches(name, known, 1)
             found.append(Misnamed(PREFIX + name, PREFIX + near[0] if near else None))
     return found
+
+
+def settings_file(environment: Mapping[str, str] = os.environ) -> Path:
+    """The file that settings are read from, if it is there."""
+    return Path(environment.get(f"{PREFIX}CONFIG", FILE_NAME))
 
 
 def promptx_project(environment: Mapping[str, str] = os.environ) -> Path:

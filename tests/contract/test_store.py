@@ -648,3 +648,15 @@ async def test_one_bad_unit_among_many_fails_alone(store: Store):
 async def test_store_has_a_key_that_stays(store: Store):
     assert len(store.key) == 32
     await store.ping()
+
+
+async def test_message_and_receipt_are_found_in_their_own_conversation_only(store: Store):
+    here = await keep_conversation(store, await keep_agent(store))
+    there = await keep_conversation(store, await keep_agent(store), BOB)
+    begun = here.begin_turn("?", NOW)
+    await keep_begun(store, begun)
+    await store.receipts.add(begun.turn, make_receipt(), {})
+    assert await store.messages.get(here.id, begun.assistant_message.id)
+    assert await store.messages.get(there.id, begun.assistant_message.id) is None
+    assert await store.receipts.get(here.id, begun.turn.id)
+    assert await store.receipts.get(there.id, begun.turn.id) is None

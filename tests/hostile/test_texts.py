@@ -25,7 +25,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.parts import TextPart, ToolCallPart
 from threadkeep.domain.text import check_line, check_storable, is_blank, storable
 from threadkeep.engine import values
-from threadkeep.engine.compaction import extract
+from threadkeep.engine.compaction import extract, extract_lines
 from threadkeep.engine.context import ContextRules, Sources, build_request, to_context
 from threadkeep.engine.large_values import safe_file_name, safe_media_type
 from threadkeep.engine.prompt import Source, assemble
@@ -59,7 +59,7 @@ _decoder = msgspec.json.Decoder(dict[str, object])
 def _extract(text: str) -> object:
     begun = Conversation.start(ALICE, AgentId(new_uuid()), NOW).begin_turn(f"{text}?", NOW, model="m")
     assert begun.user_message
-    return extract(None, [begun.user_message])
+    return extract(None, extract_lines(begun.user_message))
 
 
 def _recall(text: str) -> object:

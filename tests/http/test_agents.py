@@ -56,7 +56,9 @@ WHOLE: dict[str, Any] = {
         "mcpServers": {},
     },
 }
-SHOWN_TO_ALL = {"id", "name", "description", "visibility", "isDefault", "createdAt", "updatedAt"}
+SHOWN_TO_ALL = {
+    "id", "name", "description", "ownerId", "visibility", "isDefault", "createdAt", "updatedAt",
+}  # fmt: skip
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
@@ -151,7 +153,7 @@ async def test_list_shows_own_and_public_agents_oldest_first(
 # Who sees what
 
 
-async def test_others_see_name_and_description_of_a_public_agent_only(
+async def test_others_see_name_description_and_owner_of_a_public_agent_only(
     alice: httpx.AsyncClient, bob: httpx.AsyncClient
 ):
     agent = await new_agent(alice, **WHOLE)
@@ -317,6 +319,39 @@ async def test_default_agent_is_public_and_without_a_limit_on_length(
     whole = (await admin.get(f"/api/agents/{agent['id']}")).json()
     assert whole["ownerId"] is None
     assert whole["settings"] == DEFAULT_SETTINGS | {"maxMessageChars": 0}
+
+
+async def test_public_agent_cannot_pass_for_the_default_one(
+    alice: httpx.AsyncClient, admin: httpx.AsyncClient
+):
+    for name in (
+        "Assistant",
+        "assistant",
+        " ASSISTANT ",
+        "Ａｓｓｉｓｔａｎｔ",
+        "Assi\u200bstant",
+        "Assistant!",
+    ):
+        body = {"name": name, "visibility": "public"}
+        for client in (alice, admin):
+            refusal(await client.post("/api/agents", json=body), 422, "INVALID_REQUEST", "name")
+    own = await new_agent(alice, name="Assistant")
+    path = f"/api/agents/{own['id']}"
+    refusal(await alice.patch(path, json={"visibility": "public"}), 422, "INVALID_REQUEST", "name")
+    assert (await alice.patch(path, json={"name": "Lawyer", "visibility": "public"})).status_code == 200
+    refusal(await alice.patch(path, json={"name": "Assistant"}), 422, "INVALID_REQUEST", "name")
+
+
+async def test_name_of_the_default_agent_is_reserved_as_it_is_now(
+    alice: httpx.AsyncClient, admin: httpx.AsyncClient
+):
+    helper = await new_agent(alice, name="Helper", visibility="public")
+    await admin.patch(f"/api/agents/{(await default_agent(alice))['id']}", json={"name": "Helper"})
+    refused = await alice.post("/api/agents", json={"name": "Helper", "visibility": "public"})
+    refusal(refused, 422, "INVALID_REQUEST", "name")
+    assert (await new_agent(alice, name="Assistant", visibility="public"))["name"] == "Assistant"
+    changed = await alice.patch(f"/api/agents/{helper['id']}", json={"description": "Was here before."})
+    assert changed.status_code == 200
 
 
 async def test_default_agent_cannot_be_deleted_or_made_private(

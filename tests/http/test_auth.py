@@ -29,6 +29,7 @@ from threadkeep.domain.user import AdminClaim, User, UserRole
 from threadkeep.http.access_tokens import Expected, bearer_token, issue_token
 from threadkeep.http.auth import HostSignIn, KeySetSignIn, LocalSignIn, SharedSecretSignIn, sign_in
 from threadkeep.settings import Settings
+from threadkeep.wire.inside import INSIDE
 
 
 def secret_token(**changes: object) -> str:
@@ -65,9 +66,10 @@ def test_repeated_header_is_refused(second: str) -> None:
 # Without configuration, and inside a host application
 
 
-async def test_without_configuration_everyone_is_the_local_admin() -> None:
+async def test_without_configuration_our_own_process_is_the_local_admin() -> None:
     way = sign_in(Settings())
     for connection in (request(), request("Bearer junk"), request("Basic a", "Basic b")):
+        connection.scope["extensions"] = {INSIDE: {}}
         assert await way.user(connection) == User(UserId("local"), UserRole.ADMIN)
     await way.close()
 

@@ -200,8 +200,10 @@ async def test_large_results_are_loaded_while_they_are_sent_whole_and_built_in_a
     on_the_loop: list[bool] = []
     load, build = SqlPayloads.load, answers.build_request
 
-    async def counted(self: SqlPayloads, ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
-        found = await load(self, ids)
+    async def counted(
+        self: SqlPayloads, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> Mapping[PayloadId, bytes | Lost]:
+        found = await load(self, conversation_id, ids)
         loaded.append(len(found))
         return found
 

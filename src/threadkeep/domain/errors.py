@@ -30,6 +30,8 @@ ThreadkeepError
 ├── RequestTimeout                 a request did not arrive in time
 ├── TooManyConnections             this node serves as many as it may
 ├── UnsupportedDocument            a file of a kind that cannot be read, or an empty one
+├── ModelNotAllowed                the operator does not allow this model
+├── LimitNotAllowed                more than the operator allows; `details` has the limit
 ├── Conflict
 │   ├── TurnInProgress
 │   ├── NothingToRegenerate
@@ -226,6 +228,18 @@ class UnsupportedDocument(ThreadkeepError):
     """A file of a kind that cannot be read, or an empty one."""
 
     code = "UNSUPPORTED_DOCUMENT"
+
+
+class ModelNotAllowed(ThreadkeepError):
+    """The operator does not allow this model; `details.models` lists those that may be chosen."""
+
+    code = "MODEL_NOT_ALLOWED"
+
+
+class LimitNotAllowed(ThreadkeepError):
+    """More than the operator allows; `details` names the limit and how much may be had at `most`."""
+
+    code = "LIMIT_NOT_ALLOWED"
 
 
 class Conflict(ThreadkeepError):

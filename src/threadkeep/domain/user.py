@@ -35,6 +35,8 @@ class User:
 
     id: UserId
     role: UserRole = UserRole.USER
+    may_run_programs: bool = True
+    """Whether they are let near what runs a program here, if their role is; not everybody on a machine is."""
 
     @property
     def is_admin(self) -> bool:

@@ -100,7 +100,7 @@ async def list_agents(call: ApiCall, *, query: PageQuery) -> PageView[AgentView]
 
 
 async def get_agent(call: ApiCall, *, agent_id: str) -> Reply[AgentDetailView]:
-    """Read an agent. Others than its owner and admins see name and description of a public one."""
+    """Read an agent. Others than its owner and admins see a public one's name, description and owner."""
     return await _detail(await call.services.agents.get(call.user, agent_id), call)
 
 

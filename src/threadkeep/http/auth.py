@@ -1,14 +1,19 @@
 """Signing in: who sends a request."""
 
+import asyncio
 import inspect
+import os
+import secrets
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 import httpx
 import jwt
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
 from threadkeep.domain.errors import Forbidden, Unauthenticated
 from threadkeep.domain.user import LOCAL, User, UserRole
@@ -17,14 +22,20 @@ from threadkeep.http.access_tokens import (
     NOT_OURS,
     SECRET_ALGORITHMS,
     Expected,
+    bearer_token,
     checked_user,
     issue_token,
     refused,
     required_token,
     token_user,
 )
+from threadkeep.http.accounts import Accounts
 from threadkeep.http.key_set import KeySet
+from threadkeep.http.local_token import make_token
 from threadkeep.settings import Settings
+from threadkeep.wire.inside import INSIDE
+
+ROOT = 0
 
 Who = User | str | None
 # Hosts annotate the argument as they like: it is a Request, or a WebSocket on `/ws`.
@@ -51,7 +62,7 @@ def sign_in(settings: Settings, current_user: CurrentUser | None = None) -> Sign
         return SharedSecretSignIn(settings.jwt_secret, expected_of(settings))
     if settings.jwks_url:
         return KeySetSignIn(settings.jwks_url, expected_of(settings))
-    return LocalSignIn()
+    return LocalSignIn(settings.data, requires_token=settings.require_token)
 
 
 def expected_of(settings: Settings) -> Expected:
@@ -60,10 +71,54 @@ def expected_of(settings: Settings) -> Expected:
 
 
 class LocalSignIn(SignIn):
-    """Without configuration everyone on this machine is the user `local`, whatever the request says."""
+    """Without configuration the account that runs the server is the user `local`, and so is root.
+
+    Where the system does not tell accounts apart, everybody on this machine is, but only who has the token
+    may have programs run.
+    """
+
+    def __init__(self, data: Path, *, requires_token: bool, accounts: Accounts | None = None) -> None:
+        self._data = data
+        self._requires_token = requires_token
+        self._accounts = accounts or Accounts()
+        self._token: str | None = None
 
     async def user(self, request: HTTPConnection) -> User:
-        return User(LOCAL, UserRole.ADMIN)
+        if is_inside(request.scope):
+            return User(LOCAL, UserRole.ADMIN)
+        if self._accounts.are_known:
+            await self._check_account(request)
+            may_run = True
+        else:
+            may_run = await self._has_token(request)
+        if self._requires_token and not await self._has_token(request):
+            raise Unauthenticated(
+                "This server wants its token: `threadkeep open` opens the page with it, `threadkeep token` "
+                "prints it."
+            )
+        return User(LOCAL, UserRole.ADMIN, may_run)
+
+    async def _check_account(self, request: HTTPConnection) -> None:
+        client, server = request.scope.get("client"), request.scope.get("server")
+        account = await self._accounts.of(client, server) if client and server else None
+        if account not in {os.geteuid(), ROOT}:
+            raise Forbidden(
+                "Only the account that runs this server may use it, for nobody signs in. Its operator can "
+                "let others in with THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL."
+            )
+
+    async def _has_token(self, request: HTTPConnection) -> bool:
+        given = bearer_token(request)
+        if self._token is None:
+            self._token = await asyncio.to_thread(make_token, self._data)
+        return given is not None and secrets.compare_digest(given, self._token)
+
+
+def is_inside(scope: Scope) -> bool:
+    """Whether a request was made in this very process, without a network: then it is our own."""
+    server = scope.get("server")
+    # So httpx calls an application: a connection has a port at both ends.
+    return INSIDE in scope.get("extensions", ()) or (server is not None and server[1] is None)
 
 
 class HostSignIn(SignIn):

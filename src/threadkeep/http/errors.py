@@ -42,6 +42,8 @@ STATUSES: dict[str, int] = {
     errors.UnsupportedDocument.code: 415,
     errors.InvalidRequest.code: 422,
     errors.IdempotencyMismatch.code: 422,
+    errors.ModelNotAllowed.code: 422,
+    errors.LimitNotAllowed.code: 422,
     errors.RateLimited.code: 429,
     errors.HeadersTooLarge.code: 431,
     errors.GenerationAborted.code: 499,

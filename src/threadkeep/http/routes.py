@@ -19,12 +19,14 @@ from threadkeep.domain.errors import (
     GenerationTimeout,
     IdempotencyMismatch,
     IllegalTransition,
+    LimitNotAllowed,
     McpCommandNotAllowed,
     McpConfigInvalid,
     McpNameReserved,
     McpServerNotFound,
     MessageContentRequired,
     MessageTooLong,
+    ModelNotAllowed,
     NothingToRegenerate,
     PreconditionFailed,
     RateLimited,
@@ -56,11 +58,19 @@ from threadkeep.http.reports import handlers as reports
 from threadkeep.http.routing import Route
 
 _AGENT = (AgentNotFound,)
-_SAVING = (McpConfigInvalid, McpNameReserved, McpCommandNotAllowed, SecretKeyRequired)
+_SAVING = (
+    McpConfigInvalid,
+    McpNameReserved,
+    McpCommandNotAllowed,
+    ModelNotAllowed,
+    LimitNotAllowed,
+    SecretKeyRequired,
+)
 _DOCUMENT = (AgentNotFound, DocumentNotFound, Forbidden)
 _CONVERSATION = (ConversationNotFound,)
 _TURN = (
     TurnInProgress,
+    ModelNotAllowed,
     RateLimited,
     ShuttingDown,
     GenerationAborted,
@@ -125,7 +135,7 @@ _TABLE = (
         documents.add_documents,
         "Documents",
         202,
-        (*_AGENT, Forbidden, UnsupportedDocument),
+        (*_AGENT, Forbidden, UnsupportedDocument, LimitNotAllowed),
     ),
     Route(
         "GET",
@@ -301,6 +311,8 @@ _TABLE = (
             TurnInProgress,
             TooFewMessages,
             Conflict,
+            ModelNotAllowed,
+            RateLimited,
             GenerationFailed,
             GenerationTimeout,
             GatewayNotConfigured,
@@ -328,7 +340,7 @@ _TABLE = (
         briefings.create_briefing,
         "Briefings",
         201,
-        (AgentNotFound, Forbidden),
+        (AgentNotFound, UserNotFound, Forbidden, RateLimited),
         most_body_bytes=MEDIUM_BODY_BYTES,
     ),
     Route("GET", "/api/briefings", briefings.list_briefings, "Briefings"),

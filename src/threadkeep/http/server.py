@@ -54,6 +54,7 @@ def uvicorn_config(
         access_log=False,
         lifespan="off",
         server_header=False,
+        proxy_headers=False,  # who is at the other end is for the kernel to say, not for a header
         timeout_graceful_shutdown=shutdown_s,
         ws_max_size=MOST_MESSAGE_BYTES,
         ws_ping_interval=PING_EVERY_S,

@@ -52,7 +52,9 @@ class EndWriter:
         """Ends a turn that cannot go on, with what its log still lacks before its last event."""
         folding = turn_log.folding
         reply, open_iteration = folding.message(held.reply), folding.open_iteration
-        sent = await self._store.receipts.get(held.turn.id) if open_iteration is not None else None
+        turn, sent = held.turn, None
+        if open_iteration is not None:
+            sent = await self._store.receipts.get(turn.conversation_id, turn.id)
         last = cut_off(
             failure,
             reply,

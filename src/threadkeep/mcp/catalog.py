@@ -66,9 +66,18 @@ class Catalog:
     def _check_one(self, user: User, name: str, server: McpServer) -> None:
         if name.lower() in RESERVED_NAMES:
             raise McpNameReserved(f"`{name}` is the name of a server of Threadkeep itself; choose another.")
-        if isinstance(server, StdioServer) and self._stdio_needs_admin and not user.is_admin:
-            raise Forbidden("Only an admin may save a server that runs a program on this machine.")
+        if isinstance(server, StdioServer):
+            self._check_may_run(user)
         self._check_rules(server)
+
+    def _check_may_run(self, user: User) -> None:
+        if self._stdio_needs_admin and not user.is_admin:
+            raise Forbidden("Only an admin may save a server that runs a program on this machine.")
+        if not user.may_run_programs:
+            raise Forbidden(
+                "Saving a server that runs a program needs this server's token: `threadkeep open` opens the "
+                "page with it, `threadkeep token` prints it."
+            )
 
     def _check_rules(self, server: McpServer) -> None:
         if isinstance(server, StdioServer):

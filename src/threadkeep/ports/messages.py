@@ -61,8 +61,8 @@ class MessageStore(Protocol):
         """One of the user's conversations that is not deleted, with a run of its messages."""
         ...
 
-    async def get(self, message_id: MessageId) -> Message | None:
-        """One message with its tool calls, whosever it is."""
+    async def get(self, conversation_id: ConversationId, message_id: MessageId) -> Message | None:
+        """One message of a conversation with its tool calls."""
         ...
 
     async def add_card(self, conversation: Conversation, message: Message) -> None:

@@ -156,7 +156,7 @@ class Answers:
             question_id=asked_id,
             components=prompt.components,
             found=[hit for it in found if isinstance(it, Retrieval) for hit in it.hits],
-            large=await self._large_values(path, frozenset(shortened)),
+            large=await self._large_values(conversation, path, frozenset(shortened)),
             prior=prior,
             model=begun.turn.model,
             cache_key=conversation.id,
@@ -179,7 +179,7 @@ class Answers:
         if any(message.id == asked_id for message in latest):
             return latest
         # It was archived since, and is answered again.
-        asked = await self._store.messages.get(asked_id)
+        asked = await self._store.messages.get(begun.conversation.id, asked_id)
         return [*([asked] if asked else ()), *latest]
 
     async def _activated_role(self, agent: Agent, conversation: Conversation) -> str | None:
@@ -188,15 +188,14 @@ class Answers:
         return role_id if isinstance(role_id, str) else None
 
     async def _large_values(
-        self, path: Sequence[Message], shortened: Collection[str]
+        self, conversation: Conversation, path: Sequence[Message], shortened: Collection[str]
     ) -> Mapping[PayloadId, bytes | Lost]:
         """The values of the path's calls that lie in the payload store, as far as a model is sent them."""
         calls = [call for message in path for call in message.tool_calls if call.refs]
         if not calls:
             return {}
-        return await self._store.payloads.load(
-            ref for call in calls for ref in sent_refs(call, is_short=call.sent_id in shortened)
-        )
+        refs = (ref for call in calls for ref in sent_refs(call, is_short=call.sent_id in shortened))
+        return await self._store.payloads.load(conversation.id, refs)
 
     def _rules(self, agent: Agent, gateway: Gateway) -> ContextRules:
         settings = agent.settings

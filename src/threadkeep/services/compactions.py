@@ -8,6 +8,7 @@ from typing import Any
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
+from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.compaction import Compaction, to_archive
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
@@ -17,6 +18,7 @@ from threadkeep.domain.errors import (
     ConversationNotFound,
     GatewayNotConfigured,
     GenerationTimeout,
+    ModelNotAllowed,
     StorageConflict,
     TooFewMessages,
     TurnInProgress,
@@ -32,6 +34,7 @@ from threadkeep.engine.compaction import (
     summarise,
     summary_tokens,
 )
+from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
@@ -58,20 +61,35 @@ def compaction_job(conversation: Conversation) -> dict[str, str]:
 class Compactions:
     """The use cases of compactions."""
 
-    def __init__(self, store: Store, gateway: Gateway | None, clock: Clock, zone: tzinfo) -> None:
+    def __init__(
+        self,
+        store: Store,
+        gateway: Gateway | None,
+        allowances: Allowances,
+        clock: Clock,
+        zone: tzinfo,
+        caps: OperatorCaps = NO_CAPS,
+    ) -> None:
         self._store = store
         self._gateway = gateway
+        self._allowances = allowances
         self._clock = clock
         self._zone = zone
+        self._caps = caps
 
     async def compact(self, user: User, conversation_id: str, *, keep_last: int | None = None) -> Compaction:
         """Puts a summary in the place of all but the last messages. Where that fails, nothing has changed."""
+        await own_conversation(self._store, user, conversation_id)
+        await self._allowances.take_call(user.id)
+        return await self._compact(user, conversation_id, keep_last)
+
+    async def _compact(self, user: User, conversation_id: str, keep_last: int | None) -> Compaction:
         for _ in range(TRIES):
             conversation = await own_conversation(self._store, user, conversation_id)
             if self._gateway is None:
                 raise GatewayNotConfigured
             conversation.check_idle()
-            agent = await agent_to_ask(self._store, user, conversation)
+            agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
             compaction = await self._compaction(self._gateway, agent, conversation, keep_last)
             try:
                 await self._store.compactions.add(compaction)
@@ -84,8 +102,8 @@ class Compactions:
         """Compacts a conversation between two turns, if there is still reason to. A job."""
         user = User(UserId(arguments["user_id"]))
         # Where a turn runs, its end asks again.
-        with suppress(TooFewMessages, TurnInProgress, ConversationNotFound, AgentNotFound):
-            await self.compact(user, arguments["conversation_id"])
+        with suppress(TooFewMessages, TurnInProgress, ConversationNotFound, AgentNotFound, ModelNotAllowed):
+            await self._compact(user, arguments["conversation_id"], keep_last=None)
 
     async def page(
         self, user: User, conversation_id: str, *, before: int | None, offset: int, limit: int

@@ -62,7 +62,7 @@ ADD_MESSAGE = Statement(
         :tool_call_count, :file_count)"""
 )
 
-_GET = Statement(f"SELECT {COLUMNS} FROM tk_messages WHERE id = :id")
+_SEQ = Statement("SELECT seq FROM tk_messages WHERE id = :id AND conversation_id = :conversation_id")
 REPLY_OF_TURN = Statement(
     f"""SELECT {COLUMNS} FROM tk_messages
     WHERE id = (SELECT assistant_message_id FROM tk_turns WHERE id = :turn_id)"""
@@ -102,12 +102,12 @@ class SqlMessages:
             lambda: _conversation_and_page(user_id, conversation_id, which, offset, limit)
         )
 
-    async def get(self, message_id: MessageId) -> Message | None:
-        """One message with its tool calls, whosever it is."""
-        rows = await self._database.fetch(_GET(id=message_id))
+    async def get(self, conversation_id: ConversationId, message_id: MessageId) -> Message | None:
+        """One message of a conversation with its tool calls."""
+        rows = await self._database.fetch(_SEQ(id=message_id, conversation_id=conversation_id))
         if not rows:
             return None
-        conversation_id, seq = rows[0][1], rows[0][2]
+        seq = rows[0][0]
         window = MessageWindow(seq - 1, seq + 1, with_overwritten=True)
         (message,) = await self.page(conversation_id, window, offset=0, limit=1)
         return message

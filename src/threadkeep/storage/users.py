@@ -42,6 +42,27 @@ _DELETE_OWNERLESS_AGENTS = Statement(
 )
 
 
+_BY_ID = "SELECT id FROM tk_users WHERE id = :id"
+_GET = Statement(_BY_ID)
+_LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR NO KEY UPDATE")
+# Whether the host application's table says who exists; see host_users.
+_IS_TIED = Statement(
+    "SELECT 1 WHERE FALSE",
+    postgres="""SELECT 1 FROM pg_constraint
+        WHERE conrelid = to_regclass('tk_users') AND conname = 'tk_users_host'""",
+)
+
+
+def lock_known(user_id: UserId, now: int) -> Plan[bool]:
+    """Whether a user is known, to us or to the host application; others who ask so wait meanwhile."""
+    if (yield _LOCK(id=user_id)):
+        return True
+    if not (yield _IS_TIED()):
+        return False
+    yield ENSURE_USER(id=user_id, now=now)
+    return True
+
+
 class SqlUsers:
     """The users of a database."""
 
@@ -51,6 +72,11 @@ class SqlUsers:
     async def delete(self, user_id: UserId, now: int) -> Purged | None:
         """Removes a user and, by cascade, all that is theirs."""
         return await self._database.write(lambda: _delete(user_id, now))
+
+    async def meet(self, user_id: UserId, now: int) -> None:
+        """Makes a user known, looking first: nearly always they are."""
+        if not await self._database.fetch(_GET(id=user_id)):
+            await self._database.execute(ENSURE_USER(id=user_id, now=now))
 
     async def ids(self) -> AsyncIterator[UserId]:
         """Everyone whom we know of, a page at a time."""

@@ -91,7 +91,7 @@ class ResultsServer:
         call = await self._find(caller, storable(id_))
         if call is None:
             return Outcome("error", error=f"There is no tool call {id_!r} in this conversation.")
-        text = await self._text(call)
+        text = await self._text(caller, call)
         if text is None:
             return Outcome("error", error="The result is no longer there.")
         # In a thread: a result may have millions of characters.
@@ -101,20 +101,20 @@ class ResultsServer:
     async def _find(self, caller: Caller, id_: str) -> ToolCall | None:
         """A call of the turn that runs, or the conversation's newest before it."""
         reply_id = caller.conversation.tip_id
-        if reply_id and (reply := await self._store.messages.get(reply_id)):
+        if reply_id and (reply := await self._store.messages.get(caller.conversation.id, reply_id)):
             calls = (await self._written_so_far(self._store.log, reply)).tool_calls
             ended = (call for call in calls if call.status is not ToolCallStatus.RUNNING)
             if found := next((call for call in ended if call.tool_call_id == id_), None):
                 return found
         return await self._store.messages.tool_call(caller.conversation.id, id_)
 
-    async def _text(self, call: ToolCall) -> str | None:
+    async def _text(self, caller: Caller, call: ToolCall) -> str | None:
         if call.error is not None:
             return call.error
         ref = call.refs.get("result")
         if ref is None:
             return _as_text(call.result)
-        content = (await self._store.payloads.load([ref]))[ref]
+        content = (await self._store.payloads.load(caller.conversation.id, [ref]))[ref]
         return None if isinstance(content, Lost) else await asyncio.to_thread(_decoded, content)
 
 
