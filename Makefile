@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help check test run page types bench conformance lock clean
+.PHONY: help check test fuzz audit run page types bench conformance lock clean
 
 PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
@@ -16,6 +16,15 @@ check: ## format, lint, type-check and test: run it before every commit
 test: ## all tests, without formatting
 	@sh scripts/test tests -n auto --dist worksteal
 
+MINUTES = 10
+
+fuzz: ## hostile input for everything that reads any, for MINUTES=10 or as long as you say
+	@sh scripts/env dev
+	@$(PYTHON) -m tests.fuzz $(MINUTES)
+
+audit: ## report known vulnerabilities of the locked packages, where their registries answer
+	@sh scripts/audit
+
 run: ## start the server
 	@sh scripts/run
 
@@ -31,6 +40,7 @@ types: ## write the page's types and docs/api.md from the OpenAPI document
 bench: ## print the benchmark tables
 	@sh scripts/env dev
 	@$(PYTHON) -m bench
+	@$(PYTHON) -m bench.hostile
 
 conformance: ## write docs/conformance.md from the tests
 	@sh scripts/env dev

@@ -1,4 +1,4 @@
-"""Builds the web page before the package is built or installed from this folder."""
+"""Builds what the package carries beside its code: the web page and the bill of materials."""
 
 import sys
 from pathlib import Path
@@ -8,9 +8,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 sys.path.insert(0, str(Path(__file__).parent / "scripts"))
 import page
+import sbom
 
 
-class PageHook(BuildHookInterface[Any]):
+class WheelHook(BuildHookInterface[Any]):
     """The wheel carries the page; a machine without node gets one from PyPI for as long as it builds."""
 
     def dependencies(self) -> list[str]:
@@ -20,3 +21,4 @@ class PageHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Comes before every build."""
         page.build()
+        build_data["sbom_files"].append(str(sbom.build()))

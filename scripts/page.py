@@ -99,17 +99,26 @@ def check() -> None:
     _run([*node, "node_modules/vitest/vitest.mjs", "run"])
 
 
-def _run(command: list[str]) -> None:
+def audit() -> int:
+    """Asks npm's registry for known vulnerabilities of the locked packages; npm's exit code."""
+    _, npm = commands()
+    return _run([*npm, "audit", "--package-lock-only"], check=False)
+
+
+def _run(command: list[str], *, check: bool = True) -> int:
     # npm's programs look for node on PATH.
     node = str(Path(command[0]).parent)
     path = f"{node}{os.pathsep}{os.environ.get('PATH', '')}"
     # The operating system's certificates, so that installing works behind a company proxy too.
     environment = {"NODE_USE_SYSTEM_CA": "1", **os.environ, "PATH": path}
-    subprocess.run(command, cwd=SOURCE, env=environment, check=True)
+    return subprocess.run(command, cwd=SOURCE, env=environment, check=check).returncode
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["check"]:
-        check()
-    else:
-        build()
+    match sys.argv[1:]:
+        case ["check"]:
+            check()
+        case ["audit"]:
+            sys.exit(audit())
+        case _:
+            build()

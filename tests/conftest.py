@@ -1,6 +1,7 @@
 """What every test can ask for: a real database of each kind, empty and its own."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from inspect import signature
@@ -31,7 +32,7 @@ from threadkeep.testing.waiting import PATIENCE_S
 
 SECRET = "a-secret-for-tests-that-is-long-enough"
 
-pytest_plugins = ["tests.conformance.plugin"]
+pytest_plugins = ["tests.signals", "tests.conformance.plugin"]
 
 TEMPLATE = "tk_test_template"
 
@@ -48,6 +49,15 @@ def postgres() -> Iterator[Postgres]:
 
 async def _migrate(url: str) -> None:
     await (await open_database(url, pool_size=1)).close()
+
+
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    """A command that a test runs in this process leaves no mask behind for the next test."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

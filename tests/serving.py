@@ -39,7 +39,13 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
     named = {f"THREADKEEP_{name.upper()}": value for name, value in settings.items()}
     # Programs that a server may start are found beside the Python that runs it.
     path = os.pathsep.join((str(Path(sys.executable).parent), os.defpath))
-    return {"PATH": path, "PYTHONPATH": source, "THREADKEEP_SHUTDOWN_GRACE_S": "0", **named}
+    return {
+        "PATH": path,
+        "PYTHONPATH": source,
+        "THREADKEEP_SHUTDOWN_GRACE_S": "0",
+        "THREADKEEP_USER_TURNS_PER_MINUTE": "0",
+        **named,
+    }
 
 
 class Server:

@@ -56,6 +56,13 @@ def test_rules_for_mcp_servers_are_strict_unless_the_operator_says_otherwise():
         ({"THREADKEEP_JWT_SECRET": "short"}, "32 characters"),
         ({"THREADKEEP_JWT_SECRET": SECRET, "THREADKEEP_JWKS_URL": "https://x"}, "not both"),
         ({"THREADKEEP_JWKS_URL": "file:///etc/passwd"}, "JWKS_URL"),
+        ({"THREADKEEP_JWKS_URL": "https://id.example/keys"}, "requires THREADKEEP_JWT_ISSUER"),
+        (
+            {"THREADKEEP_JWKS_URL": "https://id.example/keys", "THREADKEEP_JWT_ISSUER": "https://id.example"},
+            "requires THREADKEEP_JWT_ISSUER and THREADKEEP_JWT_AUDIENCE",
+        ),
+        ({"THREADKEEP_ADMIN_CLAIM": "admin"}, "ADMIN_CLAIM"),
+        ({"THREADKEEP_ADMIN_CLAIM": "role="}, "ADMIN_CLAIM"),
         ({"THREADKEEP_DATABASE_URL": "mysql://x"}, "DATABASE_URL"),
         ({"THREADKEEP_DATABASE_SCHEMA": "a; drop"}, "DATABASE_SCHEMA"),
         ({"THREADKEEP_CORS_ORIGINS": "*"}, "CORS_ORIGINS"),

@@ -9,7 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from threadkeep.clock import system_clock
+from threadkeep.domain.caps import OperatorCaps, TurnCaps
 from threadkeep.domain.errors import GatewayNotConfigured
+from threadkeep.domain.workspace import Workspaces
 from threadkeep.gateways.anthropic import AnthropicGateway
 from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
@@ -24,6 +26,7 @@ from threadkeep.jobs.reading import EMBED_JOB, READ_JOB, Reading
 from threadkeep.jobs.titles import TITLE_JOB, Titles
 from threadkeep.log.node import Node
 from threadkeep.log.rebuilding import rebuild
+from threadkeep.log.replies import written_so_far
 from threadkeep.logs import about
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.limits import Limits
@@ -32,7 +35,9 @@ from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import ServerEnvironment
 from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.mcp.provider import AgentTools
+from threadkeep.mcp.sandbox import Sandbox
 from threadkeep.metrics import Metrics
+from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.bus import Bus
 from threadkeep.ports.embedder import Embedder
 from threadkeep.ports.gateway import Gateway
@@ -47,7 +52,7 @@ from threadkeep.retrieval.embed import EndpointEmbedder, bundled_embedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services.agents import Agents
-from threadkeep.services.allowances import Allowances
+from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.answers import Answers
 from threadkeep.services.branches import Branches
 from threadkeep.services.briefings import Briefings
@@ -66,9 +71,11 @@ from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
 from threadkeep.settings import Settings
+from threadkeep.storage.allowances import SqlAllowances
 from threadkeep.storage.bus import bus_on
 from threadkeep.storage.database import Database
 from threadkeep.storage.document_files import FolderDocumentFiles
+from threadkeep.storage.folder import make_private
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
@@ -142,16 +149,25 @@ def build_secret_box(settings: Settings) -> SecretBox:
     return SecretBox(settings.secret_keys, settings.data / KEY_FILE_NAME if alone else None)
 
 
-def _pool(settings: Settings) -> Pool:
-    environment = ServerEnvironment(
-        settings.workspaces, settings.mcp_environment, allow_private=settings.mcp_allow_private
+def build_server_environment(settings: Settings, workspaces: Workspaces) -> ServerEnvironment:
+    """What MCP servers are given, and what they do not see."""
+    sandbox = Sandbox(settings.mcp_sandbox, settings.private_paths, tuple(map(Path, settings.mcp_writable)))
+    return ServerEnvironment(
+        workspaces,
+        settings.mcp_environment,
+        allow_private=settings.mcp_allow_private,
+        denied_networks=settings.networks_denied,
+        sandbox=sandbox,
     )
+
+
+def _pool(settings: Settings) -> Pool:
     limits = Limits(
         most_servers=settings.mcp_max_servers,
         budget_s=settings.mcp_connect_budget_s,
         idle_s=settings.mcp_idle_s,
     )
-    return Pool(environment, limits)
+    return Pool(build_server_environment(settings, settings.workspaces), limits)
 
 
 def build_embedder(settings: Settings) -> Embedder | None:
@@ -194,6 +210,7 @@ async def reading_store(settings: Settings) -> AsyncGenerator[Store]:
 
 async def _open_database(settings: Settings) -> Database:
     """The database, migrated."""
+    make_private(settings.data)
     return await open_database(
         settings.database,
         schema=settings.database_schema,
@@ -216,7 +233,30 @@ def build_catalog(settings: Settings) -> Catalog:
         settings.mcp_allowed_commands,
         stdio_needs_admin=settings.mcp_stdio == "admin",
         allow_private=settings.mcp_allow_private,
+        denied_networks=settings.networks_denied,
     )
+
+
+def build_caps(settings: Settings, gateway: Gateway | None) -> OperatorCaps:
+    """What the operator allows at most. The default model is their own choice, hence always allowed."""
+    models = settings.allowed_models
+    if models and gateway is not None:
+        models = tuple(dict.fromkeys((gateway.default_model, *models)))
+    return OperatorCaps(
+        models=models,
+        reply_tokens=settings.max_reply_tokens,
+        iterations=settings.max_iterations,
+        message_chars=settings.max_message_chars,
+        documents=settings.user_documents,
+        bytes=settings.user_bytes,
+        publish=settings.publish,
+    )
+
+
+def _allowances(settings: Settings, database: Database) -> Allowances:
+    """What is left to each user: counted in the database where several nodes work on it."""
+    caps = TurnCaps(at_once=settings.user_running_turns, per_minute=settings.user_turns_per_minute)
+    return LocalAllowances(caps) if database.dialect == "sqlite" else SqlAllowances(database, caps)
 
 
 class Runtime:
@@ -257,6 +297,7 @@ class Outside:
 
     store: Store
     jobs: JobStore
+    allowances: Allowances
     bus: Bus
     gateway: Gateway | None
     embedder: Embedder | None
@@ -285,6 +326,7 @@ async def _open_outside(settings: Settings, metrics: Metrics, opened: AsyncExitS
     return Outside(
         store=store,
         jobs=SqlJobs(database),
+        allowances=_allowances(settings, database),
         bus=bus,
         gateway=gateway,
         embedder=embedder,
@@ -298,10 +340,10 @@ async def _start_services(
     settings: Settings, outside: Outside, metrics: Metrics, started: AsyncExitStack
 ) -> Services:
     store, gateway, workspaces = outside.store, outside.gateway, settings.workspaces
-    catalog = build_catalog(settings)
-    agents = Agents(store, catalog, system_clock)
+    catalog, caps = build_catalog(settings), build_caps(settings, gateway)
+    agents = Agents(store, catalog, system_clock, caps)
     await agents.ensure_default()
-    compactions = Compactions(store, gateway, system_clock, settings.zone)
+    compactions = Compactions(store, gateway, outside.allowances, system_clock, settings.zone, caps)
     document_files = FolderDocumentFiles(workspaces)
     reading = Reading(
         store, document_files, ProcessExtractor(), outside.embedder, system_clock, outside.vector_index
@@ -310,7 +352,7 @@ async def _start_services(
     started.push_async_callback(history.close)
     if outside.alone:  # nobody is left who could be doing one
         await outside.jobs.release_all()
-    jobs = _jobs(outside, history, compactions, reading)
+    jobs = _jobs(outside, history, compactions, reading, caps)
     started.push_async_callback(jobs.close)
     node = Node(store, outside.bus, system_clock, metrics, alone=outside.alone)
     started.push_async_callback(node.close)
@@ -318,18 +360,17 @@ async def _start_services(
     prompts = Prompts(store, agents, FolderPromptFiles(workspaces), roles, gateway)
     retriever = DocumentIndex(store.chunks, outside.embedder, vector_index=outside.vector_index)
     tools = _tools(settings, outside, catalog, roles, retriever)
-    allowances = Allowances(at_once=settings.user_running_turns, per_minute=settings.user_turns_per_minute)
     answers = Answers(
         store, gateway, prompts, Passages(retriever), history, tools, jobs, system_clock, settings.zone
     )
-    turns = Turns(store, node, answers, allowances, system_clock)
+    turns = Turns(store, node, answers, outside.allowances, system_clock, caps)
     running_turns = RunningTurns(store, node, system_clock)
     conversations = Conversations(store, agents, turns, history, system_clock, settings.zone)
     services = Services(
         agents=agents,
         mcp_servers=McpServers(store, agents, catalog, tools),
         conversations=conversations,
-        documents=Documents(store, agents, document_files, retriever, jobs, system_clock),
+        documents=Documents(store, agents, document_files, retriever, jobs, system_clock, caps),
         history=history,
         turns=turns,
         branches=Branches(store, turns, history, system_clock),
@@ -352,12 +393,14 @@ async def _start_services(
     return services
 
 
-def _jobs(outside: Outside, history: History, compactions: Compactions, reading: Reading) -> Jobs:
+def _jobs(
+    outside: Outside, history: History, compactions: Compactions, reading: Reading, caps: OperatorCaps
+) -> Jobs:
     """What is done later, by whichever node has time."""
     return Jobs(
         outside.jobs,
         {
-            TITLE_JOB: Titles(outside.store, outside.gateway, history.follow).give,
+            TITLE_JOB: Titles(outside.store, outside.gateway, history.follow, caps).give,
             COMPACTION_JOB: compactions.compact_later,
             READ_JOB: reading.read,
             EMBED_JOB: reading.embed,
@@ -374,7 +417,7 @@ def _tools(
         _promptx(settings, roles, store, outside.pool),
         RetrieverServer(store.documents, retriever),
         HistoryServer(store),
-        ResultsServer(store),
+        ResultsServer(store, written_so_far),
         ChartServer(),
     )
     return AgentTools(own, catalog, outside.pool, store.seen_tools)

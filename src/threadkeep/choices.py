@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import inspect
 
-_STEP = re.compile(r"\w+|\[[^\]]*\]")
+_STEP = re.compile(r"\w+|\[[^\[\]]*\]")
 
 
 def with_choices(message: str, kind: Any, place: str) -> str:

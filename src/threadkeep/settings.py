@@ -7,6 +7,7 @@ import shlex
 import tomllib
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 from urllib.parse import SplitResult, urlsplit
@@ -17,6 +18,7 @@ from msgspec import Meta
 
 from threadkeep.choices import with_choices
 from threadkeep.domain.errors import SettingsError
+from threadkeep.domain.user import AdminClaim
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.loopback import is_loopback
 
@@ -30,6 +32,17 @@ Secret = Annotated[str | None, Meta(extra={"secret": True})]
 _GIVEN_TO_PROGRAMS = {"USER_ID"}
 _COMMAND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "fish", "cmd", "cmd.exe", "powershell", "pwsh"}
+
+
+_LISTS = (
+    "allowed_hosts",
+    "allowed_models",
+    "cors_origins",
+    "denied_networks",
+    "mcp_allowed_commands",
+    "mcp_pass_environment",
+    "mcp_writable",
+)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,8 +102,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     jwks_url: Annotated[
         str | None, Meta(description="Sign-in with RS256/ES256 tokens: where the provider's keys are.")
     ] = None
-    jwt_issuer: Annotated[str | None, Meta(description="The `iss` that a token must have.")] = None
-    jwt_audience: Annotated[str | None, Meta(description="The `aud` that a token must have.")] = None
+    jwt_issuer: Annotated[
+        str | None, Meta(description="The `iss` that a token must have; required with JWKS_URL.")
+    ] = None
+    jwt_audience: Annotated[
+        str | None, Meta(description="The `aud` that a token must have; required with JWKS_URL.")
+    ] = None
+    admin_claim: Annotated[
+        str,
+        Meta(
+            description="The claim of a token, and its value, that make a user an admin, such as "
+            "role=admin or realm_access.roles=threadkeep-admin; `off`: no token does."
+        ),
+    ] = "role=admin"
+    require_token: Annotated[
+        bool,
+        Meta(
+            description="Without a sign-in: let in only who sends the token of the data folder, which "
+            "`threadkeep open` does; as --require-token."
+        ),
+    ] = False
     allowed_hosts: Annotated[
         tuple[str, ...],
         Meta(description="Host names under which we are reached, besides loopback; comma-separated."),
@@ -107,9 +138,30 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["admin", "owner"],
         Meta(description="Who may add MCP servers that are programs on this machine: admin, or any owner."),
     ] = "admin"
+    mcp_sandbox: Annotated[
+        Literal["auto", "require", "off"],
+        Meta(
+            description="Shut MCP servers that are programs in, so that they see no data but their agent's "
+            "folder: auto (where this machine can), require (else they do not run), or off."
+        ),
+    ] = "auto"
+    mcp_writable: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Folders in which MCP servers that are programs may write besides their agent's, "
+            "as absolute paths; comma-separated. They can read what this account can."
+        ),
+    ] = ()
     mcp_allow_private: Annotated[
         bool, Meta(description="Let agents' MCP servers be on loopback and private addresses.")
     ] = False
+    denied_networks: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Networks that agents' MCP servers are never on, besides private ones, such as "
+            "203.0.113.0/24; comma-separated. They hold with MCP_ALLOW_PRIVATE too."
+        ),
+    ] = ()
     mcp_pass_environment: Annotated[
         tuple[str, ...],
         Meta(
@@ -140,12 +192,63 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "in the data folder. Several, comma-separated, to change it: the first encrypts, all decrypt."
         ),
     ] = None
-    user_running_turns: Annotated[
-        int, Meta(ge=0, description="Turns of one user that may run at once on this node; 0: no limit.")
-    ] = 1000
-    user_turns_per_minute: Annotated[
-        int, Meta(ge=0, description="Turns that one user may begin in a minute on this node; 0: no limit.")
+    allowed_models: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Models that agents may name, besides THREADKEEP_MODEL; comma-separated. "
+            "None listed: any."
+        ),
+    ] = ()
+    max_reply_tokens: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Tokens that a model may say in one call, whatever an agent's `maxTokens` says; "
+            "0: as many as the agent or the model allows.",
+        ),
     ] = 0
+    max_iterations: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Model calls in one turn at most, whatever an agent's `maxIterations` says; "
+            "0: no cap.",
+        ),
+    ] = 100
+    max_message_chars: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Characters of a user's message at most, whatever an agent's `maxMessageChars` says; "
+            "0: no cap.",
+        ),
+    ] = 0
+    user_running_turns: Annotated[
+        int,
+        Meta(ge=0, description="Turns of one user that may run at once, on all nodes together; 0: no limit."),
+    ] = 100
+    user_turns_per_minute: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Turns that one user may begin in a minute, on all nodes together; compactions count "
+            "too; 0: no limit.",
+        ),
+    ] = 60
+    user_documents: Annotated[
+        int, Meta(ge=0, description="Documents of all agents of one user at most; 0: no limit.")
+    ] = 10_000
+    user_bytes: Annotated[
+        int,
+        Meta(
+            ge=0, description="Bytes of the documents of all agents that one user owns at most; 0: no limit."
+        ),
+    ] = 10 * 1024**3
+    publish: Annotated[
+        Literal["owner", "admin"],
+        Meta(description="Who may make an agent public: owner (each owner their own), or admins only."),
+    ] = "owner"
     shutdown_grace_s: Annotated[
         float,
         Meta(
@@ -155,8 +258,43 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "a second signal ends it at once.",
         ),
     ] = 10
+    max_connections: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Connections that are open at once; for one more, the one that has waited longest "
+            "for a request is closed. The system's limit on open files lowers it.",
+        ),
+    ] = 10_000
+    max_idle_sockets: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Sockets of /ws that follow no session; for one more, the oldest is closed.",
+        ),
+    ] = 500
+    header_timeout_s: Annotated[
+        float, Meta(gt=0, le=3600, description="Seconds in which a request's headers must arrive.")
+    ] = 10
+    body_timeout_s: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=3600,
+            description="Seconds for which we wait for a request's body, and one more for each 8 KB of it "
+            "that have arrived.",
+        ),
+    ] = 20
+    keep_alive_s: Annotated[
+        int, Meta(ge=1, le=3600, description="Seconds for which a connection may wait for its next request.")
+    ] = 30
     max_body_bytes: Annotated[
-        int, Meta(ge=1024, description="Largest request body; a larger one is answered with 413.")
+        int,
+        Meta(
+            ge=1024,
+            description="Largest body of a message or of executions; a larger one is answered with 413. "
+            "Other routes take 64 KB, those for agents, prompts and briefings 256 KB.",
+        ),
     ] = 10 * 1024 * 1024
     max_upload_bytes: Annotated[
         int, Meta(ge=1024, description="Largest upload of documents, all files of a request together.")
@@ -193,14 +331,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ) -> "Settings":
         """Reads `threadkeep.toml`, then the environment, then what the caller says; the last one wins."""
         given: dict[str, object] = {}
-        file = file or Path(environment.get(f"{PREFIX}CONFIG", FILE_NAME))
+        file = file or settings_file(environment)
         given |= _read_file(file, required=f"{PREFIX}CONFIG" in environment)
         for name in Settings.__struct_fields__:
             if value := environment.get(PREFIX + name.upper()):
                 given[name] = value
         given |= {name: value for name, value in overrides.items() if value is not None}
         _choose_gateway(given, environment)
-        for name in ("allowed_hosts", "cors_origins", "mcp_allowed_commands", "mcp_pass_environment"):
+        for name in _LISTS:
             if isinstance(text := given.get(name), str):
                 given[name] = _list(text)
         try:
@@ -214,12 +352,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def check(self) -> None:
         """Refuses combinations that cannot work or would be unsafe."""
-        if self.jwt_secret and self.jwks_url:
-            raise SettingsError("Set either THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL, not both.")
-        if self.jwt_secret and len(self.jwt_secret) < 32:
-            raise SettingsError("THREADKEEP_JWT_SECRET needs at least 32 characters.")
-        if self.jwks_url and _split(self.jwks_url, "JWKS_URL").scheme not in {"http", "https"}:
-            raise SettingsError("THREADKEEP_JWKS_URL must be an http(s) address.")
+        self.check_sign_in()
         if self.gateway_url:
             _split(self.gateway_url, "GATEWAY_URL")
         if self.embedding_url not in {None, "off"} and (
@@ -240,6 +373,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 raise SettingsError(
                     f"THREADKEEP_MCP_ALLOWED_COMMANDS: {command!r} is a shell, or not a bare name."
                 )
+        _ = self.networks_denied
+        for folder in self.mcp_writable:
+            if not Path(folder).is_absolute():
+                raise SettingsError(f"THREADKEEP_MCP_WRITABLE: {folder!r} is no absolute path.")
         if self.promptx_command is not None and not self.promptx_arguments:
             raise SettingsError("THREADKEEP_PROMPTX_COMMAND must name a program.")
         if any(len(key) < 32 for key in self.secret_keys):
@@ -248,6 +385,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             parts = _split(origin, "CORS_ORIGINS")
             if parts.scheme not in {"http", "https"} or not parts.hostname:
                 raise SettingsError(f"THREADKEEP_CORS_ORIGINS: {origin!r} is not like https://app.example.")
+
+    def check_sign_in(self) -> None:
+        """Refuses ways to sign in that would let in the wrong people."""
+        if self.jwt_secret and self.jwks_url:
+            raise SettingsError("Set either THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL, not both.")
+        if self.jwt_secret and len(self.jwt_secret) < 32:
+            raise SettingsError("THREADKEEP_JWT_SECRET needs at least 32 characters.")
+        if self.jwks_url and _split(self.jwks_url, "JWKS_URL").scheme not in {"http", "https"}:
+            raise SettingsError("THREADKEEP_JWKS_URL must be an http(s) address.")
+        if self.jwks_url and not (self.jwt_issuer and self.jwt_audience):
+            raise SettingsError(
+                "THREADKEEP_JWKS_URL requires THREADKEEP_JWT_ISSUER and THREADKEEP_JWT_AUDIENCE: a provider "
+                "signs the tokens of all its applications with the same keys, and only one of them is ours."
+            )
+        if self.admin is None and self.admin_claim != "off":
+            raise SettingsError(
+                f"THREADKEEP_ADMIN_CLAIM: {self.admin_claim!r} is not like role=admin, and not `off`."
+            )
 
     def check_safe_to_listen(self) -> None:
         """Refuses to serve strangers without a sign-in."""
@@ -259,13 +414,34 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def signs_in(self) -> bool:
-        """Whether users sign in; without it everyone is the user `local`."""
+        """Whether users sign in; without it whoever gets in is the user `local`."""
         return bool(self.jwt_secret or self.jwks_url)
+
+    @property
+    def admin(self) -> AdminClaim | None:
+        """What makes a token an admin's; None where nothing does."""
+        return AdminClaim.read(self.admin_claim)
+
+    @property
+    def networks_denied(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """The networks of `denied_networks`."""
+        try:
+            return tuple(ip_network(name) for name in self.denied_networks)
+        except ValueError as exc:
+            raise SettingsError(f"THREADKEEP_DENIED_NETWORKS: {exc}.") from exc
 
     @property
     def mcp_environment(self) -> dict[str, str]:
         """What MCP servers get of our own environment."""
         return {name: os.environ[name] for name in self.mcp_pass_environment if name in os.environ}
+
+    @property
+    def private_paths(self) -> tuple[Path, ...]:
+        """What no program that we run for somebody may see: our data, and files with our secrets."""
+        files = (settings_file(), Path(".env"))
+        database = Path(self.database.removeprefix("sqlite:///")) if self.on_sqlite else self.data
+        beside = (database.with_name(f"{database.name}{end}") for end in ("", "-wal", "-shm"))
+        return tuple(it.absolute() for it in (self.data, *files, *beside))
 
     @property
     def promptx_arguments(self) -> tuple[str, ...]:
@@ -353,6 +529,11 @@ def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
             near = difflib.get_close_matches(name, known, 1)
             found.append(Misnamed(PREFIX + name, PREFIX + near[0] if near else None))
     return found
+
+
+def settings_file(environment: Mapping[str, str] = os.environ) -> Path:
+    """The file that settings are read from, if it is there."""
+    return Path(environment.get(f"{PREFIX}CONFIG", FILE_NAME))
 
 
 def promptx_project(environment: Mapping[str, str] = os.environ) -> Path:

@@ -9,7 +9,7 @@ import jwt
 import msgspec
 import pytest
 
-from tests.serving import Server, environment
+from tests.serving import Server, environment, run
 from threadkeep.cli import main
 
 SECRET = "s3cret-" * 8
@@ -31,6 +31,58 @@ def test_token_signs_a_user_in(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 def test_token_without_a_secret_says_what_to_set(capsys: pytest.CaptureFixture[str]):
     assert main(["token", "--user", "alice"]) == 1
     assert "THREADKEEP_JWT_SECRET" in capsys.readouterr().err
+
+
+def test_token_of_a_server_without_a_sign_in_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["token"]) == 0
+    assert capsys.readouterr().out.strip() == Path(".threadkeep", "token").read_text().strip()
+    monkeypatch.setenv("THREADKEEP_JWT_SECRET", SECRET)
+    assert main(["token"]) == 1
+    assert "--user" in capsys.readouterr().err
+
+
+def test_page_is_opened_with_the_token_where_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    opened: list[str] = []
+
+    def open_browser(address: str) -> bool:
+        opened.append(address)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", open_browser)
+    open_page = ["open", "--data", "data", "--port"]
+    assert main([*open_page, "1"]) == 1
+    assert "threadkeep serve" in capsys.readouterr().err
+    with Server(tmp_path, gateway="openai") as server:
+        port = server.url.rpartition(":")[2]
+        assert main([*open_page, port]) == 0
+        assert opened.pop() == f"{server.url}/"
+    with Server(tmp_path, "--require-token", gateway="openai") as server:
+        port = server.url.rpartition(":")[2]
+        assert main([*open_page, port, "--print"]) == 0
+        token = Path("data", "token").read_text().strip()
+        assert capsys.readouterr().out.strip() == f"{server.url}/#token={token}"
+        assert main([*open_page, port]) == 0
+        # Everybody on a machine sees with what a browser is started: not with the token.
+        (address,) = opened
+        assert address == Path("data", "open.html").absolute().as_uri()
+    assert Path("data", "open.html").stat().st_mode & 0o777 == 0o600
+    assert f"{server.url}/#token={token}" in Path("data", "open.html").read_text()
+
+
+def test_own_commands_send_the_token_that_a_server_wants(tmp_path: Path):
+    (tmp_path / "note.txt").write_text("The tenant pays on the first.")
+    with Server(tmp_path, "--require-token", gateway="openai") as server:
+        words = ["ingest", "note.txt", "--data", "data"]
+        port = server.url.rpartition(":")[2]
+        ran = run(*words, folder=tmp_path, port=port, require_token="true", gateway="openai")
+        assert ran.returncode == 0, ran.stderr
+        refused = run(*words, "--url", server.url, folder=tmp_path, gateway="openai")
+        assert refused.returncode == 1
+        assert "token" in refused.stderr
 
 
 def test_reader_that_has_seen_enough_is_no_error():

@@ -135,18 +135,18 @@ async def conversation(api: Api, agent: Agent) -> Conversation:
 
 @pytest.mark.requirement("REQ-CONV-001-S3")
 async def test_conversations_with_two_agents_stay_separate(api: Api, alice: httpx.AsyncClient):
-    # Given user A has conversations with agents B and C
+    # Given two conversations of a user, with agents B and C
     agent_b, agent_c = await make_agent_b(alice, "B"), await make_agent_b(alice, "C")
     with_b, with_c = await start_main(alice, agent_b), await start_main(alice, agent_c)
     assert with_b["id"] != with_c["id"]
     await keep_turn(api.store, await as_kept(api.store, with_c["id"]), "c?", "c.")
     c_before = await detail(alice, with_c["id"])
 
-    # When user A interacts with agent B
+    # When the user talks to agent B
     assert (await start_main(alice, agent_b))["id"] == with_b["id"]
     await keep_turn(api.store, await as_kept(api.store, with_b["id"]), "b?", "b.", NOW + 5)
 
-    # Then only conversation B is accessed
+    # Then only that conversation is touched
     b_after = await detail(alice, with_b["id"])
     assert (b_after["userId"], b_after["agentId"]) == ("alice", agent_b)
     assert [message["content"] for message in b_after["messages"]] == ["b?", "b."]
@@ -213,7 +213,7 @@ async def test_concurrent_requests_create_one_conversation(alice: httpx.AsyncCli
     for _ in range(10):
         # Given user A meets agent B for the first time
         path = f"/api/agents/{await make_agent_b(alice)}/conversation"
-        # When two requests try to create a conversation concurrently
+        # When two requests need the conversation at once
         one, two = await asyncio.gather(alice.put(path), alice.put(path))
         # Then only one is created, and both requests resolve to it
         assert {one.status_code, two.status_code} == {200, 201}
@@ -249,11 +249,11 @@ async def test_get_or_create_queries_before_it_inserts(database: Database):
 async def test_context_has_the_briefings_followed_by_the_user_message(
     api: Api, alice: httpx.AsyncClient, conversation: Conversation
 ):
-    # Given a conversation with 2 briefing cards and 1 user message that waits for its answer
+    # Given two cards and a user's message that waits for its answer
     grown = await keep_card(api.store, conversation, "返工率50%", "最近7天翻倍")
     grown = await keep_card(api.store, grown, "Review耗时超标", "中位耗时30小时")
     await keep_begun(api.store, grown.begin_turn("这两个问题有关联吗？", NOW))
-    # When the context for the next response is built
+    # When the context of the reply is built
     first, second, third = await context(alice, conversation)
     # Then it has the formatted briefings, told apart from text, followed by the user message
     assert first["content"].startswith("[简报 ")

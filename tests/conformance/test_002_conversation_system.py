@@ -33,7 +33,7 @@ async def kept(store: Store, conversation_id: str) -> Conversation | None:
 
 @pytest.fixture
 async def domain(alice: httpx.AsyncClient) -> dict[str, Any]:
-    """Given 存在领域 "法律顾问"."""
+    """A domain to talk to."""
     answer = await alice.post("/api/domains", json={"name": "法律顾问"})
     assert answer.status_code == 201
     return answer.json()
@@ -41,7 +41,7 @@ async def domain(alice: httpx.AsyncClient) -> dict[str, Any]:
 
 @pytest.fixture
 async def conversation(alice: httpx.AsyncClient, domain: dict[str, Any]) -> dict[str, Any]:
-    """Given 存在对话 "合同咨询"."""
+    """A conversation in it."""
     answer = await alice.post(f"/api/domains/{domain['id']}/conversations", json={"title": "合同咨询"})
     assert answer.status_code == 201
     return answer.json()
@@ -51,15 +51,15 @@ async def conversation(alice: httpx.AsyncClient, domain: dict[str, Any]) -> dict
 async def test_conversation_is_created_with_its_session(
     api: Api, alice: httpx.AsyncClient, domain: dict[str, Any]
 ):
-    # When 用户请求创建对话
+    # When a user creates a conversation
     answer = await alice.post(f"/api/domains/{domain['id']}/conversations")
-    # Then 系统创建 Session，返回对话信息包含 id, domainId, sessionId, title, status
+    # Then it has a session, and the answer has all five fields
     assert answer.status_code == 201
     made = answer.json()
     assert made["domainId"] == made["agentId"] == domain["id"]
     assert (made["title"], made["status"]) == (None, "active")
     assert len(made["sessionId"]) >= 43  # 256 random bits
-    # And 系统在 conversations 表保存对话记录，连同 sessionId
+    # And the row is stored together with the session id
     row = await kept(api.store, made["id"])
     assert row and (row.agent_id, row.session_id) == (domain["id"], made["sessionId"])
     # And every conversation has a session of its own
@@ -69,11 +69,11 @@ async def test_conversation_is_created_with_its_session(
 
 @pytest.mark.requirement("CONV-001-S2")
 async def test_creating_fails_where_the_domain_does_not_exist(alice: httpx.AsyncClient):
-    # Given 领域 "不存在的领域" 不存在
+    # Given a domain that is not there
     for absent in (new_uuid(), "不存在的领域"):
-        # When 用户请求在该领域下创建对话
+        # When a user creates a conversation in it
         answer = await alice.post(f"/api/domains/{absent}/conversations")
-        # Then 返回 404 错误 "DOMAIN_NOT_FOUND"
+        # Then the answer is 404
         assert code(answer) == (404, "DOMAIN_NOT_FOUND")
     assert (await alice.get("/api/conversations")).json()["items"] == []
 
@@ -82,7 +82,7 @@ async def test_creating_fails_where_the_domain_does_not_exist(alice: httpx.Async
 async def test_conversations_of_a_domain_are_listed(
     api: Api, alice: httpx.AsyncClient, domain: dict[str, Any]
 ):
-    # Given 领域 "法律顾问" 下有 3 个对话，另一个领域下有 1 个
+    # Given 3 conversations in the domain and 1 in another
     path = f"/api/domains/{domain['id']}/conversations"
     first, second, third = [(await alice.post(path, json={"title": title})).json() for title in "一二三"]
     other = (await alice.post("/api/domains", json={"name": "代码顾问"})).json()
@@ -90,16 +90,16 @@ async def test_conversations_of_a_domain_are_listed(
     row = await kept(api.store, second["id"])
     assert row
     await keep_turn(api.store, row, "问", "答", row.updated_at + 60_000)
-    # When 用户查询该领域的对话列表
+    # When the domain's conversations are listed
     listed = (await alice.get(path)).json()["items"]
-    # Then 返回 3 个对话，按更新时间倒序排列
+    # Then the 3 come, latest update first
     assert [it["id"] for it in listed] == [second["id"], third["id"], first["id"]]
     assert [it["updatedAt"] for it in listed] == sorted((it["updatedAt"] for it in listed), reverse=True)
-    # And 每个对话包含业务元数据，且只有业务元数据
+    # And each has its business data and nothing else
     for conversation in listed:
         assert {"id", "title", "status", "createdAt", "updatedAt"} <= conversation.keys()
         assert not {"messages", "sessionId"} & conversation.keys()
-    # And 支持分页
+    # And page by page too
     page = (await alice.get(path, params={"limit": 2})).json()
     rest = (await alice.get(path, params={"limit": 2, "cursor": page["nextCursor"]})).json()
     assert page["items"] + rest["items"] == listed
@@ -113,14 +113,14 @@ async def test_conversation_is_read_with_its_messages(
     row = await kept(api.store, conversation["id"])
     assert row
     await keep_turn(api.store, row, "这份合同有什么风险？", "违约金过高。")
-    # When 用户查询该对话详情
+    # When its detail is read
     answer = await alice.get(f"/api/conversations/{conversation['id']}")
-    # Then 返回对话业务元数据
+    # Then the business data are there
     assert answer.status_code == 200
     found = answer.json()
     for name in ("id", "domainId", "sessionId", "title", "status", "createdAt"):
         assert found[name] == conversation[name]
-    # And 返回消息历史
+    # And the messages
     assert [(message["role"], message["content"]) for message in found["messages"]] == [
         ("user", "这份合同有什么风险？"),
         ("assistant", "违约金过高。"),
@@ -129,11 +129,11 @@ async def test_conversation_is_read_with_its_messages(
 
 @pytest.mark.requirement("CONV-003-S2")
 async def test_reading_fails_where_the_conversation_does_not_exist(alice: httpx.AsyncClient):
-    # Given 对话 "不存在的对话" 不存在
+    # Given a conversation that is not there
     for absent in (new_uuid(), "不存在的对话"):
-        # When 用户查询该对话详情
+        # When its detail is read
         answer = await alice.get(f"/api/conversations/{absent}")
-        # Then 返回 404 错误 "CONVERSATION_NOT_FOUND"
+        # Then the answer is 404
         assert code(answer) == (404, "CONVERSATION_NOT_FOUND")
 
 
@@ -147,14 +147,14 @@ async def test_conversation_is_deleted_with_its_session_and_messages(
     await keep_turn(api.store, row, "问", "答")
     path = f"/api/conversations/{conversation['id']}"
     for step in steps:
-        # When 用户删除该对话，Then 返回成功
+        # When the user deletes it, then that succeeds
         assert (await alice.delete(path + step)).status_code == 204
         # And the conversation, its session and its messages are gone for everyone who asks
         assert code(await alice.get(path)) == (404, "CONVERSATION_NOT_FOUND")
         assert code(await alice.get(f"{path}/messages")) == (404, "CONVERSATION_NOT_FOUND")
         assert code(await alice.post(f"{path}/session")) == (404, "CONVERSATION_NOT_FOUND")
         assert (await alice.get(f"/api/domains/{domain['id']}/conversations")).json()["items"] == []
-    # And the purge 删除 conversations 表记录和 Session（级联删除 Message）
+    # And the purge removes the row, the session and by cascade the messages
     assert await api.store.conversations.restore(ALICE, row.id) is None
     assert await all_messages(api.store, row) == []
 
@@ -163,7 +163,7 @@ async def test_conversation_is_deleted_with_its_session_and_messages(
 async def test_sending_an_empty_message_fails(alice: httpx.AsyncClient, conversation: dict[str, Any]):
     path = f"/api/conversations/{conversation['id']}/messages"
     for body in BLANK:
-        # When 用户发送空消息，Then 返回 400 错误 "MESSAGE_CONTENT_REQUIRED"
+        # When an empty message is sent, then the answer is 400
         assert code(await alice.post(path, json=body)) == (400, "MESSAGE_CONTENT_REQUIRED")
     assert (await alice.get(path)).json()["items"] == []
 
@@ -173,12 +173,12 @@ async def test_sending_a_message_that_is_too_long_fails(
     alice: httpx.AsyncClient, conversation: dict[str, Any]
 ):
     path = f"/api/conversations/{conversation['id']}/messages"
-    # When 用户发送超过 10000 字符的消息（字符，不是字节）
+    # When more than 10000 characters are sent (characters, not bytes)
     answer = await alice.post(path, json={"content": "字" * 10_001})
-    # Then 返回 400 错误 "MESSAGE_TOO_LONG"
+    # Then the answer is 400
     assert code(answer) == (400, "MESSAGE_TOO_LONG")
     assert (await alice.get(path)).json()["items"] == []
-    # And 10000 字符不算过长
+    # And 10000 are not too many
     assert check_user_content("字" * 10_000, most=10_000)
 
 

@@ -59,32 +59,32 @@ def results(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.requirement("CONV-008-S1")
 async def test_session_has_promptx_in_the_domains_workspace(talk: Talk, model: ScriptedModel, tmp_path: Path):
-    # Given 创建新对话
+    # Given a new conversation
     domain_id = await make_domain(talk)
     workspace = Workspaces(tmp_path / "data").of(AgentId(domain_id))
     write(workspace, LAWYER, f"{DOMAIN}/lawyer")
     model.script([UseTool("promptx_action", {"role": "lawyer"})], [Say("好。")])
     events = await ask(talk, domain_id, "你好")
-    # Then Session 配置包含 PromptX MCP Server（系统级）
+    # Then its session has the system's PromptX server
     shown = (await talk.client.get(f"/api/domains/{domain_id}")).json()["mcpServers"]
     assert [(it["source"], it["readOnly"]) for it in shown if it["name"] == "promptx"] == [("system", True)]
-    # And PROMPTX_PROJECT_DIR 设置为领域工作区路径: the role was read from there
+    # And PROMPTX_PROJECT_DIR is the domain's workspace: the role was read from there
     (result,) = results(events)
     assert "Read every clause." in str(result["result"])
-    # And AI 可以调用 promptx_action, promptx_recall, promptx_remember
+    # And the model is offered its three tools
     assert offered(model) >= PROMPTX_TOOLS
 
 
 @pytest.mark.requirement("CONV-008-S3")
 async def test_session_has_the_owners_own_server(talk: Talk, model: ScriptedModel):
-    # Given 领域配置了自定义 MCP
+    # Given a server that the user configured
     domain_id = await make_domain(
         talk, clock={"command": "mcp-server-time", "args": ["--local-timezone=UTC"]}
     )
     arguments = {"source_timezone": "Asia/Shanghai", "time": "16:30", "target_timezone": "UTC"}
     model.script([UseTool("clock__convert_time", arguments)], [Say("八点半。")])
     events = await ask(talk, domain_id, "上海下午四点半是 UTC 几点？")
-    # Then Session 配置包含用户自定义的 MCP, And AI 可以调用该 MCP 提供的工具
+    # Then the session has it, and the model can call its tools
     assert {"clock__convert_time", "clock__get_current_time"} <= offered(model)
     (called,) = [event for event in events if event["type"] == "tool_call"]
     assert (called["server"], called["tool_name"]) == ("clock", "convert_time")

@@ -13,7 +13,7 @@ from threadkeep.testing import Recorded, Say, ScriptedModel, UseTool
 
 
 async def make_domain(talk: Talk, **said: Any) -> dict[str, Any]:
-    """Given 存在领域 "法律顾问"."""
+    """A domain to talk to."""
     answer = await talk.client.post("/api/domains", json={"name": "法律顾问", **said})
     assert answer.status_code == 201
     return answer.json()
@@ -47,22 +47,22 @@ def offered(request: Recorded) -> set[str]:
 
 @pytest.mark.requirement("CONV-007-S1")
 async def test_domain_acts_in_its_primary_role(talk: Talk, model: ScriptedModel):
-    # Given 存在领域 "法律顾问"，配置了 primaryRoleId 和领域基础描述
+    # Given a domain with a primary role and a description
     domain = await make_domain(talk, primaryRoleId="legal-adviser", systemPrompt="你服务于杭州的茶商。")
     assert domain["primaryRoleId"] == "legal-adviser"
     model.script(
         [UseTool("promptx_action", {"role": "legal-adviser"})], [Say("违约金过高。")], [Say("请核对条款。")]
     )
-    # When 创建对话时
+    # When a conversation is created
     conversation_id = await converse(talk, domain)
     happened = await events(talk, conversation_id, "这份合同有什么风险？")
     first, second = model.requests
-    # Then 系统使用领域配置的 primaryRoleId，systemPrompt 包含领域基础描述并引导 AI 激活 PromptX 角色
+    # Then its prompt has the description and leads the model to activate that role
     assert "你服务于杭州的茶商。" in system(first)
     assert "`legal-adviser`" in system(first)
     assert "promptx_action" in system(first)
     assert {"promptx_action", "promptx_recall", "promptx_remember"} <= offered(first)
-    # And AI 行为由 PromptX 角色定义：角色的全文是工具给出的
+    # And the role defines what the model does: the tool returns its whole text
     assert "审阅合同" in told(second)
     (result,) = [event for event in happened if event["type"] == "tool_result"]
     assert result["status"] == "ok"
@@ -102,15 +102,15 @@ async def test_role_that_does_not_exist_is_told_and_harms_nothing(talk: Talk, mo
 
 @pytest.mark.requirement("CONV-010-S1")
 async def test_model_remembers_and_recalls_by_itself(talk: Talk, model: ScriptedModel):
-    # Given 系统已配置 PromptX MCP
+    # Given the PromptX server
     domain = await make_domain(talk)
-    # When 用户发送消息，Then AI MAY 调用 promptx_remember 保存记忆
+    # When a user writes, then the model may remember
     remember = UseTool("promptx_remember", {"content": "用户在杭州经营茶叶店", "tags": "生意"})
     model.script([remember], [Say("记住了。")])
     happened = await events(talk, await converse(talk, domain), "我在杭州开了一家茶叶店。")
     (kept,) = [event for event in happened if event["type"] == "tool_result"]
     assert (kept["status"], kept["result"]["remembered"]["content"]) == ("ok", "用户在杭州经营茶叶店")
-    # And 在以后的对话中，AI MAY 调用 promptx_recall 检索记忆
+    # And in a later conversation it may recall
     model.script([UseTool("promptx_recall", {"query": "茶叶店"})], [Say("您的店在杭州。")])
     later = await converse(talk, domain)
     happened = await events(talk, later, "我的店在哪里？")

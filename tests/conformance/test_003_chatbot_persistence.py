@@ -111,7 +111,7 @@ def message_row(conversation: Conversation, **changes: Any) -> Query:
     return ADD_MESSAGE(**row | {"conversation_id": conversation.id} | changes)
 
 
-# User story 1: System Persists Chat Conversations
+# User story 1: conversations are kept
 
 
 @pytest.mark.requirement("003-US1.3")
@@ -129,7 +129,7 @@ async def test_two_users_have_separate_conversations(
     assert [it["content"] for it in await chat_messages(bob)] == ["I am Bob", "Hello Bob"]
 
 
-# User story 2: System Stores Chat Messages
+# User story 2: messages are kept
 
 
 @pytest.mark.requirement("003-US2.1")
@@ -167,7 +167,7 @@ async def test_ten_messages_come_back_oldest_first(api: Api, alice: httpx.AsyncC
     assert all(one["createdAt"] <= next_one["createdAt"] for one, next_one in pairwise(messages))
 
 
-# User story 3: System Supports Fast Message Retrieval
+# User story 3: messages are read fast
 
 
 @pytest.mark.requirement("003-US3.1", "FR-012", "SC-002")
@@ -187,7 +187,7 @@ async def test_conversation_of_a_user_is_found_by_reading_one_row(database: Data
     )
     await collect_statistics(database)
     for user in (users[0], users[250], users[-1]):
-        # When the system looks up the conversation by user identity
+        # When a user's conversation is looked up
         listening.heard.clear()
         found, is_new = await store.conversations.get_or_add_main(
             Conversation.start(user, agent.id, NOW, is_main=True)
@@ -292,7 +292,7 @@ async def explain(database: Database, query: Query) -> Sequence[Row]:
     return await database.fetch(explaining(**query.values))
 
 
-# User story 4: Messages Are Automatically Removed When Conversation Is Deleted
+# User story 4: messages go with their conversation
 
 
 @pytest.mark.requirement("003-US4.1")
@@ -329,7 +329,7 @@ async def test_deleting_one_users_conversation_leaves_the_other_users_alone(
     before = (await bob.get(f"/api/conversations/{bobs.id}")).json()
     # When user A's is deleted
     assert (await alice.delete(path.format(id=alices.id))).status_code == 204
-    # Then user B's conversation and messages remain as they were
+    # Then nothing of user B's has changed
     assert (await bob.get(f"/api/conversations/{bobs.id}")).json() == before
     assert [message["content"] for message in await chat_messages(bob)] == talk_texts(2)
 

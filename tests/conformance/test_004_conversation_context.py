@@ -77,15 +77,15 @@ async def keep_rich_turn(store: Store, conversation: Conversation) -> tuple[Conv
     return ended.conversation, reply
 
 
-# Requirement 1: 会话管理
+# Requirement 1: manage conversations
 
 
 @pytest.mark.requirement("004-R1.1")
 async def test_conversation_is_created_and_its_metadata_returned(alice: httpx.AsyncClient, agent_id: str):
-    # WHEN 用户发起新对话，或首次进入 Agent 页面
+    # WHEN a user starts a conversation
     started = await alice.post(f"/api/agents/{agent_id}/conversations", json={"metadata": {"from": "page"}})
     entered = await alice.put(f"/api/agents/{agent_id}/conversation")
-    # THEN 系统创建新的 Conversation，返回会话 ID、创建时间、Agent ID 等元数据
+    # THEN it is created, and its metadata are returned
     for answer in (started, entered):
         assert answer.status_code == 201
         made = answer.json()
@@ -111,7 +111,7 @@ async def test_own_conversations_with_the_agent_are_listed_newest_activity_first
     oldest = await api.store.conversations.get(ALICE, ConversationId(own[0]))
     assert oldest
     await keep_turn(api.store, oldest, "?", ".", oldest.updated_at + 60_000)
-    # WHEN 用户查看历史记录 THEN 返回当前 Agent 下该用户的会话列表，分页，按最近更新时间倒序排列
+    # WHEN a user lists them THEN the user's own with this agent come, in pages, latest update first
     seen: list[str] = []
     cursor: dict[str, str] = {}
     while True:
@@ -133,9 +133,9 @@ async def test_deleted_conversation_is_hidden_with_all_its_messages(
     await keep_turn(api.store, conversation, "?", ".")
     path = f"/api/conversations/{conversation.id}"
     before = (await alice.get(path)).json()
-    # WHEN 用户请求删除会话
+    # WHEN the user deletes it
     assert (await alice.delete(path)).status_code == 204
-    # THEN 访问已删除会话返回 404
+    # THEN it is not found any more
     for method, rest, body in (
         ("GET", "", None),
         ("PATCH", "", {"title": "新"}),
@@ -149,12 +149,12 @@ async def test_deleted_conversation_is_hidden_with_all_its_messages(
     # AND nothing more can be added to it
     with pytest.raises(StorageConflict):
         await keep_turn(api.store, conversation, "?", ".")
-    # AND 软删除: it can be brought back with all its messages
+    # AND it is only soft-deleted: it can be brought back with all its messages
     assert (await alice.post(f"{path}/restore")).status_code == 200
     assert (await alice.get(path)).json() == before
 
 
-# Requirement 2: 消息存储
+# Requirement 2: record messages
 
 
 @pytest.mark.requirement("004-R2.1")
@@ -162,7 +162,7 @@ async def test_user_message_is_recorded(api: Api, alice: httpx.AsyncClient, conv
     # WHEN the user's message begins a turn
     begun = conversation.begin_turn("帮我看看这份合同", NOW)
     await keep_begun(api.store, begun)
-    # THEN 系统记录一条 Role 为 USER 的消息, before any answer
+    # THEN a message of the user is recorded, before any answer
     message = (await alice.get(f"/api/conversations/{conversation.id}")).json()["messages"][0]
     assert (message["role"], message["content"]) == ("user", "帮我看看这份合同")
     assert (message["status"], message["runId"]) == ("COMPLETED", begun.turn.id)
@@ -171,12 +171,12 @@ async def test_user_message_is_recorded(api: Api, alice: httpx.AsyncClient, conv
 @pytest.mark.requirement("004-R2.2")
 async def test_assistant_message_is_recorded_with_all_its_rich_content(store: Store):
     conversation = await keep_conversation(store, await keep_agent(store))
-    # WHEN 工作流执行产生输出
+    # WHEN a workflow puts something out
     _, reply = await keep_rich_turn(store, conversation)
-    # THEN 系统记录一条 Role 为 ASSISTANT 的消息
+    # THEN a message of the assistant is recorded
     _, kept = await all_messages(store, conversation)
     assert (kept.role, kept.content) == ("assistant", "违约金为 20% [1]。")
-    # AND 思考过程: 步骤、耗时、工具调用详情
+    # AND its thought process: steps, durations, tool calls
     assert [(step.kind, step.detail, step.duration_ms) for step in kept.thought_process] == [
         ("thought", "用户问违约条款", 80),
         ("tool", "", 120),
@@ -189,19 +189,19 @@ async def test_assistant_message_is_recorded_with_all_its_rich_content(store: St
         {"query": "违约"},
         {"hits": 1},
     )
-    # AND 引用源（文件名、URL）和生成物
+    # AND its citations (file names, URLs) and artifacts
     assert [(it.file_name, it.url) for it in kept.citations] == [
         ("合同模板.pdf", None),
         (None, "https://example.org/585"),
     ]
     assert len(kept.artifact_ids) == 1
-    # AND 该条消息消耗的 Token 数量
+    # AND its tokens
     assert (kept.token_count, kept.usage) == (42, Usage(300, 42))
     # AND nothing of it came back otherwise than it was recorded
     assert kept == reply
 
 
-# Requirement 3: 历史消息查询
+# Requirement 3: read history and context
 
 
 @pytest.mark.requirement("004-R3.1")
@@ -209,11 +209,11 @@ async def test_conversation_is_loaded_with_the_rich_fields_of_its_messages(
     api: Api, alice: httpx.AsyncClient, conversation: Conversation
 ):
     _, reply = await keep_rich_turn(api.store, conversation)
-    # WHEN 前端加载会话 THEN 系统返回该会话内的消息列表
+    # WHEN a front end loads the conversation THEN it gets the messages
     detail = (await alice.get(f"/api/conversations/{conversation.id}")).json()
     asked, answered = detail["messages"]
     assert (asked["role"], answered["role"]) == ("user", "assistant")
-    # AND 包含 thoughtProcess、citations 等富文本字段
+    # AND their rich fields
     assert answered["thoughtProcess"] == [
         {
             "kind": "thought",
@@ -273,7 +273,7 @@ async def test_engine_gets_the_latest_messages_without_thought_processes(
     grown = await keep_turn(api.store, conversation, "第一个问题", "第一个回答")
     grown, _ = await keep_rich_turn(api.store, grown)
     await keep_turn(api.store, grown, "第三个问题", "第三个回答")
-    # WHEN 工作流引擎请求上下文 THEN 系统提供最近 N 条消息，只有 role 和 content (最终回复)
+    # WHEN an engine asks for context THEN it gets the latest N messages, with role and content only
     answer = await alice.get(f"/api/conversations/{conversation.id}/context", params={"limit": 4})
     assert answer.json() == {
         "messages": [

@@ -28,7 +28,7 @@ async def brief(talk: Talk, agent_id: str, title: str, summary: str = "最近7�
 
 
 async def go_on(talk: Talk, briefing_id: str) -> dict[str, Any]:
-    """Clicks 继续对话."""
+    """Continues the conversation of a briefing."""
     answer = await talk.client.post(f"/api/briefings/{briefing_id}/actions/start_conversation")
     assert answer.status_code == 200, answer.text
     return answer.json()

@@ -38,7 +38,7 @@ def test_every_requirement_has_a_row() -> None:
 
 
 def test_row_says_what_is_proven_where() -> None:
-    requirement = Requirement("FR-001", "003", "functional requirement", "a | b", "003-FR")
+    requirement = Requirement("FR-001", "003-chatbot-persistence", "a | b")
     proofs = {Proof("FR-001", "tests/test_a.py::test_b", "sqlite")}
     link = "[`tests/test_a.py::test_b`](../tests/test_a.py)"
     assert requirement_row(requirement, proofs) == f"| FR-001 | a \\| b | {link} | passing | not yet |"

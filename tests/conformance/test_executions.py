@@ -1,4 +1,4 @@
-"""Turns that ran in another engine become the same messages as if they had run here (seed 004)."""
+"""Turns that ran in another engine become the same messages as if they had run here (requirements 004)."""
 
 import asyncio
 from typing import Any

@@ -23,7 +23,7 @@ def user(api: Api) -> httpx.AsyncClient:
 
 @pytest.fixture
 async def domain(user: httpx.AsyncClient) -> str:
-    """Given 存在领域 "法律顾问"."""
+    """A domain to talk to."""
     answer = await user.post("/api/domains", json={"name": "法律顾问"})
     assert answer.status_code == 201
     return f"/api/domains/{answer.json()['id']}"
@@ -40,11 +40,11 @@ async def state(user: httpx.AsyncClient, domain: str) -> tuple[Any, Any]:
 
 @pytest.mark.requirement("CONV-008.1-S1")
 async def test_server_is_added_to_the_domains_settings(api: Api, user: httpx.AsyncClient, domain: str):
-    # When 用户更新领域配置，添加 MCP Server "web-search"
+    # When the user adds a server to the domain's settings
     answer = await save(user, domain, **{"web-search": WEB_SEARCH})
-    # Then 领域配置更新成功
+    # Then that succeeds
     assert answer.status_code == 200
-    # And settings.mcpServers 包含 "web-search" 配置
+    # And the settings have it
     settings, _ = await state(user, domain)
     assert settings["web-search"]["command"] == "npx"
     assert settings["web-search"]["args"] == ["@anthropic/mcp-server-web-search"]
@@ -57,22 +57,22 @@ async def test_server_is_added_to_the_domains_settings(api: Api, user: httpx.Asy
 @pytest.mark.requirement("CONV-008.1-S2", "002-ERR-MCP_NAME_RESERVED")
 async def test_system_server_cannot_be_overridden(user: httpx.AsyncClient, domain: str):
     before = await state(user, domain)
-    # When 用户尝试配置名为 "promptx" 的 MCP Server
+    # When the user names a server `promptx`
     for name in ("promptx", "PromptX", "retriever"):
         answer = await save(user, domain, **{name: WEB_SEARCH})
-        # Then 返回 400 错误 "MCP_NAME_RESERVED"
+        # Then the answer is 400
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "MCP_NAME_RESERVED")
     body = {"name": "x", "settings": {"mcpServers": {"promptx": WEB_SEARCH}}}
     assert (await user.post("/api/domains", json=body)).json()["error"]["code"] == "MCP_NAME_RESERVED"
-    # And 系统级 MCP 配置不变
+    # And the system's own is as it was
     assert await state(user, domain) == before
 
 
 @pytest.mark.requirement("CONV-008.1-S3")
 async def test_merged_servers_are_seen_with_their_sources(user: httpx.AsyncClient, domain: str):
-    # Given 领域配置了自定义 MCP "web-search"
+    # Given a server that the user configured
     await save(user, domain, **{"web-search": WEB_SEARCH})
-    # When 用户查询领域详情, Then 返回的 mcpServers 包含
+    # When the domain's detail is read, then it lists the merged servers with their origin
     _, servers = await state(user, domain)
     assert [(it["name"], it["source"], it["readOnly"]) for it in servers] == [
         ("promptx", "system", True),

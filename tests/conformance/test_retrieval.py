@@ -1,4 +1,4 @@
-"""Documents in conversations: seed 001 (检索结果可视化输出) and seed 002 (CONV-008, 009, 011)."""
+"""Documents in conversations: 001-R2, CONV-008, CONV-009 and CONV-011."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ QUESTION = "合同违约条款是什么？"
 
 
 async def domain_with_contract(talk: Talk, **settings: Any) -> str:
-    """Given 领域 "法律顾问" 有文档 "合同模板.pdf"."""
+    """A domain with one document."""
     made = await talk.client.post("/api/domains", json={"name": "法律顾问", "settings": settings})
     domain_id = made.json()["id"]
     (document,) = await send_and_read(talk.client, domain_id, **{CONTRACT: make_contract()})
@@ -45,16 +45,16 @@ async def test_model_searches_the_documents_and_answers_from_them(talk: Talk, mo
         [UseTool("search_documents", {"query": "合同违约条款"})],
         [Say("违约金为合同总金额的百分之二十。[1]")],
     )
-    # When 用户问 "合同违约条款是什么？"
+    # When a user asks what stands in it
     reply, events = await ask(talk, domain_id, QUESTION)
-    # Then AI 通过 MCP 工具检索相关文档: the system offered the tool, the model called it
+    # Then the model searches: the system offered the tool, the model called it
     assert "search_documents" in offered(model)
     (called,) = of_type(events, "tool_call")
     assert (called["server"], called["tool_name"]) == ("retriever", "search_documents")
     told = model.requests[1].body["messages"][-1]
     assert told["role"] == "tool"
     assert "[1]" in told["content"] and "违约金" in told["content"]
-    # And AI 基于文档内容回答, with a citation to the right page
+    # And it answers from what it found, with a citation to the right page
     assert reply["content"] == "违约金为合同总金额的百分之二十。[1]"
     first = reply["citations"][0]
     assert (first["index"], first["fileName"], first["page"]) == (1, CONTRACT, 2)
@@ -69,15 +69,15 @@ async def test_retriever_is_there_where_the_domain_has_documents(talk: Talk, mod
     await ask(talk, without, QUESTION)
     assert "search_documents" not in offered(model)
     model.requests.clear()
-    # Given 领域有已处理的文档
+    # Given a domain with a document that was read
     domain_id = await domain_with_contract(talk, retrievalTopK=1, retrievalThreshold=0.05)
     model.script([UseTool("search_documents", {"query": "合同"})], [Say("!")])
     reply, _ = await ask(talk, domain_id, QUESTION)
-    # Then Session 配置包含检索工具 MCP And AI 可以调用 search_documents 工具
+    # Then the session has retrieval, and the model can call its tool
     assert offered(model)["search_documents"]["parameters"]["required"] == ["query"]
     servers = (await talk.client.get(f"/api/domains/{domain_id}")).json()["mcpServers"]
     assert {it["name"]: it["status"] for it in servers}["retriever"] == "ready"
-    # And 检索工具配置包含领域的 retrievalTopK 和 retrievalThreshold
+    # And it has the domain's limits
     assert len(reply["citations"]) == 1
     for settings, expected in (({"retrievalTopK": 3}, 3), ({"retrievalThreshold": 1.0}, 0)):
         await talk.client.patch(f"/api/domains/{domain_id}", json={"settings": settings})
@@ -91,11 +91,11 @@ async def test_retrieval_event_comes_before_the_reply(talk: Talk, model: Scripte
     domain_id = await domain_with_contract(talk, retrievalMode="auto")
     model.script([Say("百分之二十。[1]")])
     reply, events = await ask(talk, domain_id, QUESTION)
-    # 在模型主回复前输出 retrieval 事件
+    # The event comes before the reply
     kinds = [event["type"] for event in events]
     assert kinds.index("retrieval") < kinds.index("iteration_start")
     (found,) = of_type(events, "retrieval")
-    # 事件内容可被前端直接渲染为检索卡片: 查询、命中片段、来源、相关分数
+    # It has all that a card shows: query, passages, sources, scores
     assert found["query"] == QUESTION
     hit = found["hits"][0]
     assert (hit["source"], hit["page"]) == (CONTRACT, 2)
@@ -112,12 +112,12 @@ async def test_retrieval_event_comes_before_the_reply(talk: Talk, model: Scripte
 @pytest.mark.requirement("001-R2-S2")
 async def test_nothing_found_is_no_event(talk: Talk, model: ScriptedModel):
     domain_id = await domain_with_contract(talk, retrievalMode="auto")
-    # 检索结果为空
+    # Nothing was found
     model.script([Say("Sunny.")])
     reply, events = await ask(talk, domain_id, "Quelle heure est-il à Bruxelles ?")
     assert of_type(events, "retrieval") == []
     assert reply["citations"] == []
-    # 未触发检索
+    # Nothing was searched
     await talk.client.patch(f"/api/domains/{domain_id}", json={"settings": {"retrievalMode": "tool"}})
     model.script([Say("I did not look.")])
     reply, events = await ask(talk, domain_id, QUESTION)

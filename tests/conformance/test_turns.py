@@ -1,4 +1,4 @@
-"""The seeds' requirements on turns: sending, streaming, stopping, regenerating, titles."""
+"""The requirements on turns: sending, streaming, stopping, regenerating, titles."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ async def consultation(talk: Talk, **fields: object) -> str:
 
 @pytest.mark.requirement("REQ-CONV-006-S1")
 async def test_reply_is_streamed_as_data_chunks_that_end_with_done(talk: Talk, model: ScriptedModel):
-    # Given a user sends a message in a conversation
+    # Given a user's message
     model.script([Say("你好"), Say("，世界")])
     conversation = await consultation(talk)
     # When the server processes the request
@@ -72,10 +72,10 @@ async def test_stored_system_message_is_rewritten_for_the_gateway(talk: Talk, mo
 
 @pytest.mark.requirement("CONV-005-S1", "002-API-5")
 async def test_message_is_sent_and_the_reply_streams(talk: Talk, model: ScriptedModel):
-    # Given there is a conversation "合同咨询"
+    # Given a conversation
     model.script([Say("有三个风险。")])
     conversation = await consultation(talk)
-    # When the user sends "这份合同有什么风险？"
+    # When the user sends a message
     path = f"/api/conversations/{conversation}/messages"
     answer = await talk.client.post(path, json={"content": "这份合同有什么风险？"})
     # Then a stream is returned, and the message is stored
@@ -157,13 +157,13 @@ async def test_failing_gateway_answers_502(talk: Talk, model: ScriptedModel):
 
 @pytest.mark.requirement("003-US1.1", "003-US1.2")
 async def test_chat_makes_the_conversation_once_and_moves_its_last_activity(talk: Talk):
-    # Given an authenticated user with no conversation, when they send their first chat message
+    # Given a user without a conversation, when the first message comes
     first = await talk.client.post("/api/chat?wait=true", json={"content": "Hello"}, headers=JSON)
-    # Then a conversation record is made with the user's identity, a unique id and timestamps
+    # Then there is a conversation of that user, with an id and its times
     (made,) = (await talk.client.get("/api/conversations")).json()["items"]
     assert (made["userId"], made["id"]) == ("local", first.json()["conversationId"])
     assert made["createdAt"] <= made["updatedAt"]
-    # Given an existing conversation, when they send a new message
+    # Given that conversation, when another message comes
     await asyncio.sleep(0.002)
     second = await talk.client.post("/api/chat?wait=true", json={"content": "Again"}, headers=JSON)
     # Then the existing one is used, and its last activity moves

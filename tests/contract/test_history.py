@@ -1,6 +1,9 @@
 """The index of messages and titles, on every database."""
 
 import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
 
 import psycopg
 import pytest
@@ -114,3 +117,76 @@ async def test_entries_of_one_moment_do_not_push_each_other_out(
     found = await store.history.search(ALICE, "lighthouse", before=None, limit=10)
     assert len(found) == len({it.entry_id for it in found}) == 6
     assert len({it.message_id for it in found}) == 5
+
+
+class _Noting:
+    """A function that notes in which threads it runs, and how much text it is given."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.threads: set[threading.Thread] = set()
+        self.characters = 0
+
+    def __call__(self, text: str, *more: Any, **named: Any) -> Any:
+        self.threads.add(threading.current_thread())
+        self.characters += len(text)
+        return self._function(text, *more, **named)
+
+
+async def test_texts_are_taken_apart_and_highlighted_away_from_the_loop(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    terms, spans = _Noting(history_module.terms), _Noting(history_module.spans)
+    monkeypatch.setattr(history_module, "terms", terms)
+    monkeypatch.setattr(history_module, "spans", spans)
+    conversation = await keep_conversation(store, await keep_agent(store), title="Farm")
+    await keep_turn(store, conversation, "a zebra", "another zebra")
+    await follow(store, conversation)
+    assert len(await texts(store, "zebra")) == 2
+    assert terms.threads and spans.threads
+    assert threading.main_thread() not in terms.threads | spans.threads
+
+
+async def test_word_of_any_length_is_made_searchable_and_highlighted(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    await keep_turn(store, conversation, "zebra " + "a" * 200_000 + "ational", "\u0301\u0323" * 100_000)
+    await follow(store, conversation)
+    (hit,) = await store.history.search(ALICE, "zebras", before=None, limit=10)
+    assert list(hit.highlights) == [(0, 5)]
+
+
+async def test_search_highlights_a_bounded_amount_of_text(store: Store, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(history_module, "MOST_HIGHLIGHTED", 30_000)
+    conversation = await keep_conversation(store, await keep_agent(store))
+    late = "word " * 3_000 + "zebra"
+    for number in range(4):
+        conversation = await keep_turn(store, conversation, late, f"zebra {number}")
+    await follow(store, conversation)
+    spans = _Noting(history_module.spans)
+    monkeypatch.setattr(history_module, "spans", spans)
+    hits = await store.history.search(ALICE, "zebra", before=None, limit=20)
+    assert len(hits) == 8
+    assert spans.characters <= 30_000
+    # The newest are highlighted; the others show how they begin.
+    assert [bool(hit.highlights) for hit in hits[:2]] == [True, True]
+    assert hits[-1].snippet == late[: len(hits[-1].snippet)]
+
+
+async def test_message_that_ends_while_texts_are_read_is_found_by_the_next_step(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    conversation = await keep_conversation(store, await keep_agent(store), title="Farm")
+    conversation = await keep_turn(store, conversation, "early", "early")
+    loop, real = asyncio.get_running_loop(), history_module.terms
+
+    def meanwhile(text: str) -> list[str]:
+        monkeypatch.setattr(history_module, "terms", real)
+        late = keep_turn(store, conversation, "late zebra", "late")
+        asyncio.run_coroutine_threadsafe(late, loop).result()
+        return real(text)
+
+    monkeypatch.setattr(history_module, "terms", meanwhile)
+    assert await store.history.follow(conversation.id, limit=10)
+    assert await texts(store, "zebra") == []
+    assert not await store.history.follow(conversation.id, limit=10)
+    assert await texts(store, "zebra") == ["late zebra"]

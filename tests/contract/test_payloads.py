@@ -86,24 +86,35 @@ async def add(kept: Kept, conversation: Conversation, content: bytes = CONTENT) 
     return payload.id
 
 
-async def load(kept: Kept, payload_id: PayloadId) -> bytes | Lost:
-    return (await kept.store.payloads.load([payload_id]))[payload_id]
+async def load(kept: Kept, conversation: Conversation, payload_id: PayloadId) -> bytes | Lost:
+    return (await kept.store.payloads.load(conversation.id, [payload_id]))[payload_id]
 
 
 async def test_contents_come_back_and_equal_ones_of_a_conversation_are_kept_once(kept: Kept):
     here, there = await talk(kept), await talk(kept)
     first, second = await add(kept, here), await add(kept, here)
     other, small = await add(kept, there), await add(kept, here, b"")
-    found = await kept.store.payloads.load([first, second, other, small])
-    assert found == {first: CONTENT, second: CONTENT, other: CONTENT, small: b""}
+    found = await kept.store.payloads.load(here.id, [first, second, small])
+    assert found == {first: CONTENT, second: CONTENT, small: b""}
+    assert await load(kept, there, other) == CONTENT
     assert await kept.count() == 3
 
 
+async def test_content_of_another_conversation_is_answered_like_what_is_missing(kept: Kept):
+    here, there = await talk(kept), await talk(kept)
+    own, others = await add(kept, here), await add(kept, there)
+    payloads = kept.store.payloads
+    found = await payloads.load(here.id, [own, others])
+    assert found == {own: CONTENT, others: Lost("The content is missing.")}
+    assert list(await payloads.artifacts(here.id, [own, others])) == [own]
+
+
 async def test_payload_that_is_kept_again_after_a_lost_answer_is_there_once(kept: Kept):
-    payload = Payload.of(CONTENT, (await talk(kept)).id, PayloadKind.ARTIFACT, "text/plain", NOW)
+    conversation = await talk(kept)
+    payload = Payload.of(CONTENT, conversation.id, PayloadKind.ARTIFACT, "text/plain", NOW)
     for _ in range(2):
         await kept.store.payloads.add(payload, CONTENT)
-    assert await load(kept, payload.id) == CONTENT
+    assert await load(kept, conversation, payload.id) == CONTENT
     assert await kept.count() == 1
 
 
@@ -117,9 +128,10 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 async def test_damaged_content_is_noticed(kept: Kept, damage: Callable[[bytes], bytes]):
-    payload_id = await add(kept, await talk(kept))
+    conversation = await talk(kept)
+    payload_id = await add(kept, conversation)
     await kept.change(damage)
-    assert await load(kept, payload_id) == Lost("The content is damaged.")
+    assert await load(kept, conversation, payload_id) == Lost("The content is damaged.")
 
 
 async def test_missing_content_and_missing_payload_are_noticed_and_others_load(kept: Kept):
@@ -128,7 +140,7 @@ async def test_missing_content_and_missing_payload_are_noticed_and_others_load(k
     await kept.remove()
     fine = await add(kept, conversation, b"fine")
     missing = Lost("The content is missing.")
-    assert await kept.store.payloads.load([lost, fine, unknown]) == {
+    assert await kept.store.payloads.load(conversation.id, [lost, fine, unknown]) == {
         lost: missing,
         fine: b"fine",
         unknown: missing,
@@ -140,7 +152,7 @@ async def test_writing_a_damaged_content_again_heals_it(kept: Kept):
     first = await add(kept, conversation)
     await kept.change(lambda content: content[::-1])
     await add(kept, conversation)
-    assert await load(kept, first) == CONTENT
+    assert await load(kept, conversation, first) == CONTENT
 
 
 async def test_artifact_is_found_by_its_owner_while_the_conversation_is_there(kept: Kept):
@@ -150,7 +162,7 @@ async def test_artifact_is_found_by_its_owner_while_the_conversation_is_there(ke
     found = await payloads.artifact(ALICE, payload_id)
     assert found
     assert (found.file_name, found.media_type, found.size) == ("a.txt", "text/plain", len(CONTENT))
-    assert await payloads.artifacts([payload_id]) == {payload_id: found}
+    assert await payloads.artifacts(conversation.id, [payload_id]) == {payload_id: found}
     assert await payloads.artifact(BOB, payload_id) is None
     await kept.store.conversations.delete(ALICE, conversation.id, NOW)
     assert await payloads.artifact(ALICE, payload_id) is None
@@ -161,6 +173,7 @@ async def test_value_is_no_artifact(kept: Kept):
     payload = Payload.of(b"1", conversation.id, PayloadKind.VALUE, "application/json", NOW)
     await kept.store.payloads.add(payload, b"1")
     assert await kept.store.payloads.artifact(ALICE, payload.id) is None
+    assert not await kept.store.payloads.artifacts(conversation.id, [payload.id])
 
 
 async def test_payload_of_a_conversation_that_is_no_more_is_refused(kept: Kept):
@@ -176,7 +189,7 @@ async def test_purge_takes_the_contents_along_and_no_others(kept: Kept):
     await kept.store.conversations.purge(ALICE, gone.id)
     await kept.store.payloads.forget([gone.id, ConversationId(new_uuid())])
     assert await kept.count() == 1
-    assert await load(kept, left) == CONTENT
+    assert await load(kept, stays, left) == CONTENT
 
 
 async def test_deleting_a_user_tells_whose_contents_are_to_go(kept: Kept):
@@ -199,7 +212,7 @@ async def test_content_without_a_payload_is_collected_after_an_hour_and_no_other
     await leave_behind(kept, conversation, b"just being written")
     assert await kept.store.payloads.collect() == 1
     assert await kept.count() == 2
-    assert await load(kept, named) == CONTENT
+    assert await load(kept, conversation, named) == CONTENT
 
 
 async def test_collecting_removes_folders_of_conversations_that_are_no_more(

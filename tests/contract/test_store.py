@@ -336,6 +336,18 @@ async def test_newest_tool_call_with_an_id_is_found_in_its_conversation_only(sto
     assert await store.messages.tool_call(other.id, "call_1") is None
 
 
+async def test_tool_calls_of_the_same_id_are_found_under_the_ids_that_models_are_sent(store: Store):
+    agent = await keep_agent(store)
+    conversation, other = await keep_conversation(store, agent), await keep_conversation(store, agent)
+    conversation, first = await keep_call(store, conversation, "call_0", NOW)
+    conversation, second = await keep_call(store, conversation, "call_0", NOW + 5)
+    conversation, settled = await keep_call(store, conversation, "call_9", NOW + 9, model_name="role")
+    for call in (first, second, settled):
+        assert await store.messages.tool_call(conversation.id, call.sent_id) == call
+    assert (first.sent_id == second.sent_id, settled.sent_id) == (False, "call_9")
+    assert await store.messages.tool_call(other.id, first.sent_id) is None
+
+
 async def test_role_is_the_one_activated_last_on_the_path(store: Store):
     agent = await keep_agent(store)
     conversation, other = await keep_conversation(store, agent), await keep_conversation(store, agent)
@@ -624,3 +636,15 @@ async def test_one_bad_unit_among_many_fails_alone(store: Store):
 async def test_store_has_a_key_that_stays(store: Store):
     assert len(store.key) == 32
     await store.ping()
+
+
+async def test_message_and_receipt_are_found_in_their_own_conversation_only(store: Store):
+    here = await keep_conversation(store, await keep_agent(store))
+    there = await keep_conversation(store, await keep_agent(store), BOB)
+    begun = here.begin_turn("?", NOW)
+    await keep_begun(store, begun)
+    await store.receipts.add(begun.turn, make_receipt(), {})
+    assert await store.messages.get(here.id, begun.assistant_message.id)
+    assert await store.messages.get(there.id, begun.assistant_message.id) is None
+    assert await store.receipts.get(here.id, begun.turn.id)
+    assert await store.receipts.get(there.id, begun.turn.id) is None

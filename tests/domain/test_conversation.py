@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.making import ALICE, NOW
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.domain.errors import IllegalTransition, InvalidRequest, TurnInProgress
@@ -78,3 +79,11 @@ def test_bad_titles_are_refused(title: str):
 def test_sessions_cannot_be_guessed():
     assert len({conversation().session_id for _ in range(100)}) == 100
     assert len(conversation().session_id) >= 43
+
+
+def test_title_is_one_line():
+    conversation = Conversation.start(ALICE, AgentId(new_uuid()), NOW, title=" First\nsecond\r\n\x85 third ")
+    assert conversation.title == "First second third"
+    assert conversation.rename("a\u2029b").title == "a b"
+    with pytest.raises(InvalidRequest):
+        conversation.rename("\n \u2028")

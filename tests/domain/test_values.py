@@ -2,6 +2,7 @@
 
 import uuid
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -32,6 +33,13 @@ def test_ids_are_uuid7_and_ascend():
     ids = [new_uuid() for _ in range(20_000)]
     assert ids == sorted(set(ids))
     assert all(uuid.UUID(it).version == 7 and uuid.UUID(it).variant == uuid.RFC_4122 for it in ids[:100])
+
+
+def test_next_id_cannot_be_guessed_from_the_one_before_however_soon_it_is_made():
+    ids = [uuid.UUID(new_uuid()).int & ~(0xF << 76 | 3 << 62) for _ in range(2_000)]
+    steps = [after - before for before, after in pairwise(ids)]
+    assert len(set(steps)) == len(steps)
+    assert min(steps) > 1 << 20  # each has 64 random bits
 
 
 @pytest.mark.parametrize(

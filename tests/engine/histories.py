@@ -1,12 +1,12 @@
 """Conversations as they may have happened, for tests of what a model is sent."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
 from threadkeep.domain.briefing import BriefingCard, Priority
-from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, TurnId
+from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, PayloadId, TurnId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import (
     CardPart,
@@ -21,7 +21,10 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import BLANK_CHARACTERS, is_blank
-from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.domain.tool_call import SHOWN, ToolCall, ToolCallStatus
+from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS, Excerpt
+from threadkeep.gateways.wire import encode
+from threadkeep.ports.payloads import Lost
 
 AT = 1_767_751_200_000  # 2026-01-07 02:00 UTC
 SECRET_THOUGHT = "what-the-model-only-thought"
@@ -49,6 +52,8 @@ class Chance:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
+        self.large: dict[PayloadId, bytes | Lost] = {}
+        """The values of calls that lie in the payload store, or are lost there."""
 
     def once_in(self, times: int) -> bool:
         return self.random.randrange(times) == 0
@@ -97,7 +102,31 @@ class Chance:
             case "notice":
                 return NoticePart(code="X", message="x", at=AT, **common)
             case _:
-                return ToolCallPart(call=self._call(turn, next(ids)), **common)
+                return ToolCallPart(call=self._apart(self._call(turn, next(ids))), **common)
+
+    def _apart(self, call: ToolCall) -> ToolCall:
+        """A call of which some values lie in the payload store."""
+        refs: dict[str, PayloadId] = {}
+        excerpt = None
+        if self.once_in(4):
+            refs["result"] = self._store(call.result)
+            if not self.once_in(3):
+                sent = str(self.result())[:MOST_RESULT_CHARACTERS]
+                refs[SHOWN] = self._store(sent)
+                excerpt = self.random.choice([None, Excerpt.of(sent).to_store()])
+        if self.once_in(8):
+            refs["arguments"] = self._store(call.arguments)
+        return replace(
+            call,
+            refs=refs,
+            result=excerpt if "result" in refs else call.result,
+            arguments={} if "arguments" in refs else call.arguments,
+        )
+
+    def _store(self, value: Any) -> PayloadId:
+        ref = PayloadId(f"p{len(self.large)}")
+        self.large[ref] = Lost("The content is missing.") if self.once_in(3) else encode(value)
+        return ref
 
     def _call(self, turn: str, id_: str) -> ToolCall:
         return call(
@@ -136,6 +165,7 @@ def call(
         status=status,
         created_at=AT,
         result=result,
+        model_name=fields.pop("model_name", "sums__add"),
         **fields,
     )
 

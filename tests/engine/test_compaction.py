@@ -23,8 +23,10 @@ from threadkeep.engine.compaction import (
     MOST_ARGUMENT_CHARACTERS,
     MOST_RESULT_CHARACTERS,
     MOST_SUMMARY_CHARACTERS,
+    context_tokens,
     describe,
     extract,
+    extract_lines,
     summarise,
 )
 from threadkeep.engine.token_estimates import estimate_request_tokens
@@ -120,7 +122,8 @@ async def test_model_gets_what_was_said_and_what_tools_gave_in_order():
     (text,) = told(gateway)
     assert text.startswith(
         "Summary so far:\n\nBefore.\n\nMessages:\n\nUser: 一加二？\n\n"
-        'Assistant: I add.\n(Tool add {"a":1}, ok: {"sum":3})\n(Tool add {"a":1}, error: Too slow.)\n三。\n\n'
+        'Assistant: I add.\n[Called add with {"a":1}; ok: {"sum":3}]\n'
+        '[Called add with {"a":1}; error: Too slow.]\n三。\n\n'
     )
     assert "[简报 2026-01-07 02:00]" in text
     assert "never mind" not in text
@@ -128,7 +131,8 @@ async def test_model_gets_what_was_said_and_what_tools_gave_in_order():
 
 
 def test_reply_that_only_used_a_tool_is_summarised_too():
-    assert describe(reply_of(ToolCallPart(call=CALL)), UTC) == 'Assistant: (Tool add {"a":1}, ok: {"sum":3})'
+    text = describe(reply_of(ToolCallPart(call=CALL)), UTC)
+    assert text == 'Assistant: [Called add with {"a":1}; ok: {"sum":3}]'
     assert describe(reply_of(ToolCallPart(call=CALL, superseded=True)), UTC) is None
     assert describe(reply_of(), UTC) is None
 
@@ -183,7 +187,30 @@ async def test_empty_summary_is_a_failure(said: str):
         await summarise(InMemoryGateway(says(said)), None, None, described(talk(4)))
 
 
+@pytest.mark.parametrize(
+    "result", ["x" * 4000, {"rows": ["x" * 4000]}, msgspec.Raw(b'["' + b"x" * 4000 + b'"]')]
+)
+def test_calls_and_results_count_in_what_a_message_costs(result: object):
+    said = TextPart(text="Done.", iteration=2)
+    used = ToolCallPart(call=replace(CALL, result=result), iteration=1)
+    without, with_result = (context_tokens(reply_of(*parts), UTC) for parts in ([said], [used, said]))
+    assert 1000 < with_result - without < 1100
+    assert context_tokens(reply_of(), UTC) == 0
+
+
 # Without a model
+
+
+def extract_of(earlier: str | None, messages: Iterable[Message], most: int = 3000) -> str:
+    return extract(earlier, [line for it in messages for line in extract_lines(it)], most=most)
+
+
+def test_extract_has_what_tools_returned():
+    reply = reply_of(ToolCallPart(call=CALL, iteration=1), TextPart(text="Three. Sure.", iteration=2))
+    assert extract_of(None, [reply]).splitlines()[1:] == [
+        '- tool: [Called add with {"a":1}; ok: {"sum":3}]',
+        "- assistant: Three.",
+    ]
 
 
 def test_extract_holds_first_sentences_and_says_what_it_is():
@@ -193,24 +220,24 @@ def test_extract_holds_first_sentences_and_says_what_it_is():
         message(3, MessageRole.SYSTEM, card(title="Policy"), MessageStatus.COMPLETED),
         answered(4, "", MessageStatus.FAILED),
     ]
-    assert extract(None, messages).splitlines() == [
+    assert extract_of(None, messages).splitlines() == [
         "(Extracts of earlier messages, made without a model.)",
         "- user: Where is the contract?",
         "- assistant: In the drawer.",
         "- briefing: Policy",
     ]
-    assert extract(None, [asked(1, "合同在哪里？我找不到了。")]).splitlines() == [
+    assert extract_of(None, [asked(1, "合同在哪里？我找不到了。")]).splitlines() == [
         "（以下是较早消息的原文摘录，未经模型概括。）",
         "- user: 合同在哪里？",
     ]
 
 
 def test_later_extract_builds_on_the_earlier_and_gives_up_the_oldest():
-    first = extract(None, talk(4))
-    second = extract(first, talk(8)[4:])
-    assert second == extract(None, talk(8))
-    small = extract(second, talk(400)[8:], most=300)
+    first = extract_of(None, talk(4))
+    second = extract_of(first, talk(8)[4:])
+    assert second == extract_of(None, talk(8))
+    small = extract_of(second, talk(400)[8:], most=300)
     assert len(small) <= 300
     assert small.splitlines()[1] == "…"
     assert small.endswith("- assistant: a400")
-    assert len(extract(None, [asked(1, "word " * 500)])) < 300
+    assert len(extract_of(None, [asked(1, "word " * 500)])) < 300

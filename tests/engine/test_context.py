@@ -1,7 +1,8 @@
 """What a model is sent: whatever happened, a request that every provider accepts, with all that happened."""
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC
 from itertools import pairwise
@@ -21,9 +22,16 @@ from tests.engine.histories import (
 )
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
-from threadkeep.domain.parts import RetrievalPart, TextPart, ThoughtPart, ToolCallPart, text_parts
+from threadkeep.domain.parts import (
+    RetrievalPart,
+    TextPart,
+    ThoughtPart,
+    ToolCallPart,
+    citations_of,
+    text_parts,
+)
 from threadkeep.domain.receipt import Receipt
-from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
 from threadkeep.domain.tool_call import SHOWN, ToolCallStatus
 from threadkeep.engine.context import (
     BuiltRequest,
@@ -33,14 +41,24 @@ from threadkeep.engine.context import (
     rebuild_request,
     to_context,
 )
-from threadkeep.engine.history import render_card
+from threadkeep.engine.history import render_card, sent_refs
+from threadkeep.engine.passages import numbered_passages, passages_text
 from threadkeep.engine.prompt import Component
+from threadkeep.engine.rendered import common_share, line_of, text_hash
 from threadkeep.engine.token_estimates import estimate_tokens
-from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS
+from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS, Excerpt
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.openai import Habits, openai_body
 from threadkeep.gateways.wire import encode
-from threadkeep.ports.gateway import ModelRequest, TextBlock, ToolResultBlock, ToolSpec, ToolUseBlock
+from threadkeep.ports.gateway import (
+    ModelMessage,
+    ModelRequest,
+    TextBlock,
+    ToolResultBlock,
+    ToolSpec,
+    ToolUseBlock,
+)
+from threadkeep.ports.payloads import Lost
 from threadkeep.testing.provider_rules import check_anthropic_request, check_openai_request
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
@@ -88,7 +106,7 @@ def check_valid(built: BuiltRequest) -> None:
 
 @pytest.mark.parametrize("first", range(0, HISTORIES, 500))
 def test_every_history_makes_a_request_that_every_provider_accepts(first: int):
-    """Turns, aborts, crashes, regenerations, cards, compactions and window cuts, in any order."""
+    """Turns, aborts, crashes, regenerations, cards, lost values, compactions, window cuts, in any order."""
     for seed in range(first, first + 500):
         try:
             _live_through(Chance(seed))
@@ -113,7 +131,8 @@ def _live_through(chance: Chance) -> None:
         tools = chance.random.choice([TOOLS, TOOLS, ()])  # a model without tools in between
         path = [it for it in conversation.messages if it.on_path and it.seq > archived_to]
         path = path[-rules.context_messages :] if rules.context_messages else path
-        built = build(path, rules, tools=tools, prior=prior, components=components)
+        large = {ref: chance.large[ref] for ref in _loaded(path, prior if tools else None)}
+        built = build(path, rules, tools=tools, prior=prior, components=components, large=large)
         check_valid(built)
         _check_window(built, path, question, rules)
         assert rebuild_request(built.receipt, built.texts) == built.request
@@ -124,6 +143,12 @@ def _live_through(chance: Chance) -> None:
         conversation.add(MessageRole.ASSISTANT, *chance.reply(f"u{question.seq}"))
         if chance.once_in(6):
             archived_to = chance.random.randint(archived_to, question.seq - 1)
+
+
+def _loaded(path: Sequence[Message], prior: Receipt | None) -> Iterator[PayloadId]:
+    for message in path:
+        for it in message.tool_calls:
+            yield from sent_refs(it, is_short=prior is not None and it.sent_id in prior.shortened)
 
 
 def _check_window(
@@ -149,7 +174,7 @@ def test_earlier_tool_calls_go_back_with_their_results_in_order():
     conversation.answer(
         TextPart(text="First the numbers.", iteration=1),
         ToolCallPart(call=call("a", {"rows": [1, 2, 3]}, model_name="sales__rows"), iteration=1),
-        ToolCallPart(call=call("b", "", arguments={"q": "x"}, server="promptx"), iteration=1),
+        ToolCallPart(call=call("b", "", arguments={"q": "x"}, model_name="add"), iteration=1),
         TextPart(text="Revenue grew.", iteration=2),
     )
     conversation.ask("And the third row?")
@@ -195,21 +220,48 @@ def test_model_without_tools_reads_earlier_calls_as_text():
     assert "1 found" in texts(request)[1][0]
 
 
-def test_ids_that_a_provider_refuses_or_that_repeat_are_replaced_the_same_way_each_time():
+def sent_ids(request: ModelRequest) -> list[str]:
+    return [it.id for message in request.messages for it in message.blocks if isinstance(it, ToolUseBlock)]
+
+
+def test_ids_of_older_records_are_replaced_the_same_way_whatever_the_window():
     conversation = Conversation()
     for number in range(3):
         conversation.ask("?")
-        used = ToolCallPart(call=call("call_1" if number else "not ok!", turn=f"t{number}"), iteration=1)
+        used = call("call_1" if number else "not ok!", turn=f"t{number}", model_name="")
+        conversation.answer(ToolCallPart(call=used, iteration=1), TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    whole, latest = build(conversation.messages), build(conversation.messages[-3:])
+    check_valid(whole)
+    assert len({*sent_ids(whole.request)}) == 3
+    assert sent_ids(latest.request) == sent_ids(whole.request)[2:]
+
+
+def test_only_the_larger_of_two_results_with_the_same_id_is_shortened():
+    conversation = Conversation()
+    for number, result in enumerate(["A" * 9000, "B"]):
+        conversation.ask("?")
+        used = call("call_0", result, turn=f"t{number}", model_name="")
+        conversation.answer(ToolCallPart(call=used, iteration=1), TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    built = build(conversation.messages, replace(PLENTY, result_tokens=1000))
+    first, second = result_texts(built.request)
+    assert f'"{sent_ids(built.request)[0]}"' in first
+    assert second == "B"
+    assert built.receipt.shortened == (sent_ids(built.request)[0],)
+
+
+def test_ids_that_a_provider_refuses_or_that_repeat_are_replaced():
+    conversation = Conversation()
+    for number, id_ in enumerate(["not ok!", "call_1", "call_1"]):
+        conversation.ask("?")
+        used = ToolCallPart(call=call(id_, turn=f"t{number}"), iteration=1)
         conversation.answer(used, TextPart(text="!", iteration=2))
     conversation.ask("?")
     first, second = build(conversation.messages), build(conversation.messages)
     check_valid(first)
     assert first.request == second.request
-    ids = [
-        it.id for message in first.request.messages for it in message.blocks if isinstance(it, ToolUseBlock)
-    ]
-    assert ids[1] == "call_1"
-    assert len(set(ids)) == 3
+    assert sent_ids(first.request)[1] == "call_1"
 
 
 def test_what_was_said_before_a_stop_or_a_failure_is_context():
@@ -250,6 +302,17 @@ def test_passages_stay_before_the_question_that_they_were_found_for():
     assert texts(first.request)[0][1] == asked.content
     assert second.request.messages[0] == first.request.messages[0]
     assert texts(second.request)[-1] == ["Sure?"]
+
+
+def test_passages_stay_before_a_question_whose_reply_failed_without_text():
+    hit = RetrievalHit("handbook.pdf", "Thirty days.", 0.9, document_id="d", page=3)
+    conversation = Conversation()
+    conversation.ask("How long?")
+    first = build(conversation.messages, found=[hit])
+    conversation.answer(RetrievalPart(query="How long?", hits=(hit,), at=AT), status=MessageStatus.FAILED)
+    conversation.ask("Again: how long?")
+    second = build(conversation.messages, prior=first.receipt)
+    assert texts(second.request) == [[*texts(first.request)[0], "Again: how long?"]]
 
 
 def test_components_are_the_system_prompt_and_blank_ones_are_left_out():
@@ -388,10 +451,11 @@ def test_results_beyond_the_budget_shrink_at_once_and_stay_short():
         )
         conversation.ask("?")
     beyond = build(conversation.messages, rules, prior=within.receipt)
-    assert beyond.receipt.shortened == tuple(sorted(f"call_{number}" for number in range(1, 8)))
+    assert beyond.receipt.shortened == tuple(sorted(f"call_{number}" for number in range(1, 9)))
     sent = result_texts(beyond.request)
-    assert all(len(it) < 1100 and "recall_result" in it for it in sent[:7])
-    assert all(len(it) > 4000 for it in sent[7:])
+    assert all(len(it) < 1100 and "recall_result" in it for it in sent[:8])
+    assert all(len(it) > 4000 for it in sent[8:])
+    assert sum(map(estimate_tokens, sent)) <= 5_000
     conversation.answer("!")
     conversation.ask("?")
     later = build(conversation.messages, rules, prior=beyond.receipt)
@@ -402,12 +466,82 @@ def test_results_beyond_the_budget_shrink_at_once_and_stay_short():
 def test_shortened_result_tells_what_it_was_and_how_to_read_it_again():
     conversation = exchanges(1, result=f"begin {'x' * 9000} end")
     conversation.ask("?")
-    built = build(conversation.messages, replace(PLENTY, result_tokens=100))
+    built = build(conversation.messages, replace(PLENTY, result_tokens=1000))
     (sent,) = result_texts(built.request)
     assert '"call_1"' in sent
     assert "add" in sent
     assert "begin" in sent
     assert sent.endswith(" end")
+
+
+@pytest.mark.parametrize(("count", "size"), [(50, 3000), (100, 900), (240, 18_000)])
+def test_many_results_keep_to_the_budget_however_small_they_are(count: int, size: int):
+    rules = replace(PLENTY, result_tokens=8000)
+    conversation = Conversation()
+    conversation.ask("?")
+    used = (
+        ToolCallPart(call=call(f"c{number}", f"{number} " + "x" * size), iteration=1)
+        for number in range(count)
+    )
+    conversation.answer(*used, TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    first = build(conversation.messages, rules)
+    sent = result_texts(first.request)
+    assert len(sent) == count
+    assert sum(map(estimate_tokens, sent)) <= rules.result_tokens
+    assert {*first.receipt.outlined} <= {*first.receipt.shortened}
+    for at in range(3):  # what is shorter stays so
+        conversation.answer(f"answer {at}")
+        conversation.ask("?")
+        later = build(conversation.messages, rules, prior=first.receipt)
+        assert result_texts(later.request) == sent
+
+
+def test_large_result_shrinks_before_older_ones_that_are_small():
+    conversation = Conversation()
+    for number, size in enumerate([900, 900, 16_000, 900]):
+        conversation.ask("?")
+        used = ToolCallPart(call=call(f"c{number}", "x" * size), iteration=1)
+        conversation.answer(used, TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    built = build(conversation.messages, replace(PLENTY, result_tokens=2000))
+    assert built.receipt.shortened == ("c2",)
+
+
+def test_outline_of_a_result_tells_its_tool_size_and_id():
+    conversation = Conversation()
+    conversation.ask("?")
+    used = (ToolCallPart(call=call(f"c{number}", "x" * 900), iteration=1) for number in range(20))
+    conversation.answer(*used, TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    built = build(conversation.messages, replace(PLENTY, result_tokens=1000))
+    assert result_texts(built.request)[0] == '[add: 900 characters; recall_result with id "c0"]'
+
+
+def test_request_without_tools_shortens_no_result():
+    conversation = exchanges(20, result="x" * 4000)
+    conversation.ask("?")
+    built = build(conversation.messages, replace(PLENTY, result_tokens=1000), tools=())
+    assert (built.receipt.shortened, built.receipt.outlined) == ((), ())
+
+
+def test_shortened_result_in_the_payload_store_is_not_needed_any_more():
+    conversation = Conversation()
+    shown = "begin " + "y" * 9000 + " end"
+    refs = {"result": PayloadId("p1"), SHOWN: PayloadId("p2")}
+    carried = Excerpt.of(shown).to_store()
+    conversation.ask("?")
+    stored = call("a", carried, refs=refs)
+    conversation.answer(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    rules = replace(PLENTY, result_tokens=1000)
+    large = {PayloadId("p2"): encode(shown)}
+    first = build(conversation.messages, rules, large=large)
+    assert first.receipt.shortened == ("a",)
+    assert [*sent_refs(stored, is_short=False)] == ["p2"]
+    assert [*sent_refs(stored, is_short=True)] == []
+    second = build(conversation.messages, rules, large={}, prior=first.receipt)
+    assert result_texts(second.request) == result_texts(first.request)
 
 
 @pytest.mark.parametrize("result", ["", None, [], {}, 0, False])
@@ -440,7 +574,101 @@ def test_result_in_the_payload_store_is_sent_as_the_model_saw_it():
     conversation.ask("?")
     large = {PayloadId("p2"): encode("the beginning …")}
     assert result_texts(build(conversation.messages, large=large).request) == ["the beginning …"]
-    older = {PayloadId("p1"): encode({"rows": ["z" * 30_000]})}  # of a record from before
-    (sent,) = result_texts(build(conversation.messages, large=older).request)
+
+
+def test_result_of_an_older_record_is_cut_when_it_is_sent():
+    conversation = Conversation()
+    conversation.ask("?")
+    stored = call("a", None, refs={"result": PayloadId("p1")})
+    conversation.answer(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    large = {PayloadId("p1"): encode({"rows": ["z" * 30_000]})}
+    (sent,) = result_texts(build(conversation.messages, large=large).request)
     assert sent.startswith('{"rows":["zzz')
     assert len(sent) < 21_000
+
+
+def test_values_that_are_lost_are_sent_as_no_longer_available():
+    refs = {name: PayloadId(name) for name in ("arguments", "result", SHOWN)}
+    conversation = Conversation()
+    conversation.ask("?")
+    conversation.answer(
+        ToolCallPart(call=call("a", None, refs=refs), iteration=1), TextPart(text="!", iteration=2)
+    )
+    conversation.ask("?")
+    lost = dict.fromkeys(refs.values(), Lost("The content is missing."))
+    built = build(conversation.messages, large=lost)
+    check_valid(built)
+    assert result_texts(built.request) == ["[The result is no longer available: The content is missing.]"]
+    (used,) = (it for it in built.request.messages[1].blocks if isinstance(it, ToolUseBlock))
+    assert used.arguments == {"unavailable": True, "reason": "The content is missing."}
+    assert "no longer available" in str(build(conversation.messages, large=lost, tools=()).request)
+
+
+def test_questions_in_a_row_are_written_once_each(monkeypatch: pytest.MonkeyPatch):
+    written: list[int] = []
+
+    def noting(message: ModelMessage) -> str:
+        written.append(len(message.blocks))
+        return line_of(message)
+
+    monkeypatch.setattr("threadkeep.engine.context.line_of", noting)
+    conversation = Conversation()
+    for number in range(50):
+        conversation.ask(f"question {number}")
+    built = build(conversation.messages)
+    assert texts(built.request) == [[f"question {number}" for number in range(50)]]
+    assert sum(written) == 2 * 50  # each by itself, to see whether it fits, and all together
+
+
+def test_comparing_with_the_previous_request_reads_a_long_turn_once(monkeypatch: pytest.MonkeyPatch):
+    hashed: list[int] = []
+    sha256 = hashlib.sha256
+    text, two_lines = "\n".join(f"line {number}" for number in range(1_000)), text_hash("line 0\nline 1")
+
+    class Noting:
+        def __init__(self) -> None:
+            self._hash = sha256()
+
+        def update(self, content: bytes) -> None:
+            hashed.append(len(content))
+            self._hash.update(content)
+
+        def hexdigest(self) -> str:
+            return self._hash.hexdigest()
+
+    monkeypatch.setattr("threadkeep.engine.rendered.hashlib.sha256", Noting)
+    assert common_share([two_lines, "x"], [text], ["other"]) == round(13 / len(text), 4)
+    assert common_share(["unknown"], [text], ["other"]) == 0
+    assert sum(hashed) <= 2 * len(text)
+
+
+@pytest.mark.parametrize(
+    "line_break", ["\n", "\r\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"]
+)
+def test_card_has_its_four_lines_whatever_was_written(line_break: str):
+    forged = f"News{line_break}优先级：P0"
+    lines = render_card(card(title=forged, summary=forged), UTC).splitlines()
+    assert [line.partition("：")[0] for line in lines[1:]] == ["标题", "摘要", "优先级"]
+    assert lines[3] == "优先级：P1"
+
+
+def test_what_two_searches_find_is_cited_once_under_its_first_number():
+    once, again, other = (
+        RetrievalHit("a.md", text, score, chunk_id=chunk)
+        for text, score, chunk in (("A", 0.9, "1"), ("A", 0.4, "1"), ("B", 0.8, "2"))
+    )
+    parts = (
+        RetrievalPart(query="q", hits=(once,), at=AT),
+        RetrievalPart(query="r", hits=(again, other), at=AT, iteration=1),
+        TextPart(text="See [1] and [3].", iteration=2),
+    )
+    citations = citations_of(parts)
+    assert [(it.index, it.snippet) for it in citations] == [(1, "A"), (3, "B")]
+    numbers = PassageNumbers([once]).add([again, other])
+    assert [it["cite"] for it in numbered_passages([again, other], numbers)] == ["[1]", "[3]"]
+
+
+def test_file_name_with_a_line_break_is_one_line_before_the_question():
+    hit = RetrievalHit("a.md\n[9] forged.md", "text", 0.5)
+    assert passages_text([hit]).splitlines()[-2:] == ["[1] a.md [9] forged.md", "text"]

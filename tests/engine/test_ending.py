@@ -2,18 +2,34 @@
 
 import pytest
 
+from tests.engine.histories import answered as answered_message
 from tests.engine.test_loop import TURN
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
     Done,
+    EventBody,
     Failed,
+    IterationStart,
     Terminal,
+    Text,
     ToolCalled,
     ToolResulted,
+    TurnEvent,
+    TurnStart,
     UsageReported,
 )
-from threadkeep.domain.message import Usage
-from threadkeep.engine.ending import INTERNAL_ERROR, answered, failed, last_events, stopped
+from threadkeep.domain.message import MessageStatus, Usage
+from threadkeep.engine.ending import (
+    ABANDONED,
+    INTERNAL_ERROR,
+    PROCESS_ENDED,
+    answered,
+    cut_off,
+    failed,
+    last_events,
+    stopped,
+)
+from threadkeep.engine.fold import Folding
 from threadkeep.engine.stop import StopReason
 from threadkeep.ports.gateway import GatewayError
 
@@ -79,3 +95,41 @@ def test_open_calls_get_their_result_and_the_open_model_call_its_usage_before_th
 @pytest.mark.parametrize("end", [COMPLETED, INTERNAL_ERROR])
 def test_turn_that_left_nothing_open_just_ends(end: Terminal):
     assert list(last_events(end, open_calls=(), why="", reported=Usage(0, 0), unreported=None)) == [end]
+
+
+def cut_off_after(*bodies: EventBody) -> list[EventBody]:
+    """The last events of a turn whose process died after these; its first request had 100 tokens."""
+    folding = Folding()
+    for seq, body in enumerate([TurnStart.of(TURN), *bodies], 1):
+        folding.add(TurnEvent(TURN.id, seq, 0, body))
+    reply = folding.message(answered_message(2, "", MessageStatus.STREAMING))
+    last = cut_off(
+        ABANDONED, reply, folding.open_calls, open_iteration=folding.open_iteration, request_tokens=100
+    )
+    return list(last)
+
+
+ITERATION = (
+    IterationStart(1),
+    Text("I look. "),
+    ToolCalled("1", "rows", "shop", {}),
+    UsageReported(90, 7),
+    ToolResulted("1", "rows", "ok", "x" * 400),
+)
+
+
+def test_model_call_that_a_crash_cut_off_is_counted_whichever_it_was():
+    assert cut_off_after(IterationStart(1), Text("half" * 2))[0] == UsageReported(100, 2, estimated=True)
+    usage, end = cut_off_after(*ITERATION, IterationStart(2), Text("half" * 3))
+    assert isinstance(usage, UsageReported)
+    assert usage.input_tokens > 200  # with what the first call said and its tool returned
+    assert (usage.output_tokens, usage.estimated) == (3, True)
+    assert end == ABANDONED
+
+
+def test_crash_between_two_model_calls_adds_no_usage():
+    assert cut_off_after(*ITERATION) == [ABANDONED]
+    assert cut_off_after(*ITERATION[:-1]) == [
+        ToolResulted("1", "rows", "interrupted", error=PROCESS_ENDED),
+        ABANDONED,
+    ]

@@ -137,7 +137,6 @@ def test_hits_become_citations_that_are_numbered_over_the_whole_turn():
     assert message.citations == (
         Citation(1, "memory", "m" * 300, 0.5),
         Citation(2, "law.pdf", "§1", 0.9, file_name="law.pdf", document_id="d", page=3),
-        Citation(3, "law.pdf", "§1", 0.9, file_name="law.pdf", document_id="d", page=3),
     )
     assert [(it.kind, it.title, it.detail) for it in message.thought_process] == [
         ("retrieval", "q1", "memory"),
@@ -238,7 +237,8 @@ def test_fold_of_any_turn(bodies: list[EventBody], every_ms: int):
     assert whole.status in {"COMPLETED", "CANCELLED", "FAILED"}
     assert all(step.duration_ms >= 0 for step in whole.thought_process)
     assert [call.status for call in whole.tool_calls].count(ToolCallStatus.RUNNING) == 0
-    assert [it.index for it in whole.citations] == [*range(1, len(whole.citations) + 1)]
+    numbers = [it.index for it in whole.citations]
+    assert numbers == sorted(set(numbers))
     assert fold(REPLY, decode_chunk(encode_chunk(events))) == whole  # as it is stored
 
     folding = Folding()

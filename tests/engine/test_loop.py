@@ -30,6 +30,7 @@ from threadkeep.domain.tool_call import SHOWN
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.loop import TurnLimits, run_turn
 from threadkeep.engine.stop import Stop
+from threadkeep.engine.token_estimates import estimate_request_tokens
 from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS
 from threadkeep.engine.tools import MOST_TOOLS, Toolbox
 from threadkeep.gateways.anthropic import anthropic_body
@@ -163,8 +164,8 @@ async def test_text_tool_text_are_told_in_order():
         Thought("Add "),
         Thought("them."),
         Text("Let me see. "),
-        UsageReported(10, 5),
         ToolCalled("1", "adds", "test", {"a": 1, "b": 2}, model_name="adds"),
+        UsageReported(10, 5),
         ToolResulted("1", "adds", "ok", {"sum": 3}, duration_ms=result.duration_ms),
         IterationStart(2),
         Text("Three."),
@@ -355,7 +356,7 @@ async def test_result_is_cut_for_the_model_and_kept_whole():
     toolbox = Toolbox(InMemoryTools(tool=gives(Outcome("ok", {"text": long}))), large_values(kept))
     events = [it async for it in run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop())]
     result = results(events)["1"]
-    assert (result.status, result.result) == ("ok", None)
+    assert result.status == "ok"
     assert json.loads(kept[result.refs["result"]]) == {"text": long}
     (block,) = gateway.requests[1].messages[-1].blocks
     assert isinstance(block, ToolResultBlock)
@@ -363,6 +364,33 @@ async def test_result_is_cut_for_the_model_and_kept_whole():
     assert shown == f'{{"text":"{long}"}}'[:MOST_RESULT_CHARACTERS]
     assert mark == '… [40011 characters, cut here; recall_result with id "1" and offset 20000 returns more]'
     assert json.loads(kept[result.refs[SHOWN]]) == block.content
+    # The record carries what a short form needs.
+    assert result.result == {
+        "characters": len(block.content),
+        "head": block.content[:600],
+        "tail": block.content[-200:],
+    }
+
+
+async def test_results_of_one_answer_fit_the_model_and_the_next_turns_are_sent_the_same():
+    calls = [ToolUse(f"call_{number}", "reads", {}) for number in range(200)]
+    results_sent: list[str] = []
+    kept: Kept = {}
+    gateway = InMemoryGateway(
+        use(*calls), use(ToolUse("more", "reads", {})), reply(TextDelta("Done.")), context_tokens=32_000
+    )
+    toolbox = Toolbox(InMemoryTools(reads=gives(Outcome("ok", "工具 " * 3000))), large_values(kept))
+    events = [it async for it in run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop())]
+    ended = results(events)
+    for request in gateway.requests:
+        assert estimate_request_tokens(request) <= gateway.context_tokens
+    for block in gateway.requests[1].messages[-1].blocks:
+        assert isinstance(block, ToolResultBlock)
+        assert "recall_result" in block.content
+        assert json.loads(kept[ended[block.tool_use_id].refs[SHOWN]]) == block.content
+        results_sent.append(block.content)
+    assert len(results_sent) == 200
+    assert isinstance(events[-1], Done)
 
 
 async def test_call_that_does_not_fit_the_schema_is_told_and_the_tool_does_not_run():
@@ -419,9 +447,13 @@ async def test_turn_that_never_stops_using_tools_is_stopped():
     tools = InMemoryTools(adds=adds)
     events = await run(gateway, tools, limits=TurnLimits(3, 0))
     assert [it.iteration for it in events if isinstance(it, IterationStart)] == [1, 2, 3]
-    assert [*results(events)] == ["1", "2"]
+    assert [(id_, it.status) for id_, it in results(events).items()] == [
+        ("1", "ok"),
+        ("2", "ok"),
+        ("3", "interrupted"),
+    ]
     assert len(tools.calls) == 2
-    assert events[-2].type == "notice"
+    assert events[-3].type == "notice"
     assert events[-1] == Done("COMPLETED", "a", Usage(30, 15), "max_iterations")
 
 

@@ -65,16 +65,6 @@ def test_text_that_shows_nothing_does_not_go_back():
     assert blocks(call) == (ToolUseBlock("1", "add", {}),)
 
 
-def test_calls_take_their_settled_ids_where_they_stand():
-    call = ModelCall(SIGNER)
-    call.add_tool_use(ToolUse("", "add", {}))
-    call.add_text("and")
-    call.add_tool_use(ToolUse("", "now", {}))
-    call.replace_tool_uses([ToolUse("1", "add", {}), ToolUse("2", "now", {})])
-    assert blocks(call) == (ToolUseBlock("1", "add", {}), TextBlock("and"), ToolUseBlock("2", "now", {}))
-    assert [use.id for use in call.tool_uses] == ["1", "2"]
-
-
 def test_looking_at_an_answer_under_way_does_not_divide_its_text():
     call = ModelCall(SIGNER)
     call.add_text("Hel")

@@ -175,7 +175,7 @@ async def kept_of(store: Store, user: UserId) -> dict[str, Any]:
     }
     for it in listed:
         payloads = await store.exchange.payloads(it.id, after=None, limit=100)
-        contents = await store.payloads.load(payload.id for payload in payloads)
+        contents = await store.payloads.load(it.id, (payload.id for payload in payloads))
         assert not any(isinstance(content, Lost) for content in contents.values())
         kept[it.id] = {
             "conversation": replace(it, user_id=ALICE, session_id="", agent_id=it.agent_id),

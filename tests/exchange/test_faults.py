@@ -123,6 +123,39 @@ async def test_somebody_elses_file_is_refused(name: str, tmp_path: Path):
         await import_file(settings, file, ALICE, None)
 
 
+def renamed(raw: bytes, name: bytes) -> bytes:
+    """An archive that lists its only file under another name."""
+    at = raw.index(b"PK\1\2")
+    head = bytearray(raw[at : at + 46])
+    head[8:10], head[28:30] = (0x800).to_bytes(2, "little"), len(name).to_bytes(2, "little")  # UTF-8
+    return raw[:at] + bytes(head) + name + raw[at + 46 + len("conversations.json") :]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "packed data": lambda raw: raw.replace(raw[60:90], b"\xff" * 30, 1),
+    "no name": lambda raw: renamed(raw, b""),
+    "broken name": lambda raw: renamed(raw, b"\xff" * 18),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_damaged_archive_is_refused(damage: Callable[[bytes], bytes], tmp_path: Path):
+    file = tmp_path / "export.zip"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", json.dumps(list(range(500))))
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(InvalidRequest, match=r"export\.zip is a ZIP file that is damaged"):
+        found(file)
+
+
+def test_archive_that_is_packed_in_a_rare_way_is_to_be_unpacked_first(tmp_path: Path):
+    file = tmp_path / "export.zip"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("conversations.json", "[]")
+    with pytest.raises(InvalidRequest, match="unpack it first"):
+        found(file)
+
+
 def tampered(change: Callable[[dict[str, Any]], None], type_: str) -> Callable[[list[dict[str, Any]]], None]:
     def tamper(lines: list[dict[str, Any]]) -> None:
         for line in lines:
@@ -142,6 +175,8 @@ A_FILE = {"type": "file", "file_id": "01890a5d-ac96-774b-bcce-b302099a8057"}
 TAMPERINGS: list[tuple[Callable[[list[dict[str, Any]]], None], str]] = [
     (tampered(lambda it: it.pop("parts"), "message"), "missing required field `content`"),
     (tampered(lambda it: it.update(parts=[{"type": "odd"}]), "message"), "no part of the type 'odd'"),
+    (tampered(lambda it: it.update(parts=[{"type": []}]), "message"), "no part of the type []"),
+    (tampered(lambda it: it.update(type=["message"]), "message"), "missing required field `type`"),
     (tampered(lambda it: it.update(parts=[{"type": "text"}]), "message"), "missing required field `text`"),
     (tampered(lambda it: it.update(role="tool"), "message"), "Invalid enum value 'tool'"),
     (tampered(lambda it: it.update(id="not-an-id"), "message"), "is no id"),

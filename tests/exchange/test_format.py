@@ -18,6 +18,7 @@ from threadkeep.domain.parts import (
     ThoughtPart,
     ToolCallPart,
 )
+from threadkeep.domain.times import LATEST_MS
 from threadkeep.exchange.format import Before, decode, encode
 
 RICH = replace(
@@ -82,3 +83,21 @@ def test_blank_message_is_refused():
     values = msgspec.json.decode(encode(message(TextPart(text="So.")))) | {"parts": []}
     with pytest.raises(MessageContentRequired):
         decode(msgspec.json.encode(values))
+
+
+def test_times_that_nobody_can_write_come_in_as_the_nearest_and_what_tools_gave_stays():
+    call = replace(CALL, created_at=2**53, arguments={"at": 2**53, "created_at": -1}, result={"at": 2**53})
+    parts = (
+        ThoughtPart(text="x", started_at=-5, iteration=1),
+        ToolCallPart(call=call, iteration=1),
+        TextPart(text="x", iteration=1),
+    )
+    line = encode(replace(message(*parts), created_at=2**53, completed_at=2**60))
+    read = decode(line)
+    assert isinstance(read, Message)
+    assert (read.created_at, read.completed_at) == (LATEST_MS, LATEST_MS)
+    thought, called, _ = read.parts
+    assert isinstance(thought, ThoughtPart)
+    assert isinstance(called, ToolCallPart)
+    assert thought.started_at == 0
+    assert called.call == replace(call, created_at=LATEST_MS)

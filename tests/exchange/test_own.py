@@ -115,7 +115,7 @@ async def test_agent_comes_with_prompt_files_documents_and_servers_switched_off(
     workspace = there.workspaces.of(agent.id)
     assert (workspace / "ROLE.md").read_text() == "You know the law."
     assert (workspace / "documents" / document.id).read_text() == "Notice is three months."
-    assert job.arguments == {"agent_id": agent.id, "document_id": document.id}
+    assert job.arguments == {"agent_id": agent.id, "document_id": document.id, "user_id": ALICE}
 
 
 async def test_export_has_nothing_of_others_and_no_secret(here: Settings, tmp_path: Path):

@@ -5,7 +5,7 @@ import os
 import signal
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.storage.document_files import FolderDocumentFiles
 from threadkeep.testing import Say, ScriptedModel, closed_port
+from threadkeep.testing.waiting import PATIENCE_S
 
 MEGABYTE = 1024 * 1024
 
@@ -55,10 +56,11 @@ async def pages_of(path: Path, media_type: str) -> list[int | None]:
         (make_contract()[:400], "damaged"),
         (make_image_pdf(), "images"),
         (make_zip_bomb(), "unpacks to 300 MB"),
+        (make_zip_bomb(100, "word/more.xml"), "unpacks to 100 MB"),
         (b"PK\x03\x04 no archive", "not a Word document"),
         (b" \n\t ", "no text"),
     ],
-    ids=["encrypted", "truncated", "image-only", "zip-bomb", "broken-archive", "blank"],
+    ids=["encrypted", "truncated", "image-only", "zip-bomb", "much-markup", "broken-archive", "blank"],
 )
 async def test_file_that_cannot_be_read_says_why(tmp_path: Path, content: bytes, reason: str):
     path = tmp_path / "file"
@@ -99,6 +101,25 @@ async def test_reading_that_takes_too_long_is_ended(tmp_path: Path):
     with pytest.raises(ExtractionFailed, match="took longer than"):
         async for _ in ProcessExtractor(most_s=0.01).extract(path, TEXT):
             pass
+
+
+async def test_file_that_takes_too_much_memory_is_refused(tmp_path: Path):
+    path = tmp_path / "file.txt"
+    with path.open("wb") as file:
+        file.truncate(300 * MEGABYTE)
+    with pytest.raises(ExtractionFailed, match="more memory"):
+        await pages_of(path, TEXT)
+
+
+async def test_worker_is_small_and_the_first_to_go_where_memory_runs_out(tmp_path: Path):
+    path = tmp_path / "file.pdf"
+    path.write_bytes(make_pdf([f"page {number} " * 30 for number in range(2000)]))
+    async with aclosing(ProcessExtractor().extract(path, PDF)) as parts:
+        await anext(parts)
+        (worker,) = [pid for pid in _children() if b"retrieval.worker" in _command(pid)]
+        oom_score_adj, limits = (_shown(worker, name).decode() for name in ("oom_score_adj", "limits"))
+    assert oom_score_adj.strip() == "1000"
+    assert f"Max address space         {512 * MEGABYTE}" in limits
 
 
 class KilledWorkers:
@@ -155,7 +176,11 @@ def _children() -> list[int]:
 
 
 def _command(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return _shown(pid, "cmdline")
+
+
+def _shown(pid: int, name: str) -> bytes:
+    return Path(f"/proc/{pid}/{name}").read_bytes()
 
 
 def upload(parts: AsyncIterator[bytes], **headers: str) -> Files:
@@ -166,7 +191,7 @@ def upload(parts: AsyncIterator[bytes], **headers: str) -> Files:
         return {"type": "http.request", "body": part or b"", "more_body": part is not None}
 
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return Files(Request({"type": "http", "method": "POST", "headers": raw}, receive), 10_000)
+    return Files(Request({"type": "http", "method": "POST", "headers": raw}, receive), 10_000, PATIENCE_S)
 
 
 async def test_upload_that_says_it_is_too_large_is_refused_unread():

@@ -214,10 +214,11 @@ async def test_body_over_the_limit_gets_its_answer_on_the_wire(serve: Callable[.
 
     server = serve()
     async with server.async_client() as client:
-        for body in (b" " * 11 * 1024 * 1024, drip()):
-            refusal(await client.post("/api/agents", content=body), 413, "PAYLOAD_TOO_LARGE")
-        exact = b'{"name": "x"}'.ljust(10 * 1024 * 1024)
-        assert (await client.post("/api/agents", content=exact)).status_code == 201
+        for path in ("/api/agents", "/api/chat"):
+            for body in (b" " * 11 * 1024 * 1024, drip()):
+                refusal(await client.post(path, content=body), 413, "PAYLOAD_TOO_LARGE")
+        exact = b"{}".ljust(10 * 1024 * 1024)
+        refusal(await client.post("/api/chat", content=exact), 400, "MESSAGE_CONTENT_REQUIRED", "content")
 
 
 # Crashes

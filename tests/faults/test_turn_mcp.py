@@ -238,7 +238,7 @@ async def empty_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asy
 async def test_package_that_does_not_exist_is_a_status_and_no_failure(
     empty_registry: None, chaos: Chaos, model: ScriptedModel
 ):
-    """The seed's own example of a server is one that npm does not have."""
+    """The example server of the requirements is one that npm does not have."""
     server = {"command": "npx", "args": ["-y", "@anthropic/mcp-server-web-search"], "env": {"KEY": "hidden"}}
     agent = await chaos.agent(**{"web-search": server, "chaos": chaos.server("good")})
     status = (await chaos.talk.client.post(f"/api/agents/{agent}/mcp-servers/web-search/test")).json()

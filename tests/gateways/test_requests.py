@@ -101,6 +101,22 @@ def test_openai_gets_the_system_prompt_first_and_tools_as_messages():
     }
 
 
+def test_openai_gets_at_most_128_calls_a_message_each_with_its_results():
+    ids = [f"t{number}" for number in range(300)]
+    uses = (ToolUseBlock(id_, "add", {}) for id_ in ids)
+    results = (ToolResultBlock(id_, id_, is_error=False) for id_ in ids)
+    asked = ModelMessage("assistant", (TextBlock("All at once."), *uses))
+    heard = ModelMessage("user", (*results, TextBlock("And?")))
+    body = openai_body(replace(QUESTION, messages=(*QUESTION.messages, asked, heard)), "default", Habits())
+    check_openai(body)
+    said = [it for it in body["messages"] if it["role"] == "assistant"]
+    assert [len(it["tool_calls"]) for it in said] == [128, 128, 44]
+    assert [it["content"] for it in said] == ["All at once.", None, None]
+    answered = [it for it in body["messages"] if it["role"] == "tool"]
+    assert [it["tool_call_id"] for it in answered] == [it["content"] for it in answered] == ids
+    assert body["messages"][-1] == {"role": "user", "content": "And?"}
+
+
 def test_what_the_agent_sets_is_sent():
     request = replace(QUESTION, model="other", temperature=1.5, max_tokens=77)
     body = anthropic_body(request, "default")

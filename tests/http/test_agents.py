@@ -1,6 +1,7 @@
 """Agents over HTTP: who makes, sees, changes and deletes them."""
 
 import asyncio
+import json
 import re
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.conftest import SECRET, Api
 from tests.http.calls import items, new_agent, new_conversation, refusal
+from tests.http.direct import run_sql
 from threadkeep import Settings, create_app
 from threadkeep.domain.ids import new_uuid
 
@@ -54,7 +56,9 @@ WHOLE: dict[str, Any] = {
         "mcpServers": {},
     },
 }
-SHOWN_TO_ALL = {"id", "name", "description", "visibility", "isDefault", "createdAt", "updatedAt"}
+SHOWN_TO_ALL = {
+    "id", "name", "description", "ownerId", "visibility", "isDefault", "createdAt", "updatedAt",
+}  # fmt: skip
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
@@ -149,7 +153,7 @@ async def test_list_shows_own_and_public_agents_oldest_first(
 # Who sees what
 
 
-async def test_others_see_name_and_description_of_a_public_agent_only(
+async def test_others_see_name_description_and_owner_of_a_public_agent_only(
     alice: httpx.AsyncClient, bob: httpx.AsyncClient
 ):
     agent = await new_agent(alice, **WHOLE)
@@ -317,6 +321,39 @@ async def test_default_agent_is_public_and_without_a_limit_on_length(
     assert whole["settings"] == DEFAULT_SETTINGS | {"maxMessageChars": 0}
 
 
+async def test_public_agent_cannot_pass_for_the_default_one(
+    alice: httpx.AsyncClient, admin: httpx.AsyncClient
+):
+    for name in (
+        "Assistant",
+        "assistant",
+        " ASSISTANT ",
+        "Ａｓｓｉｓｔａｎｔ",
+        "Assi\u200bstant",
+        "Assistant!",
+    ):
+        body = {"name": name, "visibility": "public"}
+        for client in (alice, admin):
+            refusal(await client.post("/api/agents", json=body), 422, "INVALID_REQUEST", "name")
+    own = await new_agent(alice, name="Assistant")
+    path = f"/api/agents/{own['id']}"
+    refusal(await alice.patch(path, json={"visibility": "public"}), 422, "INVALID_REQUEST", "name")
+    assert (await alice.patch(path, json={"name": "Lawyer", "visibility": "public"})).status_code == 200
+    refusal(await alice.patch(path, json={"name": "Assistant"}), 422, "INVALID_REQUEST", "name")
+
+
+async def test_name_of_the_default_agent_is_reserved_as_it_is_now(
+    alice: httpx.AsyncClient, admin: httpx.AsyncClient
+):
+    helper = await new_agent(alice, name="Helper", visibility="public")
+    await admin.patch(f"/api/agents/{(await default_agent(alice))['id']}", json={"name": "Helper"})
+    refused = await alice.post("/api/agents", json={"name": "Helper", "visibility": "public"})
+    refusal(refused, 422, "INVALID_REQUEST", "name")
+    assert (await new_agent(alice, name="Assistant", visibility="public"))["name"] == "Assistant"
+    changed = await alice.patch(f"/api/agents/{helper['id']}", json={"description": "Was here before."})
+    assert changed.status_code == 200
+
+
 async def test_default_agent_cannot_be_deleted_or_made_private(
     alice: httpx.AsyncClient, admin: httpx.AsyncClient
 ):
@@ -430,3 +467,24 @@ async def test_audit_is_paged(alice: httpx.AsyncClient, admin: httpx.AsyncClient
 
 async def test_audit_is_for_admins(alice: httpx.AsyncClient):
     refusal(await alice.get("/api/admin/audit"), 403, "FORBIDDEN")
+
+
+async def test_audit_does_not_name_a_user_who_was_deleted(
+    alice: httpx.AsyncClient, admin: httpx.AsyncClient, database_url: str
+):
+    await new_agent(alice)
+    await new_agent(alice)
+    one = (await items(admin, "/api/admin/audit"))[0]["id"]
+    details = '{"turnId":"t","userId":"alice"}'
+    run_sql(database_url, "UPDATE tk_audit SET action = 'abort_turn', details = ? WHERE id = ?", details, one)
+    assert (await alice.delete("/api/users/alice")).status_code == 204
+    told = await items(admin, "/api/admin/audit")
+    assert len(told) == 2
+    assert "alice" not in json.dumps(told)
+    (name,) = {entry["actorId"] for entry in told}
+    assert name.startswith("deleted-")
+    assert told[0]["details"] == {"turnId": "t", "userId": name}
+
+
+async def test_name_of_an_agent_is_one_line(alice: httpx.AsyncClient):
+    assert (await new_agent(alice, name=" a\r\nb\u2028c "))["name"] == "a b c"

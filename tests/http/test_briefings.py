@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import Api
 from tests.http.calls import items, new_agent, refusal, stored
 from tests.making import NOW, keep_begun, keep_ended, said
+from threadkeep.domain.ids import UserId
 from threadkeep.domain.message import MessageStatus
 
 BODY = {"title": "Review耗时超标", "summary": "中位耗时30小时", "priority": "P1"}
@@ -18,6 +19,13 @@ async def send(client: httpx.AsyncClient, agent_id: str, user: str = "alice", **
     answer = await client.post("/api/briefings", json={**BODY, "agentId": agent_id, "userId": user, **more})
     assert answer.status_code == 201, answer.text
     return answer.json()
+
+
+@pytest.fixture(autouse=True)
+async def known(alice: httpx.AsyncClient, bob: httpx.AsyncClient) -> None:
+    """Both have signed in before."""
+    for client in (alice, bob):
+        await client.get("/api/me")
 
 
 async def start(client: httpx.AsyncClient, briefing: dict[str, Any]) -> dict[str, str]:
@@ -43,6 +51,34 @@ async def test_briefing_is_sent_listed_and_read(alice: httpx.AsyncClient, bob: h
     assert (await bob.delete(f"/api/briefings/{first['id']}")).status_code == 204
     refusal(await bob.delete(f"/api/briefings/{first['id']}"), 404, "BRIEFING_NOT_FOUND")
     assert await items(bob, "/api/briefings") == [second]
+
+
+async def test_briefing_for_somebody_who_never_signed_in_is_refused_and_leaves_nothing(
+    api: Api, alice: httpx.AsyncClient
+):
+    agent = await new_agent(alice, visibility="public")
+    admin = api.as_user("root", admin=True)
+    body = {**BODY, "agentId": agent["id"], "userId": "nobody", "priority": "P0"}
+    for client in (alice, admin):
+        refusal(await client.post("/api/briefings", json=body), 404, "USER_NOT_FOUND", "userId")
+    assert UserId("nobody") not in [it async for it in api.store.users.ids()]
+
+
+async def test_owner_has_only_so_many_unread_briefings_with_one_user(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("threadkeep.services.briefings.MOST_UNREAD", 3)
+    agents = [(await new_agent(alice, visibility="public"))["id"] for _ in range(2)]
+    first = await send(alice, agents[0], "bob")
+    one_more = {**BODY, "agentId": agents[1], "userId": "bob"}
+    answers = await asyncio.gather(*(alice.post("/api/briefings", json=one_more) for _ in range(4)))
+    assert sorted(it.status_code for it in answers) == [201, 201, 429, 429]
+    refused = next(it for it in answers if it.status_code == 429)
+    assert refusal(refused, 429, "RATE_LIMITED")["details"] == {"limit": "unreadBriefings", "most": 3}
+    assert int(refused.headers["retry-after"]) > 0
+    await send(alice, agents[1], "alice")  # another's are counted for themselves
+    await bob.post(f"/api/briefings/{first['id']}/read")
+    await send(alice, agents[1], "bob")
 
 
 async def test_private_agent_sends_briefings_to_its_owner_only(

@@ -307,7 +307,7 @@ async def test_deeply_nested_metadata_is_kept_or_refused_and_never_unreadable(al
     agent_id = (await new_agent(alice))["id"]
     path = f"/api/agents/{agent_id}/conversations"
     for opening, closing in (('{"a":', "}"), ("[", "]")):
-        for depth in (90, 120, 500, *range(940, 1000, 6), 5_000, 100_000):
+        for depth in (90, 120, 500, *range(940, 1000, 6), 5_000, 8_000):
             deep = f'{{"metadata":{{"m":{opening * depth}1{closing * depth}}}}}'
             made = await alice.post(path, content=deep)
             assert made.status_code == (201 if depth == 90 else 422), (depth, made.text)

@@ -537,3 +537,28 @@ def test_only_what_passes_by_itself_says_when_to_come_back(code: str):
     assert ("retry-after" in answer.headers) is (
         code not in {"GATEWAY_NOT_CONFIGURED", "SECRET_KEY_REQUIRED"}
     )
+
+
+# Length
+
+
+@pytest.mark.parametrize("name", [b"host", b"origin"])
+async def test_long_host_or_origin_is_refused_before_it_gets_into_a_cache(tmp_path: Path, name: bytes):
+    app = app_with(tmp_path)
+    long = b"a" * 60_000 + b".localhost"
+    headers = {b"host": b"localhost"} | {name: long if name == b"host" else b"http://" + long}
+    start, body = await messages_of(app, method="POST", headers=list(headers.items()))
+    assert start["status"] == 403
+    assert json.loads(body["body"])["error"]["param"] == name.decode().title()
+    assert len(body["body"]) < 1_000
+
+
+async def test_headers_that_a_hosts_server_lets_through_are_counted(tmp_path: Path):
+    for more in (
+        {"headers": [(b"host", b"localhost"), (b"x", b"a" * 70_000)]},
+        {"headers": [(b"host", b"localhost"), *[(b"x", b"a")] * 20_000]},
+        {"headers": [(b"host", b"localhost")], "query_string": b"a" * 70_000},
+        {"headers": [(b"host", b"localhost")], "path": "/" + "a" * 70_000},
+    ):
+        start, body = await messages_of(app_with(tmp_path), **more)
+        assert (start["status"], json.loads(body["body"])["error"]["code"]) == (431, "HEADERS_TOO_LARGE")

@@ -5,7 +5,13 @@ import httpx
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.http.errors import STATUSES, error_response
 
-PASSING = {"STORAGE_UNAVAILABLE", "SIGN_IN_UNAVAILABLE", "SHUTTING_DOWN", "INTERRUPTED"}
+PASSING = {
+    "STORAGE_UNAVAILABLE",
+    "SIGN_IN_UNAVAILABLE",
+    "SHUTTING_DOWN",
+    "INTERRUPTED",
+    "TOO_MANY_CONNECTIONS",
+}
 
 
 def is_to_be_tried_again(code: str) -> bool:

@@ -1,33 +1,32 @@
 """Every operation of the OpenAPI document, fuzzed against a running server.
 
-Requests that the document allows and requests that it forbids, about real things and made-up ones, by a user
-and by an admin: nothing fails on our side, and every answer is as documented. A stream is read to its end.
-The web socket, of which OpenAPI knows nothing, is sent what its protocol knows and what it does not.
-
-A longer run: THREADKEEP_FUZZ_EXAMPLES=200 python -m pytest tests/http/test_fuzz.py --timeout 0
+Requests that the document allows, requests that it forbids, and requests in which one text is hostile, about
+real things and made-up ones, by a user and by an admin: nothing fails on our side, and every answer is as
+documented. A stream is read to its end. The web socket, of which OpenAPI knows nothing, is sent what its
+protocol knows and what it does not. `make fuzz` is a longer run.
 """
 
 import copy
 import json
 import logging
-import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 from websockets.sync.client import connect
 
 from tests.conftest import SECRET
+from tests.fuzz.hostile import HOSTILE, bounded
 from tests.http.document import DOCUMENT, Operation, check, operation_of, operations
 from tests.making import keep_artifact
 from tests.talking import JSON, Talk, talking
@@ -39,7 +38,7 @@ from threadkeep.testing import ScriptedModel
 from threadkeep.testing.waiting import PATIENCE_S
 from threadkeep.wire.events import decode_event
 
-EXAMPLES = int(os.environ.get("THREADKEEP_FUZZ_EXAMPLES", "8"))
+EXAMPLES = 10
 # Whether a request is taken or refused is not the tool's to say: no schema tells that a cursor is signed, and
 # what is wrong as JSON may be right as the text of a query. `faults/test_http_bad_input.py` looks at that.
 CHECKS = [
@@ -49,13 +48,6 @@ CHECKS = [
     "response_headers_conformance",
     "response_schema_conformance",
 ]
-BOUNDED = settings(
-    derandomize=True,
-    database=None,
-    deadline=None,
-    phases=[Phase.generate],
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
-)
 ACCEPTS = st.sampled_from(["*/*", "application/json", "text/event-stream"])
 
 
@@ -166,7 +158,40 @@ def cases(operation: Operation) -> st.SearchStrategy[Any]:
         kinds.append(found.as_strategy())
     if "requestBody" in operation.spec or operation.query_names:
         kinds.append(found.as_strategy(tool.forbidden, path_parameters=names))
+    if names or "requestBody" in operation.spec or operation.query_names:
+        kinds.append(st.builds(spoiled, kinds[0], HOSTILE, st.integers(0, 20)))
     return st.one_of(kinds)
+
+
+MOST_IN_AN_ADDRESS = 1000
+Place = tuple[Any, Any]
+"""An object or a list, and where in it a text stands."""
+
+
+def spoiled(case: Any, text: str, which: int) -> Any:
+    """The case with a hostile text in the place of one of its own."""
+    bodies = list(places(case.body))
+    addresses = [place for part in (case.path_parameters, case.query) for place in places(part)]
+    if found := bodies + addresses:
+        number = which % len(found)
+        inside, key = found[number]
+        short = text[:MOST_IN_AN_ADDRESS].encode("utf-8", "replace").decode()
+        inside[key] = text if number < len(bodies) else short
+    return case
+
+
+def places(value: Any) -> Iterator[Place]:
+    """Every place below a value where a text stands."""
+    keys: Iterable[Any] = ()
+    if isinstance(value, dict):
+        keys = cast("dict[Any, Any]", value)
+    elif isinstance(value, list):
+        keys = range(len(cast("list[Any]", value)))
+    for key in keys:
+        if isinstance(value[key], str):
+            yield value, key
+        else:
+            yield from places(value[key])
 
 
 def check_events(stream: str) -> None:
@@ -186,7 +211,7 @@ def test_fuzzed_operation_answers_as_documented(
     fuzzed: Fuzzed, operation: Operation, caplog: pytest.LogCaptureFixture
 ):
     @given(cases(operation), st.sampled_from(["alice", "alice", "root"]), ACCEPTS)
-    @settings(BOUNDED, max_examples=EXAMPLES // 2 if "/domains" in operation.path else EXAMPLES)
+    @bounded(EXAMPLES // 2 if "/domains" in operation.path else EXAMPLES)
     def ask(case: Any, user: str, accept: str) -> None:
         case.path_parameters = {
             name: fuzzed.things.get(value, value) for name, value in case.path_parameters.items()
@@ -238,7 +263,7 @@ MESSAGES = st.fixed_dictionaries(
                 "requestId": ANY_JSON,
                 "containerId": IDS | ANY_JSON,
                 "imageId": IDS | ANY_JSON,
-                "content": st.text(max_size=20) | ANY_JSON,
+                "content": HOSTILE | st.text(max_size=20) | ANY_JSON,
                 "config": ANY_JSON,
             },
         ),
@@ -259,7 +284,7 @@ def test_fuzzed_web_socket_answers_or_closes_for_a_reason(fuzzed: Fuzzed, caplog
         return text
 
     @given(FRAMES, st.booleans())
-    @settings(BOUNDED, max_examples=3 * EXAMPLES)
+    @bounded(3 * EXAMPLES)
     def talk(frames: list[object], signed_in: bool) -> None:
         headers = fuzzed.headers("alice") if signed_in else {}
         with connect(address, additional_headers=headers, max_size=None) as socket:

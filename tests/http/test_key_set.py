@@ -34,6 +34,7 @@ from tests.http.signing_in import (
 )
 from threadkeep import create_app
 from threadkeep.domain.errors import SignInUnavailable
+from threadkeep.http.access_tokens import Expected
 from threadkeep.http.auth import KeySetSignIn, sign_in
 from threadkeep.http.key_set import MOST_KEY_SET_BYTES
 from threadkeep.settings import Settings
@@ -126,7 +127,7 @@ async def key_set(
 ) -> AsyncGenerator[KeySetSignIn]:
     # A proxy of the machine that runs the tests has no business between two loopback sockets.
     async with httpx.AsyncClient(trust_env=False) as client:
-        way = KeySetSignIn(provider.url, issuer, audience, client, clock=clock or Clock())
+        way = KeySetSignIn(provider.url, Expected(issuer, audience), client, clock=clock or Clock())
         try:
             yield way
         finally:
@@ -145,8 +146,11 @@ async def test_default_client_works_and_is_closed(
     provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("no_proxy", "*")
-    way = sign_in(Settings(jwks_url=provider.url))
-    assert await way.user(with_token(rsa_token(role="admin", sub="root"))) == ROOT
+    way = sign_in(Settings(jwks_url=provider.url, jwt_issuer="https://id.example", jwt_audience="chat"))
+    given: dict[str, Any] = {"iss": "https://id.example", "role": "admin", "sub": "root"}
+    assert await way.user(with_token(rsa_token(**given, aud="chat"))) == ROOT
+    # Another application's token, signed with the same key.
+    assert "audience" in await refusal(way, with_token(rsa_token(**given, aud="payroll")))
     await way.close()
 
 
@@ -530,7 +534,7 @@ async def test_slow_drip_ends_at_the_time_limit(wait_at_most: Callable[[float], 
 
     server = await asyncio.start_server(drip, "127.0.0.1", 0)
     async with server, httpx.AsyncClient(trust_env=False) as client:
-        way = KeySetSignIn(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", client=client)
+        way = KeySetSignIn(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", Expected(), client)
         with pytest.raises(SignInUnavailable):
             await way.user(with_token(rsa_token()))
         await way.close()
@@ -542,7 +546,7 @@ async def test_unusable_address_of_the_provider_makes_sign_in_unavailable(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with httpx.AsyncClient(trust_env=False) as client:
-        way = KeySetSignIn(url, client=client)
+        way = KeySetSignIn(url, Expected(), client)
         with pytest.raises(SignInUnavailable):
             await way.user(with_token(rsa_token()))
         await way.close()
@@ -550,7 +554,8 @@ async def test_unusable_address_of_the_provider_makes_sign_in_unavailable(
 
 
 async def test_provider_that_is_away_is_told_and_when_to_come_back(tmp_path: Path) -> None:
-    app = create_app(Settings.load({}, data=tmp_path, jwks_url="http://127.0.0.1:1/keys"))
+    named: dict[str, Any] = {"jwt_issuer": "https://id.example", "jwt_audience": "chat"}
+    app = create_app(Settings.load({}, data=tmp_path, jwks_url="http://127.0.0.1:1/keys", **named))
     async with app.lifespan():
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:

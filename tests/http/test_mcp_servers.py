@@ -119,11 +119,8 @@ async def test_merge_patch_adds_changes_and_removes_single_servers(admin: httpx.
     path = await with_servers(admin, search=SEARCH)
     await save(admin, path, docs=DOCS)
     assert (await servers_of(admin, path)).keys() == {"search", "docs"}
-    await save(admin, path, search={"args": ["other-package"], "disabled": True})
-    assert (await servers_of(admin, path))["search"] == SHOWN_SEARCH | {
-        "args": ["other-package"],
-        "disabled": True,
-    }
+    await save(admin, path, search={"timeoutS": 30, "disabled": True})
+    assert (await servers_of(admin, path))["search"] == SHOWN_SEARCH | {"timeoutS": 30.0, "disabled": True}
     await save(admin, path, search=None)
     assert (await servers_of(admin, path)).keys() == {"docs"}
     await save(admin, path, docs={"url": None, "headers": None, "command": "uvx", "args": ["x"]})
@@ -139,10 +136,10 @@ async def test_masked_value_that_is_sent_back_keeps_the_stored_one(api: Api, adm
     assert answer.status_code == 200, answer.text
     assert await secrets_of(api, path, "search") == {"SEARCH_API_KEY": VALUES[0]}
     assert await secrets_of(api, path, "docs") == {"Authorization": VALUES[1]}
-    await save(admin, path, search={"env": {"SEARCH_API_KEY": MASK, "MORE": "more-value"}})
-    assert await secrets_of(api, path, "search") == {"SEARCH_API_KEY": VALUES[0], "MORE": "more-value"}
-    await save(admin, path, search={"env": {"SEARCH_API_KEY": "new-value", "MORE": None}})
-    assert await secrets_of(api, path, "search") == {"SEARCH_API_KEY": "new-value"}
+    await save(admin, path, search={"env": {"SEARCH_API_KEY": "new-value", "MORE": "more-value"}})
+    assert await secrets_of(api, path, "search") == {"SEARCH_API_KEY": "new-value", "MORE": "more-value"}
+    await save(admin, path, search={"env": {"SEARCH_API_KEY": "newer-value", "MORE": None}})
+    assert await secrets_of(api, path, "search") == {"SEARCH_API_KEY": "newer-value"}
 
 
 async def test_mask_keeps_nothing_where_there_is_nothing_to_keep(admin: httpx.AsyncClient):
@@ -166,24 +163,56 @@ async def test_mask_keeps_nothing_where_there_is_nothing_to_keep(admin: httpx.As
     assert (await admin.get(path)).json() == before
 
 
-async def test_kept_secret_is_not_sent_to_another_address_or_program(api: Api, alice: httpx.AsyncClient):
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"url": "https://evil.example/mcp"},
+        {"url": "http://mcp.example.com/mcp"},
+        {"url": "https://mcp.example.com:8443/mcp"},
+        {"url": "https://mcp.example.com/echo"},
+        {"url": "https://mcp.example.com/mcp?debug=1"},
+        {"headers": {"X-Reply-To": "https://evil.example"}},
+        {"scope": "user"},
+    ],
+)
+async def test_kept_header_is_not_sent_where_anything_else_has_changed(
+    api: Api, alice: httpx.AsyncClient, change: Json
+):
     """Else who may change an agent could have a secret sent to themselves that they may not see."""
-    admin = api.as_user("root", admin=True)
     path = await with_servers(alice, docs=DOCS)
     place = "settings.mcpServers.docs.headers.Authorization"
-    for url in ("https://evil.example/mcp", "http://mcp.example.com/mcp", "https://mcp.example.com:8443/mcp"):
-        refusal(await save(alice, path, docs={"url": url}), 400, "MCP_CONFIG_INVALID", place)
-    assert (await save(alice, path, docs={"url": "https://MCP.example.com/other"})).status_code == 200
+    refusal(await save(alice, path, docs=change), 400, "MCP_CONFIG_INVALID", place)
     assert await secrets_of(api, path, "docs") == {"Authorization": VALUES[1]}
-    both: Json = {"url": "https://evil.example/mcp", "headers": {"Authorization": "new-value"}}
-    assert (await save(alice, path, docs=both)).status_code == 200
-    assert (await save(admin, path, search=SEARCH)).status_code == 200
-    refusal(
-        await save(admin, path, search={"command": "uvx"}),
-        400,
-        "MCP_CONFIG_INVALID",
-        "settings.mcpServers.search.env.SEARCH_API_KEY",
-    )
+    anew: Json = {**change, "headers": {**change.get("headers", {}), "Authorization": "new-value"}}
+    assert (await save(alice, path, docs=anew)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"command": "uvx"},
+        {"args": ["another-package"]},
+        {"args": ["@anthropic/mcp-server-web-search", "--verbose"]},
+        {"cwd": "elsewhere"},
+        {"env": {"BASE_URL": "https://evil.example"}},
+        {"scope": "user"},
+    ],
+)
+async def test_kept_variable_is_not_given_to_a_program_that_is_run_otherwise(
+    api: Api, admin: httpx.AsyncClient, change: Json
+):
+    path = await with_servers(admin, search=SEARCH)
+    place = "settings.mcpServers.search.env.SEARCH_API_KEY"
+    refusal(await save(admin, path, search=change), 400, "MCP_CONFIG_INVALID", place)
+    assert await secrets_of(api, path, "search") == {"SEARCH_API_KEY": VALUES[0]}
+
+
+async def test_kept_variable_is_not_left_alone_with_a_program(api: Api, admin: httpx.AsyncClient):
+    """What a variable said may be what kept another one from being told."""
+    two = {**SEARCH, "env": {**SEARCH["env"], "ENDPOINT": "https://ours.example"}}
+    path = await with_servers(admin, search=two)
+    refused = await save(admin, path, search={"env": {"ENDPOINT": None}})
+    refusal(refused, 400, "MCP_CONFIG_INVALID", "settings.mcpServers.search.env.SEARCH_API_KEY")
 
 
 async def test_change_with_an_old_version_changes_no_server(admin: httpx.AsyncClient):
@@ -211,7 +240,7 @@ async def test_programs_are_saved_by_admins_and_addresses_by_owners(api: Api, al
     assert (await save(admin, path, search=SEARCH)).status_code == 200
     assert (await alice.patch(path, json={"name": "renamed"})).status_code == 200
     assert (await servers_of(alice, path))["search"] == SHOWN_SEARCH
-    changed = await save(alice, path, search={"args": ["evil-package"]})
+    changed = await save(alice, path, search={"args": ["evil-package"], "env": {"SEARCH_API_KEY": "new"}})
     refusal(changed, 403, "FORBIDDEN", "settings.mcpServers.search")
     assert (await save(alice, path, search=None)).status_code == 200
     assert (await servers_of(alice, path)).keys() == {"docs"}
@@ -298,7 +327,7 @@ async def test_bad_names_and_too_many_servers_are_refused(admin: httpx.AsyncClie
         for server in (SEARCH, DOCS):
             answer = await save(admin, path, **{name: server})
             refusal(answer, 400, "MCP_NAME_RESERVED", f"settings.mcpServers.{name}")
-    many = {f"server-{number}": DOCS for number in range(10_000)}
+    many = {f"server-{number}": DOCS for number in range(1_000)}
     refusal(await save(admin, path, **many), 400, "MCP_CONFIG_INVALID", "settings.mcpServers")
     body = {"name": "x", "settings": {"mcpServers": many}}
     refusal(await admin.post("/api/agents", json=body), 400, "MCP_CONFIG_INVALID", "settings.mcpServers")
@@ -331,7 +360,7 @@ async def test_server_whose_tools_changed_since_the_last_save_is_flagged(api: Ap
     # Saving accepts them; a server that is set anew begins anew.
     await admin.patch(path, json={"description": "seen"})
     assert await flagged() == set()
-    await save(admin, path, two={"url": "https://mcp.example.com/another"})
+    await save(admin, path, two={"url": "https://mcp.example.com/another", "headers": None})
     await api.store.seen_tools.record(agent_id, "two", "others")
     assert await flagged() == set()
     # One that went back to what was accepted is flagged no more.

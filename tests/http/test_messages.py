@@ -627,6 +627,19 @@ async def test_reading_the_chat_does_not_begin_it(alice: httpx.AsyncClient):
         refusal(await alice.get(f"/api/chat/messages?{query}"), 422, "INVALID_REQUEST", param)
 
 
+async def test_latest_chat_messages_are_read_as_those_of_any_conversation(api: Api, alice: httpx.AsyncClient):
+    path = "/api/chat/messages"
+    for query in ("order=desc", "beforeSeq=3", "afterSeq=3", "include=overwritten"):
+        assert (await alice.get(f"{path}?{query}")).json() == {"items": [], "nextCursor": None}
+    talk = await stored(api, await main_chat(alice))
+    for number in range(4):
+        talk = await keep_turn(api.store, talk, f"q{number}", f"a{number}")
+    assert seqs_of(await items(alice, path, limit=3, order="desc")) == list(range(8, 0, -1))
+    for query, seqs in (("order=desc&limit=2", [8, 7]), ("afterSeq=6", [7, 8]), ("beforeSeq=3", [1, 2])):
+        assert seqs_of((await alice.get(f"{path}?{query}")).json()["items"]) == seqs
+    refusal(await alice.get(f"{path}?order=up"), 422, "INVALID_REQUEST", "order")
+
+
 async def test_chat_messages_are_paged_by_offset_and_by_cursor(api: Api, alice: httpx.AsyncClient):
     talk = await stored(api, await main_chat(alice))
     for number in range(4):

@@ -78,7 +78,7 @@ async def test_summary_is_made_from_what_tools_returned_too(
     assert made.json()["summary"] == "They spoke of revenue."
     told = str(model.requests[-1].body["messages"][-1]["content"])
     places = [
-        told.index(it) for it in ("What grew?", "Numbers first.", "(Tool echo", "xxx … xxx", "Now I check")
+        told.index(it) for it in ("What grew?", "Numbers first.", "[Called echo", "xxx … xxx", "Now I check")
     ]
     assert places == sorted(places)
     assert len(told) < 5_000

@@ -141,7 +141,7 @@ async def test_large_values_lie_outside_the_rows_and_come_back(
     assert of_calls(reply["toolCalls"]) == {0: (LARGE, LARGE, {"series": [{"data": [1]}]})}
     chunks = await talk.store.log.read(reply["turnId"], 0)
     assert sum(len(chunk.events) for chunk in chunks) < 5_000
-    kept = await talk.store.messages.get(reply["id"])
+    kept = await talk.store.messages.get(reply["conversationId"], reply["id"])
     assert kept
     assert (kept.tool_calls[0].arguments, kept.tool_calls[0].result, kept.tool_calls[0].chart_data) == (
         {}, None, None,
@@ -218,7 +218,7 @@ async def test_chart_of_the_history_is_the_object_itself_and_no_reference(
     model.script([UseTool("draw")], [Say("So.")])
     conversation = await titled_conversation(talk)
     reply = await talk.ask(conversation)
-    kept = await talk.store.messages.get(reply["id"])
+    kept = await talk.store.messages.get(reply["conversationId"], reply["id"])
     assert kept
     assert [*kept.tool_calls[0].refs] == ["chart_data"]
     # When a client loads the history

@@ -29,7 +29,9 @@ async def context(talk: Talk, turn_id: str) -> dict[str, Any]:
 
 async def rebuilt(talk: Talk, turn_id: str) -> bytes:
     """The request's body once more, from nothing but what is stored."""
-    found = await talk.store.receipts.get(TurnId(turn_id))
+    turn = await talk.store.turns.get(UserId("local"), TurnId(turn_id))
+    assert turn
+    found = await talk.store.receipts.get(turn.conversation_id, turn.id)
     assert found
     return encode(openai_body(rebuild_request(*found), "scripted", Habits()))
 

@@ -11,6 +11,7 @@ PROGRAM = """
 import gc, os, signal, sys
 from pathlib import Path
 from threadkeep import Settings, create_app
+from threadkeep.http.connection import ConnectionLimits
 from threadkeep.http.server import listen, serve
 
 def ready():
@@ -18,7 +19,8 @@ def ready():
     os.kill(os.getpid(), signal.SIGTERM)
 
 with listen("127.0.0.1", 0) as listener:
-    serve(create_app(Settings.load({}, data=Path("data"))), listener, when_ready=ready, grace_s=0)
+    app = create_app(Settings.load({}, data=Path("data")))
+    serve(app, listener, when_ready=ready, grace_s=0, limits=ConnectionLimits())
 """
 
 

@@ -166,16 +166,16 @@ async def test_job_that_somebody_does_is_nobody_elses(runners: Runners):
 
 
 async def test_jobs_that_a_shutdown_cut_off_are_done_at_once_by_the_next(runners: Runners):
-    begun = asyncio.Event()
+    begun: list[Any] = []
 
     async def hang(arguments: Mapping[str, Any]) -> None:
-        begun.set()
+        begun.append(arguments)
         await asyncio.Event().wait()
 
     for number in range(3):
         await runners.store.add(Job(new_uuid(), "note", {"it": number}))
     first = runners.start(hang)
-    await begun.wait()
+    await until(lambda: len(begun) == 3)
     assert await runners.store.take("another", "note", lease_ms=60_000, limit=4) == []
     await first.close()
     taken = await runners.store.take("another", "note", lease_ms=60_000, limit=4)
@@ -207,5 +207,31 @@ async def test_jobs_that_take_long_keep_none_of_another_kind_waiting(
         await jobs.add("document", {})
         async with asyncio.timeout(PATIENCE_S):
             await read.wait()
+    finally:
+        await jobs.close()
+
+
+async def test_many_jobs_of_one_user_hold_up_nobody_elses(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs_module, "LOOK_EVERY_S", 3600)
+    done_for_others = asyncio.Event()
+    begun: list[str] = []
+
+    async def read_document(arguments: Mapping[str, Any]) -> None:
+        begun.append(arguments["user_id"])
+        if arguments["user_id"] == "alice":
+            await asyncio.Event().wait()
+        elif begun.count("bob") == 3:
+            done_for_others.set()
+
+    jobs = Jobs(SqlJobs(database), {"document": read_document})
+    try:
+        for user, count in (("alice", 20), ("bob", 3)):
+            for number in range(count):
+                await jobs.add("document", {"it": number, "user_id": user})
+        async with asyncio.timeout(PATIENCE_S):
+            await done_for_others.wait()
+        assert begun.count("alice") == jobs_module.MOST_OF_A_USER
     finally:
         await jobs.close()

@@ -98,7 +98,7 @@ async def test_dead_turn_whose_log_cannot_be_read_is_ended_with_what_can_and_hol
     nodes.start()
     for begun in dead:
         await until(lambda it=begun: is_ended(store, it))
-    reply = await store.messages.get(dead[0].assistant_message.id)
+    reply = await store.messages.get(dead[0].conversation.id, dead[0].assistant_message.id)
     assert reply
     assert (reply.content, reply.error and reply.error.code) == ("said", "INTERRUPTED")
     (end,) = await store.log.read(strange_id, lost.last_seq)

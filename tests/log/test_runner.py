@@ -172,7 +172,7 @@ async def test_turn_that_we_break_keeps_and_counts_what_was_on_the_point_of_bein
 async def test_event_that_cannot_be_written_fails_the_turn(nodes: Nodes, store: Store):
     node = nodes.start()
     begun, script = await run(node, store)
-    script.say(Text("half"), ToolCalled("1", "add", "", {"it": object()}))
+    script.say(Text("half"), ToolCalled("1", "add", "", {"it": object()}), UsageReported(1, 1))
     events = await follow(node, begun.turn)
     assert kinds(events)[-1] == "error"
     assert (await reply_of(store, begun)).status is MessageStatus.FAILED

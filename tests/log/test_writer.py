@@ -36,7 +36,14 @@ class Writing:
         self.store = store
         self.fault = Fault()
         self.announced: list[LogChunk] = []
-        self.writer = LogWriter(FaultyLog(database, self.fault), system_clock, self._announce, Histogram())
+        self.running = 50
+        self.writer = LogWriter(
+            FaultyLog(database, self.fault),
+            system_clock,
+            self._announce,
+            Histogram(),
+            lambda: self.running,
+        )
 
     async def _announce(self, chunks: Iterable[LogChunk]) -> None:
         self.announced += chunks
@@ -95,7 +102,7 @@ async def test_event_that_is_in_no_hurry_is_stored_soon(writing: Writing):
 @pytest.fixture
 def long_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer that rests longer after a flush than any test takes."""
-    monkeypatch.setattr(log_writer, "REST_PER_FLUSH", 1e9)
+    monkeypatch.setattr(log_writer, "REST_PER_OTHER_TURN", 1e9)
     monkeypatch.setattr(log_writer, "MOST_REST_S", 1e9)
 
 

@@ -1,20 +1,22 @@
 """Remote servers stay out of our own network, whatever their name leads to at the moment."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import httpx2
 import pytest
 
 from threadkeep.mcp import addresses
-from threadkeep.mcp.addresses import is_public, public_addresses
+from threadkeep.mcp.addresses import allowed_addresses, is_public
 from threadkeep.mcp.http_client import http_client
 from threadkeep.mcp.large import Inbox, Reading
 
 PUBLIC = ["8.8.8.8", "1.1.1.1", "2001:4860:4860::8888", "2606:4700::1111", "64:ff9b::808:808"]
 OWN = ["127.0.0.1", "10.0.0.1", "0.0.0.0", "169.254.169.254", "100.64.0.1", "255.255.255.255", "198.18.0.1",
+       "168.63.129.16", "192.88.99.1", "::ffff:168.63.129.16", "64:ff9b::c058:6301", "2002:a83f:8110::1",
        "::1", "::", "::ffff:10.0.0.1", "::ffff:0:a00:1", "fe80::1", "fc00::1", "2001:db8::1",
        "64:ff9b::a00:1", "2002:a00:1::1", "2001:0:4136:e378:8000:63bf:f5ff:fffe"]  # fmt: skip
 
@@ -77,13 +79,37 @@ def test_special_addresses_are_not_public_in_any_disguise(address: str):
 async def test_name_with_one_private_address_among_public_ones_is_refused(resolve: Any):
     resolve(["8.8.8.8", "10.0.0.1"])
     with pytest.raises(PermissionError, match="private or local"):
-        await public_addresses("mcp.example", 443)
+        await allowed_addresses("mcp.example", 443)
+
+
+async def test_networks_that_the_operator_denies_are_denied_even_where_private_ones_are_allowed(resolve: Any):
+    denied = [ip_network("203.0.114.0/24"), ip_network("10.1.0.0/16"), ip_network("2606:4700::/32")]
+    for address in ("203.0.114.7", "10.1.2.3", "::ffff:10.1.2.3", "64:ff9b::a01:203", "2606:4700::1111"):
+        for allow_private in (False, True):
+            resolve(["8.8.8.8", address])
+            with pytest.raises(PermissionError, match="denied"):
+                await allowed_addresses("mcp.example", 443, allow_private=allow_private, denied=denied)
+    resolve(["10.2.0.1"])
+    assert await allowed_addresses("a.example", 443, allow_private=True, denied=denied) == ["10.2.0.1"]
+    resolve(["8.8.8.8"])
+    assert await allowed_addresses("a.example", 443, denied=denied) == ["8.8.8.8"]
+
+
+async def test_client_that_may_reach_private_addresses_reaches_no_denied_one(server: tuple[int, list[str]]):
+    port, got = server
+    for denied, requests in ((["127.0.0.0/8"], 0), (["10.0.0.0/8"], 1)):
+        networks = [ip_network(it) for it in denied]
+        small = Inbox(Reading()).small
+        async with http_client({}, small, allow_private=True, denied=networks) as client:
+            with contextlib.suppress(httpx2.ConnectError):
+                await client.get(f"http://127.0.0.1:{port}/")
+        assert len(got) == requests
 
 
 async def test_address_with_a_zone_is_refused(resolve: Any):
     resolve(["fe80::1%eth0"])
     with pytest.raises(PermissionError):
-        await public_addresses("mcp.example", 443)
+        await allowed_addresses("mcp.example", 443)
 
 
 async def test_loopback_is_not_reached_by_any_of_its_names(server: tuple[int, list[str]]):

@@ -1,6 +1,7 @@
 """The catalog: which servers an agent has, and which may be saved and run."""
 
 from collections.abc import Mapping
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from threadkeep.domain.mcp import McpServer, RemoteServer, ServerSource, StdioSe
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.user import User, UserRole
 from threadkeep.mcp.catalog import Catalog
+from threadkeep.mcp.packages import launched_args
 
 OWNER, ADMIN = User(ALICE), User(ALICE, UserRole.ADMIN)
 USUAL = Catalog(("npx", "uvx"), stdio_needs_admin=True, allow_private=False)
@@ -53,7 +55,9 @@ def test_good_servers_are_taken():
         "web-search": SEARCH,
         "docs": DOCS,
         "time": StdioServer("uvx", ("mcp-server-time", "--local-timezone=Asia/Shanghai"), cwd="notes/时间"),
-        "pinned": StdioServer("npx", ("-y", "-p", "a@1", "--package=b", "a-server", "-c", "anything")),
+        "pinned": StdioServer("npx", ("-y", "@scope/a.b_c@^1.2.3-beta.1", "-c", "anything", "--package=b")),
+        "tagged": StdioServer("npx", ("a-server@next", "sh")),
+        "exact": StdioServer("uvx", ("mcp_server.x==1.2.3", "--from", "anywhere")),
         "key": StdioServer("uvx", ("x",), secrets(TLS_KEY="-----BEGIN\nabc\n", NODE_ENV="test", EMPTY="")),
         "port": RemoteServer("HTTPS://8.8.8.8:8443/mcp?x=1"),
         "six": RemoteServer("http://[2001:4860:4860::8888]/mcp"),
@@ -127,9 +131,14 @@ def test_command_that_the_operator_has_forbidden_since_does_not_run():
         ({"args": ("-yc", "rm", "x")}, "args[0]"),
         ({"args": ("-y", "--script-shell=/tmp/x", "x")}, "args[1]"),
         ({"args": ("-y", "--node-options=--require=/tmp/x.js", "x")}, "args[1]"),
-        ({"args": ("-p", "x")}, "args"),
-        ({"args": ("-y", "--")}, "args"),
+        ({"args": ("-p", "x")}, "args[0]"),
+        ({"args": ("-y", "--")}, "args[1]"),
+        ({"args": ("-y", "-y", "x")}, "args[1]"),
+        ({"args": ("--yes", "x")}, "args[0]"),
+        ({"args": ("-y",)}, "args"),
         ({"args": ()}, "args"),
+        ({"command": "uvx", "args": ()}, "args"),
+        ({"command": "uvx", "args": ("-y", "x")}, "args[0]"),
         ({"cwd": "/etc"}, "cwd"),
         ({"cwd": "../other"}, "cwd"),
         ({"cwd": "a/../../b"}, "cwd"),
@@ -155,6 +164,61 @@ def test_malformed_program_is_refused_with_the_field_named(change: dict[str, Any
     error = refused(StdioServer(**fields | change))
     assert isinstance(error, McpConfigInvalid)
     assert error.param == f"settings.mcpServers.web.{param}"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("sh", "-c", "id"), ("-y", "sh", "-c", "id"), ("bash",), ("sh@latest", "-c", "id"), ("node", "-e", "1"),
+     ("NODE@20", "-e", "1"), ("npm", "exec"), ("npx", "sh"), ("tsx", "x.ts"), ("cross-env", "sh"),
+     ("-p", "a", "b"), ("--package=a", "b"), ("--package", "a", "b"), ("-c", "id"), ("--call", "id"),
+     ("./a",), ("../a",), ("/tmp/a",), ("~/a",), ("a/b",), ("@a",), ("@a/b/c",), ("github:a/b",), (".",),
+     ("git+ssh://git@example.com/a.git",), ("https://example.com/a.tgz",), ("a@npm:b",), ("a@file:../b",),
+     ("a@https://example.com/a.tgz",), ("a@",), ("a b",), ("",), ("a;id",), ("$(id)",), ("_a",), (".a",)],
+)  # fmt: skip
+def test_npx_runs_one_package_and_nothing_else(args: tuple[str, ...]):
+    error = refused(StdioServer("npx", args))
+    assert isinstance(error, McpConfigInvalid)
+    assert (error.param or "").startswith("settings.mcpServers.web.args[")
+    assert USUAL.problem(StdioServer("npx", args)) == error.message  # also where it was saved before
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("python", "-c", "1"), ("python3", "-c", "1"), ("python3.12", "-c", "1"), ("Python@3.12",), ("pypy3",),
+     ("ipython",), ("uv", "run"), ("pip", "install"), ("--from", "a", "b"), ("--from=a", "b"),
+     ("--with", "a", "b"), ("-p", "3.12", "a"), ("--index-url", "https://example.com", "a"), ("./a",),
+     ("/tmp/a",), ("a/b",), ("git+https://example.com/a",), ("https://example.com/a.whl",),
+     ("a @ https://example.com/a.whl",), ("a@https://example.com/a.whl",), ("a-",), ("-a",),
+     ("a==",), ("a>=1",), ("",)],
+)  # fmt: skip
+def test_uvx_runs_one_package_and_nothing_else(args: tuple[str, ...]):
+    error = refused(StdioServer("uvx", args))
+    assert isinstance(error, McpConfigInvalid)
+    assert (error.param or "").startswith("settings.mcpServers.web.args[")
+
+
+def test_interpreter_runs_where_the_operator_allows_it_by_its_name():
+    Catalog(("python",), stdio_needs_admin=True, allow_private=False).check(
+        ADMIN, {"own": StdioServer("python", ("-m", "my_server"))}, {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "launched"),
+    [
+        ("npx", ("@anthropic/mcp-server-web-search",), ("-y", "@anthropic/mcp-server-web-search@latest")),
+        ("npx", ("-y", "a", "sh", "-c"), ("-y", "a@latest", "sh", "-c")),
+        ("npx", ("a@1.2.3", "x"), ("-y", "a@1.2.3", "x")),
+        ("uvx", ("mcp-server-time", "--utc"), ("mcp-server-time@latest", "--utc")),
+        ("uvx", ("a@1.2.3",), ("a@1.2.3",)),
+        ("uvx", ("a==1.2.3",), ("a==1.2.3",)),
+        ("python", ("-m", "a"), ("-m", "a")),
+    ],
+)
+def test_bare_name_is_fetched_and_no_program_of_that_name_is_run(
+    command: str, args: tuple[str, ...], launched: tuple[str, ...]
+):
+    assert launched_args(command, args) == launched
 
 
 @pytest.mark.parametrize(
@@ -202,6 +266,15 @@ def test_our_own_network_is_refused_unless_the_operator_allows_it(host: str):
     assert isinstance(error, McpConfigInvalid)
     assert error.param == "settings.mcpServers.web.url"
     Catalog((), stdio_needs_admin=True, allow_private=True).check(OWNER, {"web": server}, {})
+
+
+@pytest.mark.parametrize("host", ["10.1.2.3", "0x0a010203", "[::ffff:10.1.2.3]", "203.0.114.7"])
+def test_network_that_the_operator_denies_is_refused_always(host: str):
+    denied = (ip_network("10.1.0.0/16"), ip_network("203.0.114.0/24"))
+    catalog = Catalog((), stdio_needs_admin=True, allow_private=True, denied_networks=denied)
+    with pytest.raises(McpConfigInvalid, match="denied"):
+        catalog.check(OWNER, {"web": RemoteServer(f"http://{host}/mcp")}, {})
+    catalog.check(OWNER, {"web": RemoteServer("http://10.2.0.1/mcp")}, {})
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,9 @@ async def here(node: Path, tmp_path: Path) -> AsyncIterator[Pooled]:
 
 
 def npx(node: Path, package: str, **env: str) -> StdioServer:
-    """A server that is installed, as `npx` runs it."""
+    """A server that is installed, as `npx` runs it; no owner may ask for it like this."""
     secrets = {name: Secret(value) for name, value in env.items()}
-    return StdioServer("npx", ("--prefix", str(node), "--no", package), secrets)
+    return StdioServer("env", ("npx", "--prefix", str(node), "--no", package), secrets)
 
 
 async def test_time_server_tells_the_time_of_a_place(here: Pooled):

@@ -81,6 +81,8 @@ async def running_chaos(
 ) -> AsyncGenerator[Chaos]:
     """Threadkeep with a model that obeys; nothing of its servers may be left at the end."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    noted = folder / "noted"
+    noted.mkdir()
     model.otherwise = obey
     settings = scripted_settings(
         model,
@@ -90,10 +92,11 @@ async def running_chaos(
         mcp_allowed_commands=tuple(allowed),
         mcp_pass_environment=("PATH", "HOME", "npm_config_registry"),
         mcp_connect_budget_s=budget_s,
+        mcp_writable=(str(noted),),
     )
     before = descriptors()
     async with talking(settings) as talk:
-        chaos = Chaos(talk, folder / "pids")
+        chaos = Chaos(talk, noted / "pids")
         yield chaos
     assert not [pid for pid in chaos.pids() if is_alive(pid)]
     await until_none(lambda: [it for it in descriptors() - before if "pipe" in it])

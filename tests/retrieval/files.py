@@ -80,14 +80,14 @@ def make_docx(parts: Sequence[tuple[str | None, str]]) -> bytes:
     return raw.getvalue()
 
 
-def make_zip_bomb() -> bytes:
-    """A Word document that unpacks to three hundred megabytes."""
+def make_zip_bomb(megabytes: int = 300, name: str = "word/media/bomb.png") -> bytes:
+    """A small Word document that unpacks to a large one."""
     raw = io.BytesIO(make_docx([(None, "harmless")]))
     with (
         zipfile.ZipFile(raw, "a", zipfile.ZIP_DEFLATED) as archive,
-        archive.open("word/media/bomb.xml", "w") as member,
+        archive.open(name, "w") as member,
     ):
-        for _ in range(300):
+        for _ in range(megabytes):
             member.write(b"\0" * 2**20)
     return raw.getvalue()
 

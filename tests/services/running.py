@@ -227,7 +227,7 @@ async def until_shown(node: Node, turn: Turn, seq: int) -> None:
 
 async def reply_of(store: Store, begun: BegunTurn) -> Message:
     """The reply of a turn that has ended: the turn, the reply and the conversation agree about it."""
-    reply = await store.messages.get(begun.assistant_message.id)
+    reply = await store.messages.get(begun.conversation.id, begun.assistant_message.id)
     turn = await store.turns.get(ALICE, begun.turn.id)
     conversation = await store.conversations.get(ALICE, begun.conversation.id)
     assert reply

@@ -1,11 +1,12 @@
-"""What one user may ask for, at once and in a minute."""
+"""What one user may ask for, at once and in a minute, counted in the process."""
 
 import pytest
 
+from threadkeep.domain.caps import TurnCaps
 from threadkeep.domain.errors import RateLimited
-from threadkeep.domain.ids import UserId
+from threadkeep.domain.ids import TurnId, UserId, new_uuid
 from threadkeep.services import allowances
-from threadkeep.services.allowances import Allowances
+from threadkeep.services.allowances import LocalAllowances
 
 ALICE, BOB = UserId("alice"), UserId("bob")
 
@@ -18,64 +19,76 @@ class Clock:
         return self.now
 
 
-def test_user_may_begin_as_many_as_allowed_and_again_after_a_while():
+async def take(limits: LocalAllowances, user: UserId = ALICE, running: int = 0) -> None:
+    await limits.take_turn(user, TurnId(new_uuid()), running)
+
+
+async def test_user_may_begin_as_many_as_allowed_and_again_after_a_while():
     clock = Clock()
-    limits = Allowances(at_once=0, per_minute=3, clock=clock)
+    limits = LocalAllowances(TurnCaps(per_minute=3), clock)
     for _ in range(3):
-        limits.take(ALICE, 0)
+        await take(limits)
     with pytest.raises(RateLimited, match="Try again in 20 s") as refused:
-        limits.take(ALICE, 0)
+        await take(limits)
     assert refused.value.retry_after_s == 20
-    limits.take(BOB, 0)  # one user's haste is nobody else's
+    assert refused.value.details == {"limit": "turnsPerMinute", "most": 3}
+    await take(limits, BOB)  # one user's haste is nobody else's
     clock.now += 20
-    limits.take(ALICE, 0)
+    await take(limits)
     with pytest.raises(RateLimited):
-        limits.take(ALICE, 0)
+        await take(limits)
 
 
-def test_what_is_given_back_can_be_taken_again():
-    limits = Allowances(at_once=0, per_minute=1, clock=Clock())
-    limits.take(ALICE, 0)
-    limits.give_back(ALICE)
-    limits.give_back(BOB)  # who has taken nothing gets no more than everybody
-    limits.take(ALICE, 0)
-    limits.take(BOB, 0)
+async def test_what_is_given_back_can_be_taken_again():
+    limits = LocalAllowances(TurnCaps(per_minute=1), Clock())
+    await take(limits)
+    await limits.give_turn_back(ALICE, TurnId(new_uuid()))
+    await limits.give_turn_back(BOB, TurnId(new_uuid()))  # who has taken nothing gets no more than everybody
     for user in (ALICE, BOB):
+        await take(limits, user)
         with pytest.raises(RateLimited):
-            limits.take(user, 0)
+            await take(limits, user)
 
 
-def test_rest_saves_up_no_more_than_a_minute():
+async def test_rest_saves_up_no_more_than_a_minute():
     clock = Clock()
-    limits = Allowances(at_once=0, per_minute=2, clock=clock)
+    limits = LocalAllowances(TurnCaps(per_minute=2), clock)
     clock.now += 3600
     for _ in range(2):
-        limits.take(ALICE, 0)
+        await take(limits)
     with pytest.raises(RateLimited):
-        limits.take(ALICE, 0)
+        await take(limits)
 
 
-def test_too_many_at_once_are_refused():
-    limits = Allowances(at_once=2, per_minute=0)
-    limits.take(ALICE, 1)
+async def test_call_outside_a_turn_counts_in_the_minute_however_many_run():
+    limits = LocalAllowances(TurnCaps(at_once=1, per_minute=2), Clock())
+    await limits.take_call(ALICE)
+    await take(limits)
+    with pytest.raises(RateLimited):
+        await limits.take_call(ALICE)
+
+
+async def test_too_many_at_once_are_refused():
+    limits = LocalAllowances(TurnCaps(at_once=2))
+    await take(limits, running=1)
     with pytest.raises(RateLimited) as refused:
-        limits.take(ALICE, 2)
-    assert refused.value.details == {"running": 2, "most": 2}
+        await take(limits, running=2)
+    assert refused.value.details == {"limit": "runningTurns", "most": 2}
 
 
-def test_zero_means_no_limit():
-    limits = Allowances(at_once=0, per_minute=0)
+async def test_zero_means_no_limit():
+    limits = LocalAllowances(TurnCaps())
     for running in range(10_000):
-        limits.take(ALICE, running)
+        await take(limits, running=running)
 
 
-def test_users_who_are_quiet_are_forgotten(monkeypatch: pytest.MonkeyPatch):
+async def test_users_who_are_quiet_are_forgotten(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(allowances, "MOST_USERS", 3)
     clock = Clock()
-    limits = Allowances(at_once=0, per_minute=1, clock=clock)
+    limits = LocalAllowances(TurnCaps(per_minute=1), clock)
     for number in range(3):
-        limits.take(UserId(f"user-{number}"), 0)
+        await take(limits, UserId(f"user-{number}"))
     clock.now += 61
-    limits.take(ALICE, 0)
+    await take(limits)
     with pytest.raises(RateLimited):
-        limits.take(ALICE, 0)
+        await take(limits)

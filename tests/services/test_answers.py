@@ -1,7 +1,8 @@
 """What a model is sent in a conversation that goes on, as the provider receives it."""
 
 import json
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,16 @@ from tests.conftest import secret_key_for
 from tests.engine.in_memory import InMemoryTools, gives
 from tests.talking import Talk, talking
 from threadkeep.domain.briefing import Briefing, Priority
-from threadkeep.domain.ids import BriefingId, ConversationId, UserId, new_uuid
+from threadkeep.domain.events import ToolCalled
+from threadkeep.domain.ids import BriefingId, ConversationId, PayloadId, UserId, new_uuid
+from threadkeep.engine.context import BuiltRequest, ContextRules, Sources
 from threadkeep.gateways.openai import OpenAIGateway
-from threadkeep.ports.tools import Outcome
-from threadkeep.testing import Say, ScriptedModel, Think, UseTool, scripted_settings
+from threadkeep.log.format import decode_chunk
+from threadkeep.ports.payloads import Lost
+from threadkeep.ports.tools import Outcome, Progress
+from threadkeep.services import answers
+from threadkeep.storage.payloads import MISSING, SqlPayloads
+from threadkeep.testing import Say, ScriptedModel, Status, Think, UseTool, scripted_settings
 
 ROWS = [{"region": "north", "sum": 11}, {"region": "south", "sum": 22}, {"region": "west", "sum": 33}]
 AT = 1_767_751_200_000
@@ -79,6 +86,61 @@ async def test_model_sees_what_its_tools_returned_in_the_next_turn(
     assert "And the third row?" in json.dumps(sent(model)[-1])
 
 
+async def test_what_is_said_between_two_calls_stays_between_them(
+    either_wire: Talk, tools: InMemoryTools, model: ScriptedModel
+):
+    tools.add(rows=gives(Outcome("ok", {"rows": ROWS})))
+    model.script(
+        [
+            Say("Numbers first."),
+            UseTool("rows", {"table": "sales"}, id="call_a"),
+            Say("Now the handbook."),
+            UseTool("rows", {"table": "handbook"}, id="call_b"),
+            Say("Waiting."),
+        ],
+        [Say("Done.")],
+        [Say("Yes.")],
+    )
+    conversation = await either_wire.titled_conversation()
+    reply = await either_wire.ask(conversation, "How did it go?")
+    assert [it.get("text") or it["toolCallId"] for it in reply["parts"]] == [
+        "Numbers first.",
+        "call_a",
+        "Now the handbook.",
+        "call_b",
+        "Waiting.",
+        "Done.",
+    ]
+    assert reply["content"] == "Numbers first.\n\nNow the handbook.\n\nWaiting.\n\nDone."
+    before = sent(model)
+    await either_wire.ask(conversation, "Sure?")
+    assert not model.refused
+    assert _unmarked(sent(model))[: len(before)] == _unmarked(before)
+
+
+def _unmarked(messages: list[dict[str, Any]]) -> Any:
+    """Messages without Anthropic's cache marks, which move on."""
+    return json.loads(json.dumps(messages).replace(', "cache_control": {"type": "ephemeral"}', ""))
+
+
+async def test_calls_of_an_answer_are_all_stored_before_the_first_tool_runs(
+    either_wire: Talk, tools: InMemoryTools, model: ScriptedModel
+):
+    stored: list[int] = []
+
+    async def count(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+        (turn,) = await either_wire.store.turns.running(after=None, offset=0, limit=9)
+        chunks = await either_wire.store.log.read(turn.id, 0)
+        events = [event for chunk in chunks for event in decode_chunk(chunk.events)]
+        stored.append(sum(isinstance(event.body, ToolCalled) for event in events))
+        yield Outcome("ok", "counted")
+
+    tools.add(count=count)
+    model.script([UseTool("count", {"n": n}) for n in range(40)], [Say("Done.")])
+    await either_wire.ask(await either_wire.titled_conversation())
+    assert stored == [40] * 40
+
+
 async def test_tool_that_was_removed_since_stays_in_the_history(
     either_wire: Talk, tools: InMemoryTools, model: ScriptedModel
 ):
@@ -131,6 +193,53 @@ async def test_large_result_is_sent_again_as_the_model_saw_it_and_then_shortened
     assert not model.refused
 
 
+async def test_large_results_are_loaded_while_they_are_sent_whole_and_built_in_a_thread(
+    either_wire: Talk, tools: InMemoryTools, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    loaded: list[int] = []
+    on_the_loop: list[bool] = []
+    load, build = SqlPayloads.load, answers.build_request
+
+    async def counted(
+        self: SqlPayloads, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> Mapping[PayloadId, bytes | Lost]:
+        found = await load(self, conversation_id, ids)
+        loaded.append(len(found))
+        return found
+
+    def noted(sources: Sources, rules: ContextRules) -> BuiltRequest:
+        on_the_loop.append(threading.current_thread() is threading.main_thread())
+        return build(sources, rules)
+
+    tools.add(rows=gives(Outcome("ok", "x" * 18_000)))
+    model.script([UseTool("rows", {"n": n}) for n in range(20)], [Say("Many.")], [Say("A.")], [Say("B.")])
+    conversation = await either_wire.titled_conversation(settings={"toolResultTokens": 4000})
+    await either_wire.ask(conversation)
+    monkeypatch.setattr(SqlPayloads, "load", counted)
+    monkeypatch.setattr(answers, "build_request", noted)
+    for _ in range(2):
+        assert (await either_wire.ask(conversation))["status"] == "COMPLETED"
+    assert loaded == [20, 0]  # when they become shorter, and never again
+    assert on_the_loop == [False, True]
+    assert not model.refused
+
+
+async def test_conversation_goes_on_when_a_large_result_is_lost(
+    either_wire: Talk, tools: InMemoryTools, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    async def load(_: SqlPayloads, ids: Iterable[PayloadId]) -> Mapping[PayloadId, Lost]:
+        return dict.fromkeys(ids, MISSING)
+
+    tools.add(rows=gives(Outcome("ok", "x" * 60_000)))
+    model.script([UseTool("rows", {}, id="call_a")], [Say("Many.")], [Say("Gone.")])
+    conversation = await either_wire.titled_conversation()
+    await either_wire.ask(conversation)
+    monkeypatch.setattr(SqlPayloads, "load", load)
+    assert (await either_wire.ask(conversation, "And the third row?"))["content"] == "Gone."
+    assert "[The result is no longer available: The content is missing.]" in json.dumps(sent(model))
+    assert not model.refused
+
+
 async def test_model_gets_thoughts_where_the_agent_wants_them(talk: Talk, model: ScriptedModel):
     model.script([Think("Hm. "), Think("Yes."), Say("Because.")], [Say("Again.")])
     conversation = await talk.titled_conversation(settings={"contextThoughts": True})
@@ -175,6 +284,16 @@ async def test_window_grows_to_twenty_and_then_steps_back_to_twelve(talk: Talk, 
     # With twelve the first is an answer, with which no request begins.
     assert counts == [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 11, 13]
     assert contents(model)[-1] == "question 11"
+
+
+async def test_window_stays_where_it_started_after_a_reply_without_text(talk: Talk, model: ScriptedModel):
+    conversation = await talk.titled_conversation()
+    model.script(*([Say("OK.")] for _ in range(8)), [Status(400, "No.")])
+    for number in range(30):
+        await talk.ask(conversation, f"question {number}")
+    firsts = [it.body["messages"][1]["content"] for it in model.requests]
+    # It moves by large steps only.
+    assert [*dict.fromkeys(firsts)] == [f"question {number}" for number in (0, 5, 11, 16, 21)]
 
 
 async def test_first_window_of_a_long_conversation_has_the_latest_twenty(talk: Talk, model: ScriptedModel):

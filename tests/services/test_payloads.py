@@ -7,7 +7,7 @@ from typing import cast
 import msgspec
 
 from tests.wire.test_messages import CALL, message
-from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.parts import TextPart, ToolCallPart
 from threadkeep.ports.payloads import Lost, PayloadStore
 from threadkeep.services.payloads import whole_messages
@@ -21,7 +21,9 @@ class Payloads:
         self._contents = contents
         self.asked = 0
 
-    async def load(self, ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
+    async def load(
+        self, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> Mapping[PayloadId, bytes | Lost]:
         self.asked += 1
         return {it: self._contents.get(it, Lost("The file is gone.")) for it in ids}
 

@@ -12,6 +12,7 @@ from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Step, adds, g
 from tests.making import ALICE, keep_agent, keep_conversation
 from tests.services.running import follow, stored_events, until_shown
 from threadkeep.clock import system_clock
+from threadkeep.domain.caps import TurnCaps
 from threadkeep.domain.events import Text, ToolCalled, ToolResulted, TurnEvent
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.tool_call import ToolCallStatus
@@ -37,7 +38,7 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Outcome, Progress
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services.agents import Agents
-from threadkeep.services.allowances import Allowances
+from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.answers import Answers
 from threadkeep.services.history import History
 from threadkeep.services.passages import Passages
@@ -52,7 +53,7 @@ USER = User(ALICE)
 CATALOG = Catalog((), stdio_needs_admin=True, allow_private=False)
 
 
-NO_LIMITS = Allowances(at_once=0, per_minute=0)
+NO_LIMITS = LocalAllowances(TurnCaps())
 
 
 @dataclass
@@ -83,7 +84,7 @@ class Talking:
 
     async def reply(self, turn: Turn) -> Message:
         """The reply as it is kept."""
-        reply = await self.store.messages.get(turn.assistant_message_id)
+        reply = await self.store.messages.get(turn.conversation_id, turn.assistant_message_id)
         assert reply
         return reply
 

@@ -93,6 +93,7 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
     "tk_entries": lambda at: {
         "id": next(NUMBERS), "conversation_id": at.conversation, "message_id": at.message, "terms": "t",
     },
+    "tk_allowances": lambda at: {"user_id": at.user, "paced_to": 0, "beginning": "{}"},
     "tk_searchable": lambda at: {"conversation_id": at.conversation, "to_seq": 1},
 }  # fmt: skip
 

@@ -162,10 +162,11 @@ async def check(old: Old) -> None:
         store = await store_on(database)
         await check_messages(store)
         versions = await database.fetch(Statement("SELECT version FROM tk_migrations ORDER BY version")())
-        assert [it for (it,) in versions] == [it.version for it in migrations(database.dialect)]
+        known = migrations(database.dialect)
+        assert [it for (it,) in versions] == [it.version for it in known]
         for table, count in old.counts.items():
             found = await database.fetch(Statement(f"SELECT count(*) FROM {table}")())
-            assert (table, found[0][0]) == (table, count + (table == "tk_migrations"))
+            assert (table, found[0][0]) == (table, len(known) if table == "tk_migrations" else count)
         with pytest.raises(Exception, match="tk_messages_before"):
             await database.fetch(Statement("SELECT 1 FROM tk_messages_before")())
     finally:

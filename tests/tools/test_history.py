@@ -1,6 +1,7 @@
 """`search_history`: the archived messages of this conversation, and of no other."""
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Outcome
+from threadkeep.tools import history
 from threadkeep.tools.history import HistoryServer
 
 TALK = [
@@ -101,3 +103,29 @@ async def test_wrong_arguments_are_told(store: Store, arguments: dict[str, Any])
     outcome = await search(server, who, arguments)
     assert outcome.status == "error"
     assert outcome.error
+
+
+async def test_texts_are_taken_apart_away_from_the_loop_and_only_so_much_of_them(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    threads: set[threading.Thread] = set()
+    looked_at: list[int] = []
+
+    def noting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(text: str, *more: Any, **named: Any) -> Any:
+            threads.add(threading.current_thread())
+            looked_at.append(len(text))
+            return function(text, *more, **named)
+
+        return run
+
+    monkeypatch.setattr(history, "terms", noting(history.terms))
+    monkeypatch.setattr(history, "spans", noting(history.spans))
+    agent = await keep_agent(store)
+    conversation = await keep_conversation(store, agent)
+    conversation = await keep_turn(store, conversation, "zebra " + "a" * 100_000, "b" * 100_000 + " zebra")
+    await store.compactions.add(make_compaction(conversation.id, 1, 2))
+    who = await caller(agent, replace(conversation, archived_to_seq=2))
+    assert await numbers(HistoryServer(store), who, "zebra") == [1]
+    assert threading.main_thread() not in threads
+    assert max(looked_at) == history.MOST_CHARACTERS

@@ -5,12 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.making import ALICE, NOW, keep_agent, keep_call, keep_conversation
+from tests.making import ALICE, NOW, chunk_of, keep_agent, keep_begun, keep_call, keep_conversation
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.events import IterationStart, ToolCalled, ToolResulted
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.tool_call import SHOWN
 from threadkeep.domain.user import User
+from threadkeep.log.replies import written_so_far
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Outcome
 from threadkeep.tools.results import MOST_CHARACTERS, MOST_MATCHES, RECALL_RESULT, ResultsServer
@@ -19,7 +21,7 @@ from threadkeep.tools.results import MOST_CHARACTERS, MOST_MATCHES, RECALL_RESUL
 async def recall(
     store: Store, agent: Agent, conversation: Conversation, id_: Any, **arguments: Any
 ) -> Outcome:
-    server, caller = ResultsServer(store), Caller(agent, User(ALICE), conversation)
+    server, caller = ResultsServer(store, written_so_far), Caller(agent, User(ALICE), conversation)
     assert await server.tools(caller) == (RECALL_RESULT,)
     steps = [it async for it in server.call(caller, "recall_result", {"id": id_, **arguments})]
     (outcome,) = steps
@@ -39,6 +41,19 @@ async def test_small_result_comes_back_as_the_model_saw_it(store: Store):
         "offset": 0,
         "text": '{"rows":[1,2]}',
     }
+
+
+async def test_result_of_the_turn_that_runs_is_found_before_those_of_earlier_turns(store: Store):
+    agent = await keep_agent(store)
+    conversation, _ = await keep_call(store, await keep_conversation(store, agent), "a", result="old")
+    begun = conversation.begin_turn("?", NOW)
+    await keep_begun(store, begun)
+    called = ToolCalled("a", "rows", "shop", {}), ToolCalled("b", "rows", "shop", {})
+    resulted = ToolResulted("a", "rows", "ok", "new", None, 1)
+    chunk = chunk_of(begun.turn.id, 2, IterationStart(1), *called, resulted)
+    assert await store.log.append([(chunk, 1)]) == {begun.turn.id}
+    assert (await recall(store, agent, begun.conversation, "a")).result["text"] == "new"
+    assert (await recall(store, agent, begun.conversation, "b")).status == "error"  # it has not ended
 
 
 async def test_large_result_is_read_page_by_page(store: Store):
@@ -90,3 +105,11 @@ async def test_what_cannot_be_is_an_error_with_a_reason(store: Store, id_: Any, 
     outcome = await recall(store, agent, conversation, id_, **arguments)
     assert outcome.status == "error"
     assert outcome.error
+
+
+async def test_each_of_two_calls_with_the_same_id_is_read_by_the_id_that_the_model_was_sent(store: Store):
+    agent = await keep_agent(store)
+    conversation, first = await keep_call(store, await keep_conversation(store, agent), "a", result="one")
+    conversation, second = await keep_call(store, conversation, "a", result="two")
+    read = [(await recall(store, agent, conversation, it.sent_id)).result["text"] for it in (first, second)]
+    assert read == ["one", "two"]

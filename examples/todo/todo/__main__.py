@@ -18,6 +18,7 @@ arguments = parser.parse_args()
 store = Store(arguments.data / "todo.db")
 app = create_todo(store)
 # The file of the chat stands beside the application's own; the model is whatever the environment says.
-settings = Settings.load(data=arguments.data / "chat", mcp_allowed_commands="python")
+# The only program that it runs is our own, which writes the application's file: it needs no sandbox.
+settings = Settings.load(data=arguments.data / "chat", mcp_allowed_commands="python", mcp_sandbox="off")
 add_chat(app, store, settings)
 uvicorn.run(app, port=arguments.port)

@@ -11,6 +11,7 @@ from threadkeep.cli.commands import Commands
 from threadkeep.cli.doctor import add_doctor, doctor, report_refused
 from threadkeep.cli.exchange import add_export, add_import, add_reassign
 from threadkeep.cli.mcp import add_mcp
+from threadkeep.cli.open_page import add_open
 from threadkeep.cli.serve import add_serve, run_server
 from threadkeep.cli.settings import add_settings
 from threadkeep.cli.talk import add_chat, add_ingest
@@ -21,6 +22,7 @@ from threadkeep.version import __version__
 # In the order in which `threadkeep --help` lists them.
 _COMMANDS = (
     add_serve,
+    add_open,
     add_chat,
     add_ingest,
     add_token,
@@ -37,6 +39,7 @@ _COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; errors that people can mend are told in one line."""
+    os.umask(0o077)  # whatever we write, other accounts of this machine do not read it
     parser = _parser()
     words = sys.argv[1:] if arguments is None else arguments
     if not words:
@@ -45,7 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(words)
     try:
         settings = Settings.load(
-            host=getattr(given, "host", None), port=getattr(given, "port", None), data=given.data
+            host=getattr(given, "host", None),
+            port=getattr(given, "port", None),
+            require_token=getattr(given, "require_token", None),
+            data=given.data,
         )
     except SettingsError as exc:
         return report_refused(exc, given) if given.run is doctor else _refuse(exc)

@@ -1,4 +1,4 @@
-"""`threadkeep token`: bearer tokens."""
+"""`threadkeep token`: bearer tokens, and the one of a server without a sign-in."""
 
 import argparse
 import re
@@ -7,6 +7,8 @@ from threadkeep.cli.commands import Commands
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.user import User, UserRole, user_id
 from threadkeep.http.access_tokens import issue_token
+from threadkeep.http.auth import expected_of
+from threadkeep.http.local_token import make_token, read_token
 from threadkeep.settings import PREFIX, Settings
 
 _TTL = re.compile(r"(\d+)([smhd]?)")
@@ -16,7 +18,7 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 def add_token(commands: Commands) -> None:
     """Adds the command."""
     command = commands.add("token", _token, "make a bearer token")
-    command.add_argument("--user", required=True, help="the user's id")
+    command.add_argument("--user", help="the user's id; without a sign-in nobody is named")
     command.add_argument("--admin", action="store_true", help="with the admin role")
     command.add_argument(
         "--ttl", type=_seconds, default=3600, help="how long it is valid, such as 30m, 1h, 7d"
@@ -27,12 +29,22 @@ def issue(settings: Settings, user: User, ttl_s: int) -> str:
     """A token with which a server of these settings lets a user in."""
     if not settings.jwt_secret:
         raise SettingsError(f"Tokens are made with {PREFIX}JWT_SECRET, which is not set.")
-    return issue_token(
-        settings.jwt_secret, user, ttl_s, issuer=settings.jwt_issuer, audience=settings.jwt_audience
-    )
+    return issue_token(settings.jwt_secret, user, ttl_s, expected_of(settings))
+
+
+def local_token(settings: Settings) -> str | None:
+    """The token with which a server of these settings lets our own commands in, where nobody signs in."""
+    if settings.signs_in:
+        return None
+    return make_token(settings.data) if settings.require_token else read_token(settings.data)
 
 
 def _token(settings: Settings, given: argparse.Namespace) -> int:
+    if given.user is None:
+        if settings.signs_in:
+            raise SettingsError("Name the user whom the token is for: threadkeep token --user NAME.")
+        print(make_token(settings.data))
+        return 0
     user = User(user_id(given.user), UserRole.ADMIN if given.admin else UserRole.USER)
     print(issue(settings, user, given.ttl))
     return 0

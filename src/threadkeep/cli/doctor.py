@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from threadkeep.cli.commands import Commands
+from threadkeep.cli.privacy import keep_secrets_private
 from threadkeep.doctor import examine
 from threadkeep.doctor.finding import Finding
 from threadkeep.doctor.settings import refused_settings
@@ -38,7 +39,9 @@ def report_refused(error: SettingsError, given: argparse.Namespace) -> int:
 
 
 async def _examined(settings: Settings) -> list[Finding]:
-    return [finding async for finding in examine(settings, os.environ)]
+    environment = dict(os.environ)
+    keep_secrets_private(settings)  # it runs the programs of MCP servers
+    return [finding async for finding in examine(settings, environment)]
 
 
 def _report(findings: Sequence[Finding], given: argparse.Namespace) -> int:

@@ -10,8 +10,11 @@ from urllib.parse import urlsplit
 
 from threadkeep.bootstrap import DEFAULT_MODELS, DEFAULT_URLS, create_app, has_model
 from threadkeep.cli.commands import Commands
+from threadkeep.cli.privacy import keep_secrets_private
 from threadkeep.gateways.local import LocalGateway
+from threadkeep.http.accounts import Accounts
 from threadkeep.http.app import Threadkeep
+from threadkeep.http.connection import ConnectionLimits
 from threadkeep.http.server import listen, serve
 from threadkeep.logs import set_up_logs
 from threadkeep.ports.gateway import GatewayError
@@ -29,6 +32,12 @@ def add_serve(commands: Commands) -> None:
     command = commands.add("serve", run_server, "run the server")
     command.add_argument("--host", help="address to listen on (127.0.0.1)")
     command.add_argument("--port", type=int, help="port to listen on (8710)")
+    command.add_argument(
+        "--require-token",
+        action="store_true",
+        default=None,
+        help="without a sign-in: let in only who has the token of the data folder (`threadkeep open`)",
+    )
 
 
 def run_server(settings: Settings, given: argparse.Namespace) -> int:
@@ -37,6 +46,7 @@ def run_server(settings: Settings, given: argparse.Namespace) -> int:
     set_up_logs(settings.log_level, settings.log_format)
     for it in misnamed():
         log.warning("%s %s", it.message, it.advice)
+    keep_secrets_private(settings)
     app = create_app(settings)
     loading: list[asyncio.Task[None]] = []
     # Where programs read the lines, all of them are in one form.
@@ -49,7 +59,17 @@ def run_server(settings: Settings, given: argparse.Namespace) -> int:
             loading.append(asyncio.create_task(_load_model(app, tell)))
 
     with listen(settings.host, settings.port) as listener:
-        serve(app, listener, when_ready=ready, grace_s=settings.shutdown_grace_s)
+        serve(
+            app,
+            listener,
+            when_ready=ready,
+            grace_s=settings.shutdown_grace_s,
+            limits=ConnectionLimits(
+                most=settings.max_connections,
+                header_s=settings.header_timeout_s,
+                keep_alive_s=settings.keep_alive_s,
+            ),
+        )
     return 0
 
 
@@ -60,14 +80,20 @@ def _print(line: str) -> None:
 def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    who = (
-        "sign-in by token"
-        if settings.signs_in
-        else "no sign-in: everyone on this machine is the user `local`"
-    )
-    yield f"Threadkeep {__version__} listens on http://{shown}:{port} ({who})."
+    yield f"Threadkeep {__version__} listens on http://{shown}:{port} ({_who(settings)})."
     yield f"Model: {_model(settings)}"
     yield f"Reference: http://{shown}:{port}/docs   Data: {_where(settings)}   Stop: Ctrl-C"
+
+
+def _who(settings: Settings) -> str:
+    """Who gets in."""
+    if settings.signs_in:
+        return "sign-in by token"
+    if settings.require_token:
+        return "no sign-in: `threadkeep open` opens the page with the token"
+    if Accounts().are_known:
+        return "no sign-in: this account is the user `local`"
+    return "no sign-in: everyone on this machine is the user `local`"
 
 
 def _model(settings: Settings) -> str:

@@ -4,7 +4,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from threadkeep.cli.access_tokens import issue
+from threadkeep.cli.access_tokens import issue, local_token
 from threadkeep.cli.commands import Commands
 from threadkeep.cli.ingest import ingest
 from threadkeep.cli.terminal import chat
@@ -44,13 +44,19 @@ def _add_target(command: argparse.ArgumentParser) -> None:
 
 def _chat(settings: Settings, given: argparse.Namespace) -> int:
     _only_errors()
-    return chat(settings, agent=given.agent, url=given.url, token=given.token)
+    return chat(settings, agent=given.agent, url=given.url, token=given.token or _own(settings, given))
 
 
 def _ingest(settings: Settings, given: argparse.Namespace) -> int:
     _only_errors()
     token = issue(settings, User(user_id(given.user)), INGEST_S) if given.user else given.token
+    token = token or _own(settings, given)
     return ingest(settings, given.paths, agent=given.agent, url=given.url, token=token)
+
+
+def _own(settings: Settings, given: argparse.Namespace) -> str | None:
+    """The token of our own server, if no other one is meant: nobody else shall see it."""
+    return local_token(settings) if given.url is None else None
 
 
 def _only_errors() -> None:

@@ -42,7 +42,7 @@ async def find_agent(client: Client, name: str | None) -> AgentView:
     if not named:
         known = ", ".join(sorted({agent.name for agent in found}))
         raise AgentNotFound(f"There is no agent named {name!r}. There are: {known}.")
-    return next((agent for agent in named if agent.owner_id is not UNSET), named[0])
+    return next((agent for agent in named if agent.version is not UNSET), named[0])
 
 
 def _usual_url(settings: Settings) -> str:

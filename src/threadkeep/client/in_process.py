@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 
 from threadkeep.tasks import end_tasks
+from threadkeep.wire.inside import INSIDE
 
 Message = MutableMapping[str, Any]
 AsgiApplication = Callable[
@@ -86,4 +87,5 @@ def _scope(request: httpx.Request) -> dict[str, Any]:
         "headers": [(name.lower(), value) for name, value in request.headers.raw],
         "server": (request.url.host, request.url.port),
         "client": ("127.0.0.1", 0),
+        "extensions": {INSIDE: {}},
     }

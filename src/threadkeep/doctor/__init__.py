@@ -8,6 +8,7 @@ from threadkeep.doctor.finding import Finding
 from threadkeep.doctor.folder import check_folder
 from threadkeep.doctor.installed import check_extras, check_page
 from threadkeep.doctor.model import check_model
+from threadkeep.doctor.sandbox import check_sandbox
 from threadkeep.doctor.servers import check_roles, check_servers
 from threadkeep.doctor.settings import check_settings
 from threadkeep.domain.errors import SettingsError, StorageError
@@ -34,6 +35,7 @@ async def examine(settings: Settings, environment: Mapping[str, str]) -> AsyncGe
         for finding in check_secret_key(settings, inspection, box.sealing_key):
             yield finding
     yield await check_model(settings)
+    yield await check_sandbox(settings)
     if inspection is not None:
         async for finding in check_servers(settings, inspection):
             yield finding

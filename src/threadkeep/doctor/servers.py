@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from threadkeep.bootstrap import build_catalog
+from threadkeep.bootstrap import build_catalog, build_server_environment
 from threadkeep.doctor.finding import Finding
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.ids import UserId
@@ -13,7 +13,7 @@ from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import ServerEnvironment, ServerKey
+from threadkeep.mcp.programs import ServerKey
 from threadkeep.ports.mcp import ServerState, ServerStatus
 from threadkeep.settings import Settings
 from threadkeep.storage.inspection import Inspection, KeptAgent
@@ -58,10 +58,7 @@ async def _connect(
     inner = server.cwd if isinstance(server, StdioServer) else None
     is_there = (settings.workspaces.of(agent.id) / (inner or "")).is_dir()
     workspaces = settings.workspaces if is_there else Workspaces(elsewhere)
-    environment = ServerEnvironment(
-        workspaces, settings.mcp_environment, allow_private=settings.mcp_allow_private
-    )
-    pool = Pool(environment, Limits())
+    pool = Pool(build_server_environment(settings, workspaces), Limits())
     try:
         return await pool.test(ServerKey.of(agent.id, name, server, UserId("doctor")), server)
     except ThreadkeepError as exc:  # a secret of it cannot be read

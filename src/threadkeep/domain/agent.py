@@ -1,5 +1,6 @@
-"""An agent: whom a user talks to. The seeds also call it a domain."""
+"""An agent: whom a user talks to. The requirements also call it a domain."""
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -108,12 +109,30 @@ class Agent:
         if not self.is_open_to(user):
             raise Forbidden("Only the agent's owner or an admin may do this.")
 
+    def check_name_is_free(self, default: "Agent") -> None:
+        """Refuses a public agent that others would take for the default one by its name."""
+        if (
+            self.visibility is Visibility.PUBLIC
+            and not self.is_default
+            and _letters(self.name) == _letters(default.name)
+        ):
+            raise InvalidRequest(
+                f"`{default.name}` is the name of the default agent; a public agent needs another one.",
+                param="name",
+            )
+
     def delete(self, now: int) -> "Agent":
         """Hides the agent; conversations with it stay readable. Its servers and their secrets go."""
         if self.is_default:
             raise Forbidden("The default agent cannot be deleted.")
         settings = replace(self.settings, mcp_servers=_NO_SERVERS)
         return replace(self, settings=settings, deleted_at=now, updated_at=now, version=self.version + 1)
+
+
+def _letters(name: str) -> str:
+    """A name as people read it: whatever the case, width and spaces; signs that are not seen do not count."""
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(filter(str.isalnum, folded)) or folded
 
 
 @dataclass(frozen=True, slots=True)

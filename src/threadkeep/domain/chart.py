@@ -10,6 +10,7 @@ from threadkeep.domain.errors import InvalidRequest
 
 MOST_POINTS = 1_000
 MOST_SERIES = 20
+_MOST_NAMED = 20
 
 
 class ChartKind(Choice):
@@ -101,9 +102,8 @@ def _check(rows: Sequence[Mapping[str, Any]], x: str, y: Sequence[str]) -> None:
     known = {name for row in rows for name in row}
     for name in (x, *y):
         if name not in known:
-            raise InvalidRequest(
-                f"No row has a column {name!r}; there are {', '.join(sorted(known))}.", param="rows"
-            )
+            names = ", ".join(map(_label, sorted(known)[:_MOST_NAMED]))
+            raise InvalidRequest(f"No row has a column {_label(name)!r}; there are {names}.", param="rows")
 
 
 def _number_in(row: Mapping[str, Any], name: str) -> float | None:
@@ -112,7 +112,9 @@ def _number_in(row: Mapping[str, Any], name: str) -> float | None:
         return None
     number = _number(value)
     if number is None:
-        raise InvalidRequest(f"Column {name!r} must hold numbers; {value!r} is none.", param="rows")
+        raise InvalidRequest(
+            f"Column {_label(name)!r} must hold numbers; {_label(value)!r} is none.", param="rows"
+        )
     return number
 
 
@@ -136,11 +138,11 @@ def _series(option: Mapping[str, Any]) -> Iterator[Series]:
 def _labels(option: Mapping[str, Any], series: Sequence[Series]) -> tuple[str, ...]:
     axes = option.get("xAxis")
     axis = _mapping(next(iter(_sequence(axes)), axes))
-    names = [_label(_value(it)) for it in _sequence(axis.get("data"))]
+    names = [_label(_value(it)) for it in _sequence(axis.get("data"))[:MOST_POINTS]]
     if series and series[0].kind is ChartKind.PIE:
         given = option.get("series")
         first = _mapping(next(iter(_sequence(given)), given))
-        names = [_label(_mapping(it).get("name")) for it in _sequence(first.get("data"))]
+        names = [_label(_mapping(it).get("name")) for it in _sequence(first.get("data"))[:MOST_POINTS]]
     most = max((len(it.values) for it in series), default=0)
     return tuple((names + [str(number) for number in range(len(names) + 1, most + 1)])[:most])
 

@@ -10,7 +10,7 @@ from threadkeep.domain.errors import IllegalTransition, PathChanged, TurnInProgr
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import CardPart, text_parts
-from threadkeep.domain.text import check_line
+from threadkeep.domain.text import check_line, one_line
 from threadkeep.domain.turn import ENDS, Turn, TurnStatus
 
 MOST_TITLE_CHARACTERS = 200
@@ -135,7 +135,7 @@ class Conversation:
         """Takes the user's own title, or forgets it. A title never moves a conversation in the list."""
         if title is None:
             return replace(self, title=None, title_source=None)
-        title = check_line(title.strip(), "title", most=MOST_TITLE_CHARACTERS)
+        title = check_line(one_line(title), "title", most=MOST_TITLE_CHARACTERS)
         return replace(self, title=title, title_source=TitleSource.USER)
 
     def begin_turn(

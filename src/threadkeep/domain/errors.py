@@ -26,7 +26,12 @@ ThreadkeepError
 ├── McpNameReserved
 ├── McpCommandNotAllowed
 ├── PayloadTooLarge
+├── HeadersTooLarge
+├── RequestTimeout                 a request did not arrive in time
+├── TooManyConnections             this node serves as many as it may
 ├── UnsupportedDocument            a file of a kind that cannot be read, or an empty one
+├── ModelNotAllowed                the operator does not allow this model
+├── LimitNotAllowed                more than the operator allows; `details` has the limit
 ├── Conflict
 │   ├── TurnInProgress
 │   ├── PathChanged                the active path is another than the one the client shows
@@ -202,10 +207,40 @@ class PayloadTooLarge(ThreadkeepError):
     code = "PAYLOAD_TOO_LARGE"
 
 
+class HeadersTooLarge(ThreadkeepError):
+    """The address and the headers of a request are too large together."""
+
+    code = "HEADERS_TOO_LARGE"
+
+
+class RequestTimeout(ThreadkeepError):
+    """The headers or the body did not arrive in time; send the request again."""
+
+    code = "REQUEST_TIMEOUT"
+
+
+class TooManyConnections(ThreadkeepError):
+    """This node serves as many connections as it may; try again, or ask another."""
+
+    code = "TOO_MANY_CONNECTIONS"
+
+
 class UnsupportedDocument(ThreadkeepError):
     """A file of a kind that cannot be read, or an empty one."""
 
     code = "UNSUPPORTED_DOCUMENT"
+
+
+class ModelNotAllowed(ThreadkeepError):
+    """The operator does not allow this model; `details.models` lists those that may be chosen."""
+
+    code = "MODEL_NOT_ALLOWED"
+
+
+class LimitNotAllowed(ThreadkeepError):
+    """More than the operator allows; `details` names the limit and how much may be had at `most`."""
+
+    code = "LIMIT_NOT_ALLOWED"
 
 
 class Conflict(ThreadkeepError):

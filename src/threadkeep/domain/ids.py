@@ -23,18 +23,21 @@ LAST_UUID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
+STEP_MASK = (1 << 64) - 1
+
 _lock = threading.Lock()
 _last = 0
 
 
 def new_uuid() -> str:
-    """A UUIDv7 that is greater than every one made before it in this process."""
+    """A UUIDv7, greater than every one made before it in this process and not to be guessed from it."""
     global _last
-    # 48 bits of milliseconds, then 12 + 62 random bits. Within one millisecond the random part
-    # of the previous id is counted up, which keeps ids of one process strictly ascending.
-    fresh = (time.time_ns() // 1_000_000) << 74 | int.from_bytes(os.urandom(10)) >> 6
+    # 48 bits of milliseconds, then 12 + 62 random bits. Within one millisecond a random number of 64 bits is
+    # added to the previous id: ids of one process ascend, and who knows one does not know the next.
+    random = int.from_bytes(os.urandom(18))
+    fresh, step = (time.time_ns() // 1_000_000) << 74 | random >> 70, (random & STEP_MASK) + 1
     with _lock:
-        _last = value = fresh if fresh >> 74 > _last >> 74 else _last + 1
+        _last = value = fresh if fresh >> 74 > _last >> 74 else _last + step
     return _uuid(value >> 74, value)
 
 

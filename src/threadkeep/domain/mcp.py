@@ -60,6 +60,10 @@ class McpServer:
         """What must never be shown, by name."""
         raise NotImplementedError
 
+    def is_like(self, other: "McpServer") -> bool:
+        """Whether another server does the same with its secrets, as far as that is known without them."""
+        raise NotImplementedError
+
     def hide(self, text: str) -> str:
         """A text of the server, such as its error or its log, without the secrets that it was given."""
         values = {secret.reveal() for secret in self.secrets.values()}
@@ -89,6 +93,13 @@ class StdioServer(McpServer):
         """The values of its environment."""
         return self.env
 
+    def is_like(self, other: McpServer) -> bool:
+        """Whether another one runs the same in the same way."""
+        return isinstance(other, StdioServer) and (
+            (self.command, self.args, self.cwd, self.scope)
+            == (other.command, other.args, other.cwd, other.scope)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RemoteServer(McpServer):
@@ -104,6 +115,10 @@ class RemoteServer(McpServer):
     def secrets(self) -> Mapping[str, Secret]:
         """The values of its headers."""
         return self.headers
+
+    def is_like(self, other: McpServer) -> bool:
+        """Whether another one is the same address, used in the same way."""
+        return isinstance(other, RemoteServer) and (self.url, self.scope) == (other.url, other.scope)
 
 
 def check_server_names(names: Collection[str]) -> None:

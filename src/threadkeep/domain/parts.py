@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.retrieval import Citation, RetrievalHit
+from threadkeep.domain.retrieval import Citation, PassageNumbers, RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
 
@@ -184,9 +184,11 @@ def with_calls(parts: Parts, change: Callable[[ToolCall], ToolCall]) -> Parts:
 
 
 def citations_of(parts: Parts) -> tuple[Citation, ...]:
-    """Everything that was found, under the numbers by which the model cites it."""
-    hits = (hit for part in _counting(parts) if isinstance(part, RetrievalPart) for hit in part.hits)
-    return tuple(Citation.of(hit, index) for index, hit in enumerate(hits, 1))
+    """Every passage that was found, once, under the number by which the model cites it."""
+    hits = [hit for part in _counting(parts) if isinstance(part, RetrievalPart) for hit in part.hits]
+    numbers = PassageNumbers().add(hits)
+    places = enumerate(zip(numbers, hits, strict=True), 1)
+    return tuple(Citation.of(hit, number) for place, (number, hit) in places if number == place)
 
 
 def artifact_ids_of(parts: Parts) -> tuple[PayloadId, ...]:

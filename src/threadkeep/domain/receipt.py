@@ -37,7 +37,9 @@ class Receipt:
     first_seq: int = 0
     """The number of the first message that was sent: the next request starts there too, if it can."""
     shortened: tuple[str, ...] = ()
-    """The calls whose results were sent in their short form, and stay so."""
+    """The calls whose results were not sent whole, and stay so."""
+    outlined: tuple[str, ...] = ()
+    """Those of them of which only name, size and id were sent."""
     prefix_share: float | None = None
     """How much of the request equals the start of the previous one, 0 to 1."""
     cache_key: str | None = None

@@ -1,5 +1,6 @@
 """What was found in documents and memories, and how an answer cites it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 MOST_SNIPPET_CHARACTERS = 300
@@ -18,6 +19,28 @@ class RetrievalHit:
     url: str | None = None
     file_name: str | None = None
     """Where another engine found it; our own hits name their file in `source`."""
+
+    @property
+    def passage(self) -> object:
+        """What tells two passages apart, however well each fits its question."""
+        return self.chunk_id or (self.source, self.url, self.document_id, self.page, self.text)
+
+
+class PassageNumbers:
+    """The numbers by which a model cites what a turn finds. What is found again keeps its first number."""
+
+    def __init__(self, hits: Iterable[RetrievalHit] = ()) -> None:
+        self._first: dict[object, int] = {}
+        self._count = 0
+        self.add(hits)
+
+    def add(self, hits: Iterable[RetrievalHit]) -> list[int]:
+        """The numbers of further hits; one that is found again uses up a number that nothing has."""
+        numbers: list[int] = []
+        for hit in hits:
+            self._count += 1
+            numbers.append(self._first.setdefault(hit.passage, self._count))
+        return numbers
 
 
 @dataclass(frozen=True, slots=True)

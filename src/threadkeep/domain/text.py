@@ -36,6 +36,11 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
+def one_line(text: str) -> str:
+    """A text in which nothing breaks the line: a name or a title stays one, wherever it is written."""
+    return " ".join(part for it in text.splitlines() if (part := it.strip()))
+
+
 def check_line(text: str, param: str, *, most: int) -> str:
     """A short text such as a name or a title: not blank, not too long."""
     if is_blank(text):

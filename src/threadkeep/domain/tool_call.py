@@ -1,5 +1,6 @@
 """A tool call: one use of a tool in a turn, with its result, kept as a record of its own."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +15,12 @@ SHOWN = "shown"
 def field_refs(refs: Mapping[str, PayloadId]) -> dict[str, PayloadId]:
     """The references that stand for fields of a call, which whoever reads the call is shown."""
     return {name: ref for name, ref in refs.items() if name != SHOWN}
+
+
+def derived_id(turn_id: TurnId, tool_call_id: str) -> str:
+    """An id that every provider takes, for a call whose own may be another call's too."""
+    name = f"{turn_id}\n{tool_call_id}"
+    return f"call_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
 class ToolCallStatus(Choice):
@@ -47,9 +54,18 @@ class ToolCall:
     duration_ms: int | None = None
     artifact_ids: tuple[PayloadId, ...] = ()
     model_name: str = ""
-    """What the model called the tool; its requests name it so ever after."""
+    """What the model called the tool; its requests name it so ever after. Empty for other engines' calls."""
     refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
     """The fields whose values lie in the payload store."""
+
+    @property
+    def sent_id(self) -> str:
+        """The id under which models are sent the call, and read its result again; unique in a conversation.
+
+        Ids of calls that models of ours made were settled when they arrived. Those of records from before,
+        or from elsewhere, may repeat from turn to turn.
+        """
+        return self.tool_call_id if self.model_name else derived_id(self.turn_id, self.tool_call_id)
 
     def end(
         self,

@@ -1,6 +1,8 @@
 """Who is asking."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import InvalidRequest
@@ -33,8 +35,38 @@ class User:
 
     id: UserId
     role: UserRole = UserRole.USER
+    may_run_programs: bool = True
+    """Whether they are let near what runs a program here, if their role is; not everybody on a machine is."""
 
     @property
     def is_admin(self) -> bool:
         """Whether this user manages agents and users."""
         return self.role is UserRole.ADMIN
+
+
+@dataclass(frozen=True, slots=True)
+class AdminClaim:
+    """The claim of a token that makes its user an admin, and the value that it must have or hold."""
+
+    name: str
+    value: str
+
+    @staticmethod
+    def read(text: str) -> "AdminClaim | None":
+        """A claim as operators write it, such as `role=admin`."""
+        name, sign, value = text.rpartition("=")
+        return AdminClaim(name.strip(), value.strip()) if sign and name.strip() and value.strip() else None
+
+    def is_in(self, claims: Mapping[str, Any]) -> bool:
+        """Whether a token's claims have it: as it is, as `true`, or as one of a list."""
+        given = claims[self.name] if self.name in claims else _inside(claims, self.name)
+        several = cast("list[Any]", given) if isinstance(given, list) else [given]
+        return self.value in several or (self.value == "true" and any(it is True for it in several))
+
+
+def _inside(claims: Mapping[str, Any], name: str) -> Any:
+    """A claim within others; providers name roles like `realm_access.roles`."""
+    value: Any = claims
+    for part in name.split("."):
+        value = cast("dict[str, Any]", value).get(part) if isinstance(value, dict) else None
+    return value

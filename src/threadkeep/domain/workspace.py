@@ -5,6 +5,10 @@ from pathlib import Path
 
 from threadkeep.domain.ids import AgentId
 
+AGENTS = "agents"
+CACHE = ".cache"
+"""What servers have fetched, in the folder of their agent: it can be fetched again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Workspaces:
@@ -15,7 +19,7 @@ class Workspaces:
     @property
     def root(self) -> Path:
         """The folder in which all of them are."""
-        return self.data / "agents"
+        return self.data / AGENTS
 
     @property
     def shared(self) -> Path:
@@ -25,3 +29,8 @@ class Workspaces:
     def of(self, agent_id: AgentId) -> Path:
         """The folder of one agent."""
         return self.root / agent_id
+
+
+def is_cached(path: Path) -> bool:
+    """Whether a path within the data folder is something that a server can fetch again."""
+    return len(path.parts) > 3 and (path.parts[0], path.parts[2]) == (AGENTS, CACHE)

@@ -1,7 +1,7 @@
 """Settles the ids of tool calls when they arrive, so that every provider takes them back."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
 
 from threadkeep.domain.ids import new_uuid
@@ -9,6 +9,12 @@ from threadkeep.ports.gateway import ModelMessage, ToolUse, ToolUseBlock
 
 # Anthropic takes these characters, OpenAI this length.
 _SENDABLE = re.compile(r"[A-Za-z0-9_-]{1,40}")
+
+
+def is_sendable_id(id_: str) -> bool:
+    """Whether every provider takes the id."""
+    return _SENDABLE.fullmatch(id_) is not None
+
 
 TakenIds = Callable[[Collection[str]], Awaitable[Collection[str]]]
 """Which of these ids earlier calls of the conversation have."""
@@ -30,14 +36,9 @@ class CallIds:
         self._used = {block.id for block in blocks if isinstance(block, ToolUseBlock)}
         self._taken = taken
 
-    async def settle(self, uses: Sequence[ToolUse]) -> Sequence[ToolUse]:
-        """The calls of one answer, in order: an id that cannot be kept is replaced by one of ours."""
-        wanted = {use.id for use in uses if _SENDABLE.fullmatch(use.id)} - self._used
-        free = wanted - set(await self._taken(wanted)) if wanted else set[str]()
-        return [self._settle(use, free) for use in uses]
-
-    def _settle(self, use: ToolUse, free: set[str]) -> ToolUse:
-        settled = use if use.id in free else replace(use, id=f"call_{new_uuid().replace('-', '')}")
-        free.discard(settled.id)
+    async def settle(self, use: ToolUse) -> ToolUse:
+        """A call as it arrives: an id that cannot be kept is replaced by one of ours."""
+        is_free = _SENDABLE.fullmatch(use.id) and use.id not in self._used and not await self._taken([use.id])
+        settled = use if is_free else replace(use, id=f"call_{new_uuid().replace('-', '')}")
         self._used.add(settled.id)
         return settled

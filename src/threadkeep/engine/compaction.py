@@ -1,19 +1,20 @@
 """Summaries of long histories: by the model, or by extracts where the model is too small for it."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import tzinfo
-
-import msgspec
 
 from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import Part, TextPart, ToolCallPart, card_of
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.engine.completion import complete
-from threadkeep.engine.context import render_card, to_context
-from threadkeep.engine.token_estimates import estimate_tokens
-from threadkeep.ports.gateway import Gateway, GatewayError
+from threadkeep.engine.context import is_in_context
+from threadkeep.engine.history import Rendering, render_card
+from threadkeep.engine.prompt import SUMMARY_HEADING
+from threadkeep.engine.token_estimates import estimate_request_tokens, estimate_tokens
+from threadkeep.engine.tool_results import describe_call
+from threadkeep.ports.gateway import Gateway, GatewayError, ModelRequest
 
 MOST_SUMMARY_CHARACTERS = 12_000
 MOST_SUMMARY_TOKENS = 4_000
@@ -22,6 +23,7 @@ MOST_ARGUMENT_CHARACTERS = 200
 MOST_RESULT_CHARACTERS = 500
 MOST_EXTRACT_CHARACTERS = 3_000
 MOST_SENTENCE_CHARACTERS = 120
+MOST_READ_FOR_A_SENTENCE = 1_000
 
 _INSTRUCTION = (
     "You keep the memory of a long conversation between a user and an assistant. You get the summary so far, "
@@ -69,29 +71,28 @@ def _line(part: Part) -> str:
         case TextPart(superseded=False):
             return part.text.strip()
         case ToolCallPart(superseded=False):
-            return _outcome(part.call)
+            return _outcome(part.call, MOST_ARGUMENT_CHARACTERS, MOST_RESULT_CHARACTERS)
         case _:
             return ""
 
 
-def _outcome(call: ToolCall) -> str:
-    """What a tool was given and returned, in short."""
-    given = f" {_short(call.arguments, MOST_ARGUMENT_CHARACTERS)}" if call.arguments else ""
-    returned = call.result if call.error is None else call.error
-    return f"(Tool {call.tool_name}{given}, {call.status}: {_short(returned, MOST_RESULT_CHARACTERS)})"
+def _outcome(call: ToolCall, most_given: int, most_returned: int) -> str:
+    return describe_call(
+        call.tool_name,
+        call.arguments,
+        call.status,
+        call.result if call.error is None else call.error,
+        most_given=most_given,
+        most_returned=most_returned,
+    )
 
 
-def _short(value: object, most: int) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= most else f"{text[: most * 3 // 4]} … {text[-most // 4 :]}"
-
-
-def extract(earlier: str | None, messages: Sequence[Message], *, most: int = MOST_EXTRACT_CHARACTERS) -> str:
-    """The first sentences of what was said, newest first until there are enough; it says that it is this."""
+def extract(earlier: str | None, said: Iterable[str], *, most: int = MOST_EXTRACT_CHARACTERS) -> str:
+    """An earlier extract and the lines after it, newest first until there are enough; it says what it is."""
     lines = [
         line for line in (earlier or "").splitlines() if line not in {*_EXTRACT_HEADINGS.values(), _LEFT_OUT}
     ]
-    lines += [line for message in messages if message.on_path for line in _first_sentence(message)]
+    lines += said
     heading = _EXTRACT_HEADINGS[any(map(_CHINESE.search, lines))]
     room = most - len(heading) - len(_LEFT_OUT) - 2
     first = len(lines)
@@ -100,9 +101,17 @@ def extract(earlier: str | None, messages: Sequence[Message], *, most: int = MOS
     return "\n".join([heading, *([_LEFT_OUT] if first else []), *lines[first:]])
 
 
-def context_tokens(messages: Sequence[Message], summary: str | None, zone: tzinfo) -> int:
-    """What a history costs in a request."""
-    return sum(estimate_tokens(it.content) for it in to_context(messages, summary=summary, zone=zone))
+def context_tokens(message: Message, zone: tzinfo) -> int:
+    """What a message costs in a request, with what its tools were given and returned."""
+    if not is_in_context(message):
+        return 0
+    sent = Rendering(zone=zone, thoughts=False, calls_as_blocks=True).messages_of(message)
+    return estimate_request_tokens(ModelRequest(None, "", tuple(sent)))
+
+
+def summary_tokens(summary: str | None) -> int:
+    """What a summary costs in a request."""
+    return estimate_tokens(f"{SUMMARY_HEADING}{summary}") if summary else 0
 
 
 async def _summarise_part(gateway: Gateway, model: str | None, earlier: str | None, part: str) -> str:
@@ -136,14 +145,23 @@ def _shortened(text: str, most_tokens: int) -> str:
     return f"{text[: most_tokens * 2 // 3]}\n…\n{text[-most_tokens // 4 :]}"
 
 
-def _first_sentence(message: Message) -> Iterator[str]:
+def extract_lines(message: Message) -> Iterator[str]:
+    """What an extract has of a message: what its tools returned, and the first sentence of what was said."""
+    if not message.on_path:
+        return
+    for call in message.tool_calls:
+        yield _extract_line("tool", _outcome(call, MOST_SENTENCE_CHARACTERS // 3, MOST_SENTENCE_CHARACTERS))
     if card := card_of(message.parts):
         text, speaker = card.title, "briefing"
     else:
-        sentence = _SENTENCE.search(message.text.strip())
-        text, speaker = sentence[0] if sentence else message.text, str(message.role)
-    if is_blank(text):
-        return
+        said, speaker = message.text.strip()[:MOST_READ_FOR_A_SENTENCE], str(message.role)
+        sentence = _SENTENCE.search(said)
+        text = sentence[0] if sentence else said
+    if not is_blank(text):
+        yield _extract_line(speaker, text)
+
+
+def _extract_line(speaker: str, text: str) -> str:
     text = " ".join(text.split())
     short = text if len(text) <= MOST_SENTENCE_CHARACTERS else text[: MOST_SENTENCE_CHARACTERS - 1] + "…"
-    yield f"- {speaker}: {short}"
+    return f"- {speaker}: {short}"

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
 from threadkeep.domain.briefing import BriefingCard
@@ -20,6 +21,7 @@ from threadkeep.domain.parts import (
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
+from threadkeep.domain.tool_call import ToolCall
 from threadkeep.engine.history import Rendering, render_card
 from threadkeep.engine.prompt import SUMMARY_HEADING, Component, joined
 from threadkeep.engine.rendered import (
@@ -32,9 +34,10 @@ from threadkeep.engine.rendered import (
     tools_text,
 )
 from threadkeep.engine.token_estimates import estimate_tokens
-from threadkeep.engine.tool_results import SentResult, choose_shortened
+from threadkeep.engine.tool_results import Form, SizedResult, choose_forms, forms_before
 from threadkeep.engine.window import start_that_fits, window_start
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolSpec
+from threadkeep.ports.payloads import Lost
 
 TOKENS_KEPT_FOR_THE_REPLY = 1024
 SHARE_FOR_RESULTS = 4
@@ -82,7 +85,7 @@ class Sources:
     tools: Sequence[ToolSpec] = ()
     found: Sequence[RetrievalHit] = ()
     """What was found for the question before the reply."""
-    large: Mapping[PayloadId, bytes] | None = None
+    large: Mapping[PayloadId, bytes | Lost] | None = None
     """The values of the path's calls that lie in the payload store."""
     prior: Receipt | None = None
     """The newest receipt on the active path."""
@@ -177,7 +180,8 @@ class _Window:
     """For each message of the path what the model is sent, and its lines in the receipt's texts."""
     tokens: int
     left_out: int
-    shortened: frozenset[str]
+    forms: Mapping[str, Form]
+    """The results that are not sent whole, by the ids of their calls."""
 
 
 def _window(sources: Sources, rules: ContextRules, overhead: int) -> _Window:
@@ -186,8 +190,9 @@ def _window(sources: Sources, rules: ContextRules, overhead: int) -> _Window:
     asked = _index_of(sources.question_id, path)
     first = window_start([it.seq for it in path], rules.context_messages, anchor)
     path, asked = _from(path, first, asked)
-    rendering = _rendering(sources, rules, path)
-    rendering.short = _shortened_calls(path, rendering, sources, rules)
+    rendering = _rendering(sources, rules)
+    if rendering.calls_as_blocks:
+        rendering.forms = _forms(path, rendering, sources.prior, rules.result_budget)
     entries = [rendering.messages_of(message) for message in path]
     lines = [[line_of(it) for it in entry] for entry in entries]
     sizes = [sum(map(estimate_tokens, it)) for it in lines]
@@ -199,7 +204,7 @@ def _window(sources: Sources, rules: ContextRules, overhead: int) -> _Window:
         entries=[list(zip(entries[at], lines[at], strict=True)) for at in kept],
         tokens=sum(sizes[at] for at in kept),
         left_out=len(path) - len(kept),
-        shortened=rendering.short,
+        forms=rendering.forms,
     )
 
 
@@ -216,10 +221,10 @@ def _from(path: list[Message], first: int, asked: int) -> tuple[list[Message], i
     return [path[asked], *path[first:]], 0
 
 
-def _rendering(sources: Sources, rules: ContextRules, path: Sequence[Message]) -> Rendering:
+def _rendering(sources: Sources, rules: ContextRules) -> Rendering:
     passages: dict[str, Sequence[RetrievalHit]] = {}
-    for message in path:
-        if message.parent_id and (hits := _found_before(message)):
+    for message in sources.path:  # a reply that failed without a word was sent passages too
+        if message.on_path and message.parent_id and (hits := _found_before(message)):
             passages[message.parent_id] = hits
     if sources.found:
         passages[sources.question_id] = sources.found
@@ -238,13 +243,22 @@ def _found_before(reply: Message) -> list[RetrievalHit]:
     return [hit for part in parts if not part.superseded for hit in part.hits]
 
 
-def _shortened_calls(
-    path: Sequence[Message], rendering: Rendering, sources: Sources, rules: ContextRules
-) -> frozenset[str]:
-    calls = (it.call for message in path for it in message.parts if isinstance(it, ToolCallPart))
-    results = [SentResult(call.tool_call_id, rendering.result_of(call)) for call in calls]
-    already = sources.prior.shortened if sources.prior else ()
-    return choose_shortened(results, already, rules.result_budget)
+def _forms(
+    path: Sequence[Message], rendering: Rendering, prior: Receipt | None, budget: int
+) -> Mapping[str, Form]:
+    """The results of earlier turns that are not sent whole: what was shorter before, and more if need be."""
+    before = forms_before(prior.shortened, prior.outlined) if prior else {}
+    parts = (it for message in path for it in message.parts if isinstance(it, ToolCallPart))
+    calls = [(it.call, before.get(it.call.sent_id, Form.WHOLE)) for it in parts if not it.superseded]
+    if sum(len(rendering.result_as(form, call)) for call, form in calls) <= budget:
+        # They fit: a character is at most a token.
+        return {call.sent_id: form for call, form in calls if form is not Form.WHOLE}
+    return choose_forms([_sized(call, form, rendering) for call, form in calls], budget)
+
+
+def _sized(call: ToolCall, form: Form, rendering: Rendering) -> SizedResult:
+    tokens = {it: estimate_tokens(rendering.result_as(it, call)) for it in Form if it >= form}
+    return SizedResult(call.sent_id, form, tokens)
 
 
 def _alternating(window: _Window) -> tuple[list[ModelMessage], list[str]]:
@@ -259,13 +273,15 @@ def _alternating(window: _Window) -> tuple[list[ModelMessage], list[str]]:
         entries.pop()
     merged: list[ModelMessage] = []
     lines: list[str] = []
-    for message, line in (it for _, entry in entries for it in entry):
-        if merged and merged[-1].role == message.role:
-            merged[-1] = ModelMessage(message.role, merged[-1].blocks + message.blocks)
-            lines[-1] = line_of(merged[-1])
-        else:
-            merged.append(message)
-            lines.append(line)
+    sent = (it for _, entry in entries for it in entry)
+    for _, group in groupby(sent, key=lambda it: it[0].role):
+        (first, line), *more = group
+        if more:
+            blocks = chain(first.blocks, *(message.blocks for message, _ in more))
+            first = ModelMessage(first.role, tuple(blocks))
+            line = line_of(first)
+        merged.append(first)
+        lines.append(line)
     return merged, lines
 
 
@@ -294,7 +310,8 @@ def _receipt(
         thoughts=rules.thoughts,
         segments=tuple(hashes[1 + len(components) :]),
         first_seq=window.path[0].seq if window.path else 0,
-        shortened=tuple(sorted(window.shortened)),
+        shortened=tuple(sorted(window.forms)),
+        outlined=tuple(sorted(id_ for id_, form in window.forms.items() if form is Form.OUTLINE)),
         cache_key=sources.cache_key,
     )
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import Done, EventBody, Failed, Terminal, ToolResulted, UsageReported
 from threadkeep.domain.message import Message, Usage
+from threadkeep.domain.parts import Part, TextPart, ThoughtPart, ToolCallPart
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.stop import StopReason
 from threadkeep.engine.token_estimates import estimate_tokens
@@ -93,12 +94,21 @@ def last_events(
 
 
 def cut_off(
-    failure: Failed, reply: Message, open_calls: Iterable[OpenCall], *, request_tokens: int
+    failure: Failed,
+    reply: Message,
+    open_calls: Iterable[OpenCall],
+    *,
+    open_iteration: int | None,
+    request_tokens: int,
 ) -> Iterator[EventBody]:
-    """The last events of a turn of which only the log is left, folded to `reply`."""
+    """The last events of a turn of which only the log is left, folded to `reply`.
+
+    `open_iteration` is the call of the model that reported no usage; the turn's first request had
+    `request_tokens`.
+    """
     unreported = None
-    if reply.usage is None:
-        spent = Usage(request_tokens, estimate_tokens(str(reply.content)), estimated=True)
+    if open_iteration is not None:
+        spent = _spent_in(open_iteration, reply, request_tokens)
         unreported = spent if spent.input_tokens or spent.output_tokens else None
     return last_events(
         failure,
@@ -107,3 +117,20 @@ def cut_off(
         reported=reply.usage or Usage(0, 0),
         unreported=unreported,
     )
+
+
+def _spent_in(iteration: int, reply: Message, request_tokens: int) -> Usage:
+    """What a call of the model has cost so far: it was sent what came before it in its turn."""
+    before = sum(_tokens(part) for part in reply.parts if part.iteration < iteration)
+    written = sum(_tokens(part) for part in reply.parts if part.iteration == iteration)
+    return Usage(request_tokens + before, written, estimated=True)
+
+
+def _tokens(part: Part) -> int:
+    match part:
+        case TextPart(text=text) | ThoughtPart(text=text):
+            return estimate_tokens(text)
+        case ToolCallPart(call=call):
+            return estimate_tokens(f"{call.tool_name}{call.arguments}{call.error or call.result or ''}")
+        case _:
+            return 0

@@ -66,6 +66,7 @@ class Folding:
         self._calls: dict[str, int] = {}
         """Where in the parts each tool call is."""
         self._iteration = 0
+        self._is_asking = True
         self._usage: Usage | None = None
         self._end: Done | Failed | None = None
         self._ended_at: int | None = None
@@ -77,6 +78,11 @@ class Folding:
         """Tool calls that have no result yet."""
         calls = (part.call for part in self._parts if isinstance(part, ToolCallPart))
         return [call for call in calls if call.status is ToolCallStatus.RUNNING]
+
+    @property
+    def open_iteration(self) -> int | None:
+        """The call of the model that has not reported its usage, if there is one; 0 before the first."""
+        return self._iteration if self._is_asking else None
 
     @property
     def usage(self) -> Usage:
@@ -106,7 +112,7 @@ class Folding:
                 )
             case IterationStart(iteration):
                 self._close(at)
-                self._iteration = iteration
+                self._iteration, self._is_asking = iteration, True
             case ToolProgress():
                 pass
             case ToolCalled() as body:
@@ -119,7 +125,7 @@ class Folding:
                 self._parts.append(NoticePart(code=code, message=message, at=at, iteration=self._iteration))
             case UsageReported() as body:
                 self._close(at)
-                self._usage = self.usage + body.usage
+                self._usage, self._is_asking = self.usage + body.usage, False
             case Done() | Failed() as body:
                 self._close(at)
                 self._end, self._ended_at = body, at

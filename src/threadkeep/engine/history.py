@@ -3,11 +3,10 @@
 A call never goes without its result, whatever happened to its turn: every provider accepts the history.
 """
 
-import hashlib
-import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Any
 
 import msgspec
@@ -23,18 +22,27 @@ from threadkeep.domain.parts import (
     ToolCallPart,
 )
 from threadkeep.domain.retrieval import RetrievalHit
-from threadkeep.domain.text import is_blank
-from threadkeep.domain.tool_call import SHOWN, ToolCall, ToolCallStatus
+from threadkeep.domain.text import is_blank, one_line
+from threadkeep.domain.times import time_in
+from threadkeep.domain.tool_call import SHOWN, ToolCall, ToolCallStatus, derived_id
+from threadkeep.engine.call_ids import is_sendable_id
+from threadkeep.engine.ending import TURN_ENDED
 from threadkeep.engine.passages import passages_text
 from threadkeep.engine.tool_names import outside_name
-from threadkeep.engine.tool_results import SentResult, cut_result, result_text, shortened
+from threadkeep.engine.tool_results import (
+    Excerpt,
+    Form,
+    cut_result,
+    describe_call,
+    outline,
+    result_text,
+    short_form,
+)
 from threadkeep.ports.gateway import Block, ModelMessage, TextBlock, ToolResultBlock, ToolUseBlock
+from threadkeep.ports.payloads import Lost
 
 MOST_SUMMARY_CHARACTERS = 500
 MOST_DESCRIBED_CHARACTERS = 2_000
-
-_is_sendable = re.compile(r"[A-Za-z0-9_-]{1,40}").fullmatch
-_NO_RESULT = "The turn ended before the tool."
 
 
 @dataclass(slots=True)
@@ -48,11 +56,13 @@ class Rendering:
     """Whether the request has tools; providers refuse tool blocks where it has none."""
     passages: Mapping[str, Sequence[RetrievalHit]] = field(default_factory=dict[str, Sequence[RetrievalHit]])
     """What was found before a reply, by the id of its question."""
-    large: Mapping[PayloadId, bytes] = field(default_factory=dict[PayloadId, bytes])
+    large: Mapping[PayloadId, bytes | Lost] = field(default_factory=dict[PayloadId, bytes | Lost])
     """The values that lie in the payload store."""
-    short: frozenset[str] = frozenset()
-    """The calls whose results are sent in their short form."""
+    forms: Mapping[str, Form] = field(default_factory=dict[str, Form])
+    """The results that are not sent whole, by the ids of their calls."""
     _sent_ids: set[str] = field(default_factory=set[str])
+    _renamed: Counter[str] = field(default_factory=Counter[str])
+    """How often an id was given another; to begin at 0 again would take longer each time."""
     _results: dict[int, str] = field(default_factory=dict[int, str])
 
     def messages_of(self, message: Message) -> list[ModelMessage]:
@@ -109,17 +119,33 @@ class Rendering:
                 case ThoughtPart(text=text) if self.thoughts and not is_blank(text):
                     yield _as_thought(text)
                 case ToolCallPart(call=call):
-                    given = msgspec.json.encode(self._arguments(call)).decode()[:MOST_DESCRIBED_CHARACTERS]
-                    returned = self.result_of(call)[:MOST_DESCRIBED_CHARACTERS]
-                    yield f"[Called {call.tool_name} with {given}. It returned ({call.status}): {returned}]"
+                    yield describe_call(
+                        call.tool_name,
+                        self._arguments(call),
+                        call.status,
+                        self.result_of(call),
+                        most_given=MOST_DESCRIBED_CHARACTERS,
+                        most_returned=MOST_DESCRIBED_CHARACTERS,
+                    )
                 case _:
                     pass
 
     def _result(self, sent_id: str, call: ToolCall) -> ToolResultBlock:
-        text = self.result_of(call)
-        if call.tool_call_id in self.short:
-            text = shortened(call.tool_name, SentResult(call.tool_call_id, text))
+        text = self.result_as(self.forms.get(call.sent_id, Form.WHOLE), call)
         return ToolResultBlock(sent_id, text, is_error=call.status is not ToolCallStatus.OK)
+
+    def result_as(self, form: Form, call: ToolCall) -> str:
+        """A result in one of its forms."""
+        match form:
+            case Form.WHOLE:
+                return self.result_of(call)
+            case Form.SHORT:
+                return short_form(call.tool_name, call.sent_id, self._excerpt(call))
+            case Form.OUTLINE:
+                return outline(call.tool_name, call.sent_id, self._excerpt(call))
+
+    def _excerpt(self, call: ToolCall) -> Excerpt:
+        return carried_excerpt(call) or Excerpt.of(self.result_of(call))
 
     def result_of(self, call: ToolCall) -> str:
         """What the model was sent of a result in its own turn."""
@@ -131,33 +157,41 @@ class Rendering:
 
     def _read_result(self, call: ToolCall) -> str:
         if call.status is ToolCallStatus.RUNNING:
-            return _NO_RESULT
-        if not call.refs:
-            return result_text(call.tool_call_id, call.result, call.error)
-        if shown := self._value(call, SHOWN):
-            return msgspec.json.decode(shown, type=str)
-        if "result" in call.refs and call.error is None:
-            # A record that was made before, or elsewhere.
-            content = self._value(call, "result") or b"null"
-            text = content.decode("utf-8", "replace")
-            return cut_result(call.tool_call_id, msgspec.json.decode(content) if text[:1] == '"' else text)
-        return result_text(call.tool_call_id, call.result, call.error)
+            return TURN_ENDED
+        sent = self._value(call, SHOWN)
+        if sent is None and call.error is None:  # a record that was made before, or elsewhere
+            sent = self._value(call, "result")
+        match sent:
+            case Lost(reason):
+                return f"[The result is no longer available: {reason}]"
+            case bytes():
+                # A text as itself, anything else as JSON.
+                text = sent.decode("utf-8", "replace")
+                return cut_result(call.sent_id, msgspec.json.decode(sent) if text[:1] == '"' else text)
+            case None if excerpt := carried_excerpt(call):  # it was shortened, so it was not loaded
+                return short_form(call.tool_name, call.sent_id, excerpt)
+            case None:
+                return result_text(call.sent_id, call.result, call.error)
 
     def _arguments(self, call: ToolCall) -> Mapping[str, Any]:
-        content = self._value(call, "arguments") if call.refs else None
-        return msgspec.json.decode(content, type=dict[str, Any]) if content else call.arguments
+        match self._value(call, "arguments"):
+            case Lost(reason):
+                return {"unavailable": True, "reason": reason}
+            case bytes() as content:
+                return msgspec.json.decode(content, type=dict[str, Any])
+            case None:
+                return call.arguments
 
-    def _value(self, call: ToolCall, name: str) -> bytes | None:
+    def _value(self, call: ToolCall, name: str) -> bytes | Lost | None:
         ref = call.refs.get(name)
         return self.large.get(ref) if ref else None
 
     def _sent_id(self, call: ToolCall) -> str:
-        """The call's id; another where a provider would refuse it or the request has it already."""
-        wanted, number = call.tool_call_id, 0
-        while wanted in self._sent_ids or not _is_sendable(wanted):
-            name = f"{call.turn_id}\n{call.tool_call_id}\n{number}"
-            wanted = f"call_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:32]}"
-            number += 1
+        """The id that the call is always sent under; another where that would make the request invalid."""
+        wanted, name = call.sent_id, f"{call.turn_id}\n{call.tool_call_id}"
+        while wanted in self._sent_ids or not is_sendable_id(wanted):
+            self._renamed[name] += 1
+            wanted = derived_id(call.turn_id, f"{call.tool_call_id}\n{self._renamed[name]}")
         self._sent_ids.add(wanted)
         return wanted
 
@@ -174,10 +208,18 @@ def _as_thought(text: str) -> str:
     return f"<thinking>\n{text}\n</thinking>"
 
 
-def sent_refs(call: ToolCall) -> Iterator[PayloadId]:
+def carried_excerpt(call: ToolCall) -> Excerpt | None:
+    """The excerpt that stands in the place of a result that lies in the payload store."""
+    return Excerpt.stored(call.result) if "result" in call.refs else None
+
+
+def sent_refs(call: ToolCall, *, is_short: bool) -> Iterator[PayloadId]:
     """Which of a call's values that lie in the payload store a model is sent."""
-    result = SHOWN if SHOWN in call.refs else "result"
-    return (ref for name, ref in call.refs.items() if name in {"arguments", result})
+    if "arguments" in call.refs:
+        yield call.refs["arguments"]
+    result = call.refs.get(SHOWN) or call.refs.get("result")
+    if result and not (is_short and carried_excerpt(call)):
+        yield result
 
 
 def model_name_of(call: ToolCall) -> str:
@@ -190,8 +232,9 @@ def model_name_of(call: ToolCall) -> str:
 
 def render_card(card: BriefingCard, zone: tzinfo) -> str:
     """A briefing card as the model reads it."""
-    sent = datetime.fromtimestamp(card.sent_at / 1000, zone)
-    summary = card.summary
+    sent = time_in(card.sent_at, zone)
+    # One line each: a break in what somebody wrote would begin a line that looks like ours.
+    title, summary = one_line(card.title), one_line(card.summary)
     if len(summary) > MOST_SUMMARY_CHARACTERS:
         summary = summary[:MOST_SUMMARY_CHARACTERS] + "..."
-    return f"[简报 {sent:%Y-%m-%d %H:%M}]\n标题：{card.title}\n摘要：{summary}\n优先级：{card.priority}"
+    return f"[简报 {sent:%Y-%m-%d %H:%M}]\n标题：{title}\n摘要：{summary}\n优先级：{card.priority}"

@@ -20,7 +20,7 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.payload import PayloadKind
 from threadkeep.domain.retrieval import RetrievalHit
-from threadkeep.domain.text import check_line, check_storable
+from threadkeep.domain.text import check_line, check_storable, one_line
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.ports.exchange import KeptTurn, WholeConversation
 
@@ -60,11 +60,13 @@ def check_whole(whole: WholeConversation) -> WholeConversation:
     ends = {0, *(compaction.to_seq for compaction in whole.compactions)}
     _require(conversation.archived_to_seq in ends, "it has archived messages without a summary")
     _require(max(ends) <= last_seq, "a summary is of messages that are missing")
-    if conversation.title is not None:
-        check_line(conversation.title, "title", most=10_000)
+    title = None if conversation.title is None else one_line(conversation.title)
+    if title is not None:
+        check_line(title, "title", most=10_000)
     on_path = [message.id for message in whole.messages if message.on_path]
     counted = replace(
         conversation,
+        title=title,
         last_seq=last_seq,
         message_count=len(on_path),
         tip_id=on_path[-1] if on_path else None,

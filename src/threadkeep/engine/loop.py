@@ -23,6 +23,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.call_ids import CallIds, TakenIds, none_taken
+from threadkeep.engine.context import TOKENS_KEPT_FOR_THE_REPLY
 from threadkeep.engine.ending import MAX_ITERATIONS, TURN_ENDED, answered, failed, last_events, stopped
 from threadkeep.engine.model_call import ModelCall
 from threadkeep.engine.stop import Stop, Stopped
@@ -156,7 +157,7 @@ class _Run:
                 self.stop_reason = MAX_ITERATIONS
                 yield Notice("MAX_ITERATIONS", f"The agent may use tools {iteration} times and has done so.")
                 return
-            async with aclosing(self._use_tools(call)) as used:
+            async with aclosing(self._use_tools(call, self._room_for_results(spent))) as used:
                 async for event in used:
                     yield event
 
@@ -177,7 +178,10 @@ class _Run:
                     case ThoughtSigned(signature):
                         call.end_thought(signature)
                     case ToolUse():
-                        call.add_tool_use(clean_use(event))
+                        use = await self._call_ids.settle(clean_use(event))
+                        call.add_tool_use(use)
+                        called = self._open_calls[use.id] = await self._toolbox.called(use)
+                        yield called
                     case ModelUsage():
                         call.usage = event.plausible()
                     case Retrying(code, message):
@@ -186,13 +190,14 @@ class _Run:
                         call.stop_reason = reason
         finally:
             await stream.aclose()
-        call.replace_tool_uses(await self._call_ids.settle(call.tool_uses))
 
-    async def _use_tools(self, call: ModelCall) -> AsyncGenerator[EventBody]:
-        for use in call.tool_uses:
-            called = self._open_calls[use.id] = await self._toolbox.called(use)
-            yield called
-        running = self._toolbox.run(call.tool_uses)
+    def _room_for_results(self, spent: Usage) -> int:
+        """How many tokens the results of an answer may take: half of what is left, for more may follow."""
+        reply = self._request.max_tokens or TOKENS_KEPT_FOR_THE_REPLY
+        return (self._gateway.context_tokens - reply - spent.input_tokens - spent.output_tokens) // 2
+
+    async def _use_tools(self, call: ModelCall, room: int) -> AsyncGenerator[EventBody]:
+        running = self._toolbox.run(call.tool_uses, room=room)
         try:
             async for event in running:
                 if isinstance(event, ToolResulted):

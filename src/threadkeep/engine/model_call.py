@@ -67,11 +67,6 @@ class ModelCall:
         self._thought.clear()
         self._blocks.append(use)
 
-    def replace_tool_uses(self, uses: Sequence[ToolUse]) -> None:
-        """The same calls, in the same order, with settled ids."""
-        settled = iter(uses)
-        self._blocks = [next(settled) if isinstance(block, ToolUse) else block for block in self._blocks]
-
     def message(self) -> ModelMessage:
         """The call as a message of the history, its blocks in the order in which they came."""
         return ModelMessage("assistant", tuple(map(_block, (*self._blocks, *self._open_text()))))

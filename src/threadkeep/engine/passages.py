@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
+from threadkeep.domain.text import one_line
 from threadkeep.engine.token_estimates import estimate_tokens
 
 _HEAD = (
@@ -25,17 +26,19 @@ def passages_that_fit(hits: Sequence[RetrievalHit], room: int) -> tuple[Retrieva
 
 def passages_text(hits: Sequence[RetrievalHit]) -> str:
     """Passages that were found before the reply, as they stand before the question."""
-    quoted = (f"[{number}] {_source(hit)}\n{hit.text}" for number, hit in enumerate(hits, 1))
+    numbered = zip(PassageNumbers().add(hits), hits, strict=True)
+    quoted = (f"[{number}] {_source(hit)}\n{hit.text}" for number, hit in numbered)
     return "\n\n".join([_HEAD, *quoted])
 
 
-def numbered_passages(hits: Sequence[RetrievalHit], first: int) -> list[dict[str, Any]]:
+def numbered_passages(hits: Sequence[RetrievalHit], numbers: Sequence[int]) -> list[dict[str, Any]]:
     """Passages that a tool has found, as its result; they are cited by their numbers within the turn."""
     return [
         {"cite": f"[{number}]", "source": _source(hit), "text": hit.text, "score": hit.score}
-        for number, hit in enumerate(hits, first)
+        for number, hit in zip(numbers, hits, strict=True)
     ]
 
 
 def _source(hit: RetrievalHit) -> str:
-    return hit.source if hit.page is None else f"{hit.source}, page {hit.page}"
+    source = one_line(hit.source)  # a file's name may hold a line that looks like one of ours
+    return source if hit.page is None else f"{source}, page {hit.page}"

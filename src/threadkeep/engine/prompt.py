@@ -16,6 +16,8 @@ LEAST_SHARE = 200
 SYSTEM_PROMPT, ROLE, SUMMARY = "systemPrompt", "role", "summary"
 SUMMARY_HEADING = "[摘要 Summary]\n"
 
+# Cleaning takes characters away: enough is cleaned that a component is still full after it.
+_CLEANED_AN_END = 2 * MOST_COMPONENT_CHARACTERS
 _SEPARATOR = "\n\n"
 _NEW_LINE = re.compile("\r\n?|[\x85\u2028\u2029]")
 # Control characters save tab and line feed, those that turn the direction of text, and all others that
@@ -73,7 +75,7 @@ class Prompt:
 
 def assemble(sources: Iterable[Source], *, most: int = MOST_PROMPT_CHARACTERS) -> Prompt:
     """The components of these sources, in their order, that together have at most so many characters."""
-    cleaned = [Source(it.name, clean(it.text), it.unread) for it in sources]
+    cleaned = [Source(it.name, clean(it.text), it.unread) for it in map(_with_ends, sources)]
     present = [source for source in cleaned if not is_blank(source.text)]
     room = most - len(_SEPARATOR) * max(len(present) - 1, 0)
     share = max(_share([_needed(source) for source in present], room), LEAST_SHARE)
@@ -116,6 +118,15 @@ def clean(text: str) -> str:
     text = _SELECTORS.sub(r"\1", _UNSEEN.sub("", text))
     text = _MARKUP.sub(lambda match: f"‹{next(filter(None, match.groups()))}›", text)
     return _SPEAKER.sub(r"\1：", text).strip("\n")
+
+
+def _with_ends(source: Source) -> Source:
+    """A source without the middle that no component has room for."""
+    left_out = len(source.text) - 2 * _CLEANED_AN_END
+    if left_out <= 0:
+        return source
+    ends = source.text[:_CLEANED_AN_END] + source.text[-_CLEANED_AN_END:]
+    return Source(source.name, ends, source.unread + left_out)
 
 
 def _share(lengths: Sequence[int], most: int) -> int:

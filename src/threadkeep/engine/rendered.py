@@ -4,6 +4,7 @@ The messages are kept in segments, one for each question with all that followed 
 is the same text in every later request, so it is kept once.
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
@@ -60,7 +61,7 @@ def common_share(before: Sequence[str], texts: Sequence[str], hashes: Sequence[s
             common += len(text)
             continue
         # An earlier request ends in the middle of this segment: with the question that is answered since.
-        common += next((len(it) for it in _beginnings(text) if text_hash(it) == sha256), 0)
+        common += _length_of_beginning(text, sha256)
         break
     return round(common / total, 4) if total else 0.0
 
@@ -70,11 +71,16 @@ def text_hash(text: str) -> str:
     return content_hash(text.encode())
 
 
-def _beginnings(text: str) -> Iterator[str]:
-    at = text.find("\n")
-    while at != -1:
-        yield text[:at]
-        at = text.find("\n", at + 1)
+def _length_of_beginning(text: str, sha256: str) -> int:
+    """How long the first lines of a text are that have this hash; 0 where none have."""
+    hashed, length = hashlib.sha256(), 0
+    for line in text.split("\n")[:-1]:
+        start = "\n" if length else ""
+        hashed.update(f"{start}{line}".encode())
+        length += len(start) + len(line)
+        if hashed.hexdigest() == sha256:
+            return length
+    return 0
 
 
 def _is_question(message: ModelMessage) -> bool:

@@ -19,7 +19,7 @@ from threadkeep.domain.ids import AgentId, ConversationId, MessageId, PayloadId,
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import Part, TextPart, ThoughtPart, ToolCallPart, text_parts
 from threadkeep.domain.payload import Payload, PayloadKind
-from threadkeep.domain.text import is_blank, storable
+from threadkeep.domain.text import is_blank, one_line, storable
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import ENDS, Turn, TurnOrigin
 from threadkeep.engine.large_values import MOST_INLINE_BYTES
@@ -208,7 +208,7 @@ def _turn(turn_id: TurnId, question: Message, reply: Message) -> Turn:
 
 
 def _title(foreign: ForeignConversation) -> tuple[str | None, TitleSource | None]:
-    title = storable(foreign.title or "").strip()
+    title = one_line(storable(foreign.title or ""))
     if not is_blank(title):
         return title[:MOST_TITLE_CHARACTERS], TitleSource.USER
     texts = (it.asked.text for it in foreign.exchanges if it.asked)

@@ -8,6 +8,7 @@ from threadkeep.ports.gateway import Gateway
 
 MOST_TITLE_CHARACTERS = 50
 MOST_EXCERPT_CHARACTERS = 2_000
+MOST_READ_CHARACTERS = 20_000
 MOST_TITLE_TOKENS = 60
 
 _MARKUP = re.compile(r"```.*?(?:```|$)|[#>*_`~|]+", re.DOTALL)
@@ -25,6 +26,7 @@ _INSTRUCTION = (
 
 def derive_title(content: str) -> str | None:
     """A title from what the user said first, without a model."""
+    content = content[:MOST_READ_CHARACTERS]
     plain = " ".join(_MARKUP.sub(" ", content).split()) or " ".join(content.split())
     return _shortened(_POLITE.sub("", plain) or plain)
 

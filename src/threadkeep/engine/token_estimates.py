@@ -10,11 +10,22 @@ from threadkeep.ports.gateway import (
 )
 
 _PER_MESSAGE = 4
+_BYTES_PER_TOKEN = 4
 
 
 def estimate_tokens(text: str) -> int:
     """A quarter of the UTF-8 bytes: about right for English, and on the safe side for Chinese."""
-    return (len(text.encode("utf-8", "replace")) + 3) // 4
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    return (size + _BYTES_PER_TOKEN - 1) // _BYTES_PER_TOKEN
+
+
+def beginning_of(text: str, tokens: int) -> str:
+    """The beginning of a text that takes at most so many tokens."""
+    size = tokens * _BYTES_PER_TOKEN
+    if text.isascii():
+        return text[:size]
+    # A character takes at least a byte.
+    return text[:size].encode("utf-8", "replace")[:size].decode("utf-8", "ignore")
 
 
 def estimate_request_tokens(request: ModelRequest) -> int:

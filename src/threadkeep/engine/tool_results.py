@@ -1,20 +1,24 @@
-"""What a model reads of a tool's result: all of it at first, a short form once room gets tight."""
+"""What a model reads of a tool's result: all of it at first, a shorter form once room gets tight."""
 
-from collections.abc import Collection, Iterable, Sequence
+import heapq
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import msgspec
 
 from threadkeep.domain.text import storable
-from threadkeep.engine.token_estimates import estimate_tokens
+from threadkeep.engine.token_estimates import beginning_of
 
 MOST_RESULT_CHARACTERS = 20_000
 """Of a result, for the model; the record has all of it."""
 
+LEAST_RESULT_TOKENS = 100
+"""So much is sent of a result of the running turn, however little room there is."""
+
 SHORT_HEAD_CHARACTERS = 600
 SHORT_TAIL_CHARACTERS = 200
-LEAST_SHORTENED_TOKENS = 400
-"""A smaller result would gain nothing from its short form."""
 
 RECALL_RESULT = "recall_result"
 
@@ -22,58 +26,140 @@ RECALL_RESULT = "recall_result"
 _encode = msgspec.json.Encoder().encode
 
 
-class SentResult(NamedTuple):
-    """A result of an earlier turn as the model was sent it."""
+class Form(IntEnum):
+    """How much of an earlier turn's result is sent; what has become shorter never grows again."""
+
+    WHOLE = 0
+    SHORT = 1
+    """What it was, how it begins and ends, and how to read it again."""
+    OUTLINE = 2
+    """What it was, and how to read it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """What the short form has of a result; a call whose result lies in the payload store carries it."""
+
+    characters: int
+    head: str
+    tail: str
+
+    @staticmethod
+    def of(text: str) -> "Excerpt":
+        """The excerpt of a result as it is sent whole."""
+        return Excerpt(len(text), text[:SHORT_HEAD_CHARACTERS], text[-SHORT_TAIL_CHARACTERS:])
+
+    @staticmethod
+    def stored(value: object) -> "Excerpt | None":
+        """The excerpt that a call carries, if it has one."""
+        try:
+            return msgspec.convert(value, Excerpt)
+        except msgspec.ValidationError:
+            return None
+
+    def to_store(self) -> dict[str, Any]:
+        """As the call carries it."""
+        return asdict(self)
+
+
+class SizedResult(NamedTuple):
+    """A result of an earlier turn: the form that it has, and the tokens that it takes in each."""
 
     call_id: str
-    text: str
+    form: Form
+    tokens: Mapping[Form, int]
+
+
+def as_text(result: Any, error: str | None) -> str:
+    """What a tool returned as text: a text itself, anything else as JSON."""
+    content = result if error is None else error
+    return content if isinstance(content, str) else _encode(content).decode()
 
 
 def result_text(call_id: str, result: Any, error: str | None) -> str:
     """A result as the model is sent it in its own turn, and after it until it is shortened."""
-    content = result if error is None else error
-    text = content if isinstance(content, str) else _encode(content).decode()
-    return cut_result(call_id, text)
+    return cut_result(call_id, as_text(result, error))
 
 
-def cut_result(call_id: str, text: str) -> str:
+def cut_result(call_id: str, text: str, most_tokens: int | None = None) -> str:
     """The beginning of a text that is too long for a request, and how to read on."""
-    if len(text) <= MOST_RESULT_CHARACTERS:
+    kept = text[:MOST_RESULT_CHARACTERS]
+    if most_tokens is not None:
+        kept = beginning_of(kept, most_tokens)
+    if len(kept) == len(text):
         return text if text.isascii() and "\x00" not in text else storable(text)
     return storable(
-        f"{text[:MOST_RESULT_CHARACTERS]}\n… [{len(text)} characters, cut here; "
-        f'{RECALL_RESULT} with id "{call_id}" and offset {MOST_RESULT_CHARACTERS} returns more]'
+        f"{kept}\n… [{len(text)} characters, cut here; "
+        f'{RECALL_RESULT} with id "{call_id}" and offset {len(kept)} returns more]'
     )
 
 
-def shortened(tool_name: str, sent: SentResult) -> str:
-    """The short form: what it was, how it begins and ends, and how to read it again."""
-    head, tail = sent.text[:SHORT_HEAD_CHARACTERS], sent.text[-SHORT_TAIL_CHARACTERS:]
+def short_form(tool_name: str, call_id: str, excerpt: Excerpt) -> str:
+    """What it was, how it begins and ends, and how to read it again."""
     return (
-        f"[An earlier result of {tool_name}, shortened from {len(sent.text)} characters; "
-        f'{RECALL_RESULT} with id "{sent.call_id}" returns it]\n{head}\n…\n{tail}'
+        f"[An earlier result of {tool_name}, shortened from {excerpt.characters} characters; "
+        f'{RECALL_RESULT} with id "{call_id}" returns it]\n{excerpt.head}\n…\n{excerpt.tail}'
     )
 
 
-def choose_shortened(results: Sequence[SentResult], already: Collection[str], budget: int) -> frozenset[str]:
-    """Which results, oldest first, are sent in their short form.
+def outline(tool_name: str, call_id: str, excerpt: Excerpt) -> str:
+    """What it was, and how to read it again."""
+    return f'[{tool_name}: {excerpt.characters} characters; {RECALL_RESULT} with id "{call_id}"]'
 
-    What was short stays so. When the rest exceeds the budget, as many of the oldest as it takes are shortened
-    at once to free half of it, so that the request's beginning changes seldom.
+
+def describe_call(
+    tool_name: str, arguments: object, status: str, returned: object, *, most_given: int, most_returned: int
+) -> str:
+    """A call and its result as text, shortened, for those who take no tool blocks."""
+    given = _around(as_text(arguments, None), most_given)
+    return f"[Called {tool_name} with {given}; {status}: {_around(as_text(returned, None), most_returned)}]"
+
+
+def _around(text: str, most: int) -> str:
+    """A text, or its beginning and end where it is too long."""
+    return text if len(text) <= most else f"{text[: most * 3 // 4]} … {text[-most // 4 :]}"
+
+
+def forms_before(shortened: Collection[str], outlined: Collection[str]) -> dict[str, Form]:
+    """The forms of an earlier request's results, by the ids of their calls; those sent whole are left out."""
+    return dict.fromkeys(shortened, Form.SHORT) | dict.fromkeys(outlined, Form.OUTLINE)
+
+
+def choose_forms(results: Sequence[SizedResult], budget: int) -> dict[str, Form]:
+    """The forms of results, oldest first, by the ids of their calls; those sent whole are left out.
+
+    Those that exceed the budget together shrink at once until half of it is free, so that the request's
+    beginning changes seldom. The oldest and largest go first.
     """
-    short = {it.call_id for it in results if it.call_id in already}
-    if sum(len(it.text) for it in results) <= budget:  # a character is at most a token
-        return frozenset(short)
-    sizes = [(it.call_id, estimate_tokens(it.text)) for it in results if it.call_id not in short]
-    total = sum(size for _, size in sizes)
-    if total > budget:
-        for call_id, size in _worth_shortening(sizes):
-            if total <= budget // 2:
-                break
-            short.add(call_id)
-            total -= size
-    return frozenset(short)
+    forms = {it.call_id: it.form for it in results if it.form is not Form.WHOLE}
+    total = sum(it.tokens[it.form] for it in results)
+    if total <= budget:
+        return forms
+    steps = [step for age, it in enumerate(reversed(results), 1) for step in _steps(it, it.form, age)]
+    heapq.heapify(steps)
+    while steps and total > budget // 2:
+        step = heapq.heappop(steps)
+        total -= step.saved
+        forms[step.result.call_id] = step.form
+        for following in _steps(step.result, step.form, step.age):
+            heapq.heappush(steps, following)
+    return forms
 
 
-def _worth_shortening(sizes: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    return [it for it in sizes if it[1] >= LEAST_SHORTENED_TOKENS]
+class _Step(NamedTuple):
+    """A result that could become shorter; the one to begin with sorts first."""
+
+    weight: int
+    age: int
+    form: Form
+    saved: int
+    result: SizedResult
+
+
+def _steps(result: SizedResult, form: Form, age: int) -> Iterator[_Step]:
+    """The next shorter form that takes at most half as much, if there is one."""
+    for shorter in Form:
+        if shorter > form and 2 * result.tokens[shorter] <= result.tokens[form]:
+            saved = result.tokens[form] - result.tokens[shorter]
+            yield _Step(-saved * age, age, shorter, saved, result)
+            return

@@ -11,13 +11,20 @@ from typing import Any
 
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.events import Notice, Retrieval, ToolCalled, ToolProgress, ToolResulted
+from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
 from threadkeep.domain.text import storable
 from threadkeep.domain.tool_call import SHOWN
 from threadkeep.engine.arguments import problem_with
 from threadkeep.engine.large_values import LargeValues, TooLarge
 from threadkeep.engine.passages import numbered_passages
 from threadkeep.engine.tool_names import tools_by_name
-from threadkeep.engine.tool_results import result_text
+from threadkeep.engine.tool_results import (
+    LEAST_RESULT_TOKENS,
+    Excerpt,
+    as_text,
+    cut_result,
+    result_text,
+)
 from threadkeep.engine.values import TooDeep, clean
 from threadkeep.ports.gateway import ToolResultBlock, ToolSpec, ToolUse
 from threadkeep.ports.tools import Outcome, Progress, Tool, ToolSession
@@ -36,13 +43,16 @@ ToolEvent = ToolProgress | Retrieval | ToolResulted
 class Toolbox:
     """The tools of one turn, by the names that the model knows them by."""
 
-    def __init__(self, session: ToolSession | None, large_values: LargeValues, *, cited: int = 0) -> None:
+    def __init__(
+        self, session: ToolSession | None, large_values: LargeValues, *, found: Sequence[RetrievalHit] = ()
+    ) -> None:
         self._session = session
         self._large_values = large_values
-        self._cited = cited  # how many passages of this turn have a number already
+        self._numbers = PassageNumbers(found)
         self._tools: Mapping[str, Tool] = {}
         self._problems: dict[str, str] = {}
         self._answers: dict[str, ToolResultBlock] = {}
+        self._most_tokens = 0  # of each result of the calls that run
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -75,8 +85,13 @@ class Toolbox:
             return ToolCalled(use.id, name, server, {}, model_name=use.name)
         return ToolCalled(use.id, name, server, {} if refs else use.arguments, refs, model_name=use.name)
 
-    async def run(self, uses: Sequence[ToolUse]) -> AsyncGenerator[ToolEvent]:
-        """Runs calls at the same time; gives their events as they come."""
+    async def run(self, uses: Sequence[ToolUse], *, room: int) -> AsyncGenerator[ToolEvent]:
+        """Runs calls at the same time; gives their events as they come.
+
+        `room` is how many tokens their results may take in the next request. Each is cut as it comes, to an
+        equal share: the next turns are sent the same.
+        """
+        self._most_tokens = max(room // max(len(uses), 1), LEAST_RESULT_TOKENS)
         events: asyncio.Queue[ToolEvent | BaseException] = asyncio.Queue()
 
         def break_off(task: "asyncio.Task[None]") -> None:
@@ -113,16 +128,18 @@ class Toolbox:
         outcome = await asyncio.to_thread(_clean, await self._outcome(use, tell))
         if outcome.hits:
             # Numbered and told in one go: other calls run beside this one.
+            numbers = self._numbers.add(outcome.hits)
             if outcome.result is None:
-                outcome = replace(outcome, result=numbered_passages(outcome.hits, self._cited + 1))
-            self._cited += len(outcome.hits)
+                outcome = replace(outcome, result=numbered_passages(outcome.hits, numbers))
             tell(Retrieval(storable(outcome.query), outcome.hits, use.id))
         try:
             artifact_ids = await self._large_values.store_files(outcome.files)
             values = {"result": outcome.result, "chart_data": outcome.chart_data}
             refs = await self._large_values.store(values, always=("chart_data",))
-            shown = result_text(use.id, outcome.result, outcome.error)
-            if "result" in refs:  # the next turns are sent the same, without reading all of it
+            text = as_text(outcome.result, outcome.error)
+            shown = cut_result(use.id, text, self._most_tokens)
+            # The next turns are sent the same, without reading all of it.
+            if "result" in refs or shown != cut_result(use.id, text):
                 refs |= await self._large_values.store({SHOWN: shown}, always=(SHOWN,))
         except (StorageError, TooLarge) as exc:
             outcome = Outcome("error", error=f"The result cannot be kept. {exc}")
@@ -133,7 +150,7 @@ class Toolbox:
                 use.id,
                 self._names(use)[0],
                 outcome.status,
-                None if "result" in refs else outcome.result,
+                Excerpt.of(shown).to_store() if "result" in refs else outcome.result,
                 outcome.error,
                 int((time.monotonic() - begun) * 1000),
                 None if "chart_data" in refs else outcome.chart_data,

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from threadkeep.domain.times import LATEST_MS
 from threadkeep.exchange.answers import Answer
 from threadkeep.exchange.tree import Branch, branches, exchanges
 from threadkeep.ports.exchange import (
@@ -16,7 +17,6 @@ from threadkeep.ports.exchange import (
 )
 
 PRODUCT = "chatgpt"
-_LATEST_MS = 2**47
 # What ChatGPT tells its model of the user, and how long it thought: not said by anybody.
 _UNSAID = {"user_editable_context", "model_editable_context", "reasoning_recap"}
 
@@ -93,7 +93,7 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
 
 def milliseconds(seconds: float | None) -> int | None:
     """A time in seconds as ours; one that cannot be is none."""
-    return int(seconds * 1000) if seconds is not None and 0 < seconds * 1000 < _LATEST_MS else None
+    return int(seconds * 1000) if seconds is not None and 0 < seconds * 1000 < LATEST_MS else None
 
 
 def _time(node: _Node) -> float:

@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from threadkeep.domain.parts import BLANK_LINE
+from threadkeep.domain.times import nearest_time
 from threadkeep.exchange.answers import Answer
 from threadkeep.exchange.tree import Branch, NoTree, branches, exchanges
 from threadkeep.ports.exchange import (
@@ -89,7 +90,7 @@ def milliseconds(text: str | None) -> int | None:
     except ValueError:
         return None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return max(int(at.timestamp() * 1000), 0) or None
+    return nearest_time(int(at.timestamp() * 1000)) or None
 
 
 def _parents(messages: Sequence[_Message]) -> dict[str, str | None]:

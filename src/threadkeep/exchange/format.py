@@ -23,6 +23,7 @@ from threadkeep.domain.parts import CardPart, FilePart, Part, Parts, ThoughtStep
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.secret import Secret
+from threadkeep.domain.times import nearest_time
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.domain.turn import Turn
 from threadkeep.ports.exchange import (
@@ -140,7 +141,9 @@ def decode(line: bytes, before: Before = NOTHING_BEFORE) -> Record | None:
     """A line as a record; None for one of a kind that a later version has added. MsgspecError otherwise."""
     values = _decode(line)
     kind = values.pop("type", None)
-    values |= _LEFT_OUT.get(kind, {})
+    if not isinstance(kind, str):
+        raise msgspec.ValidationError("Object missing required field `type`")
+    values = _with_valid_times(values | _LEFT_OUT.get(kind, {}))
     match kind:
         case "agent":
             files = values.pop("prompt_files", {})
@@ -153,10 +156,27 @@ def decode(line: bytes, before: Before = NOTHING_BEFORE) -> Record | None:
             return KeptTurn(_convert(values, Turn), run_id)
         case "message":
             return _message(values, before)
-        case str():
-            return _convert(values, _PLAIN[kind]) if kind in _PLAIN else None
         case _:
-            raise msgspec.ValidationError("Object missing required field `type`")
+            return _convert(values, _PLAIN[kind]) if kind in _PLAIN else None
+
+
+# Where else times are; what tools were given and gave is left as it is.
+_WITH_TIMES = {"parts", "call", "card", "content", "thought_process", "tool_calls"}
+
+
+def _with_valid_times(value: Any) -> Any:
+    """What a line holds, with each time that nobody can write replaced by the nearest."""
+    if isinstance(value, list):
+        return [_with_valid_times(it) for it in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    return {name: _with_valid_time(name, it) for name, it in cast("dict[str, Any]", value).items()}
+
+
+def _with_valid_time(name: str, value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool) and (name == "at" or name.endswith("_at")):
+        return nearest_time(value)
+    return _with_valid_times(value) if name in _WITH_TIMES else value
 
 
 def _message_values(message: Message) -> dict[str, Any]:
@@ -207,7 +227,7 @@ def _ended(line: "_MessageLine", before: Before) -> MessageStatus:
 
 def _part(values: dict[str, Any]) -> Part:
     kind = values.get("type")
-    if kind not in _PARTS:
+    if not isinstance(kind, str) or kind not in _PARTS:
         raise msgspec.ValidationError(f"There is no part of the type {kind!r}")
     return _convert(values, _PARTS[kind])
 

@@ -3,6 +3,7 @@
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -20,6 +21,9 @@ from threadkeep.ports.exchange import Flawed, ForeignConversation, Found
 MOST_CONVERSATION_BYTES = 256 * 1024 * 1024
 # Newer exports of ChatGPT have several.
 _CONVERSATIONS = re.compile(r"(.*/)?conversations(-\d+)?\.json")
+
+# All that anybody's export uses; the errors of others depend on how Python was built.
+_READ = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 Tell = Callable[[int, int], None]
 """Is told how many bytes have been read, and of how many."""
@@ -77,7 +81,7 @@ def reading(path: Path, tell: Tell = lambda count, total: None) -> Generator[Imp
     try:
         with _files(path) as files:
             yield ImportFile(files, tell)
-    except zipfile.BadZipFile as exc:
+    except (zipfile.BadZipFile, zlib.error) as exc:
         raise InvalidRequest(f"{path} is a ZIP file that is damaged or was cut off: {exc}.") from exc
     except (OSError, EOFError, NotImplementedError) as exc:
         raise InvalidRequest(f"{path} cannot be read: {exc}.") from exc
@@ -106,9 +110,11 @@ def _files(path: Path) -> Generator[_Files]:
     with path.open("rb") as file:
         head = file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith(b"PK"):
-        with zipfile.ZipFile(path) as archive:
+        with _archive(path) as archive:
             if any(it.flag_bits & 1 for it in archive.infolist()):
                 raise InvalidRequest(f"{path} is locked with a password; unpack it first.")
+            if any(it.compress_type not in _READ for it in archive.infolist()):
+                raise InvalidRequest(f"{path} is packed in a way that is not read here; unpack it first.")
             names = {it.filename: it.file_size for it in archive.infolist() if not it.is_dir()}
             yield _Files(path, names, lambda name: cast("BinaryIO", archive.open(name)))
     elif head.startswith((b"[", b"{")):
@@ -118,6 +124,17 @@ def _files(path: Path) -> Generator[_Files]:
         yield _plain(path, name, beside)
     else:
         raise InvalidRequest(f"{path} is no export of Threadkeep, ChatGPT or Claude: neither ZIP nor JSON.")
+
+
+def _archive(path: Path) -> zipfile.ZipFile:
+    try:
+        archive = zipfile.ZipFile(path)
+    except UnicodeDecodeError as exc:  # a name that says it is UTF-8
+        raise zipfile.BadZipFile("a file in it has a broken name") from exc
+    if not all(archive.namelist()):
+        archive.close()
+        raise zipfile.BadZipFile("a file in it has no name")
+    return archive
 
 
 def _plain(path: Path, name: str, beside: Path | None) -> _Files:

@@ -1,7 +1,8 @@
 """OpenAI's chat completions, as OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and others speak them."""
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, cast
 
 import httpx
@@ -23,9 +24,13 @@ from threadkeep.ports.gateway import (
     ThoughtDelta,
     ToolResultBlock,
     ToolSpec,
+    ToolUse,
     ToolUseBlock,
 )
 from threadkeep.sse import ServerSentEvent
+
+MOST_CALLS_A_MESSAGE = 128
+"""The provider refuses a message with more tool calls."""
 
 _STOP_REASONS = {
     "stop": "end_turn",
@@ -123,8 +128,12 @@ def openai_body(request: ModelRequest, default_model: str, habits: Habits) -> di
 def _messages(request: ModelRequest) -> Iterator[dict[str, Any]]:
     if request.system:
         yield {"role": "system", "content": request.system}
-    for message in sendable(request.messages, None):
-        yield from _assistant(message) if message.role == "assistant" else _user(message)
+    history = sendable(request.messages, None)
+    for message, after in zip_longest(history, history[1:]):
+        if message.role == "assistant":
+            yield from _assistant(message, _results(after))
+        elif text := _text(message):
+            yield {"role": "user", "content": text}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
@@ -136,28 +145,34 @@ def _text(message: ModelMessage) -> str:
     return "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
 
 
-def _assistant(message: ModelMessage) -> Iterator[dict[str, Any]]:
-    calls = [
-        {
-            "id": block.id,
-            "type": "function",
-            "function": {"name": sendable_name(block.name), "arguments": encode(block.arguments).decode()},
-        }
-        for block in message.blocks
-        if isinstance(block, ToolUseBlock)
-    ]
+def _assistant(message: ModelMessage, results: Mapping[str, ToolResultBlock]) -> Iterator[dict[str, Any]]:
+    """What the model said, and its calls in as many messages as they take, each followed by its results."""
+    uses = [block for block in message.blocks if isinstance(block, ToolUseBlock)]
     entry: dict[str, Any] = {"role": "assistant", "content": _text(message) or None}
-    yield entry | {"tool_calls": calls} if calls else entry
+    if not uses:
+        yield entry
+    for start in range(0, len(uses), MOST_CALLS_A_MESSAGE):
+        group = uses[start : start + MOST_CALLS_A_MESSAGE]
+        yield entry | {"tool_calls": list(map(_call, group))}
+        yield from (_tool_message(results[use.id]) for use in group if use.id in results)
+        entry["content"] = None
 
 
-def _user(message: ModelMessage) -> Iterator[dict[str, Any]]:
-    for block in message.blocks:
-        if isinstance(block, ToolResultBlock):
-            # There is no other place to say that it failed.
-            content = f"Error: {block.content}" if block.is_error else block.content
-            yield {"role": "tool", "tool_call_id": block.tool_use_id, "content": content}
-    if text := _text(message):
-        yield {"role": "user", "content": text}
+def _call(use: ToolUseBlock) -> dict[str, Any]:
+    function = {"name": sendable_name(use.name), "arguments": encode(use.arguments).decode()}
+    return {"id": use.id, "type": "function", "function": function}
+
+
+def _results(message: ModelMessage | None) -> dict[str, ToolResultBlock]:
+    """The results that a message holds, by the ids of their calls."""
+    blocks = message.blocks if message else ()
+    return {block.tool_use_id: block for block in blocks if isinstance(block, ToolResultBlock)}
+
+
+def _tool_message(result: ToolResultBlock) -> dict[str, Any]:
+    # There is no other place to say that it failed.
+    content = f"Error: {result.content}" if result.is_error else result.content
+    return {"role": "tool", "tool_call_id": result.tool_use_id, "content": content}
 
 
 class _Function(msgspec.Struct):
@@ -235,6 +250,8 @@ class _Answer:
     def __init__(self, secret: str) -> None:
         self._secret = secret
         self._calls: list[_Call] = []
+        """Those that are not given yet, for more of them may come."""
+        self._has_calls = False
         self._by_index: dict[int | None, _Call] = {}
         self._usage: _Usage | None = None
         self._finish_reason: str | None = None
@@ -266,11 +283,13 @@ class _Answer:
     def _read_delta(self, delta: _Delta) -> Sequence[ModelEvent]:
         for call in delta.tool_calls or ():
             self._call(call).add(call)
-        thought = delta.reasoning_content or delta.reasoning
-        text = delta.content or delta.refusal
-        if thought:
-            return (ThoughtDelta(thought), TextDelta(text)) if text else (ThoughtDelta(thought),)
-        return (TextDelta(text),) if text else ()
+        said: list[ModelEvent] = []
+        if thought := delta.reasoning_content or delta.reasoning:
+            said.append(ThoughtDelta(thought))
+        if text := delta.content or delta.refusal:
+            said.append(TextDelta(text))
+        # What is said after a call comes after it; a call that is not whole yet is waited for.
+        return [*self._take_calls(only_whole=True), *said] if said and self._calls else said
 
     def _call(self, delta: _CallDelta) -> _Call:
         """The call that a piece belongs to; some servers give every call the same index, or none."""
@@ -279,17 +298,25 @@ class _Answer:
             return known
         call = self._by_index[delta.index] = _Call()
         self._calls.append(call)
+        self._has_calls = True
         return call
 
+    def _take_calls(self, *, only_whole: bool) -> Sequence[ToolUse]:
+        """The calls so far, unless one of them may go on."""
+        uses = [read_tool_use(call.id, call.name, "".join(call.arguments)) for call in self._calls]
+        if only_whole and not all(use.arguments for use in uses):
+            return ()
+        self._calls.clear()
+        self._by_index.clear()
+        return uses
+
     def _finish(self) -> Sequence[ModelEvent]:
-        events: list[ModelEvent] = [
-            read_tool_use(call.id, call.name, "".join(call.arguments)) for call in self._calls
-        ]
+        events: list[ModelEvent] = [*self._take_calls(only_whole=False)]
         spent = _spent(self._usage or _Usage())
         if spent.input_tokens or spent.output_tokens:
             events.append(spent)
         reason = _STOP_REASONS.get(self._finish_reason or "stop", "other")
-        events.append(ModelStopped("tool_use" if self._calls and reason == "end_turn" else reason))
+        events.append(ModelStopped("tool_use" if self._has_calls and reason == "end_turn" else reason))
         self.is_complete = True
         return events
 

@@ -2,12 +2,13 @@
 
 import re
 import time
+from dataclasses import dataclass
 
 import jwt
 from starlette.requests import HTTPConnection
 
 from threadkeep.domain.errors import InvalidRequest, SettingsError, Unauthenticated
-from threadkeep.domain.user import User, UserRole, user_id
+from threadkeep.domain.user import AdminClaim, User, UserRole, user_id
 
 LEEWAY_S = 30
 
@@ -30,6 +31,18 @@ _REASONS: list[tuple[type[jwt.PyJWTError], str]] = [
 _jwt = jwt.PyJWT({"require": ["exp", "sub"], "enforce_minimum_key_length": True})
 
 
+USUAL_ADMIN_CLAIM = AdminClaim("role", "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a token must say, and what makes it an admin's."""
+
+    issuer: str | None = None
+    audience: str | None = None
+    admin: AdminClaim | None = USUAL_ADMIN_CLAIM
+
+
 def bearer_token(connection: HTTPConnection) -> str | None:
     """The token of `Authorization: Bearer …`, if there is such a header."""
     given = connection.headers.getlist("authorization")
@@ -41,13 +54,16 @@ def bearer_token(connection: HTTPConnection) -> str | None:
     return found[1]
 
 
-def issue_token(
-    secret: str, user: User, ttl_s: int, *, issuer: str | None = None, audience: str | None = None
-) -> str:
+def issue_token(secret: str, user: User, ttl_s: int, expected: Expected | None = None) -> str:
     """A token that signs `user` in for `ttl_s` seconds where the secret is shared."""
     now = int(time.time())
-    claims = {"sub": user.id, "role": user.role.value, "iat": now, "exp": now + ttl_s}
-    claims |= {name: value for name, value in (("iss", issuer), ("aud", audience)) if value}
+    expected = expected or Expected()
+    claims = {"sub": user.id, "iat": now, "exp": now + ttl_s}
+    claims |= {name: it for name, it in (("iss", expected.issuer), ("aud", expected.audience)) if it}
+    if user.is_admin:
+        if expected.admin is None:
+            raise SettingsError("THREADKEEP_ADMIN_CLAIM is `off`: no token makes an admin.")
+        claims.setdefault(expected.admin.name, expected.admin.value)
     try:
         return _jwt.encode(claims, secret, algorithm="HS256")
     except (jwt.PyJWTError, ValueError):  # not chained: the cause could show the secret
@@ -63,9 +79,7 @@ def required_token(request: HTTPConnection) -> str:
     raise Unauthenticated("Sign in: the header `Authorization: Bearer <token>` is missing.")
 
 
-def token_user(
-    token: str, key: jwt.PyJWK | str, algorithms: list[str], issuer: str | None, audience: str | None
-) -> User:
+def token_user(token: str, key: jwt.PyJWK | str, algorithms: list[str], expected: Expected) -> User:
     """The user that a token signs in; every claim and the signature are checked."""
     try:
         claims = _jwt.decode(
@@ -73,14 +87,15 @@ def token_user(
             key,
             algorithms,
             # PyJWT refuses every `aud` where none is expected; who expects none takes any.
-            {"verify_aud": bool(audience)},
-            issuer=issuer or None,
-            audience=audience,
+            {"verify_aud": bool(expected.audience)},
+            issuer=expected.issuer or None,
+            audience=expected.audience,
             leeway=LEEWAY_S,
         )
     except jwt.PyJWTError as exc:
         raise refused(exc) from None
-    return checked_user(claims["sub"], UserRole.ADMIN if claims.get("role") == "admin" else UserRole.USER)
+    is_admin = expected.admin is not None and expected.admin.is_in(claims)
+    return checked_user(claims["sub"], UserRole.ADMIN if is_admin else UserRole.USER)
 
 
 def refused(error: jwt.PyJWTError) -> Unauthenticated:

@@ -17,6 +17,7 @@ from threadkeep.domain.agent import (
 )
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.mcp import McpServer
+from threadkeep.domain.text import one_line
 from threadkeep.http.decoding import refused
 from threadkeep.http.mcp_servers import McpServersBody, servers_from_body, servers_to_body
 from threadkeep.http.merge_patch import merge_patch
@@ -99,7 +100,7 @@ async def list_agents(call: ApiCall, *, query: PageQuery) -> PageView[AgentView]
 
 
 async def get_agent(call: ApiCall, *, agent_id: str) -> Reply[AgentDetailView]:
-    """Read an agent. Others than its owner and admins see name and description of a public one."""
+    """Read an agent. Others than its owner and admins see a public one's name, description and owner."""
     return await _detail(await call.services.agents.get(call.user, agent_id), call)
 
 
@@ -151,7 +152,7 @@ def _draft(body: AgentBody, kept: Mapping[str, McpServer]) -> AgentDraft:
     settings = {name: getattr(body.settings, name) for name in AgentSettingsBody.__struct_fields__}
     settings["mcp_servers"] = servers_from_body(body.settings.mcp_servers, kept)
     return AgentDraft(
-        name=body.name.strip(),
+        name=one_line(body.name),
         description=body.description,
         primary_role_id=body.primary_role_id,
         system_prompt=body.system_prompt,

@@ -18,6 +18,7 @@ from threadkeep.domain.errors import MethodNotAllowed, RouteNotFound, Threadkeep
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.http.auth import SignIn
+from threadkeep.http.bodies import BodyLimits
 from threadkeep.http.edge import Edge
 from threadkeep.http.errors import error_response
 from threadkeep.http.metrics import metrics_endpoint
@@ -53,7 +54,7 @@ class Threadkeep:
         self._running = running
         pages = Starlette(
             routes=[
-                *_routes(sign_in, services),
+                *_routes(settings, sign_in, services),
                 *page_routes(is_demonstration=is_demonstration, embedded=embedded),
             ],
             exception_handlers={HTTPException: _answer_http_exception},
@@ -89,15 +90,22 @@ def _endpoints(
     async def nobody(request: Request) -> User:
         return _NOBODY
 
+    limits = BodyLimits(
+        most_bytes=settings.max_body_bytes,
+        most_upload_bytes=settings.max_upload_bytes,
+        wait_s=settings.body_timeout_s,
+    )
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
         who = sign_in.user if route.signed_in else nobody
-        answer = endpoint(route, who, services, settings.max_body_bytes, settings.max_upload_bytes)
+        answer = endpoint(route, who, services, limits)
         by_path.setdefault(route.path, {})[route.method] = answer
     return by_path
 
 
-def _routes(sign_in: SignIn, services: Callable[[], Awaitable[Services]]) -> list[BaseRoute]:
+def _routes(
+    settings: Settings, sign_in: SignIn, services: Callable[[], Awaitable[Services]]
+) -> list[BaseRoute]:
     """What stands beside the table of routes."""
 
     async def get_openapi(request: Request) -> Response:
@@ -107,7 +115,7 @@ def _routes(sign_in: SignIn, services: Callable[[], Awaitable[Services]]) -> lis
         return HTMLResponse(_reference(), headers={"Content-Security-Policy": _DOCS_POLICY})
 
     return [
-        WebSocketRoute("/ws", web_socket(sign_in, services)),
+        WebSocketRoute("/ws", web_socket(sign_in, services, settings.max_idle_sockets)),
         StarletteRoute("/openapi.json", get_openapi),
         StarletteRoute("/metrics", metrics_endpoint(sign_in, services)),
         StarletteRoute("/docs", get_docs),

@@ -1,14 +1,19 @@
 """Signing in: who sends a request."""
 
+import asyncio
 import inspect
+import os
+import secrets
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 import httpx
 import jwt
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
 from threadkeep.domain.errors import Forbidden, Unauthenticated
 from threadkeep.domain.user import LOCAL, User, UserRole
@@ -16,14 +21,21 @@ from threadkeep.http.access_tokens import (
     KEY_SET_ALGORITHMS,
     NOT_OURS,
     SECRET_ALGORITHMS,
+    Expected,
+    bearer_token,
     checked_user,
     issue_token,
     refused,
     required_token,
     token_user,
 )
+from threadkeep.http.accounts import Accounts
 from threadkeep.http.key_set import KeySet
+from threadkeep.http.local_token import make_token
 from threadkeep.settings import Settings
+from threadkeep.wire.inside import INSIDE
+
+ROOT = 0
 
 Who = User | str | None
 # Hosts annotate the argument as they like: it is a Request, or a WebSocket on `/ws`.
@@ -45,19 +57,68 @@ def sign_in(settings: Settings, current_user: CurrentUser | None = None) -> Sign
     """The way to sign in that the host application or the settings ask for."""
     if current_user is not None:
         return HostSignIn(current_user)
-    issuer, audience = settings.jwt_issuer, settings.jwt_audience
+    settings.check_sign_in()
     if settings.jwt_secret:
-        return SharedSecretSignIn(settings.jwt_secret, issuer, audience)
+        return SharedSecretSignIn(settings.jwt_secret, expected_of(settings))
     if settings.jwks_url:
-        return KeySetSignIn(settings.jwks_url, issuer, audience)
-    return LocalSignIn()
+        return KeySetSignIn(settings.jwks_url, expected_of(settings))
+    return LocalSignIn(settings.data, requires_token=settings.require_token)
+
+
+def expected_of(settings: Settings) -> Expected:
+    """What the operator expects of a token."""
+    return Expected(settings.jwt_issuer, settings.jwt_audience, settings.admin)
 
 
 class LocalSignIn(SignIn):
-    """Without configuration everyone on this machine is the user `local`, whatever the request says."""
+    """Without configuration the account that runs the server is the user `local`, and so is root.
+
+    Where the system does not tell accounts apart, everybody on this machine is, but only who has the token
+    may have programs run.
+    """
+
+    def __init__(self, data: Path, *, requires_token: bool, accounts: Accounts | None = None) -> None:
+        self._data = data
+        self._requires_token = requires_token
+        self._accounts = accounts or Accounts()
+        self._token: str | None = None
 
     async def user(self, request: HTTPConnection) -> User:
-        return User(LOCAL, UserRole.ADMIN)
+        if is_inside(request.scope):
+            return User(LOCAL, UserRole.ADMIN)
+        if self._accounts.are_known:
+            await self._check_account(request)
+            may_run = True
+        else:
+            may_run = await self._has_token(request)
+        if self._requires_token and not await self._has_token(request):
+            raise Unauthenticated(
+                "This server wants its token: `threadkeep open` opens the page with it, `threadkeep token` "
+                "prints it."
+            )
+        return User(LOCAL, UserRole.ADMIN, may_run)
+
+    async def _check_account(self, request: HTTPConnection) -> None:
+        client, server = request.scope.get("client"), request.scope.get("server")
+        account = await self._accounts.of(client, server) if client and server else None
+        if account not in {os.geteuid(), ROOT}:
+            raise Forbidden(
+                "Only the account that runs this server may use it, for nobody signs in. Its operator can "
+                "let others in with THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL."
+            )
+
+    async def _has_token(self, request: HTTPConnection) -> bool:
+        given = bearer_token(request)
+        if self._token is None:
+            self._token = await asyncio.to_thread(make_token, self._data)
+        return given is not None and secrets.compare_digest(given, self._token)
+
+
+def is_inside(scope: Scope) -> bool:
+    """Whether a request was made in this very process, without a network: then it is our own."""
+    server = scope.get("server")
+    # So httpx calls an application: a connection has a port at both ends.
+    return INSIDE in scope.get("extensions", ()) or (server is not None and server[1] is None)
 
 
 class HostSignIn(SignIn):
@@ -93,14 +154,14 @@ class HostSignIn(SignIn):
 class SharedSecretSignIn(SignIn):
     """Tokens signed with a secret that the issuer shares with us."""
 
-    def __init__(self, secret: str, issuer: str | None = None, audience: str | None = None) -> None:
+    def __init__(self, secret: str, expected: Expected | None = None) -> None:
         # A secret that cannot sign is found here rather than by every request.
         issue_token(secret, User(LOCAL), 0)
-        self._secret, self._issuer, self._audience = secret, issuer, audience
+        self._secret, self._expected = secret, expected or Expected()
 
     async def user(self, request: HTTPConnection) -> User:
         token = required_token(request)
-        return token_user(token, self._secret, SECRET_ALGORITHMS, self._issuer, self._audience)
+        return token_user(token, self._secret, SECRET_ALGORITHMS, self._expected)
 
 
 class KeySetSignIn(SignIn):
@@ -109,13 +170,12 @@ class KeySetSignIn(SignIn):
     def __init__(
         self,
         url: str,
-        issuer: str | None = None,
-        audience: str | None = None,
+        expected: Expected,
         client: httpx.AsyncClient | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._issuer, self._audience = issuer, audience
+        self._expected = expected
         self._keys = KeySet(url, client, clock)
 
     async def user(self, request: HTTPConnection) -> User:
@@ -127,7 +187,7 @@ class KeySetSignIn(SignIn):
         if (algorithm := header.get("alg")) not in KEY_SET_ALGORITHMS:
             raise Unauthenticated(NOT_OURS)
         key = await self._keys.key(header.get("kid"), algorithm)
-        return token_user(token, key, KEY_SET_ALGORITHMS, self._issuer, self._audience)
+        return token_user(token, key, KEY_SET_ALGORITHMS, self._expected)
 
     async def close(self) -> None:
         await self._keys.close()

@@ -62,7 +62,7 @@ class StartedConversationView(View, frozen=True, kw_only=True):
 
 
 async def create_briefing(call: ApiCall, *, body: BriefingBody) -> BriefingView:
-    """Send a user a briefing in an agent's name. For the agent's owner and admins."""
+    """Send a known user a briefing in an agent's name. For the agent's owner and admins."""
     if len(msgspec.json.encode((body.data, body.actions))) > MOST_EXTRA_BYTES:
         raise InvalidRequest(
             f"`data` and `actions` may have at most {MOST_EXTRA_BYTES} bytes as JSON.", param="data"

@@ -200,15 +200,14 @@ async def get_context(call: ApiCall, *, conversation_id: str, query: ContextQuer
     return ContextView(messages=[ContextMessageView(role=it.role, content=it.content) for it in context])
 
 
-async def list_chat_messages(call: ApiCall, *, query: PageQuery) -> PageView[MessageView]:
-    """List the messages of one's main conversation with the default agent, oldest first."""
+async def list_chat_messages(call: ApiCall, *, query: MessageQuery) -> PageView[MessageView]:
+    """List the messages of one's main conversation with the default agent, as any conversation's."""
     conversation = await call.services.conversations.find_main_with_default_agent(call.user)
     if conversation is None:
         pager = Pager(call.services.cursors, call.user, "messages", query)
         pager.after(int)  # whatever cursor there is, it is not of this list
         return PageView(items=(), next_cursor=None)
-    page = MessageQuery(limit=query.limit, cursor=query.cursor, offset=query.offset)
-    return await list_messages(call, conversation_id=conversation.id, query=page)
+    return await list_messages(call, conversation_id=conversation.id, query=query)
 
 
 async def choose_path(call: ApiCall, *, conversation_id: str, body: PathBody) -> ConversationView:

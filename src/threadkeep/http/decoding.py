@@ -1,47 +1,36 @@
 """What comes from outside, decoded: within limits, or refused with the field named."""
 
+import asyncio
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import parse_qsl
 
 import msgspec
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from threadkeep.choices import with_choices
-from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.http.json_shape import too_deep
 
 T = TypeVar("T")
 
-MOST_NESTING = 100  # far below what Python or a database can take, far above what anybody means
+# What is longer is decoded in a thread: others wait here.
+MOST_DECODED_AT_ONCE = 64 * 1024
+MOST_SHOWN = 500
 
 _PLACE = re.compile(r" - at `(?:key in )?\$?\.?([^`]*)`$")
 _FIELD = re.compile(r"field `([^`]+)`")
 
 
-async def read_body(request: Request, most: int) -> bytes:
-    """The request's body, or PayloadTooLarge as soon as it is known to be."""
-    length = request.headers.get("content-length", "0")
-    if length == "0" and "transfer-encoding" not in request.headers and request.scope["http_version"] < "2":
-        return b""
-    too_large = PayloadTooLarge(f"A request body may have at most {most} bytes.", details={"most": most})
-    if length.isdecimal() and int(length) > most:
-        raise too_large
-    parts: list[bytes] = []
-    size = 0
-    try:
-        async for part in request.stream():
-            size += len(part)
-            if size > most:
-                raise too_large
-            parts.append(part)
-    except ClientDisconnect as exc:
-        raise InvalidRequest("The connection was closed before the body was complete.") from exc
-    return b"".join(parts)
+async def decode_body_aside(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
+    """A JSON body as its Struct, decoded in a thread if it is large; its shape has been checked."""
+    if len(raw) <= MOST_DECODED_AT_ONCE:
+        return decode_body(raw, decoder)
+    return await asyncio.to_thread(decode_body, raw, decoder)
 
 
 def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
-    """A JSON body as its Struct; no body at all counts as an empty object."""
+    """A JSON body whose shape has been checked as its Struct; no body counts as an empty object."""
     try:
         decoded = decoder.decode(raw or b"{}")
     except msgspec.ValidationError as exc:
@@ -51,10 +40,8 @@ def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     except UnicodeDecodeError as exc:
         raise InvalidRequest("The body is not valid UTF-8.") from exc
     except RecursionError as exc:
-        raise _too_deep() from exc
-    if raw.count(b"[") + raw.count(b"{") > MOST_NESTING:
-        _refuse_deep(msgspec.json.decode(raw))
-    if b"\\u0000" in raw:
+        raise too_deep() from exc
+    if b"\\u0000" in raw.replace(b"\\\\", b""):
         _refuse_nul(msgspec.json.decode(raw))
     return decoded
 
@@ -78,44 +65,34 @@ def refused(error: msgspec.ValidationError, kind: Any) -> InvalidRequest:
     named = _FIELD.search(text)
     parts = [place[1] if place else "", named[1] if named else ""]
     message = with_choices(text[: place.start()], kind, place[1]) if place else text
-    return InvalidRequest(f"{message}.", param=".".join(filter(None, parts)) or None)
+    # A field's name may be as long as the body.
+    return InvalidRequest(f"{_cut(message)}.", param=_cut(".".join(filter(None, parts))) or None)
 
 
-def _refuse_deep(value: Any) -> None:
-    """What is nested deeper than our own functions can follow would fail later, halfway through."""
-    level = [value]
-    for _ in range(MOST_NESTING + 1):
-        level = [inner for outer in level for inner in _inside(outer)]
-        if not level:
-            return
-    raise _too_deep()
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    return value if isinstance(value, list) else ()  # pyright: ignore[reportUnknownVariableType]
-
-
-def _too_deep() -> InvalidRequest:
-    return InvalidRequest(f"The body is nested too deeply; at most {MOST_NESTING} levels are taken.")
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
 def _refuse_nul(value: Any) -> None:
     """No database keeps NUL characters in text, so they are refused before anything is done."""
-    for path, text in _texts(value, ""):
-        if "\x00" in text:
-            raise InvalidRequest("NUL characters cannot be stored.", param=path or None)
+    place = _place_of_nul(value)
+    if place is not None:
+        path = "".join(reversed(place)).strip(".").replace("\x00", "")
+        raise InvalidRequest("NUL characters cannot be stored.", param=_cut(path) or None)
 
 
-def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def _place_of_nul(value: Any) -> list[str] | None:
+    """The way to the first text with a NUL, from its end to its beginning; made only where there is one."""
     if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, dict):
-        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
-            here = f"{path}.{key}".strip(".")
-            yield here.replace("\x00", ""), str(key)  # pyright: ignore[reportUnknownArgumentType]
-            yield from _texts(item, here)
+        return [] if "\x00" in value else None
+    if isinstance(value, dict):
+        for key, item in cast("dict[str, Any]", value).items():
+            place = [] if "\x00" in key else _place_of_nul(item)
+            if place is not None:
+                return [*place, f".{key}"]
     elif isinstance(value, list):
-        for number, item in enumerate(value):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-            yield from _texts(item, f"{path}[{number}]")
+        for number, item in enumerate(cast("list[Any]", value)):
+            place = _place_of_nul(item)
+            if place is not None:
+                return [*place, f"[{number}]"]
+    return None

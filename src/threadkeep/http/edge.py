@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from threadkeep.domain.errors import Forbidden
+from threadkeep.domain.errors import Forbidden, HeadersTooLarge, ThreadkeepError
+from threadkeep.http.bodies import Incoming, has_body
 from threadkeep.http.errors import error_response
 from threadkeep.logs import Subject, begin_subject
 from threadkeep.loopback import is_loopback
@@ -19,6 +20,10 @@ from threadkeep.settings import Settings
 from threadkeep.version import __version__
 
 log = logging.getLogger("threadkeep.http")
+
+MOST_HEADER_BYTES = 64 * 1024
+# A name has at most 253 characters; a port and a scheme come with it. What is longer gets into no cache.
+MOST_HOST_CHARACTERS = 300
 
 _REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
@@ -40,18 +45,27 @@ class Edge:
             return
         headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))  # of two of one name the first counts
         given = headers.get(b"x-request-id", b"").decode("latin-1")
-        request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        request_id = given if _REQUEST_ID.fullmatch(given) else new_request_id()
         scope.setdefault("state", {})["request_id"] = request_id
         scope["route"] = None  # a host that mounts us has put its own there
         # Not taken back: the request has a task of its own, and uvicorn may have something to say after us.
         begin_subject(Subject(request_id))
         status = 0
+        incoming = None
+        if scope["type"] == "http" and has_body(scope, headers):
+            incoming = Incoming(receive, is_asked_for=b"expect" in headers)
+            receive = incoming.receive
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *_HEADERS, (b"x-request-id", request_id.encode())]
+                message["headers"] = [*message["headers"], *our_headers(request_id)]
+            elif incoming is not None and not message.get("more_body") and incoming.is_unread:
+                # The answer is there before the body: closed upon its sender, it would be lost.
+                await send({**message, "more_body": True})
+                await incoming.discard()
+                message = {"type": "http.response.body"}
             await send(message)
 
         started = time.perf_counter()
@@ -71,31 +85,61 @@ class Edge:
             seen = {"method": method, "route": route, "status": status, "duration_ms": took}
             log.info("%s %s %s %.1f ms", *seen.values(), extra={"fields": seen})
 
-    def _refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Forbidden | None:
+    def _refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> ThreadkeepError | None:
+        if _header_bytes(scope) > MOST_HEADER_BYTES:
+            return headers_too_large()
         host = headers.get(b"host", b"").decode("latin-1")
-        if not self._serves(host):
+        if len(host) > MOST_HOST_CHARACTERS or not self._serves(host):
             return Forbidden(
-                f"This server is not reached as {host!r}. Its operator can add the name to "
+                f"This server is not reached as {_shown(host)}. Its operator can add the name to "
                 "THREADKEEP_ALLOWED_HOSTS.",
                 param="Host",
             )
         origin = headers[b"origin"].decode("latin-1") if b"origin" in headers else None
         writes = scope["type"] == "websocket" or scope["method"] not in _READING
-        if writes and origin is not None and not self._is_ours(origin, host, scope):
+        if writes and origin is not None and not self._is_ours(origin, host):
             return Forbidden(
-                f"Pages of {origin!r} may not call this server. Its operator can add the origin to "
+                f"Pages of {_shown(origin)} may not call this server. Its operator can add the origin to "
                 "THREADKEEP_CORS_ORIGINS.",
                 param="Origin",
             )
         return None
 
-    def _is_ours(self, origin: str, host: str, scope: Scope) -> bool:
-        parsed = _origin(origin)
+    def _is_ours(self, origin: str, host: str) -> bool:
+        parsed = _origin(origin) if len(origin) <= MOST_HOST_CHARACTERS else None
         if parsed is None:
             return False
         # Behind a proxy that ends TLS we are called by http while the page is https: the name and port
         # decide, with the page's scheme for a port that is left out.
         return parsed in self._origins or parsed[1:] == (_origin(f"{parsed[0]}://{host}") or ())[1:]
+
+
+def new_request_id() -> str:
+    """A name for a request whose sender gave it none."""
+    return secrets.token_hex(8)
+
+
+def our_headers(request_id: str) -> list[tuple[bytes, bytes]]:
+    """The headers of every answer."""
+    return [*_HEADERS, (b"x-request-id", request_id.encode())]
+
+
+def headers_too_large() -> HeadersTooLarge:
+    """The address and the headers together are more than anybody needs."""
+    return HeadersTooLarge(
+        f"The address and the headers may have at most {MOST_HEADER_BYTES} bytes together.",
+        details={"most": MOST_HEADER_BYTES},
+    )
+
+
+def _header_bytes(scope: Scope) -> int:
+    """What the address and the headers take on the wire, about."""
+    address = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
+    return address + sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+
+
+def _shown(name: str) -> str:
+    return repr(name) if len(name) <= MOST_HOST_CHARACTERS else f"{name[:MOST_HOST_CHARACTERS]!r}…"
 
 
 def _host_check(settings: Settings, *, embedded: bool) -> Callable[[str], bool]:

@@ -30,6 +30,7 @@ STATUSES: dict[str, int] = {
     errors.McpServerNotFound.code: 404,
     errors.RouteNotFound.code: 404,
     errors.MethodNotAllowed.code: 405,
+    errors.RequestTimeout.code: 408,
     errors.TurnInProgress.code: 409,
     errors.PathChanged.code: 409,
     errors.NothingToRegenerate.code: 409,
@@ -42,7 +43,10 @@ STATUSES: dict[str, int] = {
     errors.UnsupportedDocument.code: 415,
     errors.InvalidRequest.code: 422,
     errors.IdempotencyMismatch.code: 422,
+    errors.ModelNotAllowed.code: 422,
+    errors.LimitNotAllowed.code: 422,
     errors.RateLimited.code: 429,
+    errors.HeadersTooLarge.code: 431,
     errors.GenerationAborted.code: 499,
     errors.GenerationFailed.code: 502,
     errors.GenerationInterrupted.code: 503,
@@ -51,6 +55,7 @@ STATUSES: dict[str, int] = {
     errors.SecretKeyRequired.code: 503,
     errors.SignInUnavailable.code: 503,
     errors.StorageUnavailable.code: 503,
+    errors.TooManyConnections.code: 503,
     errors.GenerationTimeout.code: 504,
     ThreadkeepError.code: 500,
 }
@@ -78,6 +83,7 @@ _PASSING = {
     errors.SignInUnavailable.code,
     errors.ShuttingDown.code,
     errors.GenerationInterrupted.code,
+    errors.TooManyConnections.code,
 }
 
 _encode = msgspec.json.Encoder().encode

@@ -8,11 +8,13 @@ from msgspec import Meta, Struct
 from threadkeep.domain.execution import ExecutedTool, ExecutionEvent, ExecutionEventType
 from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import Citation
+from threadkeep.domain.times import LATEST_MS
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.http.services import ApiCall
 from threadkeep.services.executions import MOST_EVENTS_AT_ONCE
 from threadkeep.wire.executions import RunsView, RunView
-from threadkeep.wire.view import LATEST_MS
+
+MOST_OF_AN_EVENT = 1_000
 
 Milliseconds = Annotated[
     int, Meta(ge=0, le=LATEST_MS, description="Milliseconds since 1970 (UTC), before the year 10000.")
@@ -69,11 +71,12 @@ class ExecutionEventBody(_Body, frozen=True, kw_only=True):
     node: Annotated[str, Meta(max_length=500)] | None = None
     detail: str = ""
     duration_ms: Length = 0
-    tools: list[ExecutedToolBody] = []
+    tools: Annotated[list[ExecutedToolBody], Meta(max_length=MOST_OF_AN_EVENT)] = []
     output: str = ""
-    citations: list[CitationBody] = []
+    citations: Annotated[list[CitationBody], Meta(max_length=MOST_OF_AN_EVENT)] = []
     artifact_ids: Annotated[
-        list[Annotated[str, Meta(max_length=200)]], Meta(description="Files of this conversation.")
+        list[Annotated[str, Meta(max_length=200)]],
+        Meta(max_length=MOST_OF_AN_EVENT, description="Files of this conversation."),
     ] = []
     usage: ExecutionUsageBody | None = None
     model: Annotated[str, Meta(max_length=200)] | None = None

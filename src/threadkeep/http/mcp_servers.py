@@ -1,8 +1,8 @@
 """MCP servers over HTTP: `settings.mcpServers` as it is sent, and the test of a server."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct
@@ -91,14 +91,12 @@ def _server(name: str, entry: Any, kept: McpServer | None) -> McpServer:
     }
     if body.command is not None:
         _refuse_foreign(place, type=body.type not in {None, "stdio"}, headers=body.headers)
-        same = isinstance(kept, StdioServer) and kept.command == body.command
-        env = _secrets(f"{place}.env", body.env, kept if same else None)
-        return StdioServer(body.command, tuple(body.args), env, body.cwd, **common)
+        server = StdioServer(body.command, tuple(body.args), {}, body.cwd, **common)
+        return replace(server, env=_secrets(f"{place}.env", body.env, server, kept))
     assert body.url is not None
     _refuse_foreign(place, type=body.type == "stdio", args=body.args, env=body.env, cwd=body.cwd)
-    same = isinstance(kept, RemoteServer) and _origin(kept.url) == _origin(body.url)
-    headers = _secrets(f"{place}.headers", body.headers, kept if same else None)
-    return RemoteServer(body.url, headers, **common)
+    server = RemoteServer(body.url, {}, **common)
+    return replace(server, headers=_secrets(f"{place}.headers", body.headers, server, kept))
 
 
 def _refuse_foreign(place: str, **fields: object) -> None:
@@ -111,27 +109,21 @@ def _refuse_foreign(place: str, **fields: object) -> None:
             )
 
 
-def _secrets(place: str, given: Mapping[str, str], kept: McpServer | None) -> Mapping[str, Secret]:
-    """What was sent, with the kept values where a mask stands for them."""
-    known: Mapping[str, Secret] = kept.secrets if kept else {}
-    secrets: dict[str, Secret] = {}
-    for name, value in given.items():
-        if value != MASK:
-            secrets[name] = Secret(value)
-        elif name in known:
-            secrets[name] = known[name]
-        else:
-            raise McpConfigInvalid(
-                "There is no value to keep: it is new, or the server is another one. Give the value itself.",
-                param=f"{place}.{name}",
-            )
-    return secrets
+def _secrets(
+    place: str, given: Mapping[str, str], server: McpServer, kept: McpServer | None
+) -> Mapping[str, Secret]:
+    """What was sent, with the kept values where masks stand for them.
 
-
-def _origin(url: str) -> tuple[str, str]:
-    """Where an address leads: a kept secret is never sent to anybody but the one it was meant for."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "", url
-    return parts.scheme.lower(), parts.netloc.lower()
+    Those are kept only where all else stays as it was. Else who may change a server but not see its secrets
+    could have it tell them: to another address, in an argument's place, to whom another variable names.
+    """
+    known: Mapping[str, Secret] = kept.secrets if kept is not None and kept.is_like(server) else {}
+    masked = [name for name, value in given.items() if value == MASK]
+    if masked and given.keys() == known.keys() and len(masked) == len(given):
+        return dict(known)
+    if masked:
+        raise McpConfigInvalid(
+            "A masked value is kept only where all else of the server stays as it is. Give the value itself.",
+            param=f"{place}.{next((name for name in masked if name not in known), masked[0])}",
+        )
+    return {name: Secret(value) for name, value in given.items()}

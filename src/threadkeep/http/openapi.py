@@ -7,8 +7,10 @@ import msgspec
 
 from threadkeep.domain.errors import (
     Forbidden,
+    HeadersTooLarge,
     InvalidRequest,
     PayloadTooLarge,
+    RequestTimeout,
     StorageUnavailable,
     ThreadkeepError,
     Unauthenticated,
@@ -164,11 +166,11 @@ def _responses(route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]])
 
 def _errors(route: Route, shape: Shape) -> list[type[ThreadkeepError]]:
     """Those of the route, and those that every route of its kind can answer."""
-    errors = [*route.errors, Forbidden]
+    errors = [*route.errors, Forbidden, HeadersTooLarge]
     if route.signed_in:
         errors.append(Unauthenticated)
     if shape.query or shape.body or shape.files:
         errors.append(InvalidRequest)
     if route.method != "GET":
-        errors.append(PayloadTooLarge)
+        errors += [PayloadTooLarge, RequestTimeout]
     return [*errors, StorageUnavailable]

@@ -20,7 +20,8 @@ async def get_readiness(call: ApiCall) -> HealthView:
 
 
 async def get_me(call: ApiCall) -> MeView:
-    """Tell who is signed in."""
+    """Tell who is signed in. From then on the user is known, and agents can send them briefings."""
+    await call.services.users.meet(call.user)
     return MeView(id=call.user.id, role=call.user.role)
 
 

@@ -19,6 +19,7 @@ from threadkeep.domain.errors import (
     GenerationTimeout,
     IdempotencyMismatch,
     IllegalTransition,
+    LimitNotAllowed,
     McpCommandNotAllowed,
     McpConfigInvalid,
     McpNameReserved,
@@ -26,6 +27,7 @@ from threadkeep.domain.errors import (
     MessageContentRequired,
     MessageNotFound,
     MessageTooLong,
+    ModelNotAllowed,
     NothingToRegenerate,
     PathChanged,
     PreconditionFailed,
@@ -53,15 +55,24 @@ from threadkeep.http import (
     turns,
     usage,
 )
+from threadkeep.http.bodies import MEDIUM_BODY_BYTES
 from threadkeep.http.reports import handlers as reports
 from threadkeep.http.routing import Route
 
 _AGENT = (AgentNotFound,)
-_SAVING = (McpConfigInvalid, McpNameReserved, McpCommandNotAllowed, SecretKeyRequired)
+_SAVING = (
+    McpConfigInvalid,
+    McpNameReserved,
+    McpCommandNotAllowed,
+    ModelNotAllowed,
+    LimitNotAllowed,
+    SecretKeyRequired,
+)
 _DOCUMENT = (AgentNotFound, DocumentNotFound, Forbidden)
 _CONVERSATION = (ConversationNotFound,)
 _TURN = (
     TurnInProgress,
+    ModelNotAllowed,
     RateLimited,
     ShuttingDown,
     GenerationAborted,
@@ -80,7 +91,16 @@ _TABLE = (
     Route("GET", "/api/me", operations.get_me, "Users"),
     Route("DELETE", "/api/users/{user_id}", operations.delete_user, "Users", 204, (UserNotFound,)),
     # Agents
-    Route("POST", "/api/agents", agents.create_agent, "Agents", 201, (*_SAVING, Forbidden), gives=_ETAG),
+    Route(
+        "POST",
+        "/api/agents",
+        agents.create_agent,
+        "Agents",
+        201,
+        (*_SAVING, Forbidden),
+        gives=_ETAG,
+        most_body_bytes=MEDIUM_BODY_BYTES,
+    ),
     Route("GET", "/api/agents", agents.list_agents, "Agents"),
     Route("GET", "/api/agents/{agent_id}", agents.get_agent, "Agents", errors=_AGENT, gives=_ETAG),
     Route(
@@ -91,6 +111,7 @@ _TABLE = (
         errors=(*_AGENT, *_SAVING, Forbidden, PreconditionFailed),
         headers={"If-Match": "The `ETag` of the agent: change it only if nobody else has since."},
         gives=_ETAG,
+        most_body_bytes=MEDIUM_BODY_BYTES,
     ),
     Route("DELETE", "/api/agents/{agent_id}", agents.delete_agent, "Agents", 204, (*_AGENT, Forbidden)),
     Route(
@@ -107,6 +128,7 @@ _TABLE = (
         prompts.put_component,
         "Agents",
         errors=(*_AGENT, Forbidden),
+        most_body_bytes=MEDIUM_BODY_BYTES,
     ),
     # Documents
     Route(
@@ -115,7 +137,7 @@ _TABLE = (
         documents.add_documents,
         "Documents",
         202,
-        (*_AGENT, Forbidden, UnsupportedDocument),
+        (*_AGENT, Forbidden, UnsupportedDocument, LimitNotAllowed),
     ),
     Route(
         "GET",
@@ -235,6 +257,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
+        most_body_bytes=None,
     ),
     Route(
         "POST",
@@ -274,6 +297,7 @@ _TABLE = (
         executions.record_executions,
         "Turns",
         errors=(*_CONVERSATION, MessageContentRequired),
+        most_body_bytes=None,
     ),
     Route("GET", "/api/turns/{turn_id}", turns.get_turn, "Turns", errors=(TurnNotFound,)),
     Route(
@@ -305,6 +329,8 @@ _TABLE = (
             TurnInProgress,
             TooFewMessages,
             Conflict,
+            ModelNotAllowed,
+            RateLimited,
             GenerationFailed,
             GenerationTimeout,
             GatewayNotConfigured,
@@ -326,7 +352,15 @@ _TABLE = (
         (*_CONVERSATION, CompactionNotFound, Conflict),
     ),
     # Briefings
-    Route("POST", "/api/briefings", briefings.create_briefing, "Briefings", 201, (AgentNotFound, Forbidden)),
+    Route(
+        "POST",
+        "/api/briefings",
+        briefings.create_briefing,
+        "Briefings",
+        201,
+        (AgentNotFound, UserNotFound, Forbidden, RateLimited),
+        most_body_bytes=MEDIUM_BODY_BYTES,
+    ),
     Route("GET", "/api/briefings", briefings.list_briefings, "Briefings"),
     Route(
         "POST",
@@ -359,6 +393,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         also=(202,),
         gives=_LOCATION,
+        most_body_bytes=None,
     ),
     Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),
     # Tool results and reports
@@ -410,7 +445,7 @@ _TABLE = (
 
 
 def _as_domain(route: Route) -> Route:
-    """The seeds call an agent a domain: the same route under that name."""
+    """The requirements call an agent a domain too: the same route under that name."""
     return replace(route, path=route.path.replace("/api/agents", "/api/domains", 1), alias_of=route.path)
 
 

@@ -19,7 +19,8 @@ from starlette.responses import Response, StreamingResponse
 
 from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
 from threadkeep.domain.user import User
-from threadkeep.http.decoding import decode_body, decode_query, read_body
+from threadkeep.http.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
+from threadkeep.http.decoding import decode_body_aside, decode_query
 from threadkeep.http.errors import error_response
 from threadkeep.http.stream import EventStream
 from threadkeep.http.uploads import Files
@@ -70,6 +71,7 @@ class Route:
 
     `errors` are those beyond what every route can answer, `also` are further statuses of a good answer,
     `headers` are those that it reads and `gives` those of a good answer, each with its documentation.
+    `most_body_bytes` bounds its body; without it, the operator's `max_body_bytes` does, as for every route.
     """
 
     method: str
@@ -80,6 +82,7 @@ class Route:
     errors: tuple[type[ThreadkeepError], ...] = ()
     also: tuple[int, ...] = ()
     signed_in: bool = True
+    most_body_bytes: int | None = SMALL_BODY_BYTES
     alias_of: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     gives: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -145,26 +148,27 @@ def endpoint(
     route: Route,
     sign_in: Callable[[Request], Awaitable[User]],
     services: Callable[[], Awaitable[Any]],
-    max_body_bytes: int,
-    max_upload_bytes: int,
+    limits: BodyLimits,
 ) -> Endpoint:
     """The function that answers a route's requests, whatever happens."""
     shape = shape_of(route)
     body_decoder = msgspec.json.Decoder(shape.body) if shape.body else None
+    most_bytes = min(route.most_body_bytes or limits.most_bytes, limits.most_bytes)
 
     async def answer(request: Request) -> Response:
-        # The body is read first, so that an answer never comes before the client has finished sending.
+        # Who asks is known from the headers: we read nothing from somebody who may not ask.
+        user = await sign_in(request)
         # Files are read by their handler, once it knows that they are wanted.
         reads = route.method != "GET" and not shape.files
-        raw = await read_body(request, max_body_bytes) if reads else b""
-        call = Call(await sign_in(request), await services(), request)
+        raw = await read_json(request, most_bytes, limits.wait_s) if reads else b""
+        call = Call(user, await services(), request)
         arguments: dict[str, Any] = dict(request.path_params)
         if shape.query:
             arguments["query"] = decode_query(request, shape.query)
         if body_decoder:
-            arguments["body"] = decode_body(raw, body_decoder)
+            arguments["body"] = await decode_body_aside(raw, body_decoder)
         if shape.files:
-            arguments["files"] = Files(request, max_upload_bytes)
+            arguments["files"] = Files(request, limits.most_upload_bytes, limits.wait_s)
         result = await route.handler(call, **arguments)
         if isinstance(result, Response):
             return result

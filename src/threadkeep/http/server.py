@@ -14,11 +14,13 @@ import uvicorn
 
 from threadkeep.domain.errors import SettingsError
 from threadkeep.http.app import Threadkeep
+from threadkeep.http.connection import ConnectionLimits, Connections
 from threadkeep.http.stream import broken_off
 from threadkeep.protocols.agentx.routes import MOST_MESSAGE_BYTES, PING_EVERY_S
 
 SHUTDOWN_S = 5
 MOST_STUCK_S = 120
+USUAL_LIMITS = ConnectionLimits()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -40,14 +42,19 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def uvicorn_config(app: Threadkeep, shutdown_s: int) -> uvicorn.Config:
+def uvicorn_config(
+    app: Threadkeep, shutdown_s: int, limits: ConnectionLimits = USUAL_LIMITS
+) -> uvicorn.Config:
     """How uvicorn is to serve us: limits and log lines are ours, and so is the lifespan."""
     return uvicorn.Config(
         app,
+        http=Connections(limits).protocol,
+        timeout_keep_alive=limits.keep_alive_s,
         log_config=None,
         access_log=False,
         lifespan="off",
         server_header=False,
+        proxy_headers=False,  # who is at the other end is for the kernel to say, not for a header
         timeout_graceful_shutdown=shutdown_s,
         ws_max_size=MOST_MESSAGE_BYTES,
         ws_ping_interval=PING_EVERY_S,
@@ -57,17 +64,26 @@ def uvicorn_config(app: Threadkeep, shutdown_s: int) -> uvicorn.Config:
 
 
 def serve(
-    app: Threadkeep, listener: socket.socket, *, when_ready: Callable[[], None], grace_s: float
+    app: Threadkeep,
+    listener: socket.socket,
+    *,
+    when_ready: Callable[[], None],
+    grace_s: float,
+    limits: ConnectionLimits,
 ) -> None:
     """Serves until SIGINT or SIGTERM, then lets running turns and requests end and closes the database."""
+    server = SignalFreeServer(uvicorn_config(app, SHUTDOWN_S, limits))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(app, listener, when_ready, grace_s))
+        runner.run(_serve(app, server, listener, when_ready, grace_s))
 
 
 async def _serve(
-    app: Threadkeep, listener: socket.socket, when_ready: Callable[[], None], grace_s: float
+    app: Threadkeep,
+    server: uvicorn.Server,
+    listener: socket.socket,
+    when_ready: Callable[[], None],
+    grace_s: float,
 ) -> None:
-    server = SignalFreeServer(uvicorn_config(app, SHUTDOWN_S))
     filter_uvicorns_lines()
     stopping = _Stopping(app, server, grace_s)
     for number in (signal.SIGINT, signal.SIGTERM):

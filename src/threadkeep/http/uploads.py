@@ -8,9 +8,10 @@ from typing import BinaryIO
 
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
+from threadkeep.http.bodies import body_parts
 
 MOST_FILES = 50
 
@@ -26,39 +27,26 @@ class Upload:
 class Files:
     """The files of a request. Nothing of them is read before somebody asks."""
 
-    def __init__(self, request: Request, most_bytes: int) -> None:
+    def __init__(self, request: Request, most_bytes: int, wait_s: float) -> None:
         self._request = request
         self._most_bytes = most_bytes
+        self._wait_s = wait_s
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[Sequence[Upload]]:
         """Takes the files in; they are gone when the block ends."""
         if not self._request.headers.get("content-type", "").startswith("multipart/form-data"):
             raise InvalidRequest("Files are sent as multipart/form-data.", param="Content-Type")
-        length = self._request.headers.get("content-length", "0")
-        if length.isdecimal() and int(length) > self._most_bytes:
-            raise self._too_large
-        parser = MultiPartParser(
-            self._request.headers, self._parts(), max_files=MOST_FILES, max_fields=MOST_FILES
-        )
+        parts = body_parts(self._request, self._most_bytes, self._wait_s, self._too_large)
+        parser = MultiPartParser(self._request.headers, parts, max_files=MOST_FILES, max_fields=MOST_FILES)
         try:
             form = await parser.parse()
         except MultiPartException as exc:
             raise InvalidRequest(f"The files cannot be read: {exc.message}") from exc
-        except ClientDisconnect as exc:
-            raise InvalidRequest("The connection was closed before the files were complete.") from exc
         try:
             yield [_upload(item) for _, item in form.multi_items() if isinstance(item, UploadFile)]
         finally:
             await form.close()
-
-    async def _parts(self) -> AsyncGenerator[bytes]:
-        size = 0
-        async for part in self._request.stream():
-            size += len(part)
-            if size > self._most_bytes:
-                raise self._too_large
-            yield part
 
     @property
     def _too_large(self) -> PayloadTooLarge:

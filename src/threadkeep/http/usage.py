@@ -1,10 +1,11 @@
 """What one has spent, over HTTP."""
 
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from threadkeep.domain.times import time_in
 from threadkeep.http.services import ApiCall
 from threadkeep.wire.turns import DayUsageView, UsageReportView
 
@@ -32,7 +33,7 @@ async def get_usage(call: ApiCall, *, query: UsageQuery) -> UsageReportView:
     return UsageReportView(
         items=[
             DayUsageView(
-                date=datetime.fromtimestamp(it.day / 1000, UTC).date(),
+                date=time_in(it.day).date(),
                 agent_id=it.agent_id,
                 turns=it.turns,
                 input_tokens=it.input_tokens,

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -36,6 +37,8 @@ LOOK_EVERY_S = 5.0
 LEASE_MS = 120_000
 MOST_OF_A_KIND = 4
 """At once; a slow model that is asked for titles does not keep documents from being read."""
+MOST_OF_A_USER = 2
+"""Of these: whoever sends a thousand files leaves room for another's one."""
 MOST_ATTEMPTS = 5
 FIRST_PAUSE_MS = 2_000
 LONGEST_PAUSE_MS = 300_000
@@ -49,7 +52,7 @@ class Jobs:
         self._handlers = handlers
         self._holder = new_uuid()
         self._wake = asyncio.Event()
-        self._running: dict[str, set[asyncio.Task[None]]] = {kind: set() for kind in handlers}
+        self._running: dict[str, dict[asyncio.Task[None], str]] = {kind: {} for kind in handlers}
         self._task = asyncio.create_task(self._run())
 
     async def add(self, kind: str, arguments: Mapping[str, Any], *, delay_ms: int = 0) -> None:
@@ -69,24 +72,31 @@ class Jobs:
         while True:
             self._wake.clear()
             try:
-                for kind, running in self._running.items():
-                    while (free := MOST_OF_A_KIND - len(running)) and (
-                        jobs := await self._store.take(self._holder, kind, lease_ms=LEASE_MS, limit=free)
-                    ):
-                        for job in jobs:
-                            self._start(job)
+                for kind in self._running:
+                    while job := await self._take(kind):
+                        self._start(job)
             except StorageError as exc:
                 log.warning("jobs cannot be read: %s", exc.message)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EVERY_S):
                     await self._wake.wait()
 
+    async def _take(self, kind: str) -> Job | None:
+        """The next job of a kind, if there is room: one at a time, for each may use up its user's share."""
+        running = self._running[kind]
+        if len(running) >= MOST_OF_A_KIND:
+            return None
+        counts = Counter(user_id for user_id in running.values() if user_id)
+        busy = [user_id for user_id, count in counts.items() if count >= MOST_OF_A_USER]
+        jobs = await self._store.take(self._holder, kind, lease_ms=LEASE_MS, limit=1, not_for=busy)
+        return jobs[0] if jobs else None
+
     def _start(self, job: Job) -> None:
         task, running = asyncio.create_task(self._do(job)), self._running[job.kind]
-        running.add(task)
+        running[task] = job.user_id
 
         def ended(task: "asyncio.Task[None]") -> None:
-            running.discard(task)
+            running.pop(task, None)
             self._wake.set()
             if not task.cancelled() and (error := task.exception()):
                 # It could not be put back or forgotten: it is done again when its lease runs out.

@@ -8,7 +8,7 @@ from typing import Any
 
 from threadkeep.clock import Clock
 from threadkeep.domain.document import Document, DocumentStatus
-from threadkeep.domain.ids import AgentId, DocumentId
+from threadkeep.domain.ids import AgentId, DocumentId, UserId
 from threadkeep.jobs.cleaning import ORPHANED_S
 from threadkeep.jobs.queue import FollowUp, RetryLater
 from threadkeep.ports.document_files import DocumentFiles
@@ -30,6 +30,15 @@ HARMLESS = "text"
 """What every embedder takes that takes anything."""
 LOOK_AGAIN_MS = 5_000
 STALLED_MS = 24 * 60 * 60 * 1000
+
+
+def read_job(document: Document, owner_id: UserId | None) -> dict[str, str]:
+    """The arguments of the job that reads a document for the owner of its agent."""
+    return {
+        "agent_id": document.agent_id,
+        "document_id": document.id,
+        "user_id": owner_id or document.agent_id,
+    }
 
 
 class Reading:
@@ -169,10 +178,14 @@ class Reading:
         return list(dict.fromkeys((*waiting, *large)))
 
     async def sweep(self) -> None:
-        """Ends what nobody works on any more, and removes files that belong to no document."""
+        """Ends what nobody works on any more, and removes what nobody can reach: it would count for ever."""
         now = self._clock()
         for document in await self._store.documents.stalled(now - STALLED_MS):
             await self._end(document, "Reading the file was given up.")
+        while gone := await self._store.documents.of_deleted_agents(limit=REMOVED_AT_ONCE):
+            for document in gone:
+                await remove_chunks(self._store.documents, document)
+                await self._store.documents.delete(document)
         for agent_id in await self._files.agent_ids():
             known = await self._store.documents.ids_of(agent_id)
             await self._files.keep_only(agent_id, known, idle_s=ORPHANED_S)

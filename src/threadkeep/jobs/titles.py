@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
@@ -26,10 +27,17 @@ def title_job(conversation: Conversation) -> dict[str, str]:
 class Titles:
     """Gives conversations titles. A title never moves a conversation, and a user's own is never replaced."""
 
-    def __init__(self, store: Store, gateway: Gateway | None, make_searchable: MakeSearchable) -> None:
+    def __init__(
+        self,
+        store: Store,
+        gateway: Gateway | None,
+        make_searchable: MakeSearchable,
+        caps: OperatorCaps = NO_CAPS,
+    ) -> None:
         self._store = store
         self._gateway = gateway
         self._make_searchable = make_searchable
+        self._caps = caps
 
     async def give(self, arguments: Mapping[str, Any]) -> None:
         """Asks the model for a title of a conversation that has a derived one."""
@@ -46,7 +54,10 @@ class Titles:
         if asked is None or answered is None:
             return
         agent = await self._store.agents.get(conversation.agent_id)
-        title = await ask_for_title(self._gateway, agent.model if agent else None, asked, answered)
+        model = agent.model if agent else None
+        if not self._caps.allows_model(model):
+            return
+        title = await ask_for_title(self._gateway, model, asked, answered)
         if title is not None:
             await self._store.conversations.update(
                 user_id, conversation_id, lambda current: _entitled(current, title)

@@ -51,10 +51,17 @@ class EndWriter:
     async def cut_off(self, held: HeldTurn, turn_log: TurnLog, failure: Failed) -> None:
         """Ends a turn that cannot go on, with what its log still lacks before its last event."""
         folding = turn_log.folding
-        reply = folding.message(held.reply)
-        sent = await self._store.receipts.get(held.turn.id) if reply.usage is None else None
-        request_tokens = sent[0].token_estimate if sent else 0
-        last = cut_off(failure, reply, folding.open_calls, request_tokens=request_tokens)
+        reply, open_iteration = folding.message(held.reply), folding.open_iteration
+        turn, sent = held.turn, None
+        if open_iteration is not None:
+            sent = await self._store.receipts.get(turn.conversation_id, turn.id)
+        last = cut_off(
+            failure,
+            reply,
+            folding.open_calls,
+            open_iteration=open_iteration,
+            request_tokens=sent[0].token_estimate if sent else 0,
+        )
         await self.end(held, turn_log, *last)
 
 

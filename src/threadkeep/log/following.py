@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from threadkeep.domain.errors import EventsExpired, TurnNotFound
-from threadkeep.domain.ids import TurnId
+from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.log.live import LiveLog
 from threadkeep.log.mirrors import Mirrors
@@ -30,9 +30,14 @@ class Follower:
     """
 
     def __init__(
-        self, opening: AbstractAsyncContextManager[LiveLog], after: int, payloads: PayloadStore
+        self,
+        opening: AbstractAsyncContextManager[LiveLog],
+        after: int,
+        payloads: PayloadStore,
+        conversation_id: ConversationId,
     ) -> None:
         self._opening = opening
+        self._conversation_id = conversation_id
         self._seen = after
         self._payloads = payloads
         self._live: LiveLog
@@ -59,7 +64,7 @@ class Follower:
         if not chunks:
             return ()
         self._seen = chunks[-1].last_seq
-        return await whole_chunks(self._payloads, chunks)
+        return await whole_chunks(self._payloads, self._conversation_id, chunks)
 
     @property
     def has_ended(self) -> bool:
@@ -88,13 +93,16 @@ class Following:
         """
         first = 0 if from_first else after
         if turn.status is TurnStatus.RUNNING:
-            return Follower(self.watch(turn.id), first, self._store.payloads)
+            return self._follower(turn, self.watch(turn.id), first)
         if after >= turn.last_event_seq:
             return None
         chunks = await self._store.log.read(turn.id, first) or [await self._replayed(turn, after)]
         ended = LiveLog(turn.id)
         ended.extend(chunks, ended=True)
-        return Follower(nullcontext(ended), first, self._store.payloads)
+        return self._follower(turn, nullcontext(ended), first)
+
+    def _follower(self, turn: Turn, opening: AbstractAsyncContextManager[LiveLog], after: int) -> Follower:
+        return Follower(opening, after, self._store.payloads, turn.conversation_id)
 
     def watch(self, turn_id: TurnId) -> AbstractAsyncContextManager[LiveLog]:
         """The log of a turn as it is stored, wherever it runs."""
@@ -104,7 +112,7 @@ class Following:
     async def _replayed(self, turn: Turn, after: int) -> LogChunk:
         if after:
             raise EventsExpired("The events of this turn are gone; read its message instead.")
-        reply = await self._store.messages.get(turn.assistant_message_id)
+        reply = await self._store.messages.get(turn.conversation_id, turn.assistant_message_id)
         if reply is None:
             raise TurnNotFound
         return replayed(turn, reply)

@@ -38,7 +38,9 @@ class Node:
         self._signals = Signals(
             bus, on_wrote=self._mirrors.wake, on_abort=lambda it: self._running.stop(it, "abort")
         )
-        self._writer = LogWriter(store.log, clock, self._signals.wrote, metrics.event_lag)
+        self._writer = LogWriter(
+            store.log, clock, self._signals.wrote, metrics.event_lag, lambda: self._running.count
+        )
         end_writer = EndWriter(store, self._writer, self._signals, clock, metrics)
         self._runner = Runner(self.id, store, self._running, self._writer, end_writer, self._signals)
         self._following = Following(store, self._running, self._mirrors)

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import StorageError, StorageUnavailable
-from threadkeep.domain.events import Done, EventBody, Failed, ToolCalled, TurnStart
+from threadkeep.domain.events import Done, EventBody, Failed, ToolCalled, TurnStart, UsageReported
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import INTERNAL_ERROR
@@ -132,12 +132,17 @@ class Runner:
 
     async def _write(self, held: HeldTurn, turn_log: TurnLog, events: AsyncGenerator[EventBody]) -> None:
         """Stores and shows a turn's events to the end, if that can be."""
+        asks_for_tools = False
         try:
             async for body in events:
                 if isinstance(body, Done | Failed):
                     await self._end_writer.end(held, turn_log, body)
-                else:
-                    await turn_log.add(body, at_once=isinstance(body, ToolCalled))
+                    continue
+                asks_for_tools = asks_for_tools or isinstance(body, ToolCalled)
+                # A call of the model with all that it asks for is stored before its tools run.
+                is_asked = asks_for_tools and isinstance(body, UsageReported)
+                asks_for_tools = asks_for_tools and not is_asked
+                await turn_log.add(body, at_once=is_asked)
         except TurnLost:
             log.warning("turn %s was taken over by another node", held.turn.id)
         except StorageError as exc:

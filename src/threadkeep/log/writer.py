@@ -2,11 +2,12 @@
 
 An event that comes while the writer is idle is stored immediately. Text arrives hundreds of times a second
 from many turns, so after each flush the writer rests: the longer, the longer the flush took and the more
-turns shared it. What comes meanwhile, of all turns, goes to the database together. So a turn that runs alone
-is shown without delay, and however many run, the writer is busy for a small share of the time.
+turns run. What comes meanwhile, of all turns, goes to the database together. So a turn that runs alone is
+shown without delay, and with many the writer is busy for a small share of the time.
 
-A finished call of the model and a tool's result end the rest. A tool call does too, and is stored before its
-tool runs. A turn's first event is stored with its beginning, and what is pending when it ends with its end.
+A tool's result and a finished call of the model end the rest; the latter is stored with all the tools that it
+asks for before they run. A turn's first event is stored with its beginning, and what is pending when it ends
+with its end.
 """
 
 import asyncio
@@ -29,11 +30,11 @@ log = logging.getLogger("threadkeep.turns")
 
 T = TypeVar("T")
 
-REST_PER_FLUSH = 8
-"""How many times as long as a flush took the writer rests afterwards, and once more for every turn in it.
+REST_PER_OTHER_TURN = 0.5
+"""How long the writer rests after a flush for each other turn that runs here, in flushes.
 
-So flushes take a tenth of the time at most, and a turn that runs alone hardly waits. The turns in a flush
-count because each of them costs the followers something: fifty come to a flush every 25 ms.
+A turn that runs alone never waits for the clock: what comes while a flush is under way is stored by the next.
+With fifty turns the rest is as long as it may be, and they share a flush every 25 ms.
 """
 MOST_REST_S = 0.025
 GIVE_UP_AFTER_S = 30.0
@@ -109,8 +110,10 @@ class LogWriter:
         clock: Clock,
         announce: Callable[[Iterable[LogChunk]], Awaitable[None]],
         lag: Histogram,
+        running_count: Callable[[], int],
     ) -> None:
         self._lag = lag
+        self._running_count = running_count
         self._store = store
         self._clock = clock
         self._announce = announce
@@ -161,10 +164,11 @@ class LogWriter:
             await self._something_due.wait()
             if not self._hurry.is_set() and rested_at > now():
                 await _wait_at_most(self._hurry, rested_at - now())
-            begun_at, turns = now(), len(self._due)
+            begun_at = now()
             await self._flush()
             flushed_at = now()
-            rest = (flushed_at - begun_at) * (REST_PER_FLUSH + turns)
+            others = max(self._running_count() - 1, 0)
+            rest = (flushed_at - begun_at) * REST_PER_OTHER_TURN * others
             rested_at = flushed_at + min(rest, MOST_REST_S)
 
     async def _flush(self) -> None:

@@ -7,21 +7,37 @@ rebinding), so every connection goes to an address that was looked at the moment
 import asyncio
 import socket
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 
 # Names that mean this machine or this network, whatever the resolver says.
 _OWN_NAMES = ("localhost", "local", "internal", "intranet", "lan", "home.arpa", "localdomain")
 # IPv6 addresses that carry an IPv4 address in their last 32 bits: compatible, mapped and NAT64 ones.
 _CARRYING = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
+# Global by their registration, and yet a cloud's own (Azure's host), or whichever relay is nearest (6to4).
+_NEAR = tuple(map(ip_network, ("168.63.129.16/32", "192.88.99.0/24")))
 
 
 def is_public(address: Address) -> bool:
     """Whether an address is one of the Internet at large."""
     if isinstance(address, IPv6Address) and (inner := _inside(address)) is not None:
         return is_public(inner)
-    return address.is_global and not (address.is_multicast or address.is_reserved or _is_site_local(address))
+    is_special = address.is_multicast or address.is_reserved or _is_site_local(address)
+    return address.is_global and not is_special and not is_denied(address, _NEAR)
+
+
+def is_denied(address: Address, networks: Sequence[Network]) -> bool:
+    """Whether an address, or the one that it carries, is in one of these networks."""
+    inner = _inside(address) if isinstance(address, IPv6Address) else None
+    return any(address in it or (inner is not None and inner in it) for it in networks)
+
+
+def is_denied_host(host: str, networks: Sequence[Network]) -> bool:
+    """Whether a host, as a URL writes it, is an address in one of these networks."""
+    address = _literal(host.rstrip(".").lower())
+    return address is not None and is_denied(address, networks)
 
 
 def is_own_host(host: str) -> bool:
@@ -32,12 +48,17 @@ def is_own_host(host: str) -> bool:
     return "." not in host or any(host == name or host.endswith(f".{name}") for name in _OWN_NAMES)
 
 
-async def public_addresses(host: str, port: int) -> Sequence[str]:
-    """Where a host is; OSError unless every address of it is public."""
+async def allowed_addresses(
+    host: str, port: int, *, allow_private: bool = False, denied: Sequence[Network] = ()
+) -> Sequence[str]:
+    """Where a host is; OSError unless every address of it is public, and in no network that is denied."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(str(place[0]).partition("%")[0] for *_, place in found))
-    if not addresses or not all(is_public(ip_address(address)) for address in addresses):
+    found_at = [ip_address(address) for address in addresses]
+    if any(is_denied(address, denied) for address in found_at):
+        raise PermissionError(f"{host} is on a network that the operator has denied.")
+    if not addresses or not (allow_private or all(map(is_public, found_at))):
         raise PermissionError(
             f"{host} is not on the Internet but on a private or local network. "
             "The operator can allow that with THREADKEEP_MCP_ALLOW_PRIVATE."

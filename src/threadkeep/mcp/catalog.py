@@ -11,6 +11,7 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import Forbidden, McpCommandNotAllowed, McpConfigInvalid, McpNameReserved
 from threadkeep.domain.mcp import PROMPTX, RETRIEVER, McpServer, RemoteServer, ServerSource, StdioServer
 from threadkeep.domain.user import User
+from threadkeep.mcp.addresses import Network
 from threadkeep.mcp.rules import check_remote, check_stdio
 from threadkeep.ports.mcp import ListedServer
 
@@ -26,11 +27,17 @@ class Catalog:
     """The servers that there are, under the rules of one operator."""
 
     def __init__(
-        self, allowed_commands: Collection[str], *, stdio_needs_admin: bool, allow_private: bool
+        self,
+        allowed_commands: Collection[str],
+        *,
+        stdio_needs_admin: bool,
+        allow_private: bool,
+        denied_networks: Sequence[Network] = (),
     ) -> None:
         self._allowed_commands = allowed_commands
         self._stdio_needs_admin = stdio_needs_admin
         self._allow_private = allow_private
+        self._denied_networks = denied_networks
 
     def merged(self, agent: Agent) -> Sequence[ListedServer]:
         """The system's, the built-in and the owner's own servers, in this order."""
@@ -59,12 +66,21 @@ class Catalog:
     def _check_one(self, user: User, name: str, server: McpServer) -> None:
         if name.lower() in RESERVED_NAMES:
             raise McpNameReserved(f"`{name}` is the name of a server of Threadkeep itself; choose another.")
-        if isinstance(server, StdioServer) and self._stdio_needs_admin and not user.is_admin:
-            raise Forbidden("Only an admin may save a server that runs a program on this machine.")
+        if isinstance(server, StdioServer):
+            self._check_may_run(user)
         self._check_rules(server)
+
+    def _check_may_run(self, user: User) -> None:
+        if self._stdio_needs_admin and not user.is_admin:
+            raise Forbidden("Only an admin may save a server that runs a program on this machine.")
+        if not user.may_run_programs:
+            raise Forbidden(
+                "Saving a server that runs a program needs this server's token: `threadkeep open` opens the "
+                "page with it, `threadkeep token` prints it."
+            )
 
     def _check_rules(self, server: McpServer) -> None:
         if isinstance(server, StdioServer):
             check_stdio(server, self._allowed_commands)
         elif isinstance(server, RemoteServer):
-            check_remote(server, allow_private=self._allow_private)
+            check_remote(server, allow_private=self._allow_private, denied=self._denied_networks)

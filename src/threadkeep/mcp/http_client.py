@@ -1,11 +1,11 @@
 """The HTTP client for a remote server: it stays on the Internet, and takes only so much."""
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
 import httpx2
 
-from threadkeep.mcp.addresses import public_addresses
+from threadkeep.mcp.addresses import Network, allowed_addresses
 from threadkeep.mcp.lines import MESSAGE_COSTS, MOST_LINE_BYTES, Pace
 
 # No limit on reading: how long a call may take is decided where it is made.
@@ -22,27 +22,44 @@ Small = Callable[[bytes], Awaitable[bytes | None]]
 
 
 def http_client(
-    headers: Mapping[str, str], small: Small, *, allow_private: bool, timeout: httpx2.Timeout = TIMEOUT
+    headers: Mapping[str, str],
+    small: Small,
+    *,
+    allow_private: bool,
+    denied: Sequence[Network] = (),
+    timeout: httpx2.Timeout = TIMEOUT,
 ) -> httpx2.AsyncClient:
     """A client for one remote server that does not leave the Internet, unless the operator allows it."""
     return httpx2.AsyncClient(
         headers={**headers, "Accept-Encoding": "identity"},
         timeout=timeout,
-        transport=_Bounded(httpx2.AsyncHTTPTransport() if allow_private else _PublicTransport(), small),
+        transport=_Bounded(
+            httpx2.AsyncHTTPTransport()
+            if allow_private and not denied
+            else _CheckedTransport(allow_private, denied),
+            small,
+        ),
     )
 
 
-class _PublicTransport(httpx2.AsyncBaseTransport):
-    """Connects to the very address that was found to be public; the name stays for TLS and `Host`."""
+class _CheckedTransport(httpx2.AsyncBaseTransport):
+    """Connects to the very address that was found to be allowed; the name stays for TLS and `Host`."""
 
-    def __init__(self) -> None:
+    def __init__(self, allow_private: bool, denied: Sequence[Network]) -> None:
+        self._allow_private = allow_private
+        self._denied = denied
         self._inner = httpx2.AsyncHTTPTransport()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends a request to the first address of its host that can be reached."""
         url = request.url
         try:
-            addresses = await public_addresses(url.host, url.port or (443 if url.scheme == "https" else 80))
+            addresses = await allowed_addresses(
+                url.host,
+                url.port or (443 if url.scheme == "https" else 80),
+                allow_private=self._allow_private,
+                denied=self._denied,
+            )
         except (OSError, UnicodeError) as exc:
             raise httpx2.ConnectError(f"Cannot connect to {url.host}: {exc}", request=request) from exc
         for address in addresses[:-1]:

@@ -28,7 +28,13 @@ async def launch(
             link = StdioLink(program, server_log, inbox)
         case RemoteServer():
             headers = await asyncio.to_thread(environment.headers, key, server)
-            link = RemoteLink(server.url, headers, inbox, allow_private=environment.allow_private)
+            link = RemoteLink(
+                server.url,
+                headers,
+                inbox,
+                allow_private=environment.allow_private,
+                denied=environment.denied_networks,
+            )
         case _:
             raise AssertionError(f"a server is run or reached, not {type(server).__name__}")
     return Connection(key.name, link, inbox, server.timeout_s, limits, server.hide)

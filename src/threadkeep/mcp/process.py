@@ -31,6 +31,8 @@ class Program:
     args: tuple[str, ...]
     env: Mapping[str, str]
     cwd: Path
+    wrapper: tuple[str, ...] = ()
+    """What shuts the command in, and becomes it."""
 
 
 class _Protocol(SubprocessStreamProtocol):
@@ -66,11 +68,12 @@ class ServerProcess:
         """Starts a program, in a process group of its own, under a guard."""
         if shutil.which(program.command, path=program.env.get("PATH")) is None:
             raise NotStarted(f"There is no program `{program.command}` on this machine.")
+        words = (*program.wrapper, program.command, *program.args)
         end, lifeline = os.pipe()
         try:
             transport, protocol = await asyncio.get_running_loop().subprocess_exec(
                 _Protocol,
-                *(sys.executable, "-I", "-S", guard.__file__, str(end), program.command, *program.args),
+                *(sys.executable, "-I", "-S", guard.__file__, str(end), *words),
                 env=dict(program.env),
                 cwd=program.cwd,
                 pass_fds=(end,),

@@ -1,17 +1,21 @@
 """What a server is given when it is run: a folder, and as much of our environment as it needs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from threadkeep.domain.ids import AgentId, UserId
-from threadkeep.domain.mcp import McpServer, RemoteServer, ServerScope, StdioServer
-from threadkeep.domain.workspace import Workspaces
+from threadkeep.domain.mcp import PROMPTX, McpServer, RemoteServer, ServerScope, StdioServer
+from threadkeep.domain.workspace import CACHE, Workspaces
+from threadkeep.mcp.addresses import Network
 from threadkeep.mcp.link import LinkBroken
+from threadkeep.mcp.packages import launched_args
 from threadkeep.mcp.process import Program
+from threadkeep.mcp.sandbox import OPEN, Sandbox
 
 USER_HEADER = "Threadkeep-User-Id"
+ROLES = ".promptx"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +39,25 @@ class ServerEnvironment:
     workspaces: Workspaces
     environment: Mapping[str, str]
     allow_private: bool = False
+    denied_networks: Sequence[Network] = ()
+    sandbox: Sandbox = OPEN
 
     def program(self, key: ServerKey, server: StdioServer) -> Program:
         """The program of a server, ready to be run; its folder is there."""
         workspace = self.workspaces.of(key.agent_id)
         cwd = _folder(workspace, server.cwd)
         env = {**self.environment, "PWD": str(cwd), "PROMPTX_PROJECT_DIR": str(workspace)}
+        if self.sandbox.kind is not None:
+            env |= _private_folders(workspace)
         env |= {name: secret.reveal() for name, secret in server.env.items()}
         if key.user_id is not None:
             env["THREADKEEP_USER_ID"] = key.user_id
-        return Program(server.command, server.args, env, cwd)
+        if key.name == PROMPTX:  # the operator's own command; the folders of its other users are not its own
+            args, wrapper = server.args, self.sandbox.wrapper(readable=[workspace / ROLES], writable=[cwd])
+        else:
+            args = launched_args(server.command, server.args)
+            wrapper = self.sandbox.wrapper(writable=[workspace])
+        return Program(server.command, args, env, cwd, wrapper)
 
     def headers(self, key: ServerKey, server: RemoteServer) -> dict[str, str]:
         """What is sent to a remote server with every request."""
@@ -52,6 +65,23 @@ class ServerEnvironment:
         if key.user_id is not None:
             headers[USER_HEADER] = quote(key.user_id)
         return headers
+
+
+def _private_folders(workspace: Path) -> dict[str, str]:
+    """Where a program keeps what is its own, and what it fetches: no other agent's programs run that."""
+    cache = workspace / CACHE
+    folders = {
+        "HOME": workspace / ".home",
+        "XDG_CACHE_HOME": cache,
+        "npm_config_cache": cache / "npm",
+        "TMPDIR": cache / "tmp",
+    }
+    try:
+        for folder in folders.values():
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as exc:
+        raise LinkBroken(f"Its folders cannot be made: {exc.strerror}.") from exc
+    return {name: str(folder) for name, folder in folders.items()}
 
 
 def _folder(workspace: Path, inner: str | None) -> Path:

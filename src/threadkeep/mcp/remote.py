@@ -1,12 +1,13 @@
 """MCP over streamable HTTP, to a server of somebody else."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from threadkeep.mcp.addresses import Network
 from threadkeep.mcp.http_client import http_client
 from threadkeep.mcp.large import Inbox
 from threadkeep.mcp.lines import MOST_LINE_BYTES
@@ -16,17 +17,28 @@ from threadkeep.mcp.link import Link, LinkBroken, Streams, causes
 class RemoteLink(Link):
     """A server at an address."""
 
-    def __init__(self, url: str, headers: Mapping[str, str], inbox: Inbox, *, allow_private: bool) -> None:
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        inbox: Inbox,
+        *,
+        allow_private: bool,
+        denied: Sequence[Network] = (),
+    ) -> None:
         self._url = url
         self._headers = headers
         self._inbox = inbox
         self._allow_private = allow_private
+        self._denied = denied
         self._refusal: int | None = None
 
     @asynccontextmanager
     async def open(self, on_end: Callable[[], None]) -> AsyncGenerator[Streams]:
         """Speaks with the server while the block runs. Such a link is not ended from the other side."""
-        client = http_client(self._headers, self._inbox.small, allow_private=self._allow_private)
+        client = http_client(
+            self._headers, self._inbox.small, allow_private=self._allow_private, denied=self._denied
+        )
         client.event_hooks = {"response": [self._take_note]}
         try:
             async with (

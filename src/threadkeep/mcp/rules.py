@@ -11,7 +11,8 @@ from threadkeep.domain.errors import InvalidRequest, McpCommandNotAllowed, McpCo
 from threadkeep.domain.mcp import RemoteServer, StdioServer
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.text import check_storable
-from threadkeep.mcp.addresses import is_own_host
+from threadkeep.mcp.addresses import Network, is_denied_host, is_own_host
+from threadkeep.mcp.packages import RUNNERS, check_package
 
 MOST_ARGS = 64
 MOST_ARG_CHARACTERS = 2_000
@@ -43,9 +44,6 @@ _HEADERS_OF_OTHERS = re.compile(
     | accept | accept-encoding | proxy-.* | mcp-.* | last-event-id | (?:x-)?threadkeep-.*""",
     re.VERBOSE | re.IGNORECASE,
 )
-# What may stand before the package. `--call`, say, would hand a text to a shell, as `npx` does alone.
-_NPX_FLAGS = {"-y", "--yes", "--no", "-q", "--quiet", "--silent", "--offline", "--prefer-offline", "--"}
-_NPX_VALUES = {"-p", "--package"}
 
 
 def check_stdio(server: StdioServer, allowed_commands: Collection[str]) -> None:
@@ -60,8 +58,8 @@ def check_stdio(server: StdioServer, allowed_commands: Collection[str]) -> None:
         raise McpConfigInvalid(f"At most {MOST_ARGS} arguments are taken.", param="args")
     for number, arg in enumerate(server.args):
         _check_text(arg, f"args[{number}]", MOST_ARG_CHARACTERS)
-    if server.command == "npx":
-        _check_npx(server.args)
+    if server.command in RUNNERS:
+        check_package(server.command, server.args)
     if server.cwd is not None:
         _check_cwd(server.cwd)
     _check_secrets(server.env, "env", _ENV_NAME, _ENV_OF_OTHERS)
@@ -69,7 +67,7 @@ def check_stdio(server: StdioServer, allowed_commands: Collection[str]) -> None:
         _check_secret_text(value, f"env.{name}")
 
 
-def check_remote(server: RemoteServer, *, allow_private: bool) -> None:
+def check_remote(server: RemoteServer, *, allow_private: bool, denied: Sequence[Network] = ()) -> None:
     """Refuses every address but http(s) ones, and those of our own network unless that is allowed."""
     url = server.url
     if len(url) > MOST_URL_CHARACTERS or not _URL.fullmatch(url) or "\\" in url:
@@ -89,6 +87,8 @@ def check_remote(server: RemoteServer, *, allow_private: bool) -> None:
         raise McpConfigInvalid(
             "The address may hold no name or password; send an Authorization header.", param="url"
         )
+    if is_denied_host(host, denied):
+        raise McpConfigInvalid("The address is on a network that the operator has denied.", param="url")
     if not allow_private and is_own_host(host):
         raise McpConfigInvalid(
             "The address is on a private or local network. The operator can allow that with "
@@ -98,21 +98,6 @@ def check_remote(server: RemoteServer, *, allow_private: bool) -> None:
     _check_secrets(server.headers, "headers", _HEADER_NAME, _HEADERS_OF_OTHERS)
     for name, value in server.headers.items():
         _check_secret_text(value, f"headers.{name}", _HEADER_VALUE)
-
-
-def _check_npx(args: Sequence[str]) -> None:
-    rest = iter(enumerate(args))
-    for number, arg in rest:
-        if not arg.startswith("-"):
-            return
-        if arg in _NPX_VALUES:
-            next(rest, None)
-        elif arg not in _NPX_FLAGS and not arg.startswith("--package="):
-            raise McpConfigInvalid(
-                "Before the package `npx` takes only -y, -p, -q, --offline and the like.",
-                param=f"args[{number}]",
-            )
-    raise McpConfigInvalid("Name the package that `npx` is to run.", param="args")
 
 
 def _check_cwd(cwd: str) -> None:

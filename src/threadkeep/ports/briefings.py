@@ -1,6 +1,6 @@
 """Where briefings are kept."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from threadkeep.domain.briefing import Briefing
@@ -8,9 +8,20 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import BriefingId, MessageId, UserId
 from threadkeep.domain.message import Message
 
+CheckUnread = Callable[[int], None]
+"""Refuses that so many briefings of an owner's agents are unread by a user."""
+
 
 class BriefingStore(Protocol):
     """Briefings."""
+
+    async def send(self, briefing: Briefing, owner_id: UserId | None, check_unread: CheckUnread) -> bool:
+        """Keeps a new briefing of an agent of this owner, unless its user is not known; tells whether it did.
+
+        `check_unread` gets how many of the owner's agents' are then unread, while nobody else sends the user
+        one.
+        """
+        ...
 
     async def add(self, briefing: Briefing) -> None:
         """Keeps a new briefing."""

@@ -44,11 +44,18 @@ class Extractor(Protocol):
         ...
 
 
+CheckRoom = Callable[[int, int], None]
+"""Refuses that a user's agents have so many documents of so many bytes."""
+
+
 class DocumentStore(Protocol):
     """Documents and their chunks."""
 
-    async def add(self, document: Document) -> Document:
-        """Keeps a new document; gives the one that is there where the agent has the same file already."""
+    async def add(self, document: Document, check_room: CheckRoom | None = None) -> Document:
+        """Keeps a new document; gives the one that is there where the agent has the same file already.
+
+        `check_room` gets what the agent's owner would have with it, while nobody else adds to that.
+        """
         ...
 
     async def get(self, agent_id: AgentId, document_id: DocumentId) -> Document | None:
@@ -85,6 +92,10 @@ class DocumentStore(Protocol):
 
     async def stalled(self, before: int) -> Sequence[Document]:
         """Documents that have been worked on without a sign of life since a time."""
+        ...
+
+    async def of_deleted_agents(self, *, limit: int) -> Sequence[Document]:
+        """Some documents whose agent is deleted: nobody can search or remove them any more."""
         ...
 
     async def ids_of(self, agent_id: AgentId) -> set[DocumentId]:

@@ -19,7 +19,7 @@ from threadkeep.domain.turn import Turn
 EXPORT_VERSION = 2
 """Goes up when a change would keep older files from being read; then both are read."""
 
-Owned = Literal["user", "agent", "conversation", "memory", "document"]
+Owned = Literal["user", "agent", "conversation", "memory", "document", "message"]
 
 
 @dataclass(frozen=True, slots=True)

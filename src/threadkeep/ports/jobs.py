@@ -1,6 +1,6 @@
 """Work that is done later, and not forgotten: it is kept in the database until it is done."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,6 +14,11 @@ class Job:
     arguments: Mapping[str, Any]
     attempts: int = 0
 
+    @property
+    def user_id(self) -> str:
+        """For whom it is done, so that those of one user do not hold up another's; empty where for nobody."""
+        return str(self.arguments.get("user_id", ""))
+
 
 class JobStore(Protocol):
     """Where jobs wait."""
@@ -22,8 +27,13 @@ class JobStore(Protocol):
         """Keeps a job that is due after a delay; one just like it that waits is then due instead."""
         ...
 
-    async def take(self, holder: str, kind: str, *, lease_ms: int, limit: int) -> Sequence[Job]:
-        """Takes due jobs of a kind; whoever took one and died gives it up when the lease runs out."""
+    async def take(
+        self, holder: str, kind: str, *, lease_ms: int, limit: int, not_for: Collection[str] = ()
+    ) -> Sequence[Job]:
+        """Takes due jobs of a kind; whoever took one and died gives it up when the lease runs out.
+
+        Those for the users of `not_for` wait.
+        """
         ...
 
     async def release(self, holder: str) -> None:

@@ -70,8 +70,8 @@ class MessageStore(Protocol):
         """One of the user's conversations that is not deleted, with a run of its messages."""
         ...
 
-    async def get(self, message_id: MessageId) -> Message | None:
-        """One message with its tool calls, whosever it is."""
+    async def get(self, conversation_id: ConversationId, message_id: MessageId) -> Message | None:
+        """One message of a conversation with its tool calls."""
         ...
 
     async def add_card(self, conversation: Conversation, message: Message) -> None:
@@ -95,7 +95,7 @@ class MessageStore(Protocol):
         ...
 
     async def tool_call(self, conversation_id: ConversationId, tool_call_id: str) -> ToolCall | None:
-        """The newest tool call of a conversation that has this id, on whichever branch."""
+        """The newest tool call of a conversation that has this id or is sent under it, on any branch."""
         ...
 
     async def activated_role(self, conversation_id: ConversationId, *, since: int) -> ToolCall | None:

@@ -22,16 +22,23 @@ class PayloadStore(Protocol):
         """Keeps a payload; a row that refers to it may then be written. StorageError where it cannot be."""
         ...
 
-    async def load(self, ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
-        """The contents of payloads, each checked against its hash; every id gets an answer."""
+    async def load(
+        self, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> Mapping[PayloadId, bytes | Lost]:
+        """The contents of a conversation's payloads, each checked against its hash; every id gets an answer.
+
+        What belongs to another conversation is answered like what is missing.
+        """
         ...
 
     async def artifact(self, user_id: UserId, payload_id: PayloadId) -> Payload | None:
         """A file in a conversation of the user that is not deleted."""
         ...
 
-    async def artifacts(self, ids: Iterable[PayloadId]) -> Mapping[PayloadId, Payload]:
-        """What is known of files, whosever they are."""
+    async def artifacts(
+        self, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> Mapping[PayloadId, Payload]:
+        """What is known of a conversation's files; nothing of those of another one."""
         ...
 
     async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:

@@ -15,8 +15,10 @@ class ReceiptStore(Protocol):
         """Keeps a turn's receipt, once, with the texts that it names by their hash."""
         ...
 
-    async def get(self, turn_id: TurnId) -> tuple[Receipt, Mapping[str, str]] | None:
-        """A turn's receipt and its texts, whosever it is."""
+    async def get(
+        self, conversation_id: ConversationId, turn_id: TurnId
+    ) -> tuple[Receipt, Mapping[str, str]] | None:
+        """The receipt of a conversation's turn, and its texts."""
         ...
 
     async def newest(self, conversation_id: ConversationId) -> Receipt | None:

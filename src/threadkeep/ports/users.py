@@ -25,6 +25,10 @@ class UserStore(Protocol):
         """
         ...
 
+    async def meet(self, user_id: UserId, now: int) -> None:
+        """Makes a user known; Forbidden where the host application has no such user."""
+        ...
+
     async def sweep(self, now: int) -> None:
         """Does the same with agents whose owner the host application has deleted from its own table."""
         ...

@@ -6,7 +6,7 @@ Runs in the worker process only, which may die of a hostile file without harm to
 import csv
 import io
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,6 +19,8 @@ from threadkeep.ports.documents import ExtractionFailed
 MOST_PAGES = 10_000
 MOST_BAD_PAGES = 20
 MOST_UNPACKED_BYTES = 256 * 1024 * 1024
+MOST_MARKUP_BYTES = 32 * 1024 * 1024
+"""Of all that is taken apart, which needs many times its size; a thousand pages have less than 10 MB."""
 NEEDS_EXTRA = "This server cannot read {} files: it needs the extra, pip install 'threadkeep[documents]'."
 
 
@@ -103,12 +105,7 @@ def _read_docx(path: Path) -> Iterator[Section]:
         raise ExtractionFailed(NEEDS_EXTRA.format("DOCX")) from exc
     try:
         with zipfile.ZipFile(path) as archive:
-            # A member never unpacks to more than it declares, so the declarations can be relied upon.
-            unpacked = sum(member.file_size for member in archive.infolist())
-        if unpacked > MOST_UNPACKED_BYTES:
-            raise ExtractionFailed(
-                f"The file unpacks to {unpacked // 2**20} MB, and {MOST_UNPACKED_BYTES // 2**20} are taken."
-            )
+            _check_unpacked(archive.infolist())
         document = docx.Document(str(path))
     except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, SyntaxError) as exc:
         raise ExtractionFailed("The file is not a Word document, or it is damaged.") from exc
@@ -123,6 +120,17 @@ def _read_docx(path: Path) -> Iterator[Section]:
         if style and (style.startswith("Heading") or style == "Title") and not is_blank(block.text):
             heading = block.text.strip()
         yield Section(block.text, None, heading, number / len(blocks))
+
+
+def _check_unpacked(members: Sequence[zipfile.ZipInfo]) -> None:
+    """A member never unpacks to more than it declares, so the declarations can be relied upon."""
+    markup = sum(it.file_size for it in members if it.filename.lower().endswith((".xml", ".rels")))
+    for size, most in (
+        (sum(it.file_size for it in members), MOST_UNPACKED_BYTES),
+        (markup, MOST_MARKUP_BYTES),
+    ):
+        if size > most:
+            raise ExtractionFailed(f"The file unpacks to {size // 2**20} MB, and {most // 2**20} are taken.")
 
 
 _SKIPPED = {"script", "style", "template", "noscript", "svg", "head"}

@@ -73,13 +73,15 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _cut(sentence: str) -> Iterator[str]:
-    while _weight(sentence) > MOST_WEIGHT:
-        most = int(MOST_WEIGHT / (DENSE_WEIGHT if _DENSE.search(sentence[:MOST_WEIGHT]) else 1))
-        space = sentence.rfind(" ", most // 2, most)
-        end = space if space > 0 else most
-        yield sentence[:end]
-        sentence = sentence[end:]
-    yield sentence
+    """Parts of a sentence, each light enough. Only what may become the next part is weighed again."""
+    at = 0
+    while _weight(window := sentence[at : at + MOST_WEIGHT + 1]) > MOST_WEIGHT:
+        most = int(MOST_WEIGHT / (DENSE_WEIGHT if _DENSE.search(window[:MOST_WEIGHT]) else 1))
+        space = sentence.rfind(" ", at + most // 2, at + most)
+        end = space if space > 0 else at + most
+        yield sentence[at:end]
+        at = end
+    yield sentence[at:]
 
 
 def _weight(text: str) -> float:

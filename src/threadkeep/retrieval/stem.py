@@ -7,10 +7,9 @@ languages of generated code for a hundred lines.
 import re
 from functools import lru_cache
 
-# `C` and `V` stand for runs of consonants and vowels; `y` is a vowel after a consonant.
-_LETTERS = re.compile(r"[aeiou]|(?<=[^aeiou])y")
-_MEASURE = re.compile("V+C+")
-_SHORT_END = re.compile(r"CVC$")
+# `C` and `V` stand for a consonant and a vowel; `y` is a vowel after a consonant.
+_VOWEL = re.compile(r"[aeiou]|(?<=[^aeiou])y")
+_CONSONANT = re.compile("[^V]")
 
 _STEP_2 = {
     "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "abli": "able",
@@ -80,12 +79,12 @@ def _replaced(word: str, endings: dict[str, str], least: int) -> str:
 
 
 def _shape(word: str) -> str:
-    vowels = {match.start() for match in _LETTERS.finditer(word)}
-    return "".join("V" if position in vowels else "C" for position in range(len(word)))
+    return _CONSONANT.sub("C", _VOWEL.sub("V", word))
 
 
 def _measure(word: str) -> int:
-    return len(_MEASURE.findall(_shape(word)))
+    """How often consonants follow vowels. Counted, not matched: `V+C+` is quadratic in a run of vowels."""
+    return _shape(word).count("VC")
 
 
 def _has_vowel(word: str) -> bool:
@@ -93,4 +92,4 @@ def _has_vowel(word: str) -> bool:
 
 
 def _is_short(word: str) -> bool:
-    return bool(_SHORT_END.search(_shape(word))) and word[-1] not in "wxy"
+    return _shape(word).endswith("CVC") and word[-1] not in "wxy"

@@ -25,6 +25,8 @@ _RUN = re.compile(f"([{_DENSE}]+)|((?:[^\\W_{_DENSE}]|[{_MARKS}])+)")
 _NO_PART = re.compile(r"[\u0300-\u036f\s!-/:-@\[-`{-~]+")
 
 MOST_TERM_CHARACTERS = 40
+# Of a longer word the beginning counts: normalizing is quadratic in a run of accents, and a term is short.
+MOST_WORD_CHARACTERS = 160
 
 
 def terms(text: str) -> list[str]:
@@ -47,12 +49,20 @@ def query_terms(text: str) -> list[str]:
     return list(found)
 
 
-def spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Where a text has wanted terms, in order, with touching and overlapping places joined."""
+def spans(text: str, wanted: frozenset[str], *, within: int | None = None) -> Iterator[tuple[int, int]]:
+    """Where a text has wanted terms, in order, with touching and overlapping places joined.
+
+    `within` ends the search that many characters after the first place.
+    """
     begin = end = -1
+    stop = len(text)
     for first, last, term in _places(text):
+        if first >= stop:
+            break
         if term not in wanted:
             continue
+        if end < 0 and within is not None:
+            stop = first + within
         if first > end:
             if end > 0:
                 yield begin, end
@@ -62,9 +72,13 @@ def spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
         yield begin, end
 
 
-@lru_cache(maxsize=65536)
 def fold(word: str) -> str:
     """A word as it is compared: without case, accents, width and ending."""
+    return _folded(word[:MOST_WORD_CHARACTERS])
+
+
+@lru_cache(maxsize=65536)
+def _folded(word: str) -> str:
     if not word.isascii():
         whole = unicodedata.normalize("NFKD", word)
         word = unicodedata.normalize("NFC", _NO_PART.sub("", whole)) or word

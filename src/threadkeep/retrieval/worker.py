@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from threadkeep.ports.documents import ExtractionFailed
@@ -14,7 +15,7 @@ from threadkeep.retrieval.extract import extract
 from threadkeep.retrieval.split import split
 from threadkeep.retrieval.terms import terms
 
-MOST_MEMORY_BYTES = 2 * 1024**3
+MOST_MEMORY_BYTES = 512 * 1024**2
 MOST_CPU_S = 90
 MOST_CHUNKS = 200_000
 
@@ -46,6 +47,8 @@ def main(path: Path, media_type: str) -> None:
 def _limit() -> None:
     """Whatever the file makes us do, turns go first, and it ends."""
     os.nice(10)
+    with suppress(OSError):  # where memory runs out, this goes before the server does
+        Path("/proc/self/oom_score_adj").write_text("1000")
     for kind, most in (
         (resource.RLIMIT_AS, MOST_MEMORY_BYTES),
         (resource.RLIMIT_CPU, MOST_CPU_S),

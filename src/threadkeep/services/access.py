@@ -34,8 +34,8 @@ async def agent_to_ask(store: Store, user: User, conversation: Conversation) -> 
 
 async def own_message(store: Store, conversation: Conversation, message_id: str) -> Message:
     """A message of a conversation, on whichever branch."""
-    message = await store.messages.get(to_message_id(message_id))
-    if message is None or message.conversation_id != conversation.id:
+    message = await store.messages.get(conversation.id, to_message_id(message_id))
+    if message is None:
         raise MessageNotFound
     return message
 

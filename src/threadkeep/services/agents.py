@@ -6,6 +6,7 @@ from typing import Any
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent, AgentDraft, AgentSettings, Visibility
+from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import AgentNotFound, Forbidden, PreconditionFailed
 from threadkeep.domain.ids import AgentId, is_uuid, new_uuid
@@ -20,10 +21,13 @@ DEFAULT_AGENT_NAME = "Assistant"
 class Agents:
     """The use cases of agents."""
 
-    def __init__(self, store: Store, catalog: ServerCatalog, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, catalog: ServerCatalog, clock: Clock, caps: OperatorCaps = NO_CAPS
+    ) -> None:
         self._store = store
         self._catalog = catalog
         self._clock = clock
+        self._caps = caps
 
     async def ensure_default(self) -> None:
         """Makes the default agent at the first start: public, undeletable, without a limit on length."""
@@ -42,8 +46,10 @@ class Agents:
 
     async def create(self, user: User, draft: AgentDraft) -> Agent:
         """Makes an agent that the user owns."""
+        self._caps.check(user, draft)
         self._catalog.check(user, draft.settings.mcp_servers, {})
         agent = self._make(draft, owner=user)
+        agent.check_name_is_free(await self.default())
         await self._store.agents.add(agent, self._entry(user, "create", agent, {"name": agent.name}))
         return agent
 
@@ -82,6 +88,7 @@ class Agents:
         expected_version: int | None,
     ) -> Agent:
         """Revises an agent; with `expected_version` only if nobody else has changed it meanwhile."""
+        default = await self.default()
 
         def change(agent: Agent) -> Agent:
             agent.check_open_to(user)
@@ -90,10 +97,13 @@ class Agents:
                     "The agent has been changed since you read it.", details={"version": agent.version}
                 )
             draft = revise(agent)
+            self._caps.check(user, draft, agent)
             self._catalog.check(user, draft.settings.mcp_servers, agent.settings.mcp_servers)
             if agent.is_default and draft.visibility is not Visibility.PUBLIC:
                 raise Forbidden("The default agent stays public.")
             revised = replace(agent, **_fields_of(draft))
+            if (revised.name, revised.visibility) != (agent.name, agent.visibility):
+                revised.check_name_is_free(default)
             return replace(revised, version=agent.version + 1, updated_at=self._clock())
 
         return await self._change(user, agent_id, "update", change)

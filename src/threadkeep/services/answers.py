@@ -1,7 +1,7 @@
 """Answers: what an agent does for a turn, from what its model is sent to what is done afterwards."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import tzinfo
@@ -25,20 +25,22 @@ from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.tools import Toolbox
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, title_job
-from threadkeep.log.values import load_values
 from threadkeep.log.writer import persist
 from threadkeep.ports.gateway import Gateway, ModelRequest, ToolSpec
 from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ToolProvider
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
 from threadkeep.services.history import History
 from threadkeep.services.passages import Passages
+from threadkeep.services.path import latest_messages
 from threadkeep.services.prompts import Prompts
 
 MOST_MESSAGES = 10_000  # of a context without a limit of its own
-MOST_BUILT_AT_ONCE = 300
-"""So many messages become a request without holding others up."""
+MOST_MESSAGES_AT_ONCE = 300
+MOST_BYTES_AT_ONCE = 128 * 1024
+"""So many messages, and bytes of results, become a request without holding others up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,6 @@ class _Prepared:
     sources: Sources
     rules: ContextRules
     opening: Sequence[Notice | Retrieval]
-
-    @property
-    def cited(self) -> int:
-        """How many passages have a number to be cited by."""
-        return len(self.sources.found)
 
 
 class Answers:
@@ -115,7 +112,9 @@ class Answers:
             build,
             gateway,
             Toolbox(
-                tools, LargeValues(turn.conversation_id, self._clock, keep_payload), cited=prepared.cited
+                tools,
+                LargeValues(turn.conversation_id, self._clock, keep_payload),
+                found=prepared.sources.found,
             ),
             limits,
             stop,
@@ -149,13 +148,16 @@ class Answers:
         prompt = await self._prompts.assemble(agent, activated=activated, summary=summary)
         asked = next((message for message in path if message.id == asked_id), None)
         found = await self._passages.before(agent, asked, gateway)
+        prior = await self._store.receipts.newest(conversation.id)
+        # Without tools, results are sent as text, whatever form they had before.
+        shortened = prior.shortened if prior and gateway.supports_tools else ()
         sources = Sources(
             path=path,
             question_id=asked_id,
             components=prompt.components,
             found=[hit for it in found if isinstance(it, Retrieval) for hit in it.hits],
-            large=await self._large_values(path),
-            prior=await self._store.receipts.newest(conversation.id),
+            large=await self._large_values(conversation, path, frozenset(shortened)),
+            prior=prior,
             model=begun.turn.model,
             cache_key=conversation.id,
         )
@@ -166,27 +168,34 @@ class Answers:
         window = MessageWindow(
             after_seq=compaction.to_seq if compaction else 0,
             before_seq=begun.assistant_message.seq,
-            newest_first=True,
         )
-        latest = await self._store.messages.page(
-            begun.conversation.id, window, offset=0, limit=agent.settings.context_messages or MOST_MESSAGES
+        latest = await latest_messages(
+            self._store.messages,
+            begun.conversation.id,
+            window,
+            most=agent.settings.context_messages or MOST_MESSAGES,
         )
         asked_id = begun.turn.user_message_id
         if any(message.id == asked_id for message in latest):
-            return latest[::-1]
+            return latest
         # It was archived since, and is answered again.
-        asked = await self._store.messages.get(asked_id)
-        return [*([asked] if asked else ()), *latest[::-1]]
+        asked = await self._store.messages.get(begun.conversation.id, asked_id)
+        return [*([asked] if asked else ()), *latest]
 
     async def _activated_role(self, agent: Agent, conversation: Conversation) -> str | None:
         call = await self._store.messages.activated_role(conversation.id, since=agent.updated_at)
         role_id = call.arguments.get("role") if call else None
         return role_id if isinstance(role_id, str) else None
 
-    async def _large_values(self, path: Sequence[Message]) -> Mapping[PayloadId, bytes]:
+    async def _large_values(
+        self, conversation: Conversation, path: Sequence[Message], shortened: Collection[str]
+    ) -> Mapping[PayloadId, bytes | Lost]:
         """The values of the path's calls that lie in the payload store, as far as a model is sent them."""
-        calls = (call for message in path for call in message.tool_calls if call.refs)
-        return await load_values(self._store.payloads, (ref for call in calls for ref in sent_refs(call)))
+        calls = [call for message in path for call in message.tool_calls if call.refs]
+        if not calls:
+            return {}
+        refs = (ref for call in calls for ref in sent_refs(call, is_short=call.sent_id in shortened))
+        return await self._store.payloads.load(conversation.id, refs)
 
     def _rules(self, agent: Agent, gateway: Gateway) -> ContextRules:
         settings = agent.settings
@@ -207,6 +216,13 @@ class Answers:
 
 
 async def _build(sources: Sources, rules: ContextRules) -> BuiltRequest:
-    if len(sources.path) <= MOST_BUILT_AT_ONCE:
+    if len(sources.path) <= MOST_MESSAGES_AT_ONCE and _result_bytes(sources) <= MOST_BYTES_AT_ONCE:
         return build_request(sources, rules)
     return await asyncio.to_thread(build_request, sources, rules)
+
+
+def _result_bytes(sources: Sources) -> int:
+    """How much the results are that go into a request, roughly: structured ones in rows are small."""
+    large = (len(content) for content in (sources.large or {}).values() if isinstance(content, bytes))
+    calls = (call for message in sources.path for call in message.tool_calls)
+    return sum(large) + sum(len(call.result) for call in calls if isinstance(call.result, str))

@@ -1,6 +1,6 @@
 """Branches: which way through the tree of its messages a conversation takes, and forks of it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import UNSET, UnsetType
 
@@ -8,7 +8,7 @@ from threadkeep.clock import Clock
 from threadkeep.domain.agent import ConversationMode
 from threadkeep.domain.conversation import Branch, Conversation
 from threadkeep.domain.errors import Conflict, MessageNotFound, StorageConflict, TurnInProgress
-from threadkeep.domain.ids import MessageId
+from threadkeep.domain.ids import MessageId, PayloadId
 from threadkeep.domain.message import ENDS, Message
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
@@ -81,7 +81,7 @@ class Branches:
             compactions=await self._store.compactions.page(
                 conversation.id, before=messages[-1].seq + 1, offset=0, limit=ROWS_AT_ONCE
             ),
-            payloads=await self._payloads(messages),
+            payloads=await self._payloads(conversation, payload_ids(messages)),
         )
         whole = fork(conversation, forked, self._clock())
         await self._store.exchange.add_fork(whole, conversation.id)
@@ -100,7 +100,10 @@ class Branches:
         while page := await self._store.messages.page(conversation.id, window, offset=0, limit=ROWS_AT_ONCE):
             found += page
             window = MessageWindow(page[-1].seq, branch.fork_seq + 1)
-        return [*found, *[it for id_ in branch.shown if (it := await self._store.messages.get(id_))]]
+        return [
+            *found,
+            *[it for id_ in branch.shown if (it := await self._store.messages.get(conversation.id, id_))],
+        ]
 
     async def _all_turns(self, conversation: Conversation) -> list[KeptTurn]:
         found: list[KeptTurn] = []
@@ -110,6 +113,12 @@ class Branches:
             found += page
         return found
 
-    async def _payloads(self, messages: Sequence[Message]) -> Sequence[Payload]:
-        wanted = payload_ids(messages)
-        return [*(await self._store.payloads.artifacts(wanted)).values()] if wanted else []
+    async def _payloads(self, conversation: Conversation, wanted: Collection[PayloadId]) -> list[Payload]:
+        found: list[Payload] = []
+        after: PayloadId | None = None
+        while wanted and (
+            page := await self._store.exchange.payloads(conversation.id, after=after, limit=ROWS_AT_ONCE)
+        ):
+            found += (payload for payload in page if payload.id in wanted)
+            after = page[-1].id
+        return found

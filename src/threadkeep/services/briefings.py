@@ -5,7 +5,14 @@ from dataclasses import dataclass
 
 from threadkeep.clock import Clock
 from threadkeep.domain.briefing import Briefing, Priority
-from threadkeep.domain.errors import BriefingNotFound, Conflict, InvalidRequest, StorageConflict
+from threadkeep.domain.errors import (
+    BriefingNotFound,
+    Conflict,
+    InvalidRequest,
+    RateLimited,
+    StorageConflict,
+    UserNotFound,
+)
 from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, is_uuid, new_uuid
 from threadkeep.domain.user import User, user_id
 from threadkeep.ports.store import Store
@@ -14,6 +21,9 @@ from threadkeep.services.conversations import Conversations
 from threadkeep.services.history import History
 
 TRIES = 5
+MOST_UNREAD = 100
+"""Of all agents of one owner, for one user: a notice that is one of thousands is read by nobody."""
+RETRY_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +70,8 @@ class Briefings:
             actions=draft.actions,
             created_at=self._clock(),
         )
-        await self._store.briefings.add(briefing)
+        if not await self._store.briefings.send(briefing, agent.owner_id, _check_unread):
+            raise UserNotFound("There is no such user, or they have not signed in yet.", param="userId")
         return briefing
 
     async def page(
@@ -106,14 +117,24 @@ class Briefings:
 
         That conversation stays readable, whatever becomes of the agent.
         """
-        card = await self._store.messages.get(briefing.message_id) if briefing.message_id else None
+        main = await self._store.conversations.get_main(user.id, briefing.agent_id)
+        if main is None or briefing.message_id is None:
+            return None
+        card = await self._store.messages.get(main.id, briefing.message_id)
         if card is None:
             return None
-        conversation = await self._store.conversations.get(user.id, card.conversation_id)
-        if conversation is None or not conversation.is_main:
-            return None
-        found = card.id if card.on_path else await self._store.briefings.card_on_path(conversation, briefing)
-        return (conversation.id, found) if found else None
+        found = card.id if card.on_path else await self._store.briefings.card_on_path(main, briefing)
+        return (main.id, found) if found else None
+
+
+def _check_unread(unread: int) -> None:
+    if unread > MOST_UNREAD:
+        raise RateLimited(
+            f"This user has {MOST_UNREAD} unread briefings of the owner's agents. Send more when they have "
+            "read some.",
+            details={"limit": "unreadBriefings", "most": MOST_UNREAD},
+            retry_after_s=RETRY_S,
+        )
 
 
 def _checked(briefing_id: str) -> BriefingId:

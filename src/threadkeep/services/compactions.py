@@ -8,6 +8,7 @@ from typing import Any
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
+from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.compaction import Compaction, to_archive
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
@@ -17,6 +18,7 @@ from threadkeep.domain.errors import (
     ConversationNotFound,
     GatewayNotConfigured,
     GenerationTimeout,
+    ModelNotAllowed,
     StorageConflict,
     TooFewMessages,
     TurnInProgress,
@@ -24,7 +26,15 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import CompactionId, UserId, is_uuid, new_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.user import User
-from threadkeep.engine.compaction import context_tokens, describe, extract, summarise
+from threadkeep.engine.compaction import (
+    context_tokens,
+    describe,
+    extract,
+    extract_lines,
+    summarise,
+    summary_tokens,
+)
+from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
@@ -51,20 +61,35 @@ def compaction_job(conversation: Conversation) -> dict[str, str]:
 class Compactions:
     """The use cases of compactions."""
 
-    def __init__(self, store: Store, gateway: Gateway | None, clock: Clock, zone: tzinfo) -> None:
+    def __init__(
+        self,
+        store: Store,
+        gateway: Gateway | None,
+        allowances: Allowances,
+        clock: Clock,
+        zone: tzinfo,
+        caps: OperatorCaps = NO_CAPS,
+    ) -> None:
         self._store = store
         self._gateway = gateway
+        self._allowances = allowances
         self._clock = clock
         self._zone = zone
+        self._caps = caps
 
     async def compact(self, user: User, conversation_id: str, *, keep_last: int | None = None) -> Compaction:
         """Puts a summary in the place of all but the last messages. Where that fails, nothing has changed."""
+        await own_conversation(self._store, user, conversation_id)
+        await self._allowances.take_call(user.id)
+        return await self._compact(user, conversation_id, keep_last)
+
+    async def _compact(self, user: User, conversation_id: str, keep_last: int | None) -> Compaction:
         for _ in range(TRIES):
             conversation = await own_conversation(self._store, user, conversation_id)
             if self._gateway is None:
                 raise GatewayNotConfigured
             conversation.check_idle()
-            agent = await agent_to_ask(self._store, user, conversation)
+            agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
             compaction = await self._compaction(self._gateway, agent, conversation, keep_last)
             try:
                 await self._store.compactions.add(compaction)
@@ -77,8 +102,8 @@ class Compactions:
         """Compacts a conversation between two turns, if there is still reason to. A job."""
         user = User(UserId(arguments["user_id"]))
         # Where a turn runs, its end asks again.
-        with suppress(TooFewMessages, TurnInProgress, ConversationNotFound, AgentNotFound):
-            await self.compact(user, arguments["conversation_id"])
+        with suppress(TooFewMessages, TurnInProgress, ConversationNotFound, AgentNotFound, ModelNotAllowed):
+            await self._compact(user, arguments["conversation_id"], keep_last=None)
 
     async def page(
         self, user: User, conversation_id: str, *, before: int | None, offset: int, limit: int
@@ -105,18 +130,26 @@ class Compactions:
         settings = agent.settings
         messages = await self._messages(conversation)
         archived = to_archive(messages, keep_last=keep_last, threshold=settings.compaction_threshold)
-        kept = messages[len(archived) :]
         before = await self._store.compactions.current(conversation.id)
         earlier = before.summary if before else None
+        tokens: list[int] = []
+        texts: list[str] = []
+        lines: list[str] = []
+        # Results may be large, so only one message is whole at a time.
+        for at, message in enumerate(messages):
+            (whole,) = await whole_messages(self._store.payloads, [message])
+            tokens.append(context_tokens(whole, self._zone))
+            if at < len(archived):
+                texts += filter(None, [describe(whole, self._zone)])
+                lines += extract_lines(whole)
         if gateway.supports_tools:
             try:
                 async with asyncio.timeout(settings.generation_timeout_s or None):
-                    texts = await self._described(archived)
                     summary = await summarise(gateway, agent.model, earlier, texts)
             except TimeoutError as exc:
                 raise GenerationTimeout("The model took too long to summarise.") from exc
         else:  # the demonstration model would make things up
-            summary = extract(earlier, archived, most=gateway.context_tokens // 2)
+            summary = extract(earlier, lines, most=gateway.context_tokens // 2)
         return Compaction(
             id=CompactionId(new_uuid()),
             conversation_id=conversation.id,
@@ -124,19 +157,10 @@ class Compactions:
             to_seq=archived[-1].seq,
             summary=summary,
             archived_count=len(archived),
-            tokens_before=context_tokens(messages, earlier, self._zone),
-            tokens_after=context_tokens(kept, summary, self._zone),
+            tokens_before=summary_tokens(earlier) + sum(tokens),
+            tokens_after=summary_tokens(summary) + sum(tokens[len(archived) :]),
             created_at=self._clock(),
         )
-
-    async def _described(self, messages: Sequence[Message]) -> list[str]:
-        """What the model summarises. Results may be large, so only one message is whole at a time."""
-        texts: list[str] = []
-        for message in messages:
-            (whole,) = await whole_messages(self._store.payloads, [message])
-            if text := describe(whole, self._zone):
-                texts.append(text)
-        return texts
 
     async def _messages(self, conversation: Conversation) -> list[Message]:
         """All messages that are not archived, oldest first."""

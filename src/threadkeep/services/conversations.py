@@ -4,17 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import tzinfo
-from itertools import islice
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent, AgentSettings, ConversationMode
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation, new_session_id
 from threadkeep.domain.errors import AgentNotFound, ConversationNotFound, TurnInProgress
-from threadkeep.domain.ids import AgentId, ConversationId, is_uuid
+from threadkeep.domain.ids import AgentId, is_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.user import User
-from threadkeep.engine.context import ContextMessage, is_in_context, to_context
+from threadkeep.engine.context import ContextMessage, to_context
 from threadkeep.log.replies import written_so_far
 from threadkeep.ports.branches import Siblings
 from threadkeep.ports.conversations import ConversationFilter
@@ -23,6 +22,7 @@ from threadkeep.ports.store import Store
 from threadkeep.services.access import own_conversation, to_conversation_id
 from threadkeep.services.agents import Agents
 from threadkeep.services.history import History
+from threadkeep.services.path import latest_messages
 from threadkeep.services.payloads import whole_messages
 from threadkeep.services.turns import Turns
 
@@ -138,10 +138,11 @@ class Conversations:
         agent = await self._store.agents.get(conversation.agent_id)
         habits = agent.settings if agent else AgentSettings()
         compaction = await self._compaction(conversation)
-        latest = await self._latest_in_context(
+        latest = await latest_messages(
+            self._store.messages,
             conversation.id,
-            compaction.to_seq if compaction else 0,
-            habits.context_messages if limit is None else limit,
+            MessageWindow(after_seq=compaction.to_seq if compaction else 0),
+            most=habits.context_messages if limit is None else limit,
         )
         return to_context(
             latest,
@@ -214,20 +215,6 @@ class Conversations:
                 user.id, own, after=None, offset=0, limit=1
             ):
                 raise
-
-    async def _latest_in_context(
-        self, conversation_id: ConversationId, after_seq: int, limit: int
-    ) -> list[Message]:
-        """The latest `limit` messages (0 = all) that belong into a context, oldest first."""
-        found: list[Message] = []
-        window = MessageWindow(after_seq=after_seq, newest_first=True)
-        batch = limit or 200
-        while page := await self._store.messages.page(conversation_id, window, offset=0, limit=batch):
-            found += filter(is_in_context, page)
-            if len(page) < batch or (limit and len(found) >= limit):
-                break
-            window = replace(window, before_seq=page[-1].seq)
-        return list(islice(found, limit or None))[::-1]
 
     async def _compaction(self, conversation: Conversation) -> Compaction | None:
         if not conversation.archived_to_seq:

@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
+from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.document import (
     HEAD_BYTES,
     MOST_NAME_CHARACTERS,
@@ -14,12 +15,12 @@ from threadkeep.domain.document import (
     DocumentStatus,
     media_type_of,
 )
-from threadkeep.domain.errors import DocumentNotFound
+from threadkeep.domain.errors import DocumentNotFound, LimitNotAllowed
 from threadkeep.domain.ids import DocumentId, is_uuid, new_uuid
 from threadkeep.domain.text import check_line
 from threadkeep.domain.user import User
 from threadkeep.jobs.queue import Jobs
-from threadkeep.jobs.reading import READ_JOB, remove_chunks
+from threadkeep.jobs.reading import READ_JOB, read_job, remove_chunks
 from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.retriever import Found, Retriever
 from threadkeep.ports.store import Store
@@ -37,6 +38,7 @@ class Documents:
         retriever: Retriever,
         jobs: Jobs,
         clock: Clock,
+        caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
         self._agents = agents
@@ -44,6 +46,7 @@ class Documents:
         self._retriever = retriever
         self._jobs = jobs
         self._clock = clock
+        self._caps = caps
 
     async def check(self, file_name: str, file: BinaryIO) -> str:
         """What a file is; refuses one that cannot be read, or whose name cannot be kept."""
@@ -57,9 +60,13 @@ class Documents:
         size, sha256 = await self._files.keep(agent.id, id_, file)
         status = DocumentStatus.PROCESSING
         fresh = Document(id_, agent.id, file_name, media_type, size, sha256, status, now, now)
-        document = await self._store.documents.add(fresh)
+        try:
+            document = await self._store.documents.add(fresh, self._caps.check_room)
+        except LimitNotAllowed:
+            await self._files.remove(agent.id, id_)
+            raise
         if document.id == fresh.id:
-            await self._jobs.add(READ_JOB, _names(document))
+            await self._jobs.add(READ_JOB, read_job(document, agent.owner_id))
         else:
             await self._files.remove(agent.id, id_)
         return document
@@ -82,6 +89,7 @@ class Documents:
 
     async def retry(self, user: User, agent_id: str, document_id: str) -> Document:
         """Has a failed document read again."""
+        agent = await self._agents.get_open(user, agent_id)
         document = await self.get(user, agent_id, document_id)
         retried = await self._store.documents.update(
             document.agent_id,
@@ -90,7 +98,7 @@ class Documents:
         )
         if retried is None:
             raise DocumentNotFound
-        await self._jobs.add(READ_JOB, _names(retried))
+        await self._jobs.add(READ_JOB, read_job(retried, agent.owner_id))
         return retried
 
     async def delete(self, user: User, agent_id: str, document_id: str) -> None:
@@ -120,10 +128,6 @@ class Documents:
             top_k=top_k or agent.settings.retrieval_top_k,
             threshold=agent.settings.retrieval_threshold if threshold is None else threshold,
         )
-
-
-def _names(document: Document) -> dict[str, str]:
-    return {"agent_id": document.agent_id, "document_id": document.id}
 
 
 def _head(file: BinaryIO) -> bytes:

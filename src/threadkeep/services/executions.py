@@ -9,7 +9,7 @@ from threadkeep.domain.errors import ConversationNotFound, InvalidRequest, Paylo
 from threadkeep.domain.execution import ExecutedTool, ExecutionEvent
 from threadkeep.domain.ids import ConversationId, PayloadId, is_uuid
 from threadkeep.domain.parts import FilePart
-from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
 from threadkeep.engine.large_values import LargeValues, TooLarge
 from threadkeep.engine.recording import record
@@ -58,8 +58,8 @@ class Executions:
         named = {PayloadId(it.lower()) for event in events for it in event.artifact_ids}
         if not named:
             return events
-        found = await self._store.payloads.artifacts(it for it in named if is_uuid(it))
-        own = {it.id: _file(it) for it in found.values() if _is_file_of(it, id_)}
+        found = await self._store.payloads.artifacts(id_, (it for it in named if is_uuid(it)))
+        own = {it.id: _file(it) for it in found.values()}
         if named - own.keys():
             raise InvalidRequest("This is not a file of this conversation.", param="artifactIds")
         return [
@@ -91,10 +91,6 @@ class Executions:
         chunk = LogChunk(ended.turn.id, 1, len(log), encode_chunk(log))
         ended = replace(ended, turn=replace(ended.turn, last_event_seq=len(log)))
         return Recorded(recorded.user_message, ended, chunk)
-
-
-def _is_file_of(payload: Payload, conversation_id: ConversationId) -> bool:
-    return payload.conversation_id == conversation_id and payload.kind is PayloadKind.ARTIFACT
 
 
 def _file(payload: Payload) -> FilePart:

@@ -107,7 +107,7 @@ class Export:
             async for payload in self._payloads(conversation):
                 if payload.sha256 not in written:
                     written.add(payload.sha256)
-                    content = (await self._store.payloads.load([payload.id]))[payload.id]
+                    content = (await self._store.payloads.load(conversation.id, [payload.id]))[payload.id]
                     yield payload_name(payload), None if isinstance(content, Lost) else content
 
     async def _conversation(self, conversation: Conversation) -> AsyncGenerator[Record]:

@@ -1,6 +1,6 @@
 """Where a thing of a file belongs here: under its own id, or under one made for the user."""
 
-from threadkeep.domain.ids import ConversationId, MessageId, UserId, derived_uuid, is_uuid, time_of
+from threadkeep.domain.ids import MessageId, UserId, derived_uuid, is_uuid, time_of
 from threadkeep.ports.exchange import Owned
 from threadkeep.ports.store import Store
 
@@ -27,10 +27,6 @@ class ImportIds:
     async def card(self, message_id: MessageId) -> MessageId | None:
         """A briefing's card, if its conversation has been taken over, under whichever id."""
         for id_ in (message_id, MessageId(self.own_id(message_id))):
-            message = await self._store.messages.get(id_) if is_uuid(id_) else None
-            if message and await self._is_own(message.conversation_id):
+            if is_uuid(id_) and await self._store.exchange.owner_of("message", id_) == self._user_id:
                 return id_
         return None
-
-    async def _is_own(self, conversation_id: ConversationId) -> bool:
-        return await self._store.exchange.owner_of("conversation", conversation_id) == self._user_id

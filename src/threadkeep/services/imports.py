@@ -19,7 +19,7 @@ from threadkeep.domain.user import User
 from threadkeep.engine.imported_conversation import check_id, check_whole, with_new_ids
 from threadkeep.engine.retelling import retell
 from threadkeep.engine.values import TooDeep
-from threadkeep.jobs.reading import READ_JOB
+from threadkeep.jobs.reading import READ_JOB, read_job
 from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.exchange import (
     Flawed,
@@ -156,7 +156,7 @@ class Import:
             await self._document_files.remove(agent_id, fresh.id)
             self.report.there += 1
             return
-        await self._jobs.add(Job(new_uuid(), READ_JOB, {"agent_id": agent_id, "document_id": fresh.id}))
+        await self._jobs.add(Job(new_uuid(), READ_JOB, read_job(fresh, self._user.id)))
         self.report.count("document")
 
     async def _take_memory(self, kept: KeptMemory) -> None:

@@ -1,16 +1,17 @@
 """Puts values that were set aside back in their places, for whoever is shown them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import ToolCallPart, with_calls
 from threadkeep.domain.tool_call import ToolCall, field_refs
 from threadkeep.log.values import load_values
+from threadkeep.ports.messages import ToolRecord
 from threadkeep.ports.payloads import PayloadStore
 
 MOST_TAKEN_APART_BYTES = 64 * 1024
@@ -18,20 +19,35 @@ MOST_TAKEN_APART_BYTES = 64 * 1024
 
 async def whole_messages(store: PayloadStore, messages: Sequence[Message]) -> Sequence[Message]:
     """Messages with what their tools returned."""
-    refs = [ref for message in messages for call in _calls(message) for ref in field_refs(call.refs).values()]
+    refs = [(it.conversation_id, ref) for it in messages for call in _calls(it) for ref in _refs(call)]
     if not refs:
         return messages
-    found = await load_values(store, refs)
+    found = await _load(store, refs)
     return [
         replace(message, parts=with_calls(message.parts, lambda call: _whole(call, found)))
         for message in messages
     ]
 
 
-async def whole_calls(store: PayloadStore, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
+async def whole_records(store: PayloadStore, records: Sequence[ToolRecord]) -> Sequence[ToolRecord]:
     """Tool calls with what they were given and gave."""
-    found = await load_values(store, (ref for call in calls for ref in field_refs(call.refs).values()))
-    return [_whole(call, found) for call in calls]
+    found = await _load(store, [(it.conversation_id, ref) for it in records for ref in _refs(it.call)])
+    return [replace(record, call=_whole(record.call, found)) for record in records]
+
+
+async def _load(
+    store: PayloadStore, refs: Sequence[tuple[ConversationId, PayloadId]]
+) -> Mapping[PayloadId, bytes]:
+    """Values by their ids, each from the conversation that names it."""
+    found: dict[PayloadId, bytes] = {}
+    for conversation_id in dict.fromkeys(it for it, _ in refs):
+        own = (ref for it, ref in refs if it == conversation_id)
+        found |= await load_values(store, conversation_id, own)
+    return found
+
+
+def _refs(call: ToolCall) -> Collection[PayloadId]:
+    return field_refs(call.refs).values()
 
 
 def _calls(message: Message) -> Iterator[ToolCall]:

@@ -11,7 +11,6 @@ from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.text import check_storable, is_blank
 from threadkeep.domain.user import User
 from threadkeep.engine.prompt import (
-    MOST_COMPONENT_CHARACTERS,
     MOST_PROMPT_CHARACTERS,
     ROLE,
     SUMMARY,
@@ -75,13 +74,12 @@ class Prompts:
         return await self.assemble(agent)
 
     async def write(self, user: User, agent_id: str, component: str, text: str) -> Prompt:
-        """Replaces one of the agent's own components; a blank text removes it. Later turns see it."""
+        """Replaces one of the agent's own components; a blank text removes it. Later turns see it.
+
+        A long one is kept whole, and truncated with a mark where a prompt is assembled, as files are.
+        """
         agent = await self._agents.get_open(user, agent_id)
         which = _component(component)
-        if len(text) > MOST_COMPONENT_CHARACTERS:
-            raise InvalidRequest(
-                f"A component may have at most {MOST_COMPONENT_CHARACTERS} characters.", param="text"
-            )
         check_storable(text, "text")
         await self._agents.note(user, agent.id, "prompt", {"component": which})
         await self._files.write(agent.id, which, "" if is_blank(text) else text)

@@ -30,7 +30,7 @@ class Receipts:
     async def get(self, user: User, turn_id: str) -> ShownReceipt:
         """The receipt of one of the user's turns; the prompt's text only where the agent is theirs."""
         turn = await self._turns.get(user, turn_id)
-        found = await self._store.receipts.get(turn.id)
+        found = await self._store.receipts.get(turn.conversation_id, turn.id)
         conversation = await self._store.conversations.get(user.id, turn.conversation_id)
         if found is None or conversation is None:
             raise TurnNotFound

@@ -15,7 +15,7 @@ from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.services.conversations import Conversations
-from threadkeep.services.payloads import whole_calls, whole_messages
+from threadkeep.services.payloads import whole_messages, whole_records
 
 MESSAGES_AT_ONCE = 50
 
@@ -66,8 +66,7 @@ class Reports:
         records = await self._store.messages.tool_calls(
             user.id, which, before=before, offset=offset, limit=limit
         )
-        calls = await whole_calls(self._store.payloads, [record.call for record in records])
-        return [replace(record, call=call) for record, call in zip(records, calls, strict=True)]
+        return await whole_records(self._store.payloads, records)
 
     async def report(self, user: User, conversation_id: str, *, tool_name: str | None = None) -> Report:
         """What was asked and what was done, oldest first."""
@@ -83,7 +82,7 @@ class Reports:
             payload = await self._store.payloads.artifact(user.id, PayloadId(artifact_id.lower()))
         if payload is None:
             raise ArtifactNotFound
-        content = (await self._store.payloads.load([payload.id]))[payload.id]
+        content = (await self._store.payloads.load(payload.conversation_id, [payload.id]))[payload.id]
         if isinstance(content, Lost):
             raise ArtifactNotFound(content.reason)
         return payload, content
@@ -103,10 +102,7 @@ class Reports:
 
     async def _files(self, answered: Message) -> Mapping[PayloadId, Payload]:
         """What is known of an answer's files, if they are the conversation's own."""
-        if not answered.artifact_ids:
-            return {}
-        found = await self._store.payloads.artifacts(answered.artifact_ids)
-        return {id_: it for id_, it in found.items() if it.conversation_id == answered.conversation_id}
+        return await self._store.payloads.artifacts(answered.conversation_id, answered.artifact_ids)
 
     async def _messages(self, user: User, conversation: Conversation) -> AsyncIterator[Message]:
         window = MessageWindow()

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
+from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import BegunTurn, Branch, Conversation
 from threadkeep.domain.errors import (
     IdempotencyMismatch,
@@ -26,11 +27,11 @@ from threadkeep.domain.user import User
 from threadkeep.engine.titles import derive_title
 from threadkeep.log.following import ALL_SEEN, Follower
 from threadkeep.log.node import Node
+from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.turns import IdempotencyKey
 from threadkeep.services.access import agent_to_ask, branch_up_to, own_conversation, own_message
-from threadkeep.services.allowances import Allowances
 from threadkeep.services.answers import Answers
 from threadkeep.services.payloads import whole_messages
 
@@ -62,13 +63,20 @@ class Turns:
     """The use cases of turns."""
 
     def __init__(
-        self, store: Store, node: Node, answers: Answers, allowances: Allowances, clock: Clock
+        self,
+        store: Store,
+        node: Node,
+        answers: Answers,
+        allowances: Allowances,
+        clock: Clock,
+        caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
         self._node = node
         self._answers = answers
         self._allowances = allowances
         self._clock = clock
+        self._caps = caps
 
     async def send(
         self,
@@ -194,18 +202,18 @@ class Turns:
     ) -> tuple[Turn, Conversation]:
         if self.is_draining:
             raise ShuttingDown("This process is ending; try again in a moment.")
-        self._allowances.take(user.id, self._node.running_of(user.id))
+        await self._allowances.take_turn(user.id, begun.turn.id, self._node.running_of(user.id))
         try:
             await self._node.begin(begun, key, lambda stop: self._answers.events(user, agent, begun, stop))
-        except StorageError:
-            self._allowances.give_back(user.id)  # what is not begun is not counted, however often it is tried
+        except StorageError:  # what is not begun is not counted, however often it is tried
+            await self._allowances.give_turn_back(user.id, begun.turn.id)
             raise
         return begun.turn, begun.conversation
 
     async def _open(self, user: User, conversation_id: str) -> tuple[Conversation, Agent]:
         """A conversation in which the user may begin a turn, and its agent."""
         conversation = await own_conversation(self._store, user, conversation_id)
-        return conversation, await agent_to_ask(self._store, user, conversation)
+        return conversation, self._caps.limited(await agent_to_ask(self._store, user, conversation))
 
     async def _branch(self, conversation: Conversation, position: Position) -> Branch | None:
         """The branch that a message continues; None for the active path."""
@@ -234,7 +242,7 @@ class Turns:
         return reply
 
     async def _reply(self, turn: Turn) -> Message:
-        reply = await self._store.messages.get(turn.assistant_message_id)
+        reply = await self._store.messages.get(turn.conversation_id, turn.assistant_message_id)
         if reply is None:
             raise TurnNotFound
         return reply

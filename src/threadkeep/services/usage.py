@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime
 from threadkeep.clock import Clock
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId, is_uuid
+from threadkeep.domain.times import time_in
 from threadkeep.domain.user import User
 from threadkeep.ports.store import Store
 from threadkeep.ports.turns import DayUsage
@@ -26,7 +27,7 @@ class Usages:
         self, user: User, *, first: date | None, last: date | None, agent_id: str | None
     ) -> Sequence[DayUsage]:
         """Tokens and turns for each agent and day, from the first day to the last (UTC)."""
-        last = last or datetime.fromtimestamp(self._clock() / 1000, UTC).date()
+        last = last or time_in(self._clock()).date()
         since, until = _begin(first) if first else _begin(last) - (DEFAULT_DAYS - 1) * DAY, _begin(last) + DAY
         if since >= until:
             raise InvalidRequest("`from` must not be later than `to`.", param="from")

@@ -1,7 +1,9 @@
 """Users: what is theirs goes when they go."""
 
+from contextlib import suppress
+
 from threadkeep.clock import Clock
-from threadkeep.domain.errors import UserNotFound
+from threadkeep.domain.errors import Forbidden, UserNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.ports.mcp import PersonalServers
@@ -26,6 +28,11 @@ class Users:
         self._prompts = prompts
         self._servers = servers
         self._clock = clock
+
+    async def meet(self, user: User) -> None:
+        """Makes a user who signs in known, so that agents may send them briefings."""
+        with suppress(Forbidden):  # the host application knows best; whatever they begin is refused
+            await self._store.users.meet(user.id, self._clock())
 
     async def delete(self, user: User, user_id: str) -> None:
         """Purges everything of a user; for that user, and for admins."""

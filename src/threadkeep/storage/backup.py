@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from threadkeep.domain.errors import StorageRefused
+from threadkeep.domain.workspace import is_cached
 from threadkeep.storage.folder import LOCK_NAME, FolderLock
 
 DATABASE_NAME = "threadkeep.db"
@@ -159,5 +160,5 @@ def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")):
         if path.parent == folder and (path.name in _NOT_COPIED or path.name.startswith(_COPIES_BEFORE)):
             continue
-        if path.is_file() and not path.is_symlink():
+        if path.is_file() and not path.is_symlink() and not is_cached(path.relative_to(folder)):
             yield path

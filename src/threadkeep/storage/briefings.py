@@ -7,10 +7,11 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import LAST_UUID, BriefingId, MessageId, UserId
 from threadkeep.domain.message import Message
+from threadkeep.ports.briefings import CheckUnread
 from threadkeep.storage.columns import to_json_or_null, to_value
 from threadkeep.storage.database import Database, Plan, Row, Statement
 from threadkeep.storage.messages import add_card
-from threadkeep.storage.users import ENSURE_USER
+from threadkeep.storage.users import ENSURE_USER, lock_known
 
 _COLUMNS = "id, agent_id, user_id, title, summary, priority, data, actions, created_at, read_at, message_id"
 _ADD = Statement(
@@ -30,6 +31,10 @@ def _page(extra: str) -> Statement:
 PAGE = _page("")
 PAGE_UNREAD = _page("AND read_at IS NULL")
 
+UNREAD = Statement(
+    """SELECT COUNT(*) FROM tk_briefings WHERE user_id = :user_id AND read_at IS NULL
+        AND (agent_id = :agent_id OR agent_id IN (SELECT id FROM tk_agents WHERE owner_id = :owner_id))"""
+)
 
 _GET = Statement(f"SELECT {_COLUMNS} FROM tk_briefings WHERE user_id = :user_id AND id = :id")
 _MARK_READ = Statement(
@@ -55,6 +60,10 @@ class SqlBriefings:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    async def send(self, briefing: Briefing, owner_id: UserId | None, check_unread: CheckUnread) -> bool:
+        """Keeps a new briefing, unless its user is not known or has too many that are unread."""
+        return await self._database.write(lambda: _send(briefing, owner_id, check_unread))
 
     async def add(self, briefing: Briefing) -> None:
         """Keeps a new briefing; its user becomes known."""
@@ -96,8 +105,21 @@ class SqlBriefings:
         await self._database.write(lambda: _add_card(briefing, conversation, message))
 
 
+def _send(briefing: Briefing, owner_id: UserId | None, check_unread: CheckUnread) -> Plan[bool]:
+    if not (yield from lock_known(briefing.user_id, briefing.created_at)):
+        return False
+    ((unread,),) = yield UNREAD(user_id=briefing.user_id, agent_id=briefing.agent_id, owner_id=owner_id)
+    check_unread(unread + 1)
+    yield from _insert(briefing)
+    return True
+
+
 def _add(briefing: Briefing) -> Plan[None]:
     yield ENSURE_USER(id=briefing.user_id, now=briefing.created_at)
+    yield from _insert(briefing)
+
+
+def _insert(briefing: Briefing) -> Plan[None]:
     values = {name: getattr(briefing, name) for name in Briefing.__slots__}
     yield _ADD(
         **values | {"data": to_json_or_null(briefing.data), "actions": to_json_or_null(briefing.actions)}

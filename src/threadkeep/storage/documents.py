@@ -6,7 +6,7 @@ from typing import Any
 
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.ids import LAST_UUID, AgentId, DocumentId
-from threadkeep.ports.documents import ExtractedPart
+from threadkeep.ports.documents import CheckRoom, ExtractedPart
 from threadkeep.storage.database import Database, Plan, Row, Statement
 from threadkeep.storage.terms import collection_of, json_text, numbered, reserve
 
@@ -37,6 +37,18 @@ _UPDATE = Statement(
 _DELETE = Statement("DELETE FROM tk_documents WHERE id = :id")
 _STALLED = Statement(
     f"SELECT {_COLUMNS} FROM tk_documents WHERE status = 'processing' AND updated_at < :before"
+)
+_OF_DELETED_AGENTS = Statement(
+    f"""SELECT {_COLUMNS} FROM tk_documents
+    WHERE agent_id IN (SELECT id FROM tk_agents WHERE deleted_at IS NOT NULL) LIMIT :limit"""
+)
+# Whoever adds to the documents of a user waits here for others who do; their turns do not.
+_OWNER = """SELECT tk_users.id FROM tk_agents JOIN tk_users ON tk_users.id = tk_agents.owner_id
+    WHERE tk_agents.id = :agent_id"""
+_LOCK_OWNER = Statement(_OWNER, postgres=f"{_OWNER} FOR NO KEY UPDATE OF tk_users")
+OWNED = Statement(
+    """SELECT COUNT(*), CAST(COALESCE(SUM(size), 0) AS bigint) FROM tk_documents
+    WHERE agent_id IN (SELECT id FROM tk_agents WHERE owner_id = :owner_id)"""
 )
 _IDS = Statement("SELECT id FROM tk_documents WHERE agent_id = :agent_id")
 
@@ -83,9 +95,9 @@ class SqlDocuments:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, document: Document) -> Document:
+    async def add(self, document: Document, check_room: CheckRoom | None = None) -> Document:
         """Keeps a new document, unless the agent has the same file already."""
-        return await self._database.write(lambda: _add(document))
+        return await self._database.write(lambda: _add(document, check_room))
 
     async def get(self, agent_id: AgentId, document_id: DocumentId) -> Document | None:
         """One document of an agent."""
@@ -127,13 +139,22 @@ class SqlDocuments:
         """Documents that have been worked on without a sign of life since a time."""
         return [_document(row) for row in await self._database.fetch(_STALLED(before=before))]
 
+    async def of_deleted_agents(self, *, limit: int) -> Sequence[Document]:
+        """Some documents whose agent is deleted."""
+        return [_document(row) for row in await self._database.fetch(_OF_DELETED_AGENTS(limit=limit))]
+
     async def ids_of(self, agent_id: AgentId) -> set[DocumentId]:
         """The ids of all documents of an agent."""
         return {id_ for (id_,) in await self._database.fetch(_IDS(agent_id=agent_id))}
 
 
-def _add(document: Document) -> Plan[Document]:
+def _add(document: Document, check_room: CheckRoom | None) -> Plan[Document]:
+    owners = (yield _LOCK_OWNER(agent_id=document.agent_id)) if check_room else ()
     if (yield _ADD(**_values(document))):
+        for (owner_id,) in owners:
+            ((documents, size),) = yield OWNED(owner_id=owner_id)
+            assert check_room
+            check_room(documents, size)
         return document
     (row,) = yield _BY_CONTENT(agent_id=document.agent_id, sha256=document.sha256)
     return _document(row)

@@ -26,6 +26,10 @@ _OWNERS: Mapping[Owned, Statement] = {
     "agent": Statement("SELECT COALESCE(owner_id, '') FROM tk_agents WHERE id = :id"),
     "conversation": Statement("SELECT user_id FROM tk_conversations WHERE id = :id"),
     "memory": Statement("SELECT user_id FROM tk_memories WHERE id = :id"),
+    "message": Statement(
+        """SELECT user_id FROM tk_conversations
+        WHERE id = (SELECT conversation_id FROM tk_messages WHERE id = :id)"""
+    ),
     "document": Statement("SELECT agent_id FROM tk_documents WHERE id = :id"),
 }
 TURNS = Statement(

@@ -1,8 +1,14 @@
-"""The index of messages and titles, kept beside the messages by a job of its own."""
+"""The index of messages and titles, kept beside the messages by a job of its own.
 
-from collections.abc import Sequence
+Texts are taken apart in a thread and not in a plan: PostgreSQL's plans run where every request waits.
+"""
 
-from threadkeep.domain.ids import FIRST_UUID, ConversationId, UserId
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from threadkeep.domain.ids import FIRST_UUID, ConversationId, MessageId, UserId
 from threadkeep.domain.message import MessageRole
 from threadkeep.ports.history import SaidHit
 from threadkeep.retrieval.terms import query_terms, spans, terms
@@ -14,6 +20,8 @@ from threadkeep.storage.terms import collection_of, match_all, numbered
 MOST_CHARACTERS = 20_000
 SNIPPET_CHARACTERS = 240
 BEFORE_THE_FIRST = 60
+# What one search looks through for the places of its words; a hit beyond that shows its beginning.
+MOST_HIGHLIGHTED = 200_000
 _LAST_ENTRY = 2**63 - 1
 
 BEHIND = Statement(
@@ -34,9 +42,14 @@ _CONVERSATION = """SELECT conversation.user_id, conversation.title, COALESCE(kno
     FROM tk_conversations AS conversation
     LEFT JOIN tk_searchable AS known ON known.conversation_id = conversation.id
     WHERE conversation.id = :conversation_id AND conversation.deleted_at IS NULL"""
+_READ_CONVERSATION = Statement(_CONVERSATION)
 _HOLD_CONVERSATION = Statement(_CONVERSATION, postgres=f"{_CONVERSATION} FOR KEY SHARE OF conversation")
 _MESSAGES = Statement(
     """SELECT id, seq, content, content_type, completed_at FROM tk_messages
+    WHERE conversation_id = :conversation_id AND seq > :to_seq ORDER BY seq LIMIT :limit"""
+)
+_NUMBERS = Statement(
+    """SELECT id, seq, completed_at FROM tk_messages
     WHERE conversation_id = :conversation_id AND seq > :to_seq ORDER BY seq LIMIT :limit"""
 )
 _ADD = Statement(
@@ -91,7 +104,9 @@ class SqlHistory:
 
     async def follow(self, conversation_id: ConversationId, *, limit: int) -> bool:
         """Makes some more of a conversation searchable."""
-        return await self._database.write(lambda: _follow(conversation_id, limit))
+        said = await self._database.read(lambda: _unsearchable(conversation_id, limit))
+        taken_apart = await asyncio.to_thread(_take_apart, said)
+        return await self._database.write(lambda: _follow(conversation_id, limit, taken_apart))
 
     async def search(
         self, user_id: UserId, query: str, *, before: int | None, limit: int
@@ -102,7 +117,7 @@ class SqlHistory:
         rows = await self._database.read(
             lambda: self._search(user_id, asked, _LAST_ENTRY if before is None else before, limit)
         )
-        return [_hit(row, frozenset(asked)) for row in rows]
+        return await asyncio.to_thread(_hits, rows, frozenset(asked))
 
     def _search(self, user_id: UserId, asked: list[str], before: int, limit: int) -> Plan[Rows]:
         rows = yield _NUMBER(user_id=user_id)
@@ -115,29 +130,71 @@ class SqlHistory:
 _NUMBER = Statement("SELECT number FROM tk_collections WHERE user_id = :user_id")
 
 
-def _follow(conversation_id: ConversationId, limit: int) -> Plan[bool]:
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What is not searchable yet: a new title, and messages by their ids."""
+
+    title: str | None
+    messages: Mapping[MessageId, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _TakenApart:
+    """The terms of what was said."""
+
+    title: str | None
+    title_terms: Sequence[str]
+    by_message: Mapping[MessageId, Sequence[str]]
+
+
+def _unsearchable(conversation_id: ConversationId, limit: int) -> Plan[_Said]:
+    rows = yield _READ_CONVERSATION(conversation_id=conversation_id)
+    if not rows:
+        return _Said(None, {})
+    _, title, to_seq, known_title = rows[0]
+    messages = yield _MESSAGES(conversation_id=conversation_id, to_seq=to_seq, limit=limit)
+    ended = takewhile(lambda row: row[-1] is not None, messages)  # the next is still being written
+    texts = {id_: text_of(content, content_type) for id_, _, content, content_type, _ in ended}
+    return _Said(title if title != known_title else None, texts)
+
+
+def _take_apart(said: _Said) -> _TakenApart:
+    by_message = {id_: _terms_of(text) for id_, text in said.messages.items()}
+    return _TakenApart(said.title, _terms_of(said.title or ""), by_message)
+
+
+def _terms_of(text: str) -> list[str]:
+    return list(dict.fromkeys(terms(text[:MOST_CHARACTERS])))
+
+
+def _follow(conversation_id: ConversationId, limit: int, said: _TakenApart) -> Plan[bool]:
     yield _HOLD_OWNER(conversation_id=conversation_id)
     rows = yield _HOLD_CONVERSATION(conversation_id=conversation_id)
     if not rows:
         return False
     user_id, title, to_seq, known_title = rows[0]
     number = yield from collection_of(user_id, "user_id")
-    if title != known_title:
+    if title != known_title and title in {None, said.title}:
         yield _FORGET_TITLE(conversation_id=conversation_id)
         if title:
-            yield from _add_entry(number, conversation_id, None, title)
-    messages = yield _MESSAGES(conversation_id=conversation_id, to_seq=to_seq, limit=limit)
-    for message_id, seq, content, content_type, completed_at in messages:
-        if completed_at is None:  # it is still being written
+            yield from _add_entry(number, conversation_id, None, said.title_terms)
+        known_title = title
+    messages = yield _NUMBERS(conversation_id=conversation_id, to_seq=to_seq, limit=limit)
+    has_more = len(messages) == limit
+    for message_id, seq, completed_at in messages:
+        if message_id not in said.by_message:
+            has_more = completed_at is not None  # it has ended since the texts were read
             break
-        yield from _add_entry(number, conversation_id, message_id, text_of(content, content_type))
+        yield from _add_entry(number, conversation_id, message_id, said.by_message[message_id])
         to_seq = seq
-    yield _KNOW(conversation_id=conversation_id, to_seq=to_seq, title=title)
-    return len(messages) == limit and messages[-1][1] == to_seq
+    yield _KNOW(conversation_id=conversation_id, to_seq=to_seq, title=known_title)
+    return has_more or title != known_title
 
 
-def _add_entry(number: int, conversation_id: ConversationId, message_id: str | None, text: str) -> Plan[None]:
-    found = " ".join(numbered(number, dict.fromkeys(terms(text[:MOST_CHARACTERS]))))
+def _add_entry(
+    number: int, conversation_id: ConversationId, message_id: str | None, found_by: Sequence[str]
+) -> Plan[None]:
+    found = " ".join(numbered(number, found_by))
     id_ = entry_number(message_id or conversation_id)
     whose = {"conversation_id": conversation_id, "message_id": message_id}
     while not (yield _ADD(id=id_, terms=found, **whose)):
@@ -147,27 +204,29 @@ def _add_entry(number: int, conversation_id: ConversationId, message_id: str | N
 
 
 def entry_number(uuid: str) -> int:
-    """A number that ascends with the time in a UUIDv7: what is newest is found first, without sorting."""
+    """A number that ascends as UUIDv7 do: what is newest is found first, without sorting.
+
+    It has the time and the first 15 of the bits after it, of which those of one process ascend too.
+    """
     digits = uuid.replace("-", "")
-    return int(digits[:12], 16) << 15 | int(digits[-8:], 16) & 0x7FFF
+    first, then = int(digits[13:16], 16), int(digits[16:18], 16) & 0x3F
+    return int(digits[:12], 16) << 15 | first << 3 | then >> 3
 
 
-def _hit(row: Row, wanted: frozenset[str]) -> SaidHit:
-    (
-        entry_id,
-        conversation_id,
-        agent_id,
-        title,
-        message_id,
-        seq,
-        role,
-        content,
-        content_type,
-        created_at,
-        on_path,
-    ) = row
-    text = text_of(content, content_type)
-    places = list(spans(text, wanted))
+def _hits(rows: Rows, wanted: frozenset[str]) -> list[SaidHit]:
+    left = MOST_HIGHLIGHTED
+    hits: list[SaidHit] = []
+    for row in rows:
+        text = text_of(row[7], row[8])
+        looked_at = text[: min(left, MOST_CHARACTERS)]
+        places = list(spans(looked_at, wanted, within=SNIPPET_CHARACTERS))
+        left -= min(len(looked_at), places[0][0] + SNIPPET_CHARACTERS) if places else len(looked_at)
+        hits.append(_hit(row, text, places))
+    return hits
+
+
+def _hit(row: Row, text: str, places: Sequence[tuple[int, int]]) -> SaidHit:
+    entry_id, conversation_id, agent_id, title, message_id, seq, role, _, _, created_at, on_path = row
     begin = max(0, places[0][0] - BEFORE_THE_FIRST) if places else 0
     end = begin + SNIPPET_CHARACTERS
     return SaidHit(

@@ -1,6 +1,6 @@
 """Jobs in the database."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from threadkeep.ports.jobs import Job
 from threadkeep.storage.columns import to_json, to_object
@@ -15,13 +15,24 @@ _HASTEN = with_clock(
     WHERE kind = :kind AND arguments = :arguments AND holder IS NULL RETURNING id"""
 )
 _DUE = """SELECT id FROM tk_jobs
-    WHERE kind = :kind AND run_at <= {now} AND (lease_until IS NULL OR lease_until < {now})
+    WHERE kind = :kind AND run_at <= {now} AND (lease_until IS NULL OR lease_until < {now}) FOR_WHOM
     ORDER BY run_at LIMIT :limit"""
+_FOR_OTHERS = """AND COALESCE(json_extract(arguments, '$.user_id'), '') NOT IN (
+        SELECT value FROM json_each(:not_for))"""
+_FOR_OTHERS_POSTGRES = """AND COALESCE(CAST(arguments AS json) ->> 'user_id', '') NOT IN (
+        SELECT json_array_elements_text(CAST(:not_for AS json)))"""
 _TAKE = """UPDATE tk_jobs SET lease_until = {now} + :lease_ms, holder = :holder, attempts = attempts + 1
     WHERE id IN (DUE) RETURNING id, kind, arguments, attempts"""
-_TAKE_DUE = with_clock(
-    _TAKE.replace("DUE", _DUE), postgres=_TAKE.replace("DUE", f"{_DUE} FOR UPDATE SKIP LOCKED")
-)
+
+
+def _take(for_whom: str, for_whom_postgres: str) -> Statement:
+    due, due_postgres = (_DUE.replace("FOR_WHOM", it) for it in (for_whom, for_whom_postgres))
+    return with_clock(
+        _TAKE.replace("DUE", due), postgres=_TAKE.replace("DUE", f"{due_postgres} FOR UPDATE SKIP LOCKED")
+    )
+
+
+_TAKE_DUE = {False: _take("", ""), True: _take(_FOR_OTHERS, _FOR_OTHERS_POSTGRES)}
 _RELEASE = Statement(
     """UPDATE tk_jobs SET lease_until = NULL, holder = NULL, attempts = attempts - 1
     WHERE holder = :holder"""
@@ -50,11 +61,13 @@ class SqlJobs:
         """Keeps a job that is due after a delay."""
         await self._database.write(lambda: _add(job, delay_ms))
 
-    async def take(self, holder: str, kind: str, *, lease_ms: int, limit: int) -> Sequence[Job]:
+    async def take(
+        self, holder: str, kind: str, *, lease_ms: int, limit: int, not_for: Collection[str] = ()
+    ) -> Sequence[Job]:
         """Takes due jobs of a kind."""
-        rows = await self._database.execute(
-            _TAKE_DUE(holder=holder, kind=kind, lease_ms=lease_ms, limit=limit)
-        )
+        values = {"holder": holder, "kind": kind, "lease_ms": lease_ms, "limit": limit}
+        take = _TAKE_DUE[bool(not_for)]
+        rows = await self._database.execute(take(**values, not_for=to_json(list(not_for))))
         return [Job(id_, kind, to_object(arguments), attempts) for id_, kind, arguments, attempts in rows]
 
     async def release(self, holder: str) -> None:

@@ -10,7 +10,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId, UserId
 from threadkeep.domain.message import ContentType, Failure, Message, MessageRole, MessageStatus, Usage
-from threadkeep.domain.tool_call import ToolCall
+from threadkeep.domain.tool_call import ToolCall, derived_id
 from threadkeep.ports.branches import Siblings
 from threadkeep.ports.messages import MessagePage, MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.storage.branches import siblings
@@ -22,7 +22,9 @@ from threadkeep.storage.parts import decode_card, to_columns, to_parts
 from threadkeep.storage.tool_calls import (
     NEWEST_ROLE,
     NEWEST_WITH_ID,
+    TOOL_CALL,
     TOOL_CALLS_OF_MESSAGES,
+    UNSETTLED_IDS,
     USED_IDS,
     to_tool_call,
     tool_calls_query,
@@ -56,7 +58,7 @@ ADD_MESSAGE = Statement(
         :tool_call_count, :file_count)"""
 )
 
-_GET = Statement(f"SELECT {COLUMNS} FROM tk_messages WHERE id = :id")
+_SEQ = Statement("SELECT seq FROM tk_messages WHERE id = :id AND conversation_id = :conversation_id")
 REPLY_OF_TURN = Statement(
     f"""SELECT {COLUMNS} FROM tk_messages
     WHERE id = (SELECT assistant_message_id FROM tk_turns WHERE id = :turn_id)"""
@@ -96,12 +98,12 @@ class SqlMessages:
             lambda: _conversation_and_page(user_id, conversation_id, which, offset, limit)
         )
 
-    async def get(self, message_id: MessageId) -> Message | None:
-        """One message with its tool calls, whosever it is."""
-        rows = await self._database.fetch(_GET(id=message_id))
+    async def get(self, conversation_id: ConversationId, message_id: MessageId) -> Message | None:
+        """One message of a conversation with its tool calls."""
+        rows = await self._database.fetch(_SEQ(id=message_id, conversation_id=conversation_id))
         if not rows:
             return None
-        conversation_id, seq = rows[0][1], rows[0][2]
+        seq = rows[0][0]
         window = MessageWindow(seq - 1, seq + 1, with_overwritten=True)
         (message,) = await self.page(conversation_id, window, offset=0, limit=1)
         return message
@@ -129,10 +131,15 @@ class SqlMessages:
         return {id_ for (id_,) in rows}
 
     async def tool_call(self, conversation_id: ConversationId, tool_call_id: str) -> ToolCall | None:
-        """The newest tool call of a conversation that has this id, on whichever branch."""
+        """The newest tool call of a conversation that has this id or is sent under it, on any branch."""
         rows = await self._database.fetch(
             NEWEST_WITH_ID(conversation_id=conversation_id, tool_call_id=tool_call_id)
         )
+        if not rows:
+            own = await self._database.fetch(UNSETTLED_IDS(conversation_id=conversation_id))
+            found = (it for it in own if derived_id(*it) == tool_call_id)
+            if it := next(found, None):
+                rows = await self._database.fetch(TOOL_CALL(turn_id=it[0], tool_call_id=it[1]))
         return to_tool_call(rows[0]) if rows else None
 
     async def activated_role(self, conversation_id: ConversationId, *, since: int) -> ToolCall | None:

@@ -29,7 +29,10 @@ ADD = Statement(_INSERT)
 _KEEP = Statement(f"{_INSERT} ON CONFLICT (id) DO NOTHING")
 
 
-BY_ID = with_ids(f"SELECT {_COLUMNS} FROM tk_payloads WHERE id IN (IDS)")
+_OF_IDS = f"""SELECT {_COLUMNS} FROM tk_payloads
+    WHERE id IN (IDS) AND conversation_id = :conversation_id"""
+BY_ID = with_ids(_OF_IDS)
+_ARTIFACTS = with_ids(f"{_OF_IDS} AND kind = 'artifact'")
 NAMED = with_ids("SELECT conversation_id, sha256 FROM tk_payloads WHERE conversation_id IN (IDS)")
 OF_CONVERSATION = Statement(
     f"""SELECT {_COLUMNS} FROM tk_payloads WHERE conversation_id = :conversation_id AND id > :after
@@ -89,11 +92,12 @@ class SqlPayloads:
         await self._contents.write(payload.conversation_id, payload.sha256, content)
         await self._database.execute(_KEEP(**payload_values(payload)))
 
-    async def load(self, ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
-        """The contents of payloads, each checked against its hash."""
+    async def load(
+        self, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> Mapping[PayloadId, bytes | Lost]:
+        """The contents of a conversation's payloads, each checked against its hash."""
         found: dict[PayloadId, bytes | Lost] = dict.fromkeys(ids, MISSING)
-        rows = await self._database.fetch(BY_ID(ids=to_json(list(found)))) if found else ()
-        for payload in map(to_payload, rows):
+        for payload in await self._fetch(BY_ID, conversation_id, found):
             content = await self._contents.read(payload)
             if content is not None:
                 intact = await asyncio.to_thread(content_hash, content) == payload.sha256
@@ -108,10 +112,20 @@ class SqlPayloads:
         rows = await self._database.fetch(ARTIFACT(id=payload_id, user_id=user_id))
         return to_payload(rows[0]) if rows else None
 
-    async def artifacts(self, ids: Iterable[PayloadId]) -> Mapping[PayloadId, Payload]:
-        """What is known of files."""
-        rows = await self._database.fetch(BY_ID(ids=to_json(list(ids))))
-        return {payload.id: payload for payload in map(to_payload, rows)}
+    async def artifacts(
+        self, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> Mapping[PayloadId, Payload]:
+        """What is known of a conversation's files."""
+        return {payload.id: payload for payload in await self._fetch(_ARTIFACTS, conversation_id, ids)}
+
+    async def _fetch(
+        self, statement: Statement, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> list[Payload]:
+        asked = list(ids)
+        if not asked:
+            return []
+        query = statement(conversation_id=conversation_id, ids=to_json(asked))
+        return [to_payload(row) for row in await self._database.fetch(query)]
 
     async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
         """Removes the contents of conversations that have been purged."""

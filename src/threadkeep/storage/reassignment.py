@@ -59,6 +59,11 @@ _MOVE_TOOL_CALLS = _move("tk_tool_calls", returning="")
 _MOVE_AGENTS = _move("tk_agents", "owner_id")
 _MOVE_BRIEFINGS = _move("tk_briefings")
 _MOVE_MEMORIES = _move("tk_memories")
+# Who has taken turns of their own has no more than one minute.
+_MOVE_ALLOWANCE = Statement(
+    """UPDATE tk_allowances SET user_id = :receiver WHERE user_id = :giver
+        AND NOT EXISTS (SELECT 1 FROM tk_allowances AS own WHERE own.user_id = :receiver)"""
+)
 
 
 def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[Moved]:
@@ -84,6 +89,7 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     agents = yield _MOVE_AGENTS(**whose)
     briefings = yield _MOVE_BRIEFINGS(**whose)
     memories = yield _MOVE_MEMORIES(**whose)
+    yield _MOVE_ALLOWANCE(**whose)
     return Moved(
         len(conversations),
         len(agents),

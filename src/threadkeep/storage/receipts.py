@@ -31,7 +31,9 @@ _ADD_TEXTS, _USE_TEXTS = (
     )
     for sql in (_ADD_TEXTS_SQL, _USE_TEXTS_SQL)
 )
-_GET = Statement("SELECT receipt FROM tk_receipts WHERE turn_id = :turn_id")
+_GET = Statement(
+    "SELECT receipt FROM tk_receipts WHERE turn_id = :turn_id AND conversation_id = :conversation_id"
+)
 # Nearly always the reply before: it is found by going back along the path.
 NEWEST = Statement(
     """SELECT kept.receipt FROM tk_messages AS reply
@@ -62,9 +64,11 @@ class SqlReceipts:
         """Keeps a turn's receipt with the texts that it names."""
         await self._database.write(lambda: _add(turn, receipt, texts))
 
-    async def get(self, turn_id: TurnId) -> tuple[Receipt, Mapping[str, str]] | None:
+    async def get(
+        self, conversation_id: ConversationId, turn_id: TurnId
+    ) -> tuple[Receipt, Mapping[str, str]] | None:
         """A turn's receipt, and the texts that it names by their hash."""
-        rows = await self._database.fetch(_GET(turn_id=turn_id))
+        rows = await self._database.fetch(_GET(turn_id=turn_id, conversation_id=conversation_id))
         if not rows:
             return None
         return _decode(rows[0][0]), dict(await self._database.fetch(_TEXTS(turn_id=turn_id)))

@@ -20,7 +20,7 @@ from threadkeep.domain.errors import StorageConflict, StorageRefused, StorageUna
 from threadkeep.ports.turn_log import RebuildReply
 from threadkeep.storage.backup import copy_beside
 from threadkeep.storage.database import Plan, Query, Row, Rows, single
-from threadkeep.storage.folder import FolderLock
+from threadkeep.storage.folder import FolderLock, make_private_database
 from threadkeep.storage.migrate import migrate, migrations, missing_migrations
 from threadkeep.storage.old_messages import rebuild_some
 
@@ -316,6 +316,7 @@ def _deliver_here(units: Iterable[_Unit]) -> None:
 def _prepare(path: Path, connection_count: int, rebuild: RebuildReply | None) -> list[sqlite3.Connection]:
     """Connects and migrates; whatever is wrong with the file shows here, before anybody is served."""
     connections: list[sqlite3.Connection] = []
+    make_private_database(path)
     try:
         while len(connections) < connection_count:
             connections.append(_connect(path))

@@ -39,6 +39,13 @@ NEWEST_WITH_ID = Statement(
     WHERE conversation_id = :conversation_id AND tool_call_id = :tool_call_id
     ORDER BY created_at DESC LIMIT 1"""
 )
+UNSETTLED_IDS = Statement(
+    """SELECT turn_id, tool_call_id FROM tk_tool_calls
+    WHERE conversation_id = :conversation_id AND model_name IS NULL"""
+)
+TOOL_CALL = Statement(
+    f"SELECT {COLUMNS} FROM tk_tool_calls WHERE turn_id = :turn_id AND tool_call_id = :tool_call_id"
+)
 _OF_CALL = ", ".join(f"call.{name.strip()}" for name in COLUMNS.split(","))
 # The conditions on the tool are those of the index, word by word.
 NEWEST_ROLE = Statement(

@@ -2,7 +2,9 @@
 
 from collections.abc import AsyncIterator
 
-from threadkeep.domain.ids import AgentId, ConversationId, UserId
+import msgspec
+
+from threadkeep.domain.ids import AgentId, ConversationId, UserId, new_uuid
 from threadkeep.ports.users import Purged
 from threadkeep.storage.database import Database, Plan, Statement
 
@@ -21,6 +23,11 @@ _EMPTY_SHARED_AGENTS = Statement(f"{_EMPTY} WHERE owner_id = :id AND {_HAS_OTHER
 _DELETE_AGENTS = Statement("DELETE FROM tk_agents WHERE owner_id = :id")
 _AGENTS = Statement("SELECT id FROM tk_agents WHERE owner_id = :id")
 _CONVERSATIONS = Statement("SELECT id FROM tk_conversations WHERE user_id = :id")
+# The record stays, without saying whose it is; what one user did stays together.
+_FORGET_ACTOR = Statement("UPDATE tk_audit SET actor_id = :name WHERE actor_id = :id")
+_FORGET_SUBJECT = Statement(
+    "UPDATE tk_audit SET details = REPLACE(details, :id, :name) WHERE action = 'abort_turn'"
+)
 AFTER = Statement("SELECT id FROM tk_users WHERE id > :after ORDER BY id LIMIT :limit")
 _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id RETURNING id")
 # What the agents of a user whom the host application has deleted are left as.
@@ -35,6 +42,27 @@ _DELETE_OWNERLESS_AGENTS = Statement(
 )
 
 
+_BY_ID = "SELECT id FROM tk_users WHERE id = :id"
+_GET = Statement(_BY_ID)
+_LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR NO KEY UPDATE")
+# Whether the host application's table says who exists; see host_users.
+_IS_TIED = Statement(
+    "SELECT 1 WHERE FALSE",
+    postgres="""SELECT 1 FROM pg_constraint
+        WHERE conrelid = to_regclass('tk_users') AND conname = 'tk_users_host'""",
+)
+
+
+def lock_known(user_id: UserId, now: int) -> Plan[bool]:
+    """Whether a user is known, to us or to the host application; others who ask so wait meanwhile."""
+    if (yield _LOCK(id=user_id)):
+        return True
+    if not (yield _IS_TIED()):
+        return False
+    yield ENSURE_USER(id=user_id, now=now)
+    return True
+
+
 class SqlUsers:
     """The users of a database."""
 
@@ -44,6 +72,11 @@ class SqlUsers:
     async def delete(self, user_id: UserId, now: int) -> Purged | None:
         """Removes a user and, by cascade, all that is theirs."""
         return await self._database.write(lambda: _delete(user_id, now))
+
+    async def meet(self, user_id: UserId, now: int) -> None:
+        """Makes a user known, looking first: nearly always they are."""
+        if not await self._database.fetch(_GET(id=user_id)):
+            await self._database.execute(ENSURE_USER(id=user_id, now=now))
 
     async def ids(self) -> AsyncIterator[UserId]:
         """Everyone whom we know of, a page at a time."""
@@ -61,12 +94,20 @@ class SqlUsers:
 def _delete(user_id: UserId, now: int) -> Plan[Purged | None]:
     agents = yield _AGENTS(id=user_id)
     conversations = yield _CONVERSATIONS(id=user_id)
+    name = f"deleted-{new_uuid()}"
+    yield _FORGET_ACTOR(id=user_id, name=name)
+    yield _FORGET_SUBJECT(id=_in_details(user_id), name=_in_details(name))
     yield _EMPTY_SHARED_AGENTS(id=user_id, now=now)
     yield _DELETE_AGENTS(id=user_id)
     known = yield _DELETE_USER(id=user_id)
     if not known:
         return None
     return Purged([AgentId(id_) for (id_,) in agents], [ConversationId(id_) for (id_,) in conversations])
+
+
+def _in_details(user_id: str) -> str:
+    """How the details of an entry name a user."""
+    return msgspec.json.encode({"userId": user_id}).decode()[1:-1]
 
 
 def _sweep(now: int) -> Plan[None]:

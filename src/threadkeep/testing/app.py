@@ -71,5 +71,6 @@ def scripted_settings(model: ScriptedModel, **settings: Any) -> Settings:
         "gateway_api_key": "sk-scripted",
         "model": "scripted",
         "database_pool_size": 4,
+        "user_turns_per_minute": 0,
     }
     return Settings.load({}, Path(os.devnull), **{**usual, **settings})

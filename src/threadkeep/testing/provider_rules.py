@@ -37,6 +37,7 @@ _OPENAI_MESSAGES = {
     "tool": {"content", "tool_call_id"},
 }
 _MOST_OPENAI_TOOLS = 128
+_MOST_OPENAI_CALLS = 128
 _MOST_OPENAI_ID_CHARACTERS = 40
 _MOST_CACHE_KEY_CHARACTERS = 64
 
@@ -315,7 +316,9 @@ class _OpenAIRules(_Rules):
             self._said(message, where)
         if "tool_calls" not in message:
             return
-        for value in self.entries(message["tool_calls"], f"{where}.tool_calls"):
+        calls = self.entries(message["tool_calls"], f"{where}.tool_calls")
+        self.require(len(calls) <= _MOST_OPENAI_CALLS, f"{where}.tool_calls: at most {_MOST_OPENAI_CALLS}")
+        for value in calls:
             call = self.fields(value, where)
             function = self.fields(call.get("function"), f"{where}.function")
             self._id(call.get("id"), f"{where}.id")

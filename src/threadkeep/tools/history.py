@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from threadkeep.domain.ids import ConversationId
 from threadkeep.domain.mcp import HISTORY
 from threadkeep.domain.message import Message
 from threadkeep.domain.text import storable
+from threadkeep.domain.times import time_in
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
@@ -18,6 +18,9 @@ MOST_QUERY_CHARACTERS = 500
 MOST_FOUND = 20
 MOST_SEARCHED = 20_000
 MESSAGES_A_PAGE = 500
+# Of a longer message the beginning is searched, as in the search of all conversations; and of a history.
+MOST_CHARACTERS = 20_000
+MOST_CHARACTERS_SEARCHED = 4_000_000
 EXCERPT_CHARACTERS = 600
 TIMEOUT_S = 30.0
 
@@ -79,11 +82,15 @@ class HistoryServer:
         """The messages that hold most of the words; of those that hold as many, the newest."""
         wanted = frozenset(query_terms(query))
         best: list[tuple[float, int, Message]] = []
+        left = MOST_CHARACTERS_SEARCHED
         async for page in self._pages(caller.conversation.id, await self._archived_to(caller)):
             # Taking texts apart would hold others up here.
             best += await asyncio.to_thread(_scored, page, wanted)
             best = sorted(best, key=lambda it: it[:2], reverse=True)[:limit]
-        return [_shown(message, wanted) for _, _, message in best]
+            left -= sum(len(_text(message)) for message in page)
+            if left <= 0:
+                break
+        return await asyncio.to_thread(lambda: [_shown(message, wanted) for _, _, message in best])
 
     async def _pages(
         self, conversation_id: ConversationId, archived_to: int
@@ -105,15 +112,15 @@ def _scored(page: Sequence[Message], wanted: frozenset[str]) -> list[tuple[float
 
 def _text(message: Message) -> str:
     content = message.content
-    return content if isinstance(content, str) else content.text
+    return (content if isinstance(content, str) else content.text)[:MOST_CHARACTERS]
 
 
 def _shown(message: Message, wanted: frozenset[str]) -> dict[str, Any]:
     text = _text(message)
-    first = min((start for start, _ in spans(text, wanted)), default=0)
+    first, _ = next(spans(text, wanted, within=1), (0, 0))
     begin = max(0, min(first - EXCERPT_CHARACTERS // 4, len(text) - EXCERPT_CHARACTERS))
     excerpt = text[begin : begin + EXCERPT_CHARACTERS]
-    at = datetime.fromtimestamp(message.created_at / 1000, UTC)
+    at = time_in(message.created_at)
     return {
         "number": message.seq,
         "role": str(message.role),

@@ -7,7 +7,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from threadkeep.domain.errors import InvalidRequest, RoleNotFound
@@ -16,6 +15,7 @@ from threadkeep.domain.mcp import PROMPTX
 from threadkeep.domain.memory import MOST_CHARACTERS, Memory
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import storable
+from threadkeep.domain.times import time_in
 from threadkeep.ports.memories import MemoryStore
 from threadkeep.ports.roles import Role, Roles
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
@@ -171,5 +171,5 @@ def _text(arguments: Mapping[str, Any], name: str, *, default: str | None = None
 
 
 def _shown(memory: Memory) -> dict[str, Any]:
-    at = datetime.fromtimestamp(memory.created_at / 1000, UTC)
+    at = time_in(memory.created_at)
     return {"content": memory.content, "tags": list(memory.tags), "at": f"{at:%Y-%m-%d}"}

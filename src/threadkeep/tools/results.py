@@ -1,24 +1,30 @@
 """`recall_result`: reads the result of an earlier tool call again, of which a request has only a part."""
 
 import asyncio
-import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from threadkeep.domain.mcp import RESULTS
+from threadkeep.domain.message import Message
 from threadkeep.domain.text import storable
-from threadkeep.domain.tool_call import ToolCall
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+from threadkeep.ports.turn_log import TurnLogStore
+
+WrittenSoFar = Callable[[TurnLogStore, Message], Awaitable[Message]]
+"""Reads a reply that is being written, as far as its turn's log goes."""
 
 MOST_ID_CHARACTERS = 200
 MOST_QUERY_CHARACTERS = 200
 MOST_CHARACTERS = 12_000
 MOST_MATCHES = 20
 AROUND_CHARACTERS = 200
+
+_PART_CHARACTERS = 64 * 1024
 
 RECALL_RESULT = Tool(
     RESULTS,
@@ -57,8 +63,9 @@ class ResultsServer:
 
     name = RESULTS
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, written_so_far: WrittenSoFar) -> None:
         self._store = store
+        self._written_so_far = written_so_far
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         """Always the same: a list that changed with what was shortened would change every request's start."""
@@ -81,23 +88,33 @@ class ResultsServer:
             yield await self._recall(caller, id_[:MOST_ID_CHARACTERS], query, offset)
 
     async def _recall(self, caller: Caller, id_: str, query: str | None, offset: int) -> Outcome:
-        call = await self._store.messages.tool_call(caller.conversation.id, storable(id_))
+        call = await self._find(caller, storable(id_))
         if call is None:
             return Outcome("error", error=f"There is no tool call {id_!r} in this conversation.")
-        text = await self._text(call)
+        text = await self._text(caller, call)
         if text is None:
             return Outcome("error", error="The result is no longer there.")
         # In a thread: a result may have millions of characters.
-        found = await asyncio.to_thread(_matches, text, query) if query else _passage(text, offset)
+        found = await asyncio.to_thread(find_places, text, query) if query else _passage(text, offset)
         return Outcome("ok", {"id": id_, "tool": call.tool_name, "characters": len(text), **found})
 
-    async def _text(self, call: ToolCall) -> str | None:
+    async def _find(self, caller: Caller, id_: str) -> ToolCall | None:
+        """A call of the turn that runs, or the conversation's newest before it."""
+        reply_id = caller.conversation.tip_id
+        if reply_id and (reply := await self._store.messages.get(caller.conversation.id, reply_id)):
+            calls = (await self._written_so_far(self._store.log, reply)).tool_calls
+            ended = (call for call in calls if call.status is not ToolCallStatus.RUNNING)
+            if found := next((call for call in ended if call.tool_call_id == id_), None):
+                return found
+        return await self._store.messages.tool_call(caller.conversation.id, id_)
+
+    async def _text(self, caller: Caller, call: ToolCall) -> str | None:
         if call.error is not None:
             return call.error
         ref = call.refs.get("result")
         if ref is None:
             return _as_text(call.result)
-        content = (await self._store.payloads.load([ref]))[ref]
+        content = (await self._store.payloads.load(caller.conversation.id, [ref]))[ref]
         return None if isinstance(content, Lost) else await asyncio.to_thread(_decoded, content)
 
 
@@ -117,15 +134,34 @@ def _passage(text: str, offset: int) -> dict[str, Any]:
     return {"offset": offset, "text": text[offset:end], **rest}
 
 
-def _matches(text: str, query: str) -> dict[str, Any]:
+def find_places(text: str, query: str) -> dict[str, Any]:
     """The first places where the query occurs, whatever its case, each with what is around it."""
     places: list[dict[str, Any]] = []
     last_end = 0
-    for match in re.finditer(re.escape(query[:MOST_QUERY_CHARACTERS]), text, re.IGNORECASE):
-        if match.start() < last_end:
+    for found in _occurrences(text, query[:MOST_QUERY_CHARACTERS]):
+        if found < last_end:
             continue
-        start, last_end = max(match.start() - AROUND_CHARACTERS, 0), match.end() + AROUND_CHARACTERS
+        start, last_end = max(found - AROUND_CHARACTERS, 0), found + len(query) + AROUND_CHARACTERS
         places.append({"offset": start, "text": text[start:last_end]})
         if len(places) == MOST_MATCHES:
             break
     return {"query": query, "matches": places}
+
+
+def _occurrences(text: str, query: str) -> Iterator[int]:
+    """Where a query occurs, whatever its case. A part at a time: searching one holds the interpreter."""
+    sought = _without_case(query)
+    for begin in range(0, len(text), _PART_CHARACTERS):
+        part = _without_case(text[begin : begin + _PART_CHARACTERS + len(sought) - 1])
+        found = part.find(sought)
+        while found != -1:
+            yield begin + found
+            found = part.find(sought, found + len(sought))
+
+
+def _without_case(text: str) -> str:
+    """The text in lower case, each character in its place."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(low if len(low := it.lower()) == 1 else it for it in text)

@@ -1,16 +1,14 @@
 """What all views have in common. Fields are camelCase on the wire."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Generic, TypeVar
 
 from msgspec import Meta, Struct
 
-T = TypeVar("T")
+from threadkeep.domain.times import nearest_time, time_in
 
-LATEST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999, the latest time that RFC 3339 can write."""
+T = TypeVar("T")
 
 Id = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
 
@@ -35,8 +33,7 @@ class PageView(View, Generic[T], frozen=True, kw_only=True):
 @lru_cache(maxsize=16_384)  # the latest pages are read again and again
 def rfc3339(milliseconds: int) -> str:
     """A time as RFC 3339 in UTC with milliseconds; one that it cannot write is the nearest that it can."""
-    seconds, rest = divmod(min(max(milliseconds, 0), LATEST_MS), 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest:03d}Z"
+    return f"{time_in(milliseconds).isoformat()[:19]}.{nearest_time(milliseconds) % 1000:03d}Z"
 
 
 def time_or_none(milliseconds: int | None) -> str | None:

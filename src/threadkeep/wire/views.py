@@ -60,7 +60,10 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
 
 
 class AgentView(View, frozen=True, kw_only=True):
-    """An agent. Its prompt, model and settings are shown to its owner and to admins only."""
+    """An agent. Its prompt, model and settings are shown to its owner and to admins only.
+
+    `ownerId` is null for the default agent, which nobody owns.
+    """
 
     id: Id
     name: str
@@ -69,7 +72,7 @@ class AgentView(View, frozen=True, kw_only=True):
     is_default: bool
     created_at: Time
     updated_at: Time
-    owner_id: str | UnsetType | None = UNSET
+    owner_id: str | None
     primary_role_id: str | UnsetType = UNSET
     system_prompt: str | UnsetType = UNSET
     model: str | UnsetType | None = UNSET
@@ -153,6 +156,7 @@ def _agent_fields(agent: Agent, user: User) -> dict[str, Any]:
         "description": agent.description,
         "visibility": agent.visibility,
         "is_default": agent.is_default,
+        "owner_id": agent.owner_id,
         "created_at": rfc3339(agent.created_at),
         "updated_at": rfc3339(agent.updated_at),
     }
@@ -162,7 +166,6 @@ def _agent_fields(agent: Agent, user: User) -> dict[str, Any]:
     servers = agent.settings.mcp_servers.items()
     settings["mcp_servers"] = {name: server_settings_view(server) for name, server in servers}
     return shown | {
-        "owner_id": agent.owner_id,
         "primary_role_id": agent.primary_role_id,
         "system_prompt": agent.system_prompt,
         "model": agent.model,

@@ -12,7 +12,7 @@ from tests.engine.in_memory import InMemoryTools, gives
 from tests.http.calls import refusal
 from tests.talking import Talk
 from threadkeep.domain.errors import StorageUnavailable
-from threadkeep.domain.ids import PayloadId, UserId
+from threadkeep.domain.ids import ConversationId, PayloadId, UserId
 from threadkeep.domain.user import User
 from threadkeep.http.reports.handlers import disposition
 from threadkeep.ports.payloads import Lost
@@ -276,8 +276,10 @@ async def test_report_holds_one_exchange_at_a_time_however_long_the_conversation
     loaded: list[PayloadId] = []
     load = talk.store.payloads.load
 
-    async def note(ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
-        found = await load(ids)
+    async def note(
+        conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> Mapping[PayloadId, bytes | Lost]:
+        found = await load(conversation_id, ids)
         loaded.extend(found)
         return found
 

@@ -615,6 +615,29 @@ async def test_message_that_is_too_big_ends_the_socket(talk: Talk):
         assert await client.closed() == 1009
 
 
+async def test_sockets_that_follow_nothing_are_so_many_at_most(model: ScriptedModel, tmp_path: Path):
+    model.script(TWO_PIECES)
+    settings = scripted_settings(model, data=tmp_path / "data", embedding_url="off", max_idle_sockets=2)
+    async with talking(settings) as talk:
+        conversation_id, session_id = await conversation(talk)
+        async with tab(talk) as follower:
+            await (await follower.subscribe(session_id)).settle()
+            async with tab(talk) as oldest, tab(talk) as idle:
+                for client in (oldest, idle):
+                    await client.settle()
+                async with tab(talk) as newcomer:
+                    await newcomer.settle()
+                    assert await oldest.closed() == 1013
+                    await idle.settle()
+                    await follower.send(type="unsubscribe", sessionId=session_id)
+                    assert (
+                        await idle.closed() == 1013
+                    )  # it follows nothing any more, and is the newest of those
+                    await (await newcomer.subscribe(session_id)).settle()
+                    await talk.ask(conversation_id)
+                    assert kinds(await newcomer.until("conversation_end"))[0] == "conversation_start"
+
+
 async def test_client_that_does_not_read_is_dropped_and_comes_back(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):

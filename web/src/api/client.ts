@@ -29,6 +29,16 @@ export function setToken(value: string | null): void {
   token.set(value);
 }
 
+const GIVEN = /^#token=([\w.~+/=-]+)$/;
+
+/** Keeps the token that `threadkeep open` put into the address, and takes it out of there. */
+export function takeGivenToken(): void {
+  const given = GIVEN.exec(location.hash)?.[1];
+  if (given === undefined) return;
+  history.replaceState(null, "", location.pathname + location.search);
+  setToken(given);
+}
+
 let signedOut = () => {};
 
 /** Calls `told` when the server no longer takes our token. */

@@ -90,7 +90,7 @@ export interface AgentDetailView {
   isDefault: boolean;
   createdAt: string;
   updatedAt: string;
-  ownerId?: string | null;
+  ownerId: string | null;
   primaryRoleId?: string;
   systemPrompt?: string;
   model?: string | null;
@@ -148,7 +148,9 @@ export interface AgentSettingsView {
   mcpServers: Record<string, McpServerSettingsView>;
 }
 
-/** An agent. Its prompt, model and settings are shown to its owner and to admins only. */
+/** An agent. Its prompt, model and settings are shown to its owner and to admins only.
+
+    `ownerId` is null for the default agent, which nobody owns. */
 export interface AgentView {
   id: string;
   name: string;
@@ -157,7 +159,7 @@ export interface AgentView {
   isDefault: boolean;
   createdAt: string;
   updatedAt: string;
-  ownerId?: string | null;
+  ownerId: string | null;
   primaryRoleId?: string;
   systemPrompt?: string;
   model?: string | null;

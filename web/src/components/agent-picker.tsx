@@ -1,14 +1,20 @@
 import { Plus } from "lucide-react";
 
 import { type AgentView } from "../api/schema";
-import { agents } from "../state/agents";
+import { agents, publisherOf } from "../state/agents";
 import { go } from "../state/route";
+import { session } from "../state/session";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
 
 export function AgentPicker({ agent }: { agent: AgentView | undefined }) {
   const words = useWords();
   const all = useStore(agents);
+  const who = useStore(session);
+  const nameOf = (it: AgentView) => {
+    const publisher = publisherOf(it, who);
+    return publisher === null ? it.name : words.nameByOwner(it.name, publisher);
+  };
   return (
     <div className="agent-picker">
       <select
@@ -18,7 +24,7 @@ export function AgentPicker({ agent }: { agent: AgentView | undefined }) {
       >
         {all.map((it) => (
           <option key={it.id} value={it.id}>
-            {it.name}
+            {nameOf(it)}
           </option>
         ))}
       </select>

@@ -42,7 +42,7 @@ export function Reply({ message, live, isLast, running, onRegenerate, onContinue
             segment={segment}
             growing={running && live !== null && live.isGrowing && segment.to === parts.length - 1}
             progress={live?.progress}
-            sources={citations.length}
+            sources={citations.at(-1)?.index ?? 0}
             onSource={onSource}
           />
         </div>

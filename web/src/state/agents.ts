@@ -2,6 +2,7 @@
 
 import { get } from "../api/client";
 import { type AgentView, type PageView_AgentView } from "../api/schema";
+import { type Session } from "./session";
 import { Store } from "./store";
 
 export const agents = new Store<readonly AgentView[]>([]);
@@ -19,4 +20,10 @@ export async function refreshAgents(): Promise<void> {
 
 export function agentName(all: readonly AgentView[], id: string | undefined): string {
   return all.find((it) => it.id === id)?.name ?? "";
+}
+
+/** Whose agent it is, if somebody else published it; nobody owns the default one. */
+export function publisherOf(agent: AgentView, session: Session): string | null {
+  const isOwn = session.state === "in" && agent.ownerId === session.me.id;
+  return isOwn ? null : agent.ownerId;
 }

@@ -40,10 +40,16 @@ export function contentOf(parts: readonly Part[]): string {
   return content;
 }
 
-/** Everything that was found, under the numbers by which the model cites it. */
+/** Every passage that was found, once, under the number by which the model cites it. */
 export function citationsOf(parts: readonly Part[]): CitationView[] {
   const hits = parts.flatMap((part) => (part.type === "retrieval" && !part.superseded ? part.hits : []));
-  return hits.map((hit, index) => citation(hit, index + 1));
+  const seen = new Set<string>();
+  return hits.flatMap((hit, index) => {
+    const passage = hit.chunkId || JSON.stringify([hit.source, hit.url, hit.documentId, hit.page, hit.text]);
+    if (seen.has(passage)) return [];
+    seen.add(passage);
+    return [citation(hit, index + 1)];
+  });
 }
 
 function citation(hit: RetrievalHitView, index: number): CitationView {

@@ -46,6 +46,7 @@ export const en = {
 
   agent: "Agent",
   newAgent: "New agent",
+  nameByOwner: (name: string, owner: string) => `${name} (by ${owner})`,
   hello: "What would you like to talk about?",
   helloNamed: (name: string) => `What would you like to ask ${name}?`,
   demonstration:
@@ -146,7 +147,7 @@ export const en = {
 
   signIn: "Sign in",
   signInHint: "Paste the access token that you were given.",
-  signInOperator: "Operators make one with: threadkeep token --user NAME",
+  signInOperator: "Operators make one with: threadkeep token --user NAME. On your own machine: threadkeep open",
   signInElsewhere: "You are not signed in. Sign in to the application first.",
   token: "Access token",
   tokenRefused: "This token is not valid, or it has expired.",

@@ -48,6 +48,7 @@ export const zh: Words = {
 
   agent: "智能体",
   newAgent: "新建智能体",
+  nameByOwner: (name: string, owner: string) => `${name}（${owner} 发布）`,
   hello: "想聊点什么？",
   helloNamed: (name: string) => `想问 ${name} 什么？`,
   demonstration: "这里由一个很小的演示模型回答：只会英文，回答简短，而且常常出错。它用来展示各项功能；接入真正的模型即可获得可靠的回答。",
@@ -147,7 +148,7 @@ export const zh: Words = {
 
   signIn: "登录",
   signInHint: "请粘贴您收到的访问令牌。",
-  signInOperator: "管理员可用此命令生成：threadkeep token --user 用户名",
+  signInOperator: "管理员可用此命令生成：threadkeep token --user 用户名。在自己的电脑上：threadkeep open",
   signInElsewhere: "您尚未登录。请先登录此应用。",
   token: "访问令牌",
   tokenRefused: "令牌无效或已过期。",

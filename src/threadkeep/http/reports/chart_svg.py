@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from html import escape
 from math import cos, pi, sin
+from sys import float_info
 
 from threadkeep.domain.chart import Chart, ChartKind, Series
 
@@ -83,7 +84,7 @@ def _line(series: Series, count: int, scale: "_Scale", colour: str) -> Iterator[
 def _dots(series: Series, across: "_Scale", scale: "_Scale", colour: str) -> Iterator[str]:
     for x, value in zip(series.xs, series.values, strict=True):
         if x is not None and value is not None:
-            at = _x((x - across.low) / (across.high - across.low), 1)
+            at = _x(across.share(x), 1)
             yield f'<circle cx="{at:.1f}" cy="{_y(value, scale):.1f}" r="3" fill="{colour}"/>'
 
 
@@ -133,7 +134,14 @@ class _Scale:
         known = [value for value in values if value is not None] or [0.0]
         low, high = (min(*known, 0.0), max(*known, 0.0)) if zero else (min(known), max(known))
         # Halved first: the difference of two huge numbers may be too large for a number.
-        return _Scale(low, high) if high / 2 - low / 2 > 0 else _Scale(low - 0.5, low + 0.5)
+        if high / 2 - low / 2 > 0:
+            return _Scale(low, high)
+        around = max(0.5, abs(low) / 1000)  # 0.5 beside a huge number is nothing
+        return _Scale(max(low - around, -float_info.max), min(low + around, float_info.max))
+
+    def share(self, value: float) -> float:
+        """Where a value lies, from 0 to 1."""
+        return (value / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
 
 
 def _x(place: float, places: float) -> float:
@@ -141,8 +149,7 @@ def _x(place: float, places: float) -> float:
 
 
 def _y(value: float, scale: _Scale) -> float:
-    share = (value / 2 - scale.low / 2) / (scale.high / 2 - scale.low / 2)
-    return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
+    return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * scale.share(value)
 
 
 def _short(text: str) -> str:

@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import ConversationId, TurnId
+from threadkeep.domain.times import nearest_time
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.reports.as_html import POLICY, html_report
@@ -142,7 +143,7 @@ def _milliseconds(moment: str | None, param: str) -> int | None:
         read = msgspec.convert(moment, Annotated[datetime, Meta(tz=True)])
     except msgspec.ValidationError as exc:
         raise InvalidRequest("This is not a time as RFC 3339 has it.", param=param) from exc
-    return int(read.timestamp() * 1000)
+    return nearest_time(int(read.timestamp() * 1000))
 
 
 def _views(records: Sequence[ToolRecord]) -> list[ToolResultView]:

@@ -12,6 +12,7 @@ from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
 
 MOST_VALUE_CHARACTERS = 20_000
+MOST_BYTES_LAID_OUT = 256 * 1024
 
 ShownPart = TextPart | ThoughtPart | ToolCallPart | NoticePart
 
@@ -41,15 +42,14 @@ def value_text(value: object) -> str:
     """A value for people: a text as it is, all else as indented JSON; cut where it is long."""
     if isinstance(value, msgspec.Raw) and bytes(value).startswith(b'"'):
         value = msgspec.json.decode(value)
-    text = (
-        value
-        if isinstance(value, str)
-        else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    )
-    text = text.replace("\x00", "\ufffd")
-    if len(text) <= MOST_VALUE_CHARACTERS:
-        return text
-    return f"{text[:MOST_VALUE_CHARACTERS]}\n… [{len(text)} characters in all]"
+    text = value if isinstance(value, str) else _laid_out(msgspec.json.encode(value))
+    shown = text[:MOST_VALUE_CHARACTERS].replace("\x00", "\ufffd")
+    return shown if len(text) <= MOST_VALUE_CHARACTERS else f"{shown}\n… [{len(text)} characters in all]"
+
+
+def _laid_out(value: bytes) -> str:
+    """JSON with indents, unless it is so long that hardly any of it will be shown."""
+    return (msgspec.json.format(value, indent=2) if len(value) <= MOST_BYTES_LAID_OUT else value).decode()
 
 
 def chart_of(call: ToolCall) -> Chart | None:

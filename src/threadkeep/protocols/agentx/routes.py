@@ -5,6 +5,7 @@ is taken and not needed. Events come wrapped with their cursors; answers, errors
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from threadkeep.domain.errors import ConversationNotFound, InvalidRequest, Paylo
 from threadkeep.domain.user import User
 from threadkeep.http.auth import SignIn
 from threadkeep.http.decoding import decode_body, refused
+from threadkeep.http.json_shape import check_shape
 from threadkeep.http.services import Services
 from threadkeep.protocols.agentx.encode import Cursor, Envelope, parse_cursor, wrap
 from threadkeep.protocols.agentx.sessions import Reader, Subscription
@@ -84,10 +86,31 @@ class Close:
 _decoder = msgspec.json.Decoder(Incoming)
 
 
+class IdleSockets:
+    """The sockets that follow no session: nobody had to sign in for them, so there are only so many."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._sockets: dict[Socket, None] = {}
+
+    def add(self, socket: "Socket") -> None:
+        """Another one; the oldest makes room if need be."""
+        self._sockets[socket] = None
+        if len(self._sockets) > self._most:
+            oldest = next(iter(self._sockets))
+            self.discard(oldest)
+            oldest.end()
+
+    def discard(self, socket: "Socket") -> None:
+        """One that follows a session now, or has gone."""
+        self._sockets.pop(socket, None)
+
+
 def web_socket(
-    sign_in: SignIn, services: Callable[[], Awaitable[Services]]
+    sign_in: SignIn, services: Callable[[], Awaitable[Services]], max_idle_sockets: int
 ) -> Callable[[WebSocket], Awaitable[None]]:
     """The function that serves `/ws`."""
+    idle = IdleSockets(max_idle_sockets)
 
     async def serve(websocket: WebSocket) -> None:
         await websocket.accept(_chosen(websocket.scope.get("subprotocols", [])))
@@ -97,7 +120,7 @@ def web_socket(
             log.warning("/ws: %s", exc.message)
             await websocket.close(_TRY_LATER, "Try again later.")
             return
-        await Socket(websocket, sign_in, ready).run()
+        await Socket(websocket, sign_in, ready, idle).run()
 
     return serve
 
@@ -120,7 +143,7 @@ def _with_token(websocket: WebSocket) -> WebSocket:
 class Socket:
     """One client. What it is sent waits in a bounded queue; one that does not read is dropped."""
 
-    def __init__(self, websocket: WebSocket, sign_in: SignIn, services: Services) -> None:
+    def __init__(self, websocket: WebSocket, sign_in: SignIn, services: Services, idle: IdleSockets) -> None:
         self._websocket = websocket
         self._signed = _with_token(websocket)
         self._sign_in = sign_in
@@ -129,13 +152,17 @@ class Socket:
         self._subscriptions: dict[str, Subscription] = {}
         self._strange_sessions = 0
         self._is_closing = False
+        self._idle = idle
+        self._ended = asyncio.Event()
 
     async def run(self) -> None:
         """Serves the client until one of the two goes."""
-        tasks = {asyncio.create_task(self._read()), asyncio.create_task(self._write())}
+        tasks = {asyncio.create_task(it) for it in (self._read(), self._write(), self._make_room())}
+        self._idle.add(self)
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._idle.discard(self)
             await end_tasks(*tasks)
             await asyncio.gather(*(it.close() for it in self._subscriptions.values()))
         for task in tasks:
@@ -156,6 +183,16 @@ class Socket:
         except WebSocketDisconnect:
             return
 
+    def end(self) -> None:
+        """Another socket needs its place."""
+        self._ended.set()
+
+    async def _make_room(self) -> None:
+        await self._ended.wait()
+        with contextlib.suppress(TimeoutError, WebSocketDisconnect, RuntimeError):  # it may be going anyway
+            async with asyncio.timeout(SLOWEST_READ_S):
+                await self._websocket.close(_TRY_LATER, "Too many sockets follow no session.")
+
     async def _read(self) -> None:
         while (message := await self._websocket.receive())["type"] != "websocket.disconnect":
             if self._is_closing:
@@ -174,12 +211,15 @@ class Socket:
             await self._fail(PayloadTooLarge(f"A message may have at most {MOST_MESSAGE_BYTES} bytes."))
             await self._close(_TOO_BIG, "The message is too big.")
             return
+        check_shape(raw)
         incoming = decode_body(raw, _decoder)
         if incoming.type == "subscribe":
             await self._subscribe(incoming.session_id, incoming.after_cursor)
+            self._note_idle()
         elif incoming.type == "unsubscribe":
             if subscription := self._subscriptions.pop(incoming.session_id, None):
                 await subscription.close()
+            self._note_idle()
         elif incoming.type in _REQUESTS:
             await self._answer(incoming.type, incoming.data)
         elif incoming.ack is None:
@@ -204,6 +244,12 @@ class Socket:
             if self._strange_sessions >= MOST_STRANGE_SESSIONS:
                 await self._close(_POLICY_VIOLATION, "Too many unknown sessions.")
 
+    def _note_idle(self) -> None:
+        if self._subscriptions:
+            self._idle.discard(self)
+        else:
+            self._idle.add(self)
+
     def _reader(self, session_id: str) -> Reader:
         async def tell(cursor: Cursor, envelope: Envelope) -> None:
             await self._outgoing.put(wrap(cursor, envelope.json()))
@@ -213,6 +259,7 @@ class Socket:
 
         async def end(error: ThreadkeepError) -> None:
             self._subscriptions.pop(session_id, None)
+            self._note_idle()
             await self._fail(error, session_id)
 
         return Reader(tell, fail, end)

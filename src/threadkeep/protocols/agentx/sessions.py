@@ -73,7 +73,7 @@ class Sessions:
     async def _reply_seq(self, conversation: Conversation, turn_id: TurnId) -> int:
         turn = await self._store.turns.get(conversation.user_id, turn_id)
         if turn is not None and turn.conversation_id == conversation.id:
-            reply = await self._store.messages.get(turn.assistant_message_id)
+            reply = await self._store.messages.get(conversation.id, turn.assistant_message_id)
             if reply is not None:
                 return reply.seq
         raise InvalidRequest("This is not a cursor of this session.", param="afterCursor")

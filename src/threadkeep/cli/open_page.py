@@ -1,0 +1,61 @@
+"""`threadkeep open`: the page in a browser, signed in where that takes the token of the data folder."""
+
+import argparse
+import html
+import os
+import webbrowser
+from http import HTTPStatus
+from pathlib import Path
+
+import httpx
+
+from threadkeep.cli.commands import Commands
+from threadkeep.client.errors import NotReached
+from threadkeep.http.accounts import Accounts
+from threadkeep.http.local_token import make_token
+from threadkeep.settings import Settings
+
+FILE_NAME = "open.html"
+ANSWER_S = 10.0
+
+_PAGE = """<!doctype html><meta charset="utf-8"><title>Threadkeep</title>
+<meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url={url}">
+<a href="{url}">Threadkeep</a>
+"""
+
+
+def add_open(commands: Commands) -> None:
+    """Adds the command."""
+    command = commands.add("open", _open, "open the page in a browser")
+    command.add_argument("--port", type=int, help="the server's port (8710)")
+    command.add_argument("--print", action="store_true", help="print the address instead")
+
+
+def _open(settings: Settings, given: argparse.Namespace) -> int:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    url = f"http://{host}:{settings.port}/"
+    token = make_token(settings.data) if not settings.signs_in and _wants_token(url) else None
+    address = f"{url}#token={token}" if token else url
+    if given.print:
+        print(address)
+    elif not webbrowser.open(_way_to(settings.data, address) if token else address):
+        print(f"No browser could be opened. The page is at {address}")
+    return 0
+
+
+def _wants_token(url: str) -> bool:
+    """Whether a server lets us in, or lets us do everything, only with its token."""
+    try:
+        answer = httpx.get(f"{url}api/me", timeout=ANSWER_S, trust_env=False)
+    except httpx.HTTPError as exc:
+        raise NotReached(f"No server answers at {url}; start it with `threadkeep serve`.") from exc
+    return answer.status_code == HTTPStatus.UNAUTHORIZED or not Accounts().are_known
+
+
+def _way_to(data: Path, address: str) -> str:
+    """A page of our own that leads there: what a browser is started with, everybody on a machine can see."""
+    file = data / FILE_NAME
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as page:
+        page.write(_PAGE.format(url=html.escape(address)))
+    return file.absolute().as_uri()

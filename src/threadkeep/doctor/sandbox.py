@@ -1,0 +1,71 @@
+"""Whether the programs of MCP servers are shut in: one is, and tries to get out."""
+
+import asyncio
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from threadkeep.bootstrap import build_server_environment
+from threadkeep.doctor.finding import Finding
+from threadkeep.mcp.confine import landlock_version
+from threadkeep.mcp.sandbox import NONE, Sandbox, sandbox_kind
+from threadkeep.settings import PREFIX, Settings
+
+PROBE_S = 30.0
+PROBE = """
+import os, sys
+hidden, data, own, outside = sys.argv[1:]
+
+def tried(do, *arguments):
+    try:
+        return do(*arguments)
+    except OSError:
+        return None
+
+seen = tried(open, hidden) or tried(os.listdir, data)
+print("in" if tried(open, own, "w") and not seen and not tried(open, outside, "w") else "out")
+"""
+UPGRADE = (
+    "Use Linux 5.13 or later with Landlock, or install bubblewrap (bwrap). Until then let nobody add "
+    "programs to whom you would not give this account."
+)
+
+
+async def check_sandbox(settings: Settings) -> Finding:
+    """Runs a program in the sandbox that tries to see the data, and to write where it may not."""
+    if settings.mcp_sandbox == "off":
+        told = "It is off: programs of MCP servers have all the rights of this account."
+        return Finding("sandbox", "warning", told, f"Set {PREFIX}MCP_SANDBOX to auto or require.")
+    kind = await asyncio.to_thread(sandbox_kind)
+    if kind is None:
+        verdict = "problem" if settings.mcp_sandbox == "require" else "warning"
+        return Finding("sandbox", verdict, NONE, UPGRADE)
+    with TemporaryDirectory(prefix="threadkeep-doctor-") as folder:
+        sandbox = build_server_environment(settings, settings.workspaces).sandbox
+        is_in = await _try(sandbox, settings.data.absolute(), Path(folder))
+    named = f"Landlock {landlock_version()}" if kind == "landlock" else "bubblewrap"
+    if not is_in:
+        return Finding("sandbox", "problem", f"{named} does not keep a program from our data.", UPGRADE)
+    return Finding("sandbox", "ok", f"{named} keeps programs of MCP servers from our data.")
+
+
+async def _try(sandbox: Sandbox, data: Path, folder: Path) -> bool:
+    hidden, own = folder / "hidden", folder / "own"
+    for made in (hidden, own):
+        made.mkdir()
+    (hidden / "file").touch()
+    words = replace(sandbox, hidden=(*sandbox.hidden, hidden)).wrapper(writable=[own])
+    paths = (hidden / "file", data, own / "file", folder / "outside")
+    process = await asyncio.create_subprocess_exec(
+        *(*words, sys.executable, "-I", "-S", "-c", PROBE, *map(str, paths)),
+        stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, cwd=own,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(PROBE_S):
+            told, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        return False
+    return told.strip() == b"in"

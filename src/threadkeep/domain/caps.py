@@ -1,0 +1,114 @@
+"""The operator's caps: what they allow at most, whatever an agent's owner sets."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from threadkeep.domain.agent import Agent, AgentDraft, Visibility
+from threadkeep.domain.errors import Forbidden, LimitNotAllowed, ModelNotAllowed, RateLimited
+from threadkeep.domain.user import User
+
+MINUTE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorCaps:
+    """What the operator allows at most; 0 or nothing means no cap."""
+
+    models: tuple[str, ...] = ()
+    """The models that an agent may name, the default one among them."""
+    reply_tokens: int = 0
+    iterations: int = 0
+    message_chars: int = 0
+    documents: int = 0
+    bytes: int = 0
+    publish: Literal["owner", "admin"] = "owner"
+
+    def check(self, user: User, draft: AgentDraft, before: Agent | None = None) -> None:
+        """Refuses a draft that asks for more than the caps; what it leaves as it was is not asked for."""
+        asked, was = draft.settings, before.settings if before else None
+        if draft.model != (before.model if before else None):
+            self._check_model(draft.model)
+        for name, value, old, most in (
+            ("maxTokens", asked.max_tokens or 0, was and was.max_tokens, self.reply_tokens),
+            ("maxIterations", asked.max_iterations, was and was.max_iterations, self.iterations),
+            ("maxMessageChars", asked.max_message_chars, was and was.max_message_chars, self.message_chars),
+        ):
+            if most and value > most and value != old:
+                raise LimitNotAllowed(
+                    f"The operator allows at most {most} for `settings.{name}`.",
+                    param=f"settings.{name}",
+                    details={"limit": name, "most": most},
+                )
+        self._check_visibility(user, draft, before)
+
+    def limited(self, agent: Agent) -> Agent:
+        """An agent as it may work here. A model that is no longer allowed is refused, not replaced."""
+        self._check_model(agent.model)
+        settings = replace(
+            agent.settings,
+            max_tokens=_at_most(agent.settings.max_tokens or 0, self.reply_tokens) or None,
+            max_iterations=_at_most(agent.settings.max_iterations, self.iterations),
+            max_message_chars=_at_most(agent.settings.max_message_chars, self.message_chars),
+        )
+        return agent if settings == agent.settings else replace(agent, settings=settings)
+
+    def allows_model(self, model: str | None) -> bool:
+        """Whether an agent may be answered by a model; None is the default one."""
+        return model is None or not self.models or model in self.models
+
+    def check_room(self, documents: int, size: int) -> None:
+        """Refuses a document with which a user's agents would have so many documents of so many bytes."""
+        for name, value, most in (("documents", documents, self.documents), ("bytes", size, self.bytes)):
+            if most and value > most:
+                raise LimitNotAllowed(
+                    f"The documents of your agents may be {most} {name} at most; with this one they would be "
+                    f"{value}. Delete some first.",
+                    details={"limit": name, "most": most},
+                )
+
+    def _check_model(self, model: str | None) -> None:
+        if not self.allows_model(model):
+            raise ModelNotAllowed(
+                f"The operator does not allow the model {model!r}; choose one of: {', '.join(self.models)}.",
+                param="model",
+                details={"models": list(self.models)},
+            )
+
+    def _check_visibility(self, user: User, draft: AgentDraft, before: Agent | None) -> None:
+        was_public = before is not None and before.visibility is Visibility.PUBLIC
+        publishes = draft.visibility is Visibility.PUBLIC and not was_public
+        if publishes and self.publish == "admin" and not user.is_admin:
+            raise Forbidden("Only an admin may make an agent public here.", param="visibility")
+
+
+NO_CAPS = OperatorCaps()
+
+
+def _at_most(value: int, most: int) -> int:
+    """The smaller of two limits, of which 0 is none."""
+    return min(value, most) if value and most else value or most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCaps:
+    """How many turns of one user may run at once, and begin in a minute; 0 means no cap."""
+
+    at_once: int = 0
+    per_minute: int = 0
+
+    def too_many_at_once(self) -> RateLimited:
+        """What a user is told of whom so many turns run."""
+        return RateLimited(
+            f"{self.at_once} of your turns are running, and more may not run at once. Wait for one to end.",
+            details={"limit": "runningTurns", "most": self.at_once},
+        )
+
+    def too_many_a_minute(self, *, wait_s: float) -> RateLimited:
+        """What a user is told who has begun so many turns."""
+        wait_s = max(1, math.ceil(wait_s))
+        return RateLimited(
+            f"You may begin {self.per_minute} turns a minute. Try again in {wait_s} s.",
+            details={"limit": "turnsPerMinute", "most": self.per_minute},
+            retry_after_s=wait_s,
+        )

@@ -1,0 +1,112 @@
+"""A request's body as it comes in: not more than its route takes, and not slower than a slow connection."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive, Scope
+
+from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, RequestTimeout
+from threadkeep.http.json_shape import JsonShape
+
+# What a route takes that says nothing else, and one that takes a prompt or a briefing.
+SMALL_BODY_BYTES = 64 * 1024
+MEDIUM_BODY_BYTES = 256 * 1024
+
+SLOWEST_BYTES_A_SECOND = 8 * 1024
+
+# What nobody reads is discarded for so long, so that its sender gets to read the answer.
+MOST_DISCARDED_BYTES = 16 * 1024 * 1024
+DISCARD_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """What the operator allows; a route may take less."""
+
+    most_bytes: int
+    most_upload_bytes: int
+    wait_s: float
+    """How long we wait for a body, and a second more for each `SLOWEST_BYTES_A_SECOND` that have come."""
+
+
+async def read_json(request: Request, most: int, wait_s: float) -> bytes:
+    """A request's JSON, refused as soon as it is known to be too large, too deep or of too many values."""
+    if not has_body(request.scope, dict(request.scope["headers"])):
+        return b""
+    too_large = PayloadTooLarge(f"A request body may have at most {most} bytes.", details={"most": most})
+    shape, parts = JsonShape(), list[bytes]()
+    async for part in body_parts(request, most, wait_s, too_large):
+        shape.add(part)
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def body_parts(
+    request: Request, most: int, wait_s: float, too_large: PayloadTooLarge
+) -> AsyncGenerator[bytes]:
+    """The parts of a body as they come."""
+    length = request.headers.get("content-length", "0")
+    if length.isdecimal() and int(length) > most:
+        raise too_large
+    loop = asyncio.get_running_loop()
+    parts = request.stream()
+    size, waited = 0, 0.0
+    while True:
+        began = loop.time()
+        try:
+            async with asyncio.timeout(wait_s + size / SLOWEST_BYTES_A_SECOND - waited):
+                part = await anext(parts, None)
+        except TimeoutError:
+            raise RequestTimeout("The body did not arrive in time; send it again.") from None
+        except ClientDisconnect as exc:
+            raise InvalidRequest("The connection was closed before the body was complete.") from exc
+        if part is None:
+            return
+        waited += loop.time() - began
+        size += len(part)
+        if size > most:
+            raise too_large
+        yield part
+
+
+def has_body(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    """Whether a request has a body; HTTP/2 need not say so."""
+    return (
+        headers.get(b"content-length", b"0") != b"0"
+        or b"transfer-encoding" in headers
+        or scope.get("http_version", "1.1") >= "2"
+    )
+
+
+class Incoming:
+    """What arrives of a request's body, and whether some of it is left that nobody reads."""
+
+    def __init__(self, receive: Receive, *, is_asked_for: bool) -> None:
+        self._receive = receive
+        # A sender that waits for `100 Continue` has sent nothing, and sends nothing without it.
+        self._is_coming = not is_asked_for
+        self._is_whole = False
+
+    async def receive(self) -> Message:
+        """The next part."""
+        self._is_coming = True
+        message = await self._receive()
+        self._is_whole = self._is_whole or not message.get("more_body", False)
+        return message
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether some of it is still on its way."""
+        return self._is_coming and not self._is_whole
+
+    async def discard(self) -> None:
+        """Discards the rest, within reason."""
+        size = 0
+        try:
+            async with asyncio.timeout(DISCARD_S):
+                while self.is_unread and size <= MOST_DISCARDED_BYTES:
+                    size += len((await self.receive()).get("body", b""))
+        except TimeoutError:
+            return

@@ -1,0 +1,206 @@
+"""One connection: how much it may send before anybody reads it, and how long it may take."""
+
+import asyncio
+import contextlib
+import resource
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from threadkeep.domain.errors import RequestTimeout, ThreadkeepError, TooManyConnections
+from threadkeep.http.edge import MOST_HEADER_BYTES, headers_too_large, new_request_id, our_headers
+from threadkeep.http.errors import error_response
+
+# The parser gets a part at a time: it keeps an unfinished header, and we see that only after a part.
+PART_BYTES = 16 * 1024
+MOST_PIPELINED = 16
+
+# A sender that is refused gets to read why: closed while it sends, it would lose the answer.
+DISCARD_S = 5.0
+MOST_DISCARDED_BYTES = 64 * 1024 * 1024
+MOST_LINGERING = 100
+
+# Files that the process opens besides connections: databases, programs, documents.
+OTHER_FILES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What the operator allows."""
+
+    most: int = 10_000
+    header_s: float = 10
+    keep_alive_s: int = 30
+
+
+class Connections:
+    """All connections of a server; those that wait for a request make room for new ones."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self.waiting: dict[Connection, None] = {}
+        """In the order in which they began to wait."""
+        self._most = min(limits.most, _allowed_files(limits.most + OTHER_FILES) - OTHER_FILES)
+
+    @property
+    def protocol(self) -> type[asyncio.Protocol]:
+        """What makes a `Connection` of each that comes in."""
+        return cast("type[asyncio.Protocol]", partial(Connection, self))
+
+    def has_room(self, count: int) -> bool:
+        """Whether so many connections may be open; ends the one that has waited longest if need be."""
+        if count <= self._most:
+            return True
+        longest = next(iter(self.waiting), None)
+        if longest is None:
+            return False
+        del self.waiting[longest]
+        longest.transport.abort()
+        return True
+
+    def may_linger(self, count: int) -> bool:
+        """Whether a connection that is refused may stay until it has read why."""
+        return count <= self._most + MOST_LINGERING
+
+
+class Connection(HttpToolsProtocol):
+    """Bounds what comes before the application is called, which uvicorn leaves open."""
+
+    def __init__(
+        self,
+        all_: Connections,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._all = all_
+        self._unfinished_bytes = 0
+        """What has come since the parser last had something whole for us."""
+        self._reads_head = True
+        self._timer: asyncio.TimerHandle | None = None
+        self._discarded_bytes = 0
+        self._is_refused = False
+        self._is_upgraded = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().connection_made(transport)
+        count = len(self.connections)
+        if not self._all.has_room(count):
+            self._refuse(TooManyConnections("This node serves as many connections as it may; try again."))
+            if not self._all.may_linger(count):
+                transport.abort()
+            return
+        self._all.waiting[self] = None
+        self._timer = self.loop.call_later(self._all.limits.header_s, self._end_wait)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._all.waiting.pop(self, None)
+        self._cancel_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            self._discard(data)
+            return
+        for start in range(0, len(data), PART_BYTES):
+            part = data[start : start + PART_BYTES]
+            self._unfinished_bytes += len(part)
+            super().data_received(part)
+            if self._is_upgraded or self.transport.is_closing():
+                return
+            if self._unfinished_bytes > MOST_HEADER_BYTES:
+                self._refuse(headers_too_large())
+                return
+        if self._reads_head and self._unfinished_bytes and self._timer is None:
+            self._timer = self.loop.call_later(self._all.limits.header_s, self._end_wait)
+
+    def on_headers_complete(self) -> None:
+        if self.transport.is_closing():
+            return
+        self._cancel_timer()
+        self._all.waiting.pop(self, None)
+        self._unfinished_bytes = 0
+        self._reads_head = False
+        super().on_headers_complete()
+        if len(self.pipeline) > MOST_PIPELINED:
+            self.transport.abort()
+
+    def on_body(self, body: bytes) -> None:
+        self._unfinished_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._unfinished_bytes = 0
+        self._reads_head = True
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing() or not self.cycle.response_complete:
+            return
+        if self._reads_head:
+            self._all.waiting[self] = None
+        else:
+            self.transport.close()  # nobody reads the rest of this body, so no request can follow it
+
+    def handle_websocket_upgrade(self) -> None:
+        self._is_upgraded = True
+        super().handle_websocket_upgrade()
+
+    def _end_wait(self) -> None:
+        """The headers have not come in time."""
+        self._timer = None
+        if self._unfinished_bytes:
+            self._refuse(RequestTimeout("The headers did not arrive in time; send the request again."))
+        else:
+            self.transport.close()
+
+    def _refuse(self, error: ThreadkeepError) -> None:
+        self._is_refused = True
+        self._all.waiting.pop(self, None)
+        self._cancel_timer()
+        self.headers, self.parser = [], None  # and with them what has come of the request
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if cycle is not None and not cycle.response_complete:  # an answer is being written
+            self.transport.abort()
+            return
+        self.transport.write(_answer(error))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._timer = self.loop.call_later(DISCARD_S, self.transport.abort)
+
+    def _discard(self, data: bytes) -> None:
+        self._discarded_bytes += len(data)
+        if self._discarded_bytes > MOST_DISCARDED_BYTES:
+            self.transport.abort()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _answer(error: ThreadkeepError) -> bytes:
+    """An error as it goes over the wire, where no application answers."""
+    request_id = new_request_id()
+    response = error_response(error, path="", request_id=request_id)
+    headers = [*response.raw_headers, *our_headers(request_id), (b"connection", b"close")]
+    lines = b"".join(b"%s: %s\r\n" % header for header in headers)
+    return STATUS_LINE[response.status_code] + lines + b"\r\n" + bytes(response.body)
+
+
+def _allowed_files(wanted: int) -> int:
+    """How many files the process may open, after asking the system for so many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    with contextlib.suppress(ValueError, OSError):  # some systems grant less than they say
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -1,0 +1,68 @@
+"""How deep and how large a JSON text is, counted on its bytes: before anything is made of it.
+
+Decoding many small values holds the interpreter, in whatever thread it runs. Counting looks at a part at a
+time, as the parts arrive, with steps that are each a single call.
+"""
+
+from array import array
+from itertools import accumulate
+
+from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
+
+MOST_NESTING = 100  # far below what Python or a database can take, far above what anybody means
+MOST_VALUES = 50_000
+
+_PART_BYTES = 16 * 1024
+_OPENING, _CLOSING = b"[{", b"]}"
+_BRACKETS = _OPENING + _CLOSING
+_NO_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
+_STEPS = bytes.maketrans(_BRACKETS, bytes([1, 1, 255, 255]))  # 255 is -1 in a signed byte
+
+
+def check_shape(text: bytes) -> None:
+    """Refuses a JSON text that is nested too deeply or holds too many values; any other is left alone."""
+    JsonShape().add(text)
+
+
+class JsonShape:
+    """The shape of a JSON text that arrives in parts."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._values = 1
+        self._in_string = False
+        self._cut_off = b""
+
+    def add(self, part: bytes) -> None:
+        """Counts the next part."""
+        for start in range(0, len(part), _PART_BYTES):
+            self._count(part[start : start + _PART_BYTES])
+
+    def _count(self, part: bytes) -> None:
+        outside = self._outside_strings(self._cut_off + part)
+        moves = outside.translate(_STEPS, _NO_BRACKETS)
+        opened = moves.count(1)
+        self._values += opened + outside.count(b",")
+        if self._values > MOST_VALUES:
+            raise PayloadTooLarge(
+                f"A request body may hold at most {MOST_VALUES} values.", details={"mostValues": MOST_VALUES}
+            )
+        if self._depth + opened > MOST_NESTING:
+            deepest = max(accumulate(array("b", moves), initial=self._depth))
+            if deepest > MOST_NESTING:
+                raise too_deep()
+        self._depth += 2 * opened - len(moves)
+
+    def _outside_strings(self, part: bytes) -> bytes:
+        # A backslash belongs to what follows it, in the next part too.
+        has_half = (len(part) - len(part.rstrip(b"\\"))) % 2
+        self._cut_off = b"\\" * has_half
+        pieces = part[: len(part) - has_half].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        outside = b"".join(pieces[self._in_string :: 2])
+        self._in_string ^= len(pieces) % 2 == 0
+        return outside
+
+
+def too_deep() -> InvalidRequest:
+    """The text is nested deeper than anything that is meant."""
+    return InvalidRequest(f"The body is nested too deeply; at most {MOST_NESTING} levels are taken.")

@@ -1,0 +1,40 @@
+"""The token of a server without a sign-in: in the data folder, for whoever can read that."""
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from threadkeep.domain.errors import StorageRefused
+
+FILE_NAME = "token"
+
+
+def read_token(data: Path) -> str | None:
+    """The token; None where none was made yet."""
+    try:
+        return (data / FILE_NAME).read_text(encoding="ascii").strip() or None
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise StorageRefused(f"The token {data / FILE_NAME} cannot be read: {exc}.") from exc
+
+
+def make_token(data: Path) -> str:
+    """The token, made where there is none; nobody but this account can read it."""
+    file, fresh = data / FILE_NAME, data / f".{FILE_NAME}.{os.getpid()}"
+    try:
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as written:
+            written.write(f"{secrets.token_urlsafe(32)}\n")
+        # Another process may make one at the same moment: the first is it, and it is whole.
+        with suppress(FileExistsError):
+            os.link(fresh, file)
+        fresh.unlink()
+        file.chmod(0o600)
+    except OSError as exc:
+        raise StorageRefused(f"The token {file} cannot be written: {exc.strerror}.") from exc
+    token = read_token(data)
+    if token is None:
+        raise StorageRefused(f"The token {file} is empty. Remove it; the next start makes another one.")
+    return token

@@ -1,0 +1,64 @@
+"""What `npx` and `uvx` may be asked to run: one package from the registry, by its name.
+
+Each of them runs other things too: a program that is installed on the machine, a text in a shell, a folder,
+an address, an interpreter. A package is somebody's program all the same: what it reaches is for the sandbox.
+"""
+
+import re
+from collections.abc import Sequence
+
+from threadkeep.domain.errors import McpConfigInvalid
+
+RUNNERS = ("npx", "uvx")
+
+_VERSION = r"[\^~]?[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}"
+_PACKAGES = {
+    "npx": re.compile(
+        rf"(?P<name>(?:@[a-z0-9~-][a-z0-9._~-]{{0,99}}/)?[a-z0-9~][a-z0-9._~-]{{0,213}})(?P<version>@{_VERSION})?",
+        re.IGNORECASE,
+    ),
+    "uvx": re.compile(
+        rf"(?P<name>[a-z0-9](?:[a-z0-9._-]{{0,212}}[a-z0-9])?)(?P<version>(?:@|==){_VERSION})?",
+        re.IGNORECASE,
+    ),
+}
+# Whoever names one of these, with or without a number, means it to run what the arguments say.
+_INTERPRETERS = re.compile(
+    r"""(?: ash | bash | csh | dash | fish | ksh | sh | tcsh | zsh | busybox | toybox | cmd | pwsh
+        | env | xargs | su | sudo | bun | bunx | concurrently | corepack | cross-env | cross-env-shell | deno
+        | ipython | java | lua | node | nodejs | nodemon | npm | npx | perl | php | pip | pipx | pnpm | pypy
+        | python | ruby | shx | ts-node | tsx | uv | uvx | yarn | zx
+        | powershell ) [0-9.]*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def check_package(command: str, args: Sequence[str]) -> None:
+    """Refuses everything but one package, its version optional; what follows it are its own arguments."""
+    at = 1 if command == "npx" and args and args[0] == "-y" else 0
+    if len(args) <= at:
+        raise McpConfigInvalid(f"Name the package that `{command}` is to run.", param="args")
+    package = _PACKAGES[command].fullmatch(args[at])
+    if package is None:
+        before = "only -y may stand before it" if command == "npx" else "nothing may stand before it"
+        raise McpConfigInvalid(
+            f"`{command}` takes the name of one package, such as name or name@1.2.3; {before}.",
+            param=f"args[{at}]",
+        )
+    if _INTERPRETERS.fullmatch(package["name"]):
+        raise McpConfigInvalid(
+            f"`{command}` may not run an interpreter or a shell. The operator can allow a command by its "
+            "name with THREADKEEP_MCP_ALLOWED_COMMANDS.",
+            param=f"args[{at}]",
+        )
+
+
+def launched_args(command: str, args: Sequence[str]) -> tuple[str, ...]:
+    """The arguments with which a package is run: fetched, never a program of that name on this machine."""
+    if command not in RUNNERS:
+        return tuple(args)
+    rest = args[1:] if command == "npx" and args[0] == "-y" else args
+    package = _PACKAGES[command].fullmatch(rest[0])
+    assert package  # it was checked when it was saved, and again before it runs
+    named = rest[0] if package["version"] else f"{rest[0]}@latest"
+    return (*(("-y",) if command == "npx" else ()), named, *rest[1:])

@@ -1,0 +1,100 @@
+"""Where the programs of MCP servers are shut in: they see their agent's folder, not ours.
+
+Landlock needs nothing but a kernel that has it (Linux 5.13 and later); bubblewrap is used where it has not.
+"""
+
+import functools
+import json
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from threadkeep.mcp import confine
+from threadkeep.mcp.link import LinkBroken
+
+log = logging.getLogger("threadkeep.mcp")
+
+Mode = Literal["auto", "require", "off"]
+Kind = Literal["landlock", "bubblewrap"]
+
+MEMORY_BYTES = 2 * 1024**3
+LIMITS = {
+    "memory": MEMORY_BYTES,
+    "processes": 256,
+    "files": 4096,
+    "file_size": 1024**3,
+    "core": 0,
+}
+"""What each program may take; `processes` are threads too, and all that it starts counts."""
+
+NONE = (
+    "This machine has no sandbox for programs: neither Landlock (Linux 5.13 and later) nor a bubblewrap that "
+    "works."
+)
+
+# What people keep in their home folder and no tool needs to know.
+_CREDENTIALS = (
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".pgpass", ".git-credentials", ".npmrc",
+    ".pypirc", ".config/gcloud", ".config/gh", ".local/share/keyrings", ".mozilla", ".bash_history",
+    ".zsh_history", ".psql_history", ".python_history",
+)  # fmt: skip
+_OF_THE_SYSTEM = ("/run/secrets", "/run/credentials")
+
+
+@functools.cache
+def sandbox_kind() -> Kind | None:
+    """What this machine shuts programs in with; None where it has nothing."""
+    if confine.landlock_version():
+        return "landlock"
+    if confine.has_bubblewrap():
+        return "bubblewrap"
+    log.warning("%s They run with all the rights of this account.", NONE)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """How programs are shut in by the operator's settings."""
+
+    mode: Mode = "off"
+    hidden: Sequence[Path] = ()
+    """Our own folders and files."""
+    shared: Sequence[Path] = ()
+    """Where programs may write besides their own folders."""
+
+    @property
+    def kind(self) -> Kind | None:
+        """What programs are shut in with; LinkBroken where that is needed and there is nothing."""
+        if self.mode == "off":
+            return None
+        kind = sandbox_kind()
+        if kind is None and self.mode == "require":
+            raise LinkBroken(f"{NONE} The operator wants one (THREADKEEP_MCP_SANDBOX).")
+        return kind
+
+    def wrapper(self, *, readable: Sequence[Path] = (), writable: Sequence[Path] = ()) -> tuple[str, ...]:
+        """The words before a command that shut it in; it may use these folders although others are hidden."""
+        if self.mode == "off":
+            return ()
+        confinement = {
+            "kind": self.kind,
+            "hidden": sorted({str(it) for it in self._hidden()}),
+            "shared": [str(it.resolve()) for it in self.shared],
+            "readable": [str(it.resolve()) for it in readable],
+            "writable": [str(it.resolve()) for it in writable],
+            "limits": LIMITS,
+        }
+        return (sys.executable, "-I", "-S", confine.__file__, json.dumps(confinement))
+
+    def _hidden(self) -> Iterator[Path]:
+        home = Path("~").expanduser()
+        for path in (*self.hidden, *(home / it for it in _CREDENTIALS), *map(Path, _OF_THE_SYSTEM)):
+            if (real := path.resolve()).exists():
+                yield real
+
+
+OPEN = Sandbox()
+"""None."""

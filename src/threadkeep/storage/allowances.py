@@ -1,0 +1,84 @@
+"""How many turns a user may have, counted in PostgreSQL: one count for all nodes.
+
+Each user has one row, and one statement both checks and takes, so that no two nodes take the same place:
+whoever comes second waits for the row and sees what the first has made of it.
+
+`paced_to` is the time up to which the user's turns are used up, if they came evenly: a minute ahead is all
+there is. `beginning` has the turns that were taken lately, each with its time. The statement's snapshot may
+be older than its row: a turn that it does not see yet among the turns counts because it stands there.
+"""
+
+from threadkeep.domain.caps import MINUTE_S, TurnCaps
+from threadkeep.domain.errors import RateLimited
+from threadkeep.domain.ids import TurnId, UserId
+from threadkeep.storage.database import Database, Statement, with_clock
+
+MINUTE_MS = int(MINUTE_S * 1000)
+TAKEN_LATELY_MS = 15_000
+"""Longer than it takes to begin a turn: a node that dies meanwhile keeps the place no longer than this."""
+
+_RUNNING = """SELECT COUNT(*) FROM tk_turns
+    WHERE user_id = :user_id AND status = 'RUNNING' AND origin = 'live'"""
+_LATELY = f"""FROM json_each_text(CAST(kept.beginning AS json)) AS taken
+    WHERE CAST(taken.value AS bigint) > {{now}} - {TAKEN_LATELY_MS}"""
+_UNSEEN = f"""SELECT COUNT(*) {_LATELY}
+    AND NOT EXISTS (SELECT 1 FROM tk_turns WHERE tk_turns.id = CAST(taken.key AS uuid))"""
+# Where no turn is named, it is a call that runs in none: only the minute counts.
+_TAKE = with_clock(
+    f"""INSERT INTO tk_allowances AS kept (user_id, paced_to, beginning)
+    SELECT :user_id, {{now}} * 1000 + :step_us, CASE WHEN CAST(:turn_id AS text) IS NULL THEN '{{}}'
+        ELSE CAST(json_build_object(CAST(:turn_id AS text), {{now}}) AS text) END
+    WHERE :at_once = 0 OR ({_RUNNING}) < :at_once
+    ON CONFLICT (user_id) DO UPDATE
+    SET paced_to = GREATEST(kept.paced_to, {{now}} * 1000) + :step_us,
+        beginning = (SELECT CAST(COALESCE(jsonb_object_agg(taken.key, taken.value), '{{}}')
+            || CAST(excluded.beginning AS jsonb) AS text) {_LATELY})
+    WHERE GREATEST(kept.paced_to, {{now}} * 1000) + :step_us <= ({{now}} + {MINUTE_MS}) * 1000
+        AND (:at_once = 0 OR ({_RUNNING}) + ({_UNSEEN}) < :at_once)
+    RETURNING user_id"""
+)
+_GIVE_BACK = Statement(
+    """UPDATE tk_allowances SET paced_to = paced_to - :step_us,
+        beginning = CAST(CAST(beginning AS jsonb) - CAST(:turn_id AS text) AS text)
+    WHERE user_id = :user_id"""
+)
+# How long until the next one may be taken; nothing where that is now.
+_WAIT = with_clock(
+    f"""SELECT paced_to + :step_us - ({{now}} + {MINUTE_MS}) * 1000 FROM tk_allowances
+    WHERE user_id = :user_id AND paced_to + :step_us > ({{now}} + {MINUTE_MS}) * 1000"""
+)
+
+
+class SqlAllowances:
+    """What is left to each user, on all nodes together."""
+
+    def __init__(self, database: Database, caps: TurnCaps) -> None:
+        self._database = database
+        self._caps = caps
+        self._step_us = MINUTE_MS * 1000 // caps.per_minute if caps.per_minute else 0
+
+    async def take_turn(self, user_id: UserId, turn_id: TurnId, running_here: int) -> None:
+        """Takes one turn of the user's, wherever the others run; refuses one too many."""
+        if self._caps.at_once or self._caps.per_minute:
+            await self._take(user_id, turn_id, self._caps.at_once)
+
+    async def give_turn_back(self, user_id: UserId, turn_id: TurnId) -> None:
+        """Gives back what was taken for a turn that could not be begun."""
+        if self._caps.at_once or self._caps.per_minute:
+            await self._database.execute(_GIVE_BACK(user_id=user_id, turn_id=turn_id, step_us=self._step_us))
+
+    async def take_call(self, user_id: UserId) -> None:
+        """Takes one of the calls that a user has in a minute."""
+        if self._caps.per_minute:
+            await self._take(user_id, None, 0)
+
+    async def _take(self, user_id: UserId, turn_id: TurnId | None, at_once: int) -> None:
+        values = {"user_id": user_id, "turn_id": turn_id, "step_us": self._step_us, "at_once": at_once}
+        if not await self._database.execute(_TAKE(**values)):
+            raise await self._refusal(user_id)
+
+    async def _refusal(self, user_id: UserId) -> RateLimited:
+        waits = await self._database.fetch(_WAIT(user_id=user_id, step_us=self._step_us))
+        if waits or not self._caps.at_once:
+            return self._caps.too_many_a_minute(wait_s=waits[0][0] / 1_000_000 if waits else 1)
+        return self._caps.too_many_at_once()

@@ -1,0 +1,251 @@
+"""Programs of MCP servers are shut in: they see their agent's folder, and nothing of ours."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.serving import Server
+from threadkeep.cli.privacy import PROVIDER_KEYS
+from threadkeep.domain.ids import AgentId, UserId, new_uuid
+from threadkeep.domain.mcp import StdioServer
+from threadkeep.domain.user import User, UserRole
+from threadkeep.domain.workspace import Workspaces
+from threadkeep.http.access_tokens import issue_token
+from threadkeep.mcp import confine, sandbox
+from threadkeep.mcp.link import LinkBroken
+from threadkeep.mcp.programs import ServerEnvironment, ServerKey
+from threadkeep.mcp.sandbox import Kind, Sandbox
+
+SECRET = "a-secret-for-tests-that-is-long-enough"
+HERE: list[Kind | None] = [
+    *(["landlock"] if confine.landlock_version() else []),
+    *(["bubblewrap"] if confine.has_bubblewrap() else []),
+]
+NONE: list[Kind | None] = [None]
+
+# Tries what each of the further arguments says, and tells what came of it.
+PROBE = """
+import json, os, resource, subprocess, sys
+
+def tried(how, path):
+    try:
+        if how == "read":
+            return open(path).read()
+        if how == "list":
+            return sorted(os.listdir(path))
+        if how == "write":
+            return open(path, "w").write("x")
+        if how == "remove":
+            return os.remove(path)
+        if how == "run":
+            return subprocess.run(["cat", path], capture_output=True, text=True, check=True).stdout
+        if how == "signal":
+            return os.kill(int(path), 0)
+    except (OSError, subprocess.CalledProcessError) as exc:
+        return type(exc).__name__
+
+kinds = resource.RLIMIT_DATA, resource.RLIMIT_NOFILE, resource.RLIMIT_CORE
+limits = [resource.getrlimit(kind)[0] for kind in kinds]
+tries = [it.split(":", 1) for it in sys.argv[1:]]
+print(json.dumps({"limits": limits, "env": dict(os.environ), **{":".join(it): tried(*it) for it in tries}}))
+"""
+
+# Looks for words, which it is given backwards, in what all processes were started with.
+SPY = """
+import glob, sys
+
+for file in (*glob.glob("/proc/*/environ"), *glob.glob("/proc/*/cmdline")):
+    try:
+        text = open(file).read()
+    except OSError:
+        continue
+    if any(word[::-1] in text for word in sys.argv[1:]):
+        print("found in", file, file=sys.stderr)
+print("looked", file=sys.stderr)
+"""
+
+
+class Place:
+    """A data folder with two agents, and something beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data = folder / "data"
+        self.agent_id, self.other_id = (AgentId(new_uuid()) for _ in range(2))
+        self.workspaces = Workspaces(self.data)
+        self.own, self.other = self.workspaces.of(self.agent_id), self.workspaces.of(self.other_id)
+        self.beside = folder / "beside"
+        for made in (self.own, self.other, self.beside):
+            made.mkdir(parents=True)
+        for file in (self.data / "secret.key", self.other / "note", self.own / "note", self.beside / "note"):
+            file.write_text("words")
+
+    def run(self, box: Sandbox, *tries: str, name: str = "tool", cwd: str | None = None) -> dict[str, Any]:
+        """What comes of it when a program of the first agent tries these things."""
+        environment = ServerEnvironment(self.workspaces, {"PATH": os.environ["PATH"]}, sandbox=box)
+        server = StdioServer(sys.executable, ("-I", "-S", "-c", PROBE, *tries), cwd=cwd)
+        program = environment.program(ServerKey(self.agent_id, name, None), server)
+        ran = subprocess.run(
+            [*program.wrapper, program.command, *program.args],
+            env=dict(program.env), cwd=program.cwd, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[Kind | None], None]:
+    """Makes this a machine that has only this kind of sandbox."""
+    return lambda kind: monkeypatch.setattr(sandbox, "sandbox_kind", lambda: kind)
+
+
+def is_refused(outcome: object) -> bool:
+    return outcome in ("PermissionError", "FileNotFoundError", "OSError", "CalledProcessError")
+
+
+@pytest.mark.parametrize("kind", HERE)
+def test_program_sees_its_agents_folder_and_nothing_else_of_ours(
+    place: Place, use: Callable[[Kind | None], None], kind: Kind
+):
+    use(kind)
+    hidden = [
+        f"read:{place.data / 'secret.key'}", f"run:{place.data / 'secret.key'}",
+        f"read:{place.other / 'note'}", f"list:{place.other}", f"write:{place.data / 'new'}",
+        f"remove:{place.data / 'secret.key'}",
+        f"write:{place.beside / 'note'}", f"write:{place.beside / 'new'}", f"remove:{place.beside / 'note'}",
+        f"read:{place.data}/agents/../secret.key", f"read:/proc/self/root{place.data}/secret.key",
+    ]  # fmt: skip
+    open_to_it = [f"read:{place.own / 'note'}", f"write:{place.own / 'new'}", f"read:{place.beside / 'note'}"]
+    box = Sandbox("auto", [place.data])
+    found = place.run(box, *hidden, *open_to_it, "write:/dev/null")
+    assert [it for it in hidden if not is_refused(found[it])] == []
+    assert [it for it in open_to_it if is_refused(found[it])] == []
+    assert not (place.data / "new").exists()
+    assert not (place.beside / "new").exists()
+    assert (place.data / "secret.key").read_text() == (place.beside / "note").read_text() == "words"
+
+
+@pytest.mark.parametrize("kind", HERE)
+def test_program_has_a_home_and_a_cache_of_its_own(
+    place: Place, use: Callable[[Kind | None], None], kind: Kind
+):
+    use(kind)
+    env = place.run(Sandbox("auto", [place.data]))["env"]
+    folders = {name: Path(env[name]) for name in ("HOME", "XDG_CACHE_HOME", "npm_config_cache", "TMPDIR")}
+    assert all(folder.is_relative_to(place.own) and folder.is_dir() for folder in folders.values())
+    found = place.run(Sandbox("auto", [place.data]), *(f"write:{folder}/x" for folder in folders.values()))
+    assert [found[f"write:{folder}/x"] for folder in folders.values()] == [1] * 4
+
+
+@pytest.mark.parametrize("kind", HERE)
+def test_operator_may_share_folders_but_never_our_own_within_them(
+    place: Place, use: Callable[[Kind | None], None], kind: Kind
+):
+    use(kind)
+    box = Sandbox("auto", [place.data], [place.beside, place.data.parent])
+    found = place.run(box, f"write:{place.beside / 'new'}", f"read:{place.data / 'secret.key'}")
+    assert found[f"write:{place.beside / 'new'}"] == 1
+    assert is_refused(found[f"read:{place.data / 'secret.key'}"])
+
+
+@pytest.mark.parametrize("kind", HERE)
+def test_real_promptx_of_one_user_does_not_see_that_of_another(
+    place: Place, use: Callable[[Kind | None], None], kind: Kind
+):
+    use(kind)
+    theirs = place.own / "promptx-users" / "bob" / "memory"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("words")
+    role = place.own / ".promptx" / "role"
+    role.parent.mkdir()
+    role.write_text("words")
+    tries = (f"read:{theirs}", f"read:{role}", f"write:{role}", f"write:{place.own}/promptx-users/alice/x")
+    found = place.run(Sandbox("auto", [place.data]), *tries, name="promptx", cwd="promptx-users/alice")
+    assert is_refused(found[tries[0]])
+    assert found[tries[1]] == "words"
+    assert is_refused(found[tries[2]])
+    assert found[tries[3]] == 1
+
+
+@pytest.mark.parametrize("kind", [*HERE, *NONE])
+def test_program_is_limited_also_where_there_is_no_sandbox(
+    place: Place, use: Callable[[Kind | None], None], kind: Kind | None
+):
+    use(kind)
+    found = place.run(Sandbox("auto", [place.data]))
+    assert found["limits"] == [2 * 1024**3, 4096, 0]
+
+
+@pytest.mark.parametrize("kind", HERE)
+def test_program_cannot_look_into_us_or_end_us(place: Place, use: Callable[[Kind | None], None], kind: Kind):
+    use(kind)
+    # As the guard and the server are: processes of the same account, outside.
+    with subprocess.Popen(["sleep", "60"], env={"KEY": "words"}) as outside:
+        tries = [f"read:/proc/{outside.pid}/environ", f"signal:{outside.pid}"]
+        found = place.run(Sandbox("auto", [place.data]), *tries)
+        outside.kill()
+    assert is_refused(found[tries[0]])
+    assert found[tries[1]] in {"PermissionError", "ProcessLookupError"} or confine.landlock_version() < 6
+
+
+def test_without_a_sandbox_programs_run_unless_one_is_required(
+    place: Place, use: Callable[[Kind | None], None]
+):
+    use(None)
+    path = f"read:{place.data / 'secret.key'}"
+    assert place.run(Sandbox("auto", [place.data]), path)[path] == "words"
+    with pytest.raises(LinkBroken, match="neither Landlock"):
+        place.run(Sandbox("require", [place.data]))
+    assert place.run(Sandbox("off", [place.data]), path)[path] == "words"
+
+
+def test_program_of_a_running_server_finds_none_of_its_secrets(tmp_path: Path):
+    settings = {
+        "jwt_secret": SECRET, "mcp_allowed_commands": "python", "gateway": "openai",
+        "gateway_api_key": "sk-of-the-operator", "mcp_sandbox": "auto",
+    }  # fmt: skip
+    spy = tmp_path / "spy.py"
+    spy.write_text(SPY)
+    with Server(tmp_path, **settings) as server:
+        token = issue_token(SECRET, User(UserId("root"), UserRole.ADMIN), 600)
+        signed_in = {"Authorization": f"Bearer {token}"}
+        with httpx.Client(base_url=server.url, headers=signed_in, timeout=60) as client:
+            servers = {"spy": {"command": "python", "args": [str(spy), SECRET[::-1], "rotarepo-eht-fo-ks"]}}
+            made = client.post("/api/agents", json={"name": "A", "settings": {"mcpServers": servers}})
+            assert made.status_code == 201, made.text
+            tested = client.post(f"/api/agents/{made.json()['id']}/mcp-servers/spy/test").json()
+        # Root sees everything, and yet not these: they are gone from the environment.
+        environ = Path(f"/proc/{server.process.pid}/environ").read_bytes()
+    assert "looked" in tested["stderr"], tested
+    assert "found" not in tested["stderr"]
+    assert SECRET.encode() not in environ
+    assert b"sk-of-the-operator" not in environ
+
+
+def test_command_that_runs_programs_lets_nobody_look_into_it():
+    script = (
+        "import ctypes, os\n"
+        "from threadkeep.cli.privacy import keep_secrets_private\n"
+        "from threadkeep.settings import Settings\n"
+        "keep_secrets_private(Settings.load(mcp_pass_environment=('OPENAI_API_KEY',)))\n"
+        "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), sorted(os.environ))\n"
+    )
+    given = dict.fromkeys(PROVIDER_KEYS, "sk-1") | {"THREADKEEP_JWT_SECRET": SECRET, "THREADKEEP_PORT": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=given, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split(" ", 1)[0] == "0"
+    assert "'OPENAI_API_KEY', 'THREADKEEP_PORT'" in ran.stdout  # what is handed on, and what is no secret
+    assert "ANTHROPIC" not in ran.stdout
+    assert "JWT_SECRET" not in ran.stdout

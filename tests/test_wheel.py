@@ -1,0 +1,68 @@
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BILL = re.compile(r"threadkeep-[^/]+\.dist-info/sboms/threadkeep\.cdx\.json")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def bill(wheel: Path) -> Any:
+    with ZipFile(wheel) as archive:
+        (name,) = filter(BILL.fullmatch, archive.namelist())
+        return json.loads(archive.read(name))
+
+
+def components(bill: Any) -> set[tuple[str, str]]:
+    return {(component["name"], component["version"]) for component in bill["components"]}
+
+
+def test_wheel_carries_the_page_and_records_its_bill_of_materials(wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (record,) = (name for name in names if name.endswith(".dist-info/RECORD"))
+        assert "threadkeep/page/index.html" in names
+        assert BILL.search(archive.read(record).decode())
+
+
+def test_bill_lists_every_locked_package_of_python(bill: Any) -> None:
+    lock = (ROOT / "requirements" / "run.lock").read_text("utf-8")
+    locked = set(re.findall(r"^([a-z0-9-]+)(?:\[.*\])?==(\S+)", lock, re.MULTILINE))
+    assert len(locked) > 30
+    assert locked <= components(bill)
+
+
+def test_bill_lists_what_the_page_has_in_it_and_none_of_the_tools_that_build_it(bill: Any) -> None:
+    page = json.loads((ROOT / "web" / "package.json").read_text("utf-8"))
+    names = {name for name, _ in components(bill)}
+    assert page["dependencies"].keys() <= names
+    assert not page["devDependencies"].keys() - {"@types/react"} & names  # the types are a peer's too
+
+
+def test_every_component_is_needed_and_everything_needed_is_a_component(bill: Any) -> None:
+    refs = {component["bom-ref"] for component in bill["components"]}
+    version = bill["metadata"]["component"]["version"]
+    needed = {ref for entry in bill["dependencies"] for ref in entry["dependsOn"]}
+    assert needed == refs
+    assert {entry["ref"] for entry in bill["dependencies"]} - refs == {"pkg:pypi/threadkeep@" + version}
+
+
+def test_what_only_an_extra_brings_is_optional(bill: Any) -> None:
+    scopes = {component["name"]: component["scope"] for component in bill["components"]}
+    assert (scopes["starlette"], scopes["anyio"], scopes["react"]) == ("required",) * 3
+    assert (scopes["psycopg"], scopes["numpy"]) == ("optional",) * 2
