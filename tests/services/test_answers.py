@@ -227,7 +227,9 @@ async def test_large_results_are_loaded_while_they_are_sent_whole_and_built_in_a
 async def test_conversation_goes_on_when_a_large_result_is_lost(
     either_wire: Talk, tools: InMemoryTools, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
-    async def load(_: SqlPayloads, ids: Iterable[PayloadId]) -> Mapping[PayloadId, Lost]:
+    async def load(
+        _: SqlPayloads, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> Mapping[PayloadId, Lost]:
         return dict.fromkeys(ids, MISSING)
 
     tools.add(rows=gives(Outcome("ok", "x" * 60_000)))
