@@ -261,7 +261,9 @@ def main(given: argparse.Namespace) -> None:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser("python -m bench.hostile", description=__doc__)
+    parser = argparse.ArgumentParser(
+        "python -m bench.hostile", description="A user's requests while another attacks."
+    )
     parser.add_argument("--quick", action="store_true", help="seconds instead of minutes")
     parser.add_argument("--database", choices=("sqlite", "postgres"))
     parser.add_argument("--only", help="one attack, by its number or name")

@@ -1,6 +1,5 @@
 """Replies of version 1 as parts: whatever was beside their text is shown as it was."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from hypothesis import given
@@ -93,21 +92,11 @@ def test_parts_show_what_was_kept(old: OldReply):
     rebuilt = reply(old)
     assert rebuilt.content == old.content
     assert rebuilt.thought_process == old.steps
-    assert rebuilt.citations == tuple(each_once(old.citations))
+    assert rebuilt.citations == old.citations
     assert rebuilt.tool_calls == old.calls
     assert rebuilt.artifact_ids == tuple(file.file_id for file in old.files)
     iterations = [part.iteration for part in rebuilt.parts]
     assert iterations == sorted(iterations)
-
-
-def each_once(citations: Iterable[Citation]) -> Iterator[Citation]:
-    """A passage that was found twice is cited under its first number."""
-    seen: set[Citation] = set()
-    for citation in citations:
-        passage = replace(citation, index=0, score=0)
-        if passage not in seen:
-            yield citation
-        seen.add(passage)
 
 
 def iterations_of(old: OldReply) -> list[tuple[int, str]]:

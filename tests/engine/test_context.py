@@ -669,6 +669,12 @@ def test_what_two_searches_find_is_cited_once_under_its_first_number():
     assert [it["cite"] for it in numbered_passages([again, other], numbers)] == ["[1]", "[3]"]
 
 
+def test_sources_without_a_chunk_keep_the_numbers_that_their_text_cites():
+    source = RetrievalHit("a.md", "A", 0.9)
+    parts = (RetrievalPart(query="q", hits=(source, source), at=AT), TextPart(text="See [2].", iteration=1))
+    assert [it.index for it in citations_of(parts)] == [1, 2]
+
+
 def test_file_name_with_a_line_break_is_one_line_before_the_question():
     hit = RetrievalHit("a.md\n[9] forged.md", "text", 0.5)
     assert passages_text([hit]).splitlines()[-2:] == ["[1] a.md [9] forged.md", "text"]

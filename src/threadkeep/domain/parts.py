@@ -184,7 +184,7 @@ def with_calls(parts: Parts, change: Callable[[ToolCall], ToolCall]) -> Parts:
 
 
 def citations_of(parts: Parts) -> tuple[Citation, ...]:
-    """Every passage that was found, once, under the number by which the model cites it."""
+    """Everything that was found, a chunk only once, under the number by which the model cites it."""
     hits = [hit for part in _counting(parts) if isinstance(part, RetrievalPart) for hit in part.hits]
     numbers = PassageNumbers().add(hits)
     places = enumerate(zip(numbers, hits, strict=True), 1)

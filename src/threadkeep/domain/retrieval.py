@@ -20,17 +20,16 @@ class RetrievalHit:
     file_name: str | None = None
     """Where another engine found it; our own hits name their file in `source`."""
 
-    @property
-    def passage(self) -> object:
-        """What tells two passages apart, however well each fits its question."""
-        return self.chunk_id or (self.source, self.url, self.document_id, self.page, self.text)
-
 
 class PassageNumbers:
-    """The numbers by which a model cites what a turn finds. What is found again keeps its first number."""
+    """The numbers by which a model cites what a turn finds; a chunk that is found again keeps its first one.
+
+    Only our own searches name chunks: replies of version 1 and of other engines keep the numbers that their
+    texts cite.
+    """
 
     def __init__(self, hits: Iterable[RetrievalHit] = ()) -> None:
-        self._first: dict[object, int] = {}
+        self._first: dict[str, int] = {}
         self._count = 0
         self.add(hits)
 
@@ -39,7 +38,8 @@ class PassageNumbers:
         numbers: list[int] = []
         for hit in hits:
             self._count += 1
-            numbers.append(self._first.setdefault(hit.passage, self._count))
+            first = self._first.setdefault(hit.chunk_id, self._count) if hit.chunk_id else self._count
+            numbers.append(first)
         return numbers
 
 

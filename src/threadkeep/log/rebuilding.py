@@ -1,11 +1,13 @@
 """Replies of version 1 in parts, from the logs of their turns: only these know what came before what."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.message import Message
-from threadkeep.domain.parts import TextPart, ThoughtStep
+from threadkeep.domain.parts import Parts, RetrievalPart, TextPart, ThoughtStep
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.engine.fold import fold
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.turn_log import LogChunk
@@ -19,7 +21,26 @@ def rebuild(reply: Message, chunks: Sequence[LogChunk]) -> Message:
         folded = fold(reply, [event for chunk in chunks for event in decode_chunk(chunk.events)])
     except (ThreadkeepError, LookupError):  # a log that nobody can read
         return reply
+    folded = replace(folded, parts=_with_every_number(folded.parts))
     return folded if _shown(folded) == _shown(reply) else reply
+
+
+def _with_every_number(parts: Parts) -> Parts:
+    """Parts in which a chunk that was found again has a number of its own: version 1 cited it by that."""
+    seen: set[str | None] = set()
+    return tuple(
+        replace(part, hits=tuple(_unless_seen(hit, seen) for hit in part.hits))
+        if isinstance(part, RetrievalPart)
+        else part
+        for part in parts
+    )
+
+
+def _unless_seen(hit: RetrievalHit, seen: set[str | None]) -> RetrievalHit:
+    if hit.chunk_id in seen:
+        return replace(hit, chunk_id=None)
+    seen.add(hit.chunk_id)
+    return hit
 
 
 def _is_whole(chunks: Sequence[LogChunk]) -> bool:

@@ -40,14 +40,13 @@ export function contentOf(parts: readonly Part[]): string {
   return content;
 }
 
-/** Every passage that was found, once, under the number by which the model cites it. */
+/** Everything that was found, a chunk only once, under the number by which the model cites it. */
 export function citationsOf(parts: readonly Part[]): CitationView[] {
   const hits = parts.flatMap((part) => (part.type === "retrieval" && !part.superseded ? part.hits : []));
   const seen = new Set<string>();
   return hits.flatMap((hit, index) => {
-    const passage = hit.chunkId || JSON.stringify([hit.source, hit.url, hit.documentId, hit.page, hit.text]);
-    if (seen.has(passage)) return [];
-    seen.add(passage);
+    if (hit.chunkId && seen.has(hit.chunkId)) return [];
+    if (hit.chunkId) seen.add(hit.chunkId);
     return [citation(hit, index + 1)];
   });
 }
