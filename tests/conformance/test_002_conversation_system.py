@@ -61,7 +61,7 @@ async def test_conversation_is_created_with_its_session(
     assert len(made["sessionId"]) >= 43  # 256 random bits
     # And the row is stored together with the session id
     row = await kept(api.store, made["id"])
-    assert row and (row.agent_id, row.session_id) == (domain["id"], made["sessionId"])
+    assert row and (row.agent_id, row.session_id.reveal()) == (domain["id"], made["sessionId"])
     # And every conversation has a session of its own
     other = (await alice.post(f"/api/domains/{domain['id']}/conversations")).json()
     assert other["id"] != made["id"] and other["sessionId"] != made["sessionId"]

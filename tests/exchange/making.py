@@ -178,7 +178,7 @@ async def kept_of(store: Store, user: UserId) -> dict[str, Any]:
         contents = await store.payloads.load(it.id, (payload.id for payload in payloads))
         assert not any(isinstance(content, Lost) for content in contents.values())
         kept[it.id] = {
-            "conversation": replace(it, user_id=ALICE, session_id="", agent_id=it.agent_id),
+            "conversation": replace(it, user_id=ALICE, session_id=Secret(""), agent_id=it.agent_id),
             "messages": await all_messages(store, it),
             "turns": await store.exchange.turns(it.id, after=None, limit=100),
             "compactions": await store.compactions.page(it.id, before=None, offset=0, limit=100),

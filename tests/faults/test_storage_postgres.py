@@ -15,6 +15,7 @@ from threadkeep.domain.errors import SettingsError, StorageConflict, StorageRefu
 from threadkeep.domain.ids import TurnId, new_uuid
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.storage import postgres as storage_postgres
+from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database import Plan, Statement
 from threadkeep.storage.inspection import inspect_database
 from threadkeep.storage.postgres import PostgresDatabase
@@ -192,7 +193,7 @@ async def test_running_write_ends_before_the_database_is_closed(url: str):
 
 async def test_slow_readers_of_all_connections_keep_no_lease_and_no_log_waiting(database: PostgresDatabase):
     slow = [asyncio.create_task(database.fetch(SLEEP(seconds=60))) for _ in range(3 * POOL_SIZE)]
-    log = SqlTurnLog(database)
+    log = SqlTurnLog(database, ConversationRows(SecretBox()))
     assert await log.renew("a-node", [TurnId(new_uuid())], 4_000) == {}
     assert await log.append([(LogChunk(TurnId(new_uuid()), 1, 1, "{}"), 1)]) == set()
     assert not any(task.done() for task in slow)

@@ -19,7 +19,9 @@ from threadkeep.log.node import Node
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.ports.turns import IdempotencyKey
+from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database import Database
+from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 
@@ -51,7 +53,7 @@ class FaultyLog(SqlTurnLog):
     """A log whose writes go as the fault says."""
 
     def __init__(self, database: Database, fault: Fault) -> None:
-        super().__init__(database)
+        super().__init__(database, ConversationRows(SecretBox()))
         self._fault = fault
 
     async def append(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:

@@ -10,8 +10,9 @@ from tests.making import ALICE, BOB, NOW
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId, new_uuid
 from threadkeep.domain.text import BLANK_CHARACTERS
-from threadkeep.storage.conversations import SqlConversations
+from threadkeep.storage.conversations import ConversationRows, SqlConversations
 from threadkeep.storage.database import Database, Query, Statement
+from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.users import SqlUsers
 
 Values = Mapping[str, object]
@@ -292,7 +293,7 @@ async def test_purge_leaves_no_row_of_the_conversation_in_any_table(database: Da
         await fill(database, at)
     before = await counts(database, of_conversation(mine))
     assert {where for where, number in before.items() if number == 0} == set(), "ROWS lacks a table or column"
-    assert await SqlConversations(database).purge(ALICE, mine.conversation)
+    assert await SqlConversations(database, ConversationRows(SecretBox())).purge(ALICE, mine.conversation)
     assert set((await counts(database, of_conversation(mine))).values()) == {0}
     assert await counts(database, of_conversation(others)) == before
     # The briefing was the user's before it became a card.

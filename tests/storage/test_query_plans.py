@@ -21,10 +21,11 @@ from threadkeep.domain.ids import AgentId, ConversationId
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow, ToolCallFilter
 from threadkeep.storage.briefings import SqlBriefings
-from threadkeep.storage.conversations import SqlConversations
+from threadkeep.storage.conversations import ConversationRows, SqlConversations
 from threadkeep.storage.database import Database, Plan, Query
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.receipts import SqlReceipts
+from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_database
 from threadkeep.storage.tool_calls import TOOL_CALLS_OF_MESSAGES
 
@@ -191,7 +192,9 @@ def fill(insert: Insert, scale: int) -> None:
 
 
 asking = cast("Database", Asking())
-conversations, messages, briefings = SqlConversations(asking), SqlMessages(asking), SqlBriefings(asking)
+rows = ConversationRows(SecretBox())
+conversations, messages = SqlConversations(asking, rows), SqlMessages(asking, rows)
+briefings = SqlBriefings(asking)
 receipts = SqlReceipts(asking)
 
 

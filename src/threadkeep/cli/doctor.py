@@ -25,12 +25,15 @@ def add_doctor(commands: Commands) -> None:
     """Adds the command."""
     command = commands.add("doctor", doctor, "look everything over and say what to do; changes nothing")
     command.add_argument("--json", action="store_true", help="for programs")
+    command.add_argument(
+        "--internet", action="store_true", help="also what matters before others reach the server"
+    )
 
 
 def doctor(settings: Settings, given: argparse.Namespace) -> int:
     """Looks everything over."""
     logging.getLogger().addHandler(logging.NullHandler())  # what is worth telling is in the findings
-    return _report(asyncio.run(_examined(settings)), given)
+    return _report(asyncio.run(_examined(settings, internet=given.internet)), given)
 
 
 def report_refused(error: SettingsError, given: argparse.Namespace) -> int:
@@ -38,10 +41,10 @@ def report_refused(error: SettingsError, given: argparse.Namespace) -> int:
     return _report([refused_settings(error)], given)
 
 
-async def _examined(settings: Settings) -> list[Finding]:
+async def _examined(settings: Settings, *, internet: bool) -> list[Finding]:
     environment = dict(os.environ)
     keep_secrets_private(settings)  # it runs the programs of MCP servers
-    return [finding async for finding in examine(settings, environment)]
+    return [finding async for finding in examine(settings, environment, internet=internet)]
 
 
 def _report(findings: Sequence[Finding], given: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ from threadkeep.doctor.database import check_database, check_secret_key
 from threadkeep.doctor.finding import Finding
 from threadkeep.doctor.folder import check_folder
 from threadkeep.doctor.installed import check_extras, check_page
+from threadkeep.doctor.internet import check_internet
 from threadkeep.doctor.model import check_model
 from threadkeep.doctor.sandbox import check_sandbox
 from threadkeep.doctor.servers import check_roles, check_servers
@@ -16,8 +17,10 @@ from threadkeep.settings import PREFIX, Settings
 from threadkeep.storage.inspection import inspect_database
 
 
-async def examine(settings: Settings, environment: Mapping[str, str]) -> AsyncGenerator[Finding]:
-    """Looks at everything, one thing after the other."""
+async def examine(
+    settings: Settings, environment: Mapping[str, str], *, internet: bool = False
+) -> AsyncGenerator[Finding]:
+    """Looks at everything, one thing after the other; on request also at what matters to strangers."""
     for finding in check_settings(settings, environment):
         yield finding
     for finding in check_folder(settings):
@@ -40,4 +43,6 @@ async def examine(settings: Settings, environment: Mapping[str, str]) -> AsyncGe
         async for finding in check_servers(settings, inspection):
             yield finding
     for finding in (*check_roles(settings), check_page(), *check_extras(settings)):
+        yield finding
+    for finding in check_internet(settings) if internet else ():
         yield finding

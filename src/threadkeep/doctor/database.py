@@ -48,10 +48,10 @@ def check_secret_key(
         yield Finding(
             "secret key",
             "warning",
-            "There is none: secrets of MCP servers cannot be stored.",
+            "There is none: secrets of MCP servers cannot be stored, and session ids are stored as they are.",
             f"Set {PREFIX}SECRET_KEY to 32 random characters or more, the same on every node.",
         )
     elif sealing_key is None:
-        yield Finding("secret key", "ok", "It is made in the data folder with the first secret.")
+        yield Finding("secret key", "ok", "It is made in the data folder at the first start.")
     else:
         yield Finding("secret key", "ok", f"There is one; it reads all of {len(kept)} stored secrets.")

@@ -10,6 +10,7 @@ from threadkeep.domain.errors import IllegalTransition, PathChanged, TurnInProgr
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import CardPart, text_parts
+from threadkeep.domain.secret import Secret
 from threadkeep.domain.text import check_line, one_line
 from threadkeep.domain.turn import ENDS, Turn, TurnStatus
 
@@ -84,7 +85,7 @@ class Conversation:
     id: ConversationId
     user_id: UserId
     agent_id: AgentId
-    session_id: str
+    session_id: Secret
     title: str | None
     title_source: TitleSource | None
     status: ConversationStatus
@@ -280,6 +281,6 @@ class Conversation:
         )
 
 
-def new_session_id() -> str:
+def new_session_id() -> Secret:
     """256 random bits: whoever knows it may follow the conversation's events, and nothing else."""
-    return secrets.token_urlsafe(32)
+    return Secret(secrets.token_urlsafe(32))

@@ -42,7 +42,7 @@ HEADER = "threadkeep-export"
 # What belongs to one database or one user only, and what nobody else should learn.
 _LEFT_OUT = {
     "agent": {"owner_id": None, "is_default": False, "deleted_at": None},
-    "conversation": {"user_id": "", "session_id": "", "active_turn_id": None, "deleted_at": None},
+    "conversation": {"user_id": "", "session_id": Secret(""), "active_turn_id": None, "deleted_at": None},
     "briefing": {"user_id": ""},
 }
 _PLAIN: dict[str, type[Record]] = {
@@ -252,6 +252,8 @@ def _convert(values: dict[str, Any], wanted: type[T]) -> T:
 def _built(wanted: type, value: Any) -> object:
     """A server as it may come from a stranger's file: switched off, until somebody has looked at it."""
     if wanted is object:  # any JSON, such as what a tool gave
+        return value
+    if wanted is Secret and isinstance(value, Secret):  # our own, in place of what is left out
         return value
     if wanted is not McpServer or not isinstance(value, dict):
         raise TypeError(f"Expected `{wanted.__name__}`")

@@ -232,7 +232,11 @@ async def _stream(
     """The events after `last_id` in a dialect; None when nothing is left."""
     dialect = DIALECTS[dialect_name]
     context = TurnContext(
-        turn.id, turn.assistant_message_id, conversation.id, conversation.agent_id, conversation.session_id
+        turn.id,
+        turn.assistant_message_id,
+        conversation.id,
+        conversation.agent_id,
+        conversation.session_id.reveal(),
     )
     after = dialect.position(context, last_id) if last_id is not None else START
     log = await call.services.turns.follow(turn, after.seq, from_first=dialect.remembers)

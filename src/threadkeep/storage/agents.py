@@ -9,7 +9,7 @@ from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, AgentId, UserId
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.storage.agent_settings import SettingsColumn
 from threadkeep.storage.columns import to_json, to_object
-from threadkeep.storage.conversations import GET_MAIN, to_conversation
+from threadkeep.storage.conversations import GET_MAIN, ConversationRows
 from threadkeep.storage.database import Database, Plan, Row, Statement
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import accept_tools
@@ -61,8 +61,9 @@ _AUDIT_PAGE = Statement(
 class SqlAgents:
     """The agents of a database."""
 
-    def __init__(self, database: Database, box: SecretBox) -> None:
+    def __init__(self, database: Database, box: SecretBox, rows: ConversationRows) -> None:
         self._database = database
+        self._rows = rows
         self._column = SettingsColumn(box)
 
     async def add(self, agent: Agent, entry: AuditEntry) -> None:
@@ -149,7 +150,7 @@ class SqlAgents:
         if not agents:
             return None
         main = yield GET_MAIN(user_id=user_id, agent_id=agent_id)
-        return self._agent(agents[0]), to_conversation(main[0]) if main else None
+        return self._agent(agents[0]), self._rows.read(main[0]) if main else None
 
     def _agent(self, row: Row) -> Agent:
         (

@@ -7,9 +7,12 @@ from typing import Any
 from threadkeep.domain.conversation import Conversation, ConversationStatus, TitleSource
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, UserId
 from threadkeep.domain.message import Message
+from threadkeep.domain.secret import Secret
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.storage.columns import to_json, to_object
 from threadkeep.storage.database import Database, Plan, Row, Statement
+from threadkeep.storage.secrets import SecretBox
+from threadkeep.storage.sessions import kept_session, sealed_session, session_hash
 from threadkeep.storage.unchecked import unchecked
 from threadkeep.storage.users import ENSURE_USER
 
@@ -17,10 +20,13 @@ _COLUMNS = """id, user_id, agent_id, session_id, title, title_source, status, is
     message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
     tip_id"""
 
-_INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS})
+_SESSION_ID = 3
+"""Where in a row the session id stands."""
+
+_INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS}, session_hash)
     VALUES (:id, :user_id, :agent_id, :session_id, :title, :title_source, :status, :is_main, :metadata,
         :last_seq, :message_count, :archived_to_seq, :active_turn_id, :created_at, :updated_at,
-        :last_message_at, :deleted_at, :tip_id)"""
+        :last_message_at, :deleted_at, :tip_id, :session_hash)"""
 _ADD = Statement(_INSERT)
 _ADD_MAIN = Statement(f"{_INSERT} ON CONFLICT DO NOTHING RETURNING id")
 
@@ -29,7 +35,7 @@ _BY_ID = (
 )
 GET = Statement(_BY_ID)
 BY_SESSION = Statement(
-    f"SELECT {_COLUMNS} FROM tk_conversations WHERE session_id = :session_id AND deleted_at IS NULL"
+    f"SELECT {_COLUMNS} FROM tk_conversations WHERE session_hash = :session_hash AND deleted_at IS NULL"
 )
 LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR UPDATE")
 GET_MAIN = Statement(
@@ -56,8 +62,8 @@ ADVANCE_FOR_CARD = Statement(
     WHERE {_UNCHANGED} RETURNING id"""
 )
 _UPDATE = Statement(
-    """UPDATE tk_conversations SET session_id = :session_id, title = :title, title_source = :title_source,
-        status = :status, metadata = :metadata
+    """UPDATE tk_conversations SET session_id = :session_id, session_hash = :session_hash, title = :title,
+        title_source = :title_source, status = :status, metadata = :metadata
     WHERE id = :id"""
 )
 
@@ -102,36 +108,59 @@ _status = {status.value: status for status in ConversationStatus}.__getitem__
 _title_source = {source.value: source for source in TitleSource}.get
 
 
+class ConversationRows:
+    """Conversations as rows: their session ids are sealed where there is a key, and found by their hash."""
+
+    def __init__(self, box: SecretBox) -> None:
+        self._box = box
+
+    def read(self, row: Row) -> Conversation:
+        """A row of `tk_conversations` as the aggregate; the session id stays sealed until it is used."""
+        return _to_conversation(row, kept_session(self._box, row[_SESSION_ID]))
+
+    def values(self, conversation: Conversation) -> dict[str, Any]:
+        """The aggregate as a row."""
+        values = {name: getattr(conversation, name) for name in Conversation.__slots__}
+        values["metadata"] = to_json(conversation.metadata)
+        return values | sealed_session(self._box, conversation.session_id)
+
+    def add(self, conversation: Conversation, *, is_main: bool) -> Plan[None]:
+        """Adds a conversation, as a main one or not; its user becomes known."""
+        yield ENSURE_USER(id=conversation.user_id, now=conversation.created_at)
+        yield _ADD(**self.values(conversation) | {"is_main": is_main})
+
+
 class SqlConversations:
     """The conversations of a database, without their messages."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, rows: ConversationRows) -> None:
         self._database = database
+        self._rows = rows
 
     async def add(self, conversation: Conversation) -> None:
         """Keeps a new conversation."""
-        await self._database.write(lambda: add(conversation, is_main=conversation.is_main))
+        await self._database.write(lambda: self._rows.add(conversation, is_main=conversation.is_main))
 
     async def get_or_add_main(self, fresh: Conversation) -> tuple[Conversation, bool]:
         """Looks first, inserts only if missing; whoever inserts second gets the first one's."""
         if (found := await self.get_main(fresh.user_id, fresh.agent_id)) is not None:
             return found, False
-        return await self._database.write(lambda: _get_or_add_main(fresh))
+        return await self._database.write(lambda: self._get_or_add_main(fresh))
 
     async def get_main(self, user_id: UserId, agent_id: AgentId) -> Conversation | None:
         """The main conversation of the user with the agent, if there is one."""
         rows = await self._database.fetch(GET_MAIN(user_id=user_id, agent_id=agent_id))
-        return to_conversation(rows[0]) if rows else None
+        return self._rows.read(rows[0]) if rows else None
 
     async def get(self, user_id: UserId, conversation_id: ConversationId) -> Conversation | None:
         """One of the user's conversations that is not deleted."""
         rows = await self._database.fetch(GET(id=conversation_id, user_id=user_id))
-        return to_conversation(rows[0]) if rows else None
+        return self._rows.read(rows[0]) if rows else None
 
     async def by_session(self, session_id: str) -> Conversation | None:
         """The conversation that a session id opens, whosever it is, unless it is deleted."""
-        rows = await self._database.fetch(BY_SESSION(session_id=session_id))
-        return to_conversation(rows[0]) if rows else None
+        rows = await self._database.fetch(BY_SESSION(session_hash=session_hash(session_id)))
+        return self._rows.read(rows[0]) if rows else None
 
     async def page(
         self,
@@ -156,7 +185,7 @@ class SqlConversations:
                 offset=offset,
             )
         )
-        return [to_conversation(row) for row in rows]
+        return [self._rows.read(row) for row in rows]
 
     async def update(
         self,
@@ -165,7 +194,7 @@ class SqlConversations:
         change: Callable[[Conversation], Conversation],
     ) -> Conversation | None:
         """Changes title, status, metadata or session while nobody else does."""
-        return await self._database.write(lambda: _update(user_id, conversation_id, change))
+        return await self._database.write(lambda: self._update(user_id, conversation_id, change))
 
     async def delete(self, user_id: UserId, conversation_id: ConversationId, now: int) -> bool:
         """Hides a conversation; all that hangs on it is reached through it only."""
@@ -184,30 +213,25 @@ class SqlConversations:
         """Removes every row of the conversations that were deleted before a time."""
         return [ConversationId(id_) for (id_,) in await self._database.execute(_PURGE_DELETED(time=time))]
 
+    def _get_or_add_main(self, fresh: Conversation) -> Plan[tuple[Conversation, bool]]:
+        yield ENSURE_USER(id=fresh.user_id, now=fresh.created_at)
+        if (yield _ADD_MAIN(**self._rows.values(fresh))):
+            return fresh, True
+        (row,) = yield GET_MAIN(user_id=fresh.user_id, agent_id=fresh.agent_id)
+        return self._rows.read(row), False
 
-def add(conversation: Conversation, *, is_main: bool) -> Plan[None]:
-    """Adds a conversation, as a main one or not; its user becomes known."""
-    yield ENSURE_USER(id=conversation.user_id, now=conversation.created_at)
-    yield _ADD(**_values(conversation) | {"is_main": is_main})
-
-
-def _get_or_add_main(fresh: Conversation) -> Plan[tuple[Conversation, bool]]:
-    yield ENSURE_USER(id=fresh.user_id, now=fresh.created_at)
-    if (yield _ADD_MAIN(**_values(fresh))):
-        return fresh, True
-    (row,) = yield GET_MAIN(user_id=fresh.user_id, agent_id=fresh.agent_id)
-    return to_conversation(row), False
-
-
-def _update(
-    user_id: UserId, conversation_id: ConversationId, change: Callable[[Conversation], Conversation]
-) -> Plan[Conversation | None]:
-    rows = yield LOCK(id=conversation_id, user_id=user_id)
-    if not rows:
-        return None
-    changed = change(to_conversation(rows[0]))
-    yield _UPDATE(**_values(changed))
-    return changed
+    def _update(
+        self,
+        user_id: UserId,
+        conversation_id: ConversationId,
+        change: Callable[[Conversation], Conversation],
+    ) -> Plan[Conversation | None]:
+        rows = yield LOCK(id=conversation_id, user_id=user_id)
+        if not rows:
+            return None
+        changed = change(self._rows.read(rows[0]))
+        yield _UPDATE(**self._rows.values(changed))
+        return changed
 
 
 def advance_values(
@@ -228,16 +252,9 @@ def advance_values(
     }
 
 
-def _values(conversation: Conversation) -> dict[str, Any]:
-    values = {name: getattr(conversation, name) for name in Conversation.__slots__}
-    values["metadata"] = to_json(conversation.metadata)
-    return values
-
-
-def to_conversation(row: Row) -> Conversation:
-    """A row of `tk_conversations` as the aggregate."""
+def _to_conversation(row: Row, session_id: Secret) -> Conversation:
     (
-        id_, user_id, agent_id, session_id, title, title_source, status, is_main, metadata, last_seq,
+        id_, user_id, agent_id, _, title, title_source, status, is_main, metadata, last_seq,
         message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
         tip_id,
     ) = row  # fmt: skip

@@ -9,8 +9,7 @@ from threadkeep.domain.payload import Payload
 from threadkeep.ports.exchange import KeptMemory, KeptTurn, Moved, Owned, WholeConversation
 from threadkeep.storage.columns import to_json_or_null, to_value
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
-from threadkeep.storage.conversations import GET_MAIN
-from threadkeep.storage.conversations import add as add_conversation
+from threadkeep.storage.conversations import GET_MAIN, ConversationRows
 from threadkeep.storage.database import Database, Plan, Statement
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in
@@ -55,8 +54,9 @@ _ADD_TURN = Statement(
 class SqlExchange:
     """What is taken out of a database whole, and brought into it."""
 
-    def __init__(self, database: Database, contents: Contents) -> None:
+    def __init__(self, database: Database, contents: Contents, rows: ConversationRows) -> None:
         self._database = database
+        self._rows = rows
         self._contents = contents
 
     async def owner_of(self, kind: Owned, id_: str) -> str | None:
@@ -108,7 +108,7 @@ class SqlExchange:
         conversation = whole.conversation
         has_main = yield GET_MAIN(user_id=conversation.user_id, agent_id=conversation.agent_id)
         is_main = conversation.is_main and not has_main
-        yield from add_conversation(conversation, is_main=is_main)
+        yield from self._rows.add(conversation, is_main=is_main)
         for payload in whole.payloads:
             yield from self._contents.write_within(conversation.id, payload.sha256, content(payload))
         yield from _add_rows(whole, spent_by=conversation.user_id)
@@ -117,7 +117,7 @@ class SqlExchange:
     def _add_fork(
         self, whole: WholeConversation, source_id: ConversationId, names: Collection[str]
     ) -> Plan[None]:
-        yield from add_conversation(whole.conversation, is_main=False)
+        yield from self._rows.add(whole.conversation, is_main=False)
         yield from self._contents.copy_within(source_id, whole.conversation.id, names)
         yield from _add_rows(whole, spent_by=None)
 

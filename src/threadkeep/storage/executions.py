@@ -9,7 +9,7 @@ from threadkeep.domain.execution import ExecutionEvent
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.ports.executions import Recorded, RecordedRun, RecordRun
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.conversations import LOCK, to_conversation
+from threadkeep.storage.conversations import LOCK, ConversationRows
 from threadkeep.storage.database import Database, Plan, Statement
 from threadkeep.storage.turns import add_recorded, run_key
 
@@ -31,8 +31,9 @@ _decode_event = msgspec.json.Decoder(ExecutionEvent).decode
 class SqlExecutions:
     """The runs of a database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, rows: ConversationRows) -> None:
         self._database = database
+        self._rows = rows
 
     async def add(
         self,
@@ -42,27 +43,30 @@ class SqlExecutions:
         record: RecordRun,
     ) -> Sequence[RecordedRun] | None:
         """Keeps events; a run that they complete becomes a turn in the same transaction."""
-        return await self._database.write(lambda: _add(user_id, conversation_id, events, record))
+        return await self._database.write(lambda: self._add(user_id, conversation_id, events, record))
 
-
-def _add(
-    user_id: UserId, conversation_id: ConversationId, events: Sequence[ExecutionEvent], record: RecordRun
-) -> Plan[Sequence[RecordedRun] | None]:
-    rows = yield LOCK(id=conversation_id, user_id=user_id)
-    if not rows:
-        return None
-    conversation = to_conversation(rows[0])
-    runs: list[RecordedRun] = []
-    for run_id in dict.fromkeys(event.run_id for event in events):
-        found = yield _TURN(conversation_id=conversation_id, key=run_key(run_id))
-        turn_id: TurnId | None = found[0][0] if found else None
-        if turn_id is None:
-            its_events = [event for event in events if event.run_id == run_id]
-            recorded = yield from _add_to_run(conversation, run_id, its_events, record)
-            if recorded is not None:
-                conversation, turn_id = recorded.ended.conversation, recorded.ended.turn.id
-        runs.append(RecordedRun(run_id, turn_id))
-    return runs
+    def _add(
+        self,
+        user_id: UserId,
+        conversation_id: ConversationId,
+        events: Sequence[ExecutionEvent],
+        record: RecordRun,
+    ) -> Plan[Sequence[RecordedRun] | None]:
+        rows = yield LOCK(id=conversation_id, user_id=user_id)
+        if not rows:
+            return None
+        conversation = self._rows.read(rows[0])
+        runs: list[RecordedRun] = []
+        for run_id in dict.fromkeys(event.run_id for event in events):
+            found = yield _TURN(conversation_id=conversation_id, key=run_key(run_id))
+            turn_id: TurnId | None = found[0][0] if found else None
+            if turn_id is None:
+                its_events = [event for event in events if event.run_id == run_id]
+                recorded = yield from _add_to_run(conversation, run_id, its_events, record)
+                if recorded is not None:
+                    conversation, turn_id = recorded.ended.conversation, recorded.ended.turn.id
+            runs.append(RecordedRun(run_id, turn_id))
+        return runs
 
 
 def _add_to_run(

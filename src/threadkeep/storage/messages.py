@@ -15,7 +15,7 @@ from threadkeep.ports.branches import Siblings
 from threadkeep.ports.messages import MessagePage, MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.storage.branches import siblings
 from threadkeep.storage.columns import to_json, to_json_or_null
-from threadkeep.storage.conversations import ADVANCE_FOR_CARD, advance_values, to_conversation
+from threadkeep.storage.conversations import ADVANCE_FOR_CARD, ConversationRows, advance_values
 from threadkeep.storage.conversations import GET as GET_CONVERSATION
 from threadkeep.storage.database import LAST_SEQ, Database, Plan, Row, Statement
 from threadkeep.storage.parts import decode_card, to_columns, to_parts
@@ -75,8 +75,9 @@ _status = {status.value: status for status in MessageStatus}.__getitem__
 class SqlMessages:
     """The messages of a database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, rows: ConversationRows) -> None:
         self._database = database
+        self._rows = rows
 
     async def page(
         self, conversation_id: ConversationId, which: MessageWindow, *, offset: int, limit: int
@@ -95,8 +96,26 @@ class SqlMessages:
     ) -> MessagePage | None:
         """One of the user's conversations with a run of its messages."""
         return await self._database.read(
-            lambda: _conversation_and_page(user_id, conversation_id, which, offset, limit)
+            lambda: self._conversation_and_page(user_id, conversation_id, which, offset, limit)
         )
+
+    def _conversation_and_page(
+        self,
+        user_id: UserId,
+        conversation_id: ConversationId,
+        which: MessageWindow,
+        offset: int,
+        limit: int,
+    ) -> Plan[MessagePage | None]:
+        rows = yield GET_CONVERSATION(id=conversation_id, user_id=user_id)
+        if not rows:
+            return None
+        conversation = self._rows.read(rows[0])
+        messages = yield from _page_plan(conversation_id, which, offset, limit)
+        found: Siblings = {}
+        if messages and conversation.has_branches:  # few have any: others are spared the question
+            found = yield from siblings(conversation_id, messages)
+        return MessagePage(conversation, messages, found)
 
     async def get(self, conversation_id: ConversationId, message_id: MessageId) -> Message | None:
         """One message of a conversation with its tool calls."""
@@ -164,20 +183,6 @@ def _page_plan(
         for call in map(to_tool_call, found):
             calls.setdefault(call.message_id, []).append(call)
     return [to_message(row, calls.get(row[0], ())) for row in rows]
-
-
-def _conversation_and_page(
-    user_id: UserId, conversation_id: ConversationId, which: MessageWindow, offset: int, limit: int
-) -> Plan[MessagePage | None]:
-    rows = yield GET_CONVERSATION(id=conversation_id, user_id=user_id)
-    if not rows:
-        return None
-    conversation = to_conversation(rows[0])
-    messages = yield from _page_plan(conversation_id, which, offset, limit)
-    found: Siblings = {}
-    if messages and conversation.has_branches:  # few have any: others are spared the question
-        found = yield from siblings(conversation_id, messages)
-    return MessagePage(conversation, messages, found)
 
 
 def add_card(conversation: Conversation, message: Message) -> Plan[None]:

@@ -32,6 +32,11 @@ class SecretBox:
         """The name of the key that seals; None while there is none."""
         return next(iter(self._keys), None)
 
+    @property
+    def can_seal(self) -> bool:
+        """Whether there is a key, or one can be made."""
+        return bool(self._keys) or self._key_file is not None
+
     def seal(self, secret: Secret) -> str:
         """A secret as it is kept. One that the first key has sealed, or whose key is gone, stays as it is."""
         if isinstance(secret, SealedSecret) and (
@@ -39,7 +44,7 @@ class SecretBox:
         ):
             return secret.token
         if not self._keys:
-            self._keys = dict([_key(self._make_key())])
+            self.make_key()
         name, key = next(iter(self._keys.items()))
         return f"{name}.{key.encrypt(secret.reveal().encode()).decode()}"
 
@@ -58,7 +63,11 @@ class SecretBox:
                 "Give its value again, or add the key to THREADKEEP_SECRET_KEY."
             ) from None
 
-    def _make_key(self) -> str:
+    def make_key(self) -> None:
+        """Makes the key file, with which secrets are sealed from then on."""
+        self._keys = dict([_key(self._written_key())])
+
+    def _written_key(self) -> str:
         if self._key_file is None:
             raise SecretKeyRequired(
                 "Secrets cannot be stored before the operator has set THREADKEEP_SECRET_KEY."

@@ -14,7 +14,7 @@ from threadkeep.storage.branches import SqlBranches
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.chunk_index import SqlChunkIndex
 from threadkeep.storage.compactions import SqlCompactions
-from threadkeep.storage.conversations import SqlConversations
+from threadkeep.storage.conversations import ConversationRows, SqlConversations
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.documents import SqlDocuments
 from threadkeep.storage.exchange import SqlExchange
@@ -28,6 +28,7 @@ from threadkeep.storage.payloads import SqlPayloads, TableContents
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
+from threadkeep.storage.sessions import seal_sessions
 from threadkeep.storage.snapshot import Snapshot, sqlite_snapshot
 from threadkeep.storage.sqlite import SqliteDatabase
 from threadkeep.storage.turn_log import SqlTurnLog
@@ -100,9 +101,10 @@ async def store_on(
 
     Without a box it can keep no secrets; without a folder large values lie in the database.
     """
-    box = box or SecretBox()
     await database.execute(_ADD_KEY(value=secrets.token_hex(32)))
-    await use_keys(database, box)
+    await use_keys(database, box or SecretBox())
+    if box is not None:
+        await seal_sessions(database, box)
     return await store_reading(database, box, payload_folder)
 
 
@@ -111,6 +113,7 @@ async def store_reading(
 ) -> Store:
     """The store on a database that is in use already: nothing is written by opening it."""
     box = box or SecretBox()
+    rows = ConversationRows(box)
 
     async def ping() -> None:
         await database.fetch(_PING())
@@ -118,24 +121,24 @@ async def store_reading(
     keys = await database.fetch(_GET_KEY())  # none where nobody has ever written
     contents = FolderContents(payload_folder) if payload_folder else TableContents(database)
     return Store(
-        agents=SqlAgents(database, box),
+        agents=SqlAgents(database, box, rows),
         seen_tools=SqlSeenTools(database),
-        conversations=SqlConversations(database),
-        messages=SqlMessages(database),
+        conversations=SqlConversations(database, rows),
+        messages=SqlMessages(database, rows),
         branches=SqlBranches(database),
         turns=SqlTurns(database),
-        log=SqlTurnLog(database),
+        log=SqlTurnLog(database, rows),
         compactions=SqlCompactions(database),
         receipts=SqlReceipts(database),
         briefings=SqlBriefings(database),
-        executions=SqlExecutions(database),
+        executions=SqlExecutions(database, rows),
         memories=SqlMemories(database),
         users=SqlUsers(database),
         documents=SqlDocuments(database),
         chunks=SqlChunkIndex(database),
         history=SqlHistory(database),
         payloads=SqlPayloads(database, contents),
-        exchange=SqlExchange(database, contents),
+        exchange=SqlExchange(database, contents, rows),
         key=bytes.fromhex(keys[0][0]) if keys else b"",
         ping=ping,
         close=database.close,

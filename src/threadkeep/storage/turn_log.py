@@ -7,7 +7,7 @@ from threadkeep.domain.ids import TurnId
 from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
-from threadkeep.storage.conversations import to_conversation
+from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database import Database, Plan, Query, Statement, with_clock
 from threadkeep.storage.messages import REPLY_OF_TURN, to_message
 from threadkeep.storage.turns import TURN_COLUMNS, to_turn
@@ -87,8 +87,9 @@ def append_query(chunk: LogChunk, fence: int) -> Query:
 class SqlTurnLog:
     """The event logs of a database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, rows: ConversationRows) -> None:
         self._database = database
+        self._rows = rows
 
     async def append(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
         """Keeps chunks in one transaction; when one is refused, each is tried alone."""
@@ -130,7 +131,16 @@ class SqlTurnLog:
 
     async def adopt(self, turn_id: TurnId, lease: Lease, *, alone: bool) -> HeldTurn | None:
         """Takes an abandoned turn over."""
-        return await self._database.write(lambda: _adopt(turn_id, lease, alone))
+        return await self._database.write(lambda: self._adopt(turn_id, lease, alone))
+
+    def _adopt(self, turn_id: TurnId, lease: Lease, alone: bool) -> Plan[HeldTurn | None]:
+        rows = yield _ADOPT(turn_id=turn_id, node_id=lease.node_id, alone=alone, length_ms=lease.length_ms)
+        if not rows:
+            return None
+        turn, fence = rows[0][:-1], rows[0][-1]
+        (conversation,) = yield CONVERSATION_OF_TURN(turn_id=turn_id)
+        (reply,) = yield REPLY_OF_TURN(turn_id=turn_id)
+        return HeldTurn(to_turn(turn), self._rows.read(conversation), to_message(reply, ()), fence)
 
     async def trim(self, ended_before: int) -> int:
         """Removes the logs of turns that ended before a time."""
@@ -141,13 +151,3 @@ def _to_json(chunks: Sequence[tuple[LogChunk, int]]) -> str:
     return to_json(
         [(chunk.turn_id, fence, chunk.first_seq, chunk.last_seq, chunk.events) for chunk, fence in chunks]
     )
-
-
-def _adopt(turn_id: TurnId, lease: Lease, alone: bool) -> Plan[HeldTurn | None]:
-    rows = yield _ADOPT(turn_id=turn_id, node_id=lease.node_id, alone=alone, length_ms=lease.length_ms)
-    if not rows:
-        return None
-    turn, fence = rows[0][:-1], rows[0][-1]
-    (conversation,) = yield CONVERSATION_OF_TURN(turn_id=turn_id)
-    (reply,) = yield REPLY_OF_TURN(turn_id=turn_id)
-    return HeldTurn(to_turn(turn), to_conversation(conversation), to_message(reply, ()), fence)

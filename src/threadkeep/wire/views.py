@@ -192,7 +192,7 @@ def conversation_view(conversation: Conversation, *, with_session: bool = False)
         created_at=created_at,
         updated_at=rfc3339(conversation.updated_at),
         last_message_at=time_or_none(conversation.last_message_at),
-        session_id=conversation.session_id if with_session else UNSET,
+        session_id=conversation.session_id.reveal() if with_session else UNSET,
     )
 
 

@@ -317,15 +317,16 @@ async def _create_image(services: Services, user: User, body: ImageCreate) -> di
     conversation, _ = await services.conversations.create(
         user, body.container_id, title=body.config.name, metadata=None
     )
+    session_id = conversation.session_id.reveal()
     record = {
         "imageId": conversation.id,
         "containerId": conversation.agent_id,
-        "sessionId": conversation.session_id,
+        "sessionId": session_id,
         "name": conversation.title or "",
         "createdAt": conversation.created_at,
         "updatedAt": conversation.updated_at,
     }
-    return {"record": record, "__subscriptions": [conversation.session_id]}
+    return {"record": record, "__subscriptions": [session_id]}
 
 
 async def _send_message(services: Services, user: User, body: MessageSend) -> dict[str, Any]:

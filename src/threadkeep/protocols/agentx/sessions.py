@@ -113,7 +113,7 @@ class Subscription:
             while True:
                 changed.clear()
                 try:
-                    now = await self._store.conversations.by_session(self._conversation.session_id)
+                    now = await self._store.conversations.by_session(self._conversation.session_id.reveal())
                     if now is None:
                         break
                     if now.last_seq > known_seq:
@@ -168,7 +168,7 @@ class Subscription:
                 turn.assistant_message_id,
                 conversation.id,
                 conversation.agent_id,
-                conversation.session_id,
+                conversation.session_id.reveal(),
             )
         )
         log = await self._follow(turn)

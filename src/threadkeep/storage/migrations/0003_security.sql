@@ -8,3 +8,6 @@ CREATE TABLE tk_allowances (
     beginning text NOT NULL
 );
 CREATE INDEX tk_turns_running_of_user ON tk_turns (user_id) WHERE status = 'RUNNING' AND origin = 'live';
+-- Session ids are sealed with the key for secrets; the first start does that, and makes the hashes.
+ALTER TABLE tk_conversations ADD COLUMN session_hash text;
+CREATE UNIQUE INDEX tk_conversations_by_session ON tk_conversations (session_hash);

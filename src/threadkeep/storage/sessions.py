@@ -1,0 +1,78 @@
+"""Session ids at rest: sealed where there is a key, and looked up by their hash.
+
+Whoever reads a database, or a copy of it, can follow no conversation with what stands there.
+"""
+
+import hashlib
+import logging
+from typing import Any
+
+from threadkeep.domain.conversation import new_session_id
+from threadkeep.domain.ids import FIRST_UUID
+from threadkeep.domain.secret import Secret
+from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.secrets import SealedSecret, SecretBox
+
+log = logging.getLogger("threadkeep.storage")
+
+_AT_ONCE = 200
+# Those that no hash leads to yet, or that are not kept as they should be.
+_OTHERS = """SELECT id, session_id FROM tk_conversations
+    WHERE id > :after AND (session_hash IS NULL OR session_id {unlike}) ORDER BY id LIMIT :limit"""
+_NOT_SEALED_BY = Statement(_OTHERS.format(unlike="NOT LIKE :key || '.%'"))
+_SEALED = Statement(_OTHERS.format(unlike="LIKE '%.%' AND :key = ''"))
+_KEEP = Statement(
+    """UPDATE tk_conversations SET session_id = :session_id, session_hash = :session_hash
+    WHERE id = :id AND session_id = :before"""
+)
+# With which key all are sealed; empty while there is none.
+_KEY = Statement("SELECT value FROM tk_meta WHERE name = 'session_key'")
+_REMEMBER_KEY = Statement(
+    """INSERT INTO tk_meta (name, value) VALUES ('session_key', :value)
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
+)
+
+
+def session_hash(session_id: str) -> str:
+    """By what a session id is found. It has 256 random bits, so nobody finds it from its hash."""
+    return hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def kept_session(box: SecretBox, kept: str) -> Secret:
+    """A session id as it is kept: sealed ones have a dot, others none."""
+    return box.kept(kept) if "." in kept else Secret(kept)
+
+
+def sealed_session(box: SecretBox, session_id: Secret) -> dict[str, Any]:
+    """The columns of a session id."""
+    revealed = session_id.reveal()
+    kept = box.seal(session_id) if box.can_seal else revealed
+    return {"session_id": kept, "session_hash": session_hash(revealed)}
+
+
+async def seal_sessions(database: Database, box: SecretBox) -> None:
+    """Seals every session id that the first key has not sealed; does nothing where all of them are.
+
+    One whose key is gone is replaced: its readers have to ask for the new one, and nothing else is lost.
+    """
+    if box.can_seal and box.sealing_key is None:
+        box.make_key()
+    key = box.sealing_key or ""
+    rows = await database.fetch(_KEY())
+    if rows and rows[0][0] == key:
+        return
+    others, after, replaced = _NOT_SEALED_BY if key else _SEALED, FIRST_UUID, 0
+    while found := await database.fetch(others(after=after, key=key, limit=_AT_ONCE)):
+        kept = [(id_, before, kept_session(box, before)) for id_, before in found]
+        lost = [it for *_, it in kept if isinstance(it, SealedSecret) and not it.is_readable]
+        fresh = [(id_, before, new_session_id() if it in lost else it) for id_, before, it in kept]
+        await database.write(lambda fresh=fresh: _keep(box, fresh))
+        after, replaced = found[-1][0], replaced + len(lost)
+    if replaced:
+        log.warning("%d session ids cannot be read with the keys that are set; they have new ones", replaced)
+    await database.execute(_REMEMBER_KEY(value=key))
+
+
+def _keep(box: SecretBox, sessions: list[tuple[str, str, Secret]]) -> Plan[None]:
+    for id_, before, session_id in sessions:
+        yield _KEEP(id=id_, before=before, **sealed_session(box, session_id))
