@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import msgspec
 
-from threadkeep.domain.payload import content_hash
+from threadkeep.domain.payload import text_hash
 from threadkeep.ports.gateway import ModelMessage, TextBlock, ToolSpec
 
 _encode = msgspec.json.Encoder().encode
@@ -63,11 +63,6 @@ def common_share(before: Sequence[str], texts: Sequence[str], hashes: Sequence[s
         common += next((len(it) for it in _beginnings(text) if text_hash(it) == sha256), 0)
         break
     return round(common / total, 4) if total else 0.0
-
-
-def text_hash(text: str) -> str:
-    """The name of a text that is kept by its content."""
-    return content_hash(text.encode())
 
 
 def _beginnings(text: str) -> Iterator[str]:
