@@ -21,7 +21,7 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import BLANK_CHARACTERS, is_blank
-from threadkeep.domain.tool_call import SHOWN, ToolCall, ToolCallStatus
+from threadkeep.domain.tool_call import SENT_TO_MODEL, ToolCall, ToolCallStatus
 from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS, Excerpt
 from threadkeep.gateways.wire import encode
 from threadkeep.ports.payloads import Lost
@@ -112,7 +112,7 @@ class Chance:
             refs["result"] = self._store(call.result)
             if not self.once_in(3):
                 sent = str(self.result())[:MOST_RESULT_CHARACTERS]
-                refs[SHOWN] = self._store(sent)
+                refs[SENT_TO_MODEL] = self._store(sent)
                 excerpt = self.random.choice([None, Excerpt.of(sent).to_store()])
         if self.once_in(8):
             refs["arguments"] = self._store(call.arguments)

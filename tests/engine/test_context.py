@@ -30,9 +30,10 @@ from threadkeep.domain.parts import (
     citations_of,
     text_parts,
 )
+from threadkeep.domain.payload import text_hash
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
-from threadkeep.domain.tool_call import SHOWN, ToolCallStatus
+from threadkeep.domain.tool_call import SENT_TO_MODEL, ToolCallStatus
 from threadkeep.engine.context import (
     BuiltRequest,
     ContextRules,
@@ -44,7 +45,7 @@ from threadkeep.engine.context import (
 from threadkeep.engine.history import render_card, sent_refs
 from threadkeep.engine.passages import numbered_passages, passages_text
 from threadkeep.engine.prompt import Component
-from threadkeep.engine.rendered import common_share, line_of, text_hash
+from threadkeep.engine.rendered import common_share, line_of
 from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS, Excerpt
 from threadkeep.gateways.anthropic import anthropic_body
@@ -528,7 +529,7 @@ def test_request_without_tools_shortens_no_result():
 def test_shortened_result_in_the_payload_store_is_not_needed_any_more():
     conversation = Conversation()
     shown = "begin " + "y" * 9000 + " end"
-    refs = {"result": PayloadId("p1"), SHOWN: PayloadId("p2")}
+    refs = {"result": PayloadId("p1"), SENT_TO_MODEL: PayloadId("p2")}
     carried = Excerpt.of(shown).to_store()
     conversation.ask("?")
     stored = call("a", carried, refs=refs)
@@ -566,7 +567,7 @@ def test_emoji_at_the_edge_of_the_budget_is_not_cut_in_half():
 
 
 def test_result_in_the_payload_store_is_sent_as_the_model_saw_it():
-    refs = {"result": PayloadId("p1"), SHOWN: PayloadId("p2")}
+    refs = {"result": PayloadId("p1"), SENT_TO_MODEL: PayloadId("p2")}
     conversation = Conversation()
     conversation.ask("?")
     stored = call("a", None, refs=refs)
@@ -589,7 +590,7 @@ def test_result_of_an_older_record_is_cut_when_it_is_sent():
 
 
 def test_values_that_are_lost_are_sent_as_no_longer_available():
-    refs = {name: PayloadId(name) for name in ("arguments", "result", SHOWN)}
+    refs = {name: PayloadId(name) for name in ("arguments", "result", SENT_TO_MODEL)}
     conversation = Conversation()
     conversation.ask("?")
     conversation.answer(

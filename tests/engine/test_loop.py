@@ -26,7 +26,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Usage
-from threadkeep.domain.tool_call import SHOWN
+from threadkeep.domain.tool_call import SENT_TO_MODEL
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.loop import TurnLimits, run_turn
 from threadkeep.engine.stop import Stop
@@ -363,7 +363,7 @@ async def test_result_is_cut_for_the_model_and_kept_whole():
     shown, _, mark = block.content.partition("\n")
     assert shown == f'{{"text":"{long}"}}'[:MOST_RESULT_CHARACTERS]
     assert mark == '… [40011 characters, cut here; recall_result with id "1" and offset 20000 returns more]'
-    assert json.loads(kept[result.refs[SHOWN]]) == block.content
+    assert json.loads(kept[result.refs[SENT_TO_MODEL]]) == block.content
     # The record carries what a short form needs.
     assert result.result == {
         "characters": len(block.content),
@@ -387,7 +387,7 @@ async def test_results_of_one_answer_fit_the_model_and_the_next_turns_are_sent_t
     for block in gateway.requests[1].messages[-1].blocks:
         assert isinstance(block, ToolResultBlock)
         assert "recall_result" in block.content
-        assert json.loads(kept[ended[block.tool_use_id].refs[SHOWN]]) == block.content
+        assert json.loads(kept[ended[block.tool_use_id].refs[SENT_TO_MODEL]]) == block.content
         results_sent.append(block.content)
     assert len(results_sent) == 200
     assert isinstance(events[-1], Done)

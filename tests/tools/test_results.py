@@ -10,7 +10,7 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.events import IterationStart, ToolCalled, ToolResulted
 from threadkeep.domain.payload import Payload, PayloadKind
-from threadkeep.domain.tool_call import SHOWN
+from threadkeep.domain.tool_call import SENT_TO_MODEL
 from threadkeep.domain.user import User
 from threadkeep.log.replies import written_so_far
 from threadkeep.ports.store import Store
@@ -63,7 +63,7 @@ async def test_large_result_is_read_page_by_page(store: Store):
     content = msgspec.json.encode(text)
     payload = Payload.of(content, conversation.id, PayloadKind.VALUE, "application/json", NOW)
     await store.payloads.add(payload, content)
-    refs = {"result": payload.id, SHOWN: payload.id}
+    refs = {"result": payload.id, SENT_TO_MODEL: payload.id}
     conversation, _ = await keep_call(store, conversation, "a", refs=refs)
     read, offset = "", 0
     while offset is not None:

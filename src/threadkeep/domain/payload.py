@@ -45,3 +45,8 @@ class Payload:
 def content_hash(content: bytes) -> str:
     """The name of a content: equal contents are kept once."""
     return hashlib.sha256(content).hexdigest()
+
+
+def text_hash(text: str) -> str:
+    """The name of a text that is kept by its content."""
+    return content_hash(text.encode())

@@ -8,13 +8,13 @@ from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import IllegalTransition
 from threadkeep.domain.ids import MessageId, PayloadId, TurnId
 
-SHOWN = "shown"
-"""Names, among the references, what the model was sent of a result that lies in the payload store."""
+SENT_TO_MODEL = "shown"
+"""Names, among the references, what the model was sent of a result where that is not all of it."""
 
 
 def field_refs(refs: Mapping[str, PayloadId]) -> dict[str, PayloadId]:
     """The references that stand for fields of a call, which whoever reads the call is shown."""
-    return {name: ref for name, ref in refs.items() if name != SHOWN}
+    return {name: ref for name, ref in refs.items() if name != SENT_TO_MODEL}
 
 
 def derived_id(turn_id: TurnId, tool_call_id: str) -> str:

@@ -18,6 +18,7 @@ from threadkeep.domain.parts import (
     ThoughtPart,
     ToolCallPart,
 )
+from threadkeep.domain.payload import text_hash
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
@@ -29,7 +30,6 @@ from threadkeep.engine.rendered import (
     line_of,
     messages_of,
     segments,
-    text_hash,
     tools_of,
     tools_text,
 )

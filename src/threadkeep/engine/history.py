@@ -24,7 +24,7 @@ from threadkeep.domain.parts import (
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank, one_line
 from threadkeep.domain.times import time_in
-from threadkeep.domain.tool_call import SHOWN, ToolCall, ToolCallStatus, derived_id
+from threadkeep.domain.tool_call import SENT_TO_MODEL, ToolCall, ToolCallStatus, derived_id
 from threadkeep.engine.call_ids import is_sendable_id
 from threadkeep.engine.ending import TURN_ENDED
 from threadkeep.engine.passages import passages_text
@@ -158,7 +158,7 @@ class Rendering:
     def _read_result(self, call: ToolCall) -> str:
         if call.status is ToolCallStatus.RUNNING:
             return TURN_ENDED
-        sent = self._value(call, SHOWN)
+        sent = self._value(call, SENT_TO_MODEL)
         if sent is None and call.error is None:  # a record that was made before, or elsewhere
             sent = self._value(call, "result")
         match sent:
@@ -217,7 +217,7 @@ def sent_refs(call: ToolCall, *, is_short: bool) -> Iterator[PayloadId]:
     """Which of a call's values that lie in the payload store a model is sent."""
     if "arguments" in call.refs:
         yield call.refs["arguments"]
-    result = call.refs.get(SHOWN) or call.refs.get("result")
+    result = call.refs.get(SENT_TO_MODEL) or call.refs.get("result")
     if result and not (is_short and carried_excerpt(call)):
         yield result
 

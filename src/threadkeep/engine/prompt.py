@@ -1,12 +1,12 @@
 """Texts to a system prompt: their order, cleaning, and limits with marks that say what is missing."""
 
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from threadkeep.domain.events import Notice
+from threadkeep.domain.payload import text_hash
 from threadkeep.domain.text import is_blank
 from threadkeep.ports.roles import Role
 
@@ -62,7 +62,7 @@ class Component:
     @property
     def sha256(self) -> str:
         """Names the text by its content; the texts of receipts are kept once."""
-        return sha256_of(self.text)
+        return text_hash(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +97,14 @@ def role_guidance(role_id: str) -> str:
 
 
 def role_in_force(role: Role) -> str:
-    """What a model is told of a role that it has activated before: it is not shown what tools gave then."""
+    """What a model reads of a role that it has activated: the call may have left its window since."""
     return (
         f"You have activated the role `{role.id}` in this conversation; be what it says. `promptx_action` "
         f"would change it.\n\n{role.text}"
     )
 
 
-# Files hardly ever change, and what is read anew for every turn is the same text: these are worth keeping.
-@lru_cache(maxsize=256)
-def sha256_of(text: str) -> str:
-    """The name of a text that is kept by its content."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
+# Files hardly ever change, and every turn reads the same texts again.
 @lru_cache(maxsize=256)
 def clean(text: str) -> str:
     """A text without what cannot be seen, in which nothing looks like the frame around a message."""

@@ -10,7 +10,6 @@ from itertools import pairwise
 
 import msgspec
 
-from threadkeep.domain.payload import content_hash
 from threadkeep.ports.gateway import ModelMessage, TextBlock, ToolSpec
 
 _encode = msgspec.json.Encoder().encode
@@ -64,11 +63,6 @@ def common_share(before: Sequence[str], texts: Sequence[str], hashes: Sequence[s
         common += _length_of_beginning(text, sha256)
         break
     return round(common / total, 4) if total else 0.0
-
-
-def text_hash(text: str) -> str:
-    """The name of a text that is kept by its content."""
-    return content_hash(text.encode())
 
 
 def _length_of_beginning(text: str, sha256: str) -> int:

@@ -13,7 +13,7 @@ from threadkeep.domain.errors import StorageError
 from threadkeep.domain.events import Notice, Retrieval, ToolCalled, ToolProgress, ToolResulted
 from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
 from threadkeep.domain.text import storable
-from threadkeep.domain.tool_call import SHOWN
+from threadkeep.domain.tool_call import SENT_TO_MODEL
 from threadkeep.engine.arguments import problem_with
 from threadkeep.engine.large_values import LargeValues, TooLarge
 from threadkeep.engine.passages import numbered_passages
@@ -140,7 +140,7 @@ class Toolbox:
             shown = cut_result(use.id, text, self._most_tokens)
             # The next turns are sent the same, without reading all of it.
             if "result" in refs or shown != cut_result(use.id, text):
-                refs |= await self._large_values.store({SHOWN: shown}, always=(SHOWN,))
+                refs |= await self._large_values.store({SENT_TO_MODEL: shown}, always=(SENT_TO_MODEL,))
         except (StorageError, TooLarge) as exc:
             outcome = Outcome("error", error=f"The result cannot be kept. {exc}")
             artifact_ids, refs, shown = (), {}, result_text(use.id, None, outcome.error)

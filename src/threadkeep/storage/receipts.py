@@ -53,6 +53,19 @@ _FORGET = Statement(
 
 _decode = msgspec.json.Decoder(Receipt).decode
 
+# By their hashes, for most texts of a request are those of the one before. On PostgreSQL they are locked, as
+# one that nobody names could be forgotten meanwhile.
+_USE_KNOWN = Statement(
+    """INSERT INTO tk_receipt_texts (turn_id, sha256)
+    SELECT :turn_id, sha256 FROM tk_prompt_texts
+    WHERE sha256 IN (SELECT value FROM json_each(:known)) ON CONFLICT DO NOTHING RETURNING sha256""",
+    postgres="""WITH kept AS MATERIALIZED (
+        SELECT sha256 FROM tk_prompt_texts
+        WHERE sha256 IN (SELECT value FROM json_array_elements_text(:known::json)) FOR KEY SHARE)
+    INSERT INTO tk_receipt_texts (turn_id, sha256)
+    SELECT :turn_id::uuid, sha256 FROM kept ON CONFLICT DO NOTHING RETURNING sha256""",
+)
+
 
 class SqlReceipts:
     """The receipts of a database."""
@@ -85,7 +98,8 @@ class SqlReceipts:
 
 def _add(turn: Turn, receipt: Receipt, texts: Mapping[str, str]) -> Plan[None]:
     yield _ADD(turn_id=turn.id, conversation_id=turn.conversation_id, receipt=to_json(receipt))
+    known = {sha256 for (sha256,) in (yield _USE_KNOWN(turn_id=turn.id, known=to_json(sorted(texts))))}
     # All in the same order: two that keep the same texts at the same time would else wait for each other.
-    named = to_json(sorted(texts.items()))
+    named = to_json([it for it in sorted(texts.items()) if it[0] not in known])
     yield _ADD_TEXTS(texts=named)
     yield _USE_TEXTS(turn_id=turn.id, texts=named)
