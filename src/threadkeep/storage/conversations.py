@@ -8,7 +8,8 @@ from threadkeep.domain.conversation import Conversation, ConversationStatus, Tit
 from threadkeep.domain.ids import AgentId, ConversationId, UserId
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.storage.columns import to_json, to_object
-from threadkeep.storage.database import Database, Plan, Row, Statement
+from threadkeep.storage.database import Database, Plan, Query, Row, Statement
+from threadkeep.storage.receipts import forget_unnamed, texts_named_in
 from threadkeep.storage.unchecked import unchecked
 from threadkeep.storage.users import ENSURE_USER
 
@@ -85,6 +86,10 @@ _RESTORE = Statement(
 )
 _PURGE = Statement("DELETE FROM tk_conversations WHERE id = :id AND user_id = :user_id RETURNING id")
 _PURGE_DELETED = Statement("DELETE FROM tk_conversations WHERE deleted_at < :time RETURNING id")
+# So that no turn keeps a receipt in a conversation while it goes.
+_OWNED = "SELECT id FROM tk_conversations WHERE id = :id AND user_id = :user_id"
+_EXPIRED = "SELECT id FROM tk_conversations WHERE deleted_at < :time ORDER BY id"
+_LOCK_OWNED, _LOCK_EXPIRED = (Statement(it, postgres=f"{it} FOR UPDATE") for it in (_OWNED, _EXPIRED))
 
 
 # Looked up instead of called: an enumeration's call is slow, and pages have many rows.
@@ -168,18 +173,26 @@ class SqlConversations:
         return await self.get(user_id, conversation_id) if rows else None
 
     async def purge(self, user_id: UserId, conversation_id: ConversationId) -> bool:
-        """Removes every row of a conversation, by cascade."""
-        return bool(await self._database.execute(_PURGE(id=conversation_id, user_id=user_id)))
+        """Removes every row of a conversation, by cascade, and the texts that only its receipts name."""
+        which = {"id": conversation_id, "user_id": user_id}
+        return bool(await self._database.write(lambda: _purge(_LOCK_OWNED(**which), _PURGE(**which))))
 
     async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:
-        """Removes every row of the conversations that were deleted before a time."""
-        return [ConversationId(id_) for (id_,) in await self._database.execute(_PURGE_DELETED(time=time))]
+        """Removes in the same way the conversations that were deleted before a time."""
+        return await self._database.write(lambda: _purge(_LOCK_EXPIRED(time=time), _PURGE_DELETED(time=time)))
 
 
 def add(conversation: Conversation, *, is_main: bool) -> Plan[None]:
     """Adds a conversation, as a main one or not; its user becomes known."""
     yield ENSURE_USER(id=conversation.user_id, now=conversation.created_at)
     yield _ADD(**_values(conversation) | {"is_main": is_main})
+
+
+def _purge(lock: Query, delete: Query) -> Plan[list[ConversationId]]:
+    texts = yield from texts_named_in([id_ for (id_,) in (yield lock)])
+    purged = yield delete
+    yield from forget_unnamed(texts)
+    return [ConversationId(id_) for (id_,) in purged]
 
 
 def _get_or_add_main(fresh: Conversation) -> Plan[tuple[Conversation, bool]]:
