@@ -25,7 +25,7 @@ from tests.mcp.remote_servers import (
 from tests.mcp.running import BOB, MENDED, Limits, Pooled, pooled, until
 from threadkeep.domain.mcp import RemoteServer, ServerScope
 from threadkeep.domain.secret import Secret
-from threadkeep.mcp.large import LARGE_BYTES
+from threadkeep.mcp.large import LARGE_BYTES, TOO_LARGE
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.ports.mcp import ServerState
 from threadkeep.ports.tools import Outcome, Progress
@@ -105,8 +105,8 @@ async def test_private_address_is_not_reached_unless_that_is_allowed(tmp_path: P
         (redirect, "not followed"),
         (unauthorized, "It answers with HTTP status 401"),
         (bomb, "compressed"),
-        (huge, "more than 4194304 bytes"),
-        (huge_event, "SSE stream failed"),
+        (huge, TOO_LARGE),
+        (huge_event, TOO_LARGE),
         (garbage, "The server's answer is not a valid MCP message"),
         (web_page, "Unexpected content type"),
     ],

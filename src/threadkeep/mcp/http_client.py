@@ -9,14 +9,25 @@ from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from threadkeep.mcp.addresses import public_addresses
-from threadkeep.mcp.large import ENDS_BYTES, LARGE_BYTES, NOT_MCP, Unreadable, answered_id, refusal
-from threadkeep.mcp.lines import MESSAGE_COSTS, MOST_LINE_BYTES, Pace
+from threadkeep.mcp.large import (
+    ENDS_BYTES,
+    LARGE_BYTES,
+    NOT_MCP,
+    TOO_LARGE,
+    Unreadable,
+    answered_id,
+    is_notice,
+    refusal,
+)
+from threadkeep.mcp.lines import MESSAGE_COSTS, Pace
+from threadkeep.ports.tools import MOST_RESULT_BYTES
 
 # No limit on reading: how long a call may take is decided where it is made.
 TIMEOUT = httpx2.Timeout(10, read=None)
 
 _EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 _LONGEST_END = 4
+_HEAD_BYTES = 1024
 _FAREWELL = {"connect": 1.0, "read": 1.0, "write": 1.0, "pool": 1.0}
 
 
@@ -151,21 +162,32 @@ class _Events(_Read):
     """A stream of events, not faster than we care to read."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        pace, held, seen = Pace(), bytearray(), 0
+        pace, held, seen, is_skipping = Pace(), bytearray(), 0, False
         async for chunk in self._inner:
             await pace.spend(len(chunk))
             held += chunk
             while end := _EVENT_END.search(held, seen):
                 await pace.spend(MESSAGE_COSTS)
-                yield await self._event(bytes(held[: end.end()]))
+                event = bytes(held[: end.end()])
                 del held[: end.end()]
                 seen = 0
+                if not is_skipping:
+                    yield await self._event(event)
+                is_skipping = False
+            if len(held) > MOST_RESULT_BYTES and not is_skipping:
+                is_skipping = True
+                yield self._too_large(bytes(held[:_HEAD_BYTES]))
+            if is_skipping:
+                del held[:-_LONGEST_END]
             seen = max(0, len(held) - _LONGEST_END)
-            if len(held) > MOST_LINE_BYTES:  # more than the SDK takes, who says so
-                yield bytes(held)
-                held.clear()
-                seen = 0
-        yield bytes(held)
+        if not is_skipping:
+            yield bytes(held)
+
+    def _too_large(self, head: bytes) -> bytes:
+        """In place of an event that begins like this: the answer to the request, unless it is none."""
+        begin = head.partition(b"data:")[2].lstrip()
+        refused = None if is_notice(begin) else self._refusal(begin, b"", TOO_LARGE)
+        return b"" if refused is None else b"data: " + refused + b"\n\n"
 
     async def _event(self, event: bytes) -> bytes:
         lines = event.splitlines()
@@ -189,8 +211,9 @@ class _Message(_Read):
         message = bytearray()
         async for chunk in self._inner:
             message += chunk
-            if len(message) > MOST_LINE_BYTES:
-                raise httpx2.StreamError(f"The message has more than {MOST_LINE_BYTES} bytes.")
+            if len(message) > MOST_RESULT_BYTES:
+                yield self._refusal(bytes(message[:_HEAD_BYTES]), b"", TOO_LARGE) or b""
+                return
         if self._asked is None and len(message) <= LARGE_BYTES:  # no answer to us
             yield bytes(message)
         else:

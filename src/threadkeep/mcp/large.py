@@ -13,7 +13,7 @@ import msgspec
 
 from threadkeep.mcp import digest
 from threadkeep.mcp.digest import Answer, Digest, mended, read_result
-from threadkeep.ports.tools import Outcome, ProducedFile
+from threadkeep.ports.tools import MOST_RESULT_BYTES, Outcome, ProducedFile
 from threadkeep.retrieval.process import end_process, worker_environment
 
 log = logging.getLogger("threadkeep.mcp")
@@ -25,6 +25,8 @@ MOST_UNCLAIMED = 16
 READING_S = 60.0
 
 CANNOT_READ = "The message is too large or too deeply nested to be read."
+_MOST_MB = MOST_RESULT_BYTES // (1024 * 1024)
+TOO_LARGE = f"The result has more than {_MOST_MB} MB; at most {_MOST_MB} MB are read."
 NOT_MCP = "The server's answer is not a valid MCP message."
 
 ENDS_BYTES = 256
@@ -34,6 +36,11 @@ _ID_AT_THE_END = re.compile(rb'"id":\s*(\d{1,9})(,\s*"jsonrpc":\s*"2\.0")?\s*\}\
 _UNASKED = re.compile(rb'\{\s*("jsonrpc":\s*"2\.0",\s*)?"method"')
 
 _decode = msgspec.msgpack.Decoder(Digest).decode
+
+
+def is_notice(head: bytes) -> bool:
+    """Whether a message that begins like this is one that nobody has asked for."""
+    return _UNASKED.match(head) is not None
 
 
 class Unreadable(Exception):
@@ -100,9 +107,11 @@ class Inbox:
         """
         if not message.lstrip().startswith(b"{"):
             raise Unreadable(NOT_MCP)
+        if len(message) > MOST_RESULT_BYTES:
+            raise Unreadable(TOO_LARGE)
         if len(message) <= LARGE_BYTES and message.count(b"{") <= MANY_OBJECTS:
             return mended(message)
-        if _UNASKED.match(message):
+        if is_notice(message):
             return None
         read = await self._reading.read(message)
         if read is None:

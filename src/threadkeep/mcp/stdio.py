@@ -10,8 +10,17 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from threadkeep.mcp.large import CANNOT_READ, ENDS_BYTES, NOT_MCP, Inbox, Unreadable, answered_id, refusal
-from threadkeep.mcp.lines import MOST_LINE_BYTES, LongLine, ServerLog
+from threadkeep.mcp.large import (
+    CANNOT_READ,
+    ENDS_BYTES,
+    NOT_MCP,
+    TOO_LARGE,
+    Inbox,
+    Unreadable,
+    answered_id,
+    refusal,
+)
+from threadkeep.mcp.lines import LongLine, ServerLog
 from threadkeep.mcp.link import Link, LinkBroken, Streams
 from threadkeep.mcp.process import NotStarted, Program, ServerProcess
 from threadkeep.tasks import end_tasks
@@ -75,9 +84,8 @@ class StdioLink(Link):
     async def _read(self, line: bytes | LongLine) -> SessionMessage | None:
         """The message that a line is; where it cannot be read, an error for whoever waits for it."""
         if isinstance(line, LongLine):
-            problem = f"The message has {line.length} bytes; at most {MOST_LINE_BYTES} are read."
-            self._log.note(problem)
-            return _refusal(line.head, line.tail, problem)
+            self._log.note(f"A line of {line.length} bytes on stdout was too long to be read.")
+            return _refusal(line.head, line.tail, TOO_LARGE)
         line = line.strip()
         try:
             small = await self._inbox.small(line) if line else None
