@@ -356,6 +356,8 @@ async def _start_services(
     started.push_async_callback(jobs.close)
     node = Node(store, outside.bus, system_clock, metrics, alone=outside.alone)
     started.push_async_callback(node.close)
+    if outside.alone:  # nobody is refused because of a turn that ended with the process before this one
+        await node.recover_abandoned()
     roles = WorkspaceRoles(workspaces)
     prompts = Prompts(store, agents, FolderPromptFiles(workspaces), roles, gateway)
     retriever = DocumentIndex(store.chunks, outside.embedder, vector_index=outside.vector_index)

@@ -17,7 +17,7 @@ from tests.mcp.remote_servers import serving_http
 from tests.mcp.running import is_alive, until_none
 from tests.mcp.turning import Chaos, running_chaos
 from tests.serving import serving
-from threadkeep.testing import ScriptedModel
+from threadkeep.testing import ScriptedModel, ToolServer
 from threadkeep.testing.waiting import until
 
 
@@ -110,12 +110,44 @@ async def test_call_that_goes_wrong_is_recorded_and_the_turn_ends(
     assert again["status"] == "COMPLETED"
 
 
-async def test_huge_result_is_recorded_as_too_long(chaos: Chaos):
-    conversation = await chaos.conversation(await chaos.agent(chaos=chaos.server("good")))
-    reply = await chaos.use(conversation, "big", bytes=100_000_000)
-    (call,) = reply["toolCalls"]
-    assert call["status"] == "error"
-    assert "at most 4194304 are read" in call["error"]
+def big(bytes: int) -> str:  # noqa: A002 - as the other server has it
+    """So many bytes."""
+    return "x" * bytes
+
+
+def echo(text: str) -> str:
+    """The same."""
+    return text
+
+
+@pytest.mark.parametrize("is_remote", [False, True])
+async def test_huge_result_is_an_error_that_says_so_and_ten_more_turns_go_on_as_before(
+    chaos: Chaos, model: ScriptedModel, is_remote: bool
+):
+    with ToolServer(big, echo) as remote:
+        server = remote.settings if is_remote else chaos.server("good")
+        agent = await chaos.agent(chaos=server)
+        conversation = await chaos.conversation(agent)
+        (call,) = (await chaos.use(conversation, "big", bytes=50_000_000))["toolCalls"]
+        error = "The result has more than 8 MB; at most 8 MB are read."
+        assert (call["status"], call["error"], call["result"]) == ("error", error, None)
+        assert (await chaos.detail(agent))["status"] == "ready"
+        for number in range(10):
+            (call,) = (await chaos.use(conversation, "echo", text=f"{number}"))["toolCalls"]
+            assert call["status"] == "ok"
+    assert len(model.requests[-1].content) < 20_000
+    assert len(chaos.pids()) == (0 if is_remote else 1)
+
+
+@pytest.mark.parametrize("is_remote", [False, True])
+async def test_result_of_nearly_the_greatest_size_is_kept_whole(chaos: Chaos, is_remote: bool):
+    with ToolServer(big) as remote:
+        server = remote.settings if is_remote else chaos.server("good")
+        conversation = await chaos.conversation(await chaos.agent(chaos=server))
+        size = 4_000_000 if is_remote else 8_000_000  # the SDK's server sends a text twice
+        (call,) = (await chaos.use(conversation, "big", bytes=size))["toolCalls"]
+    assert call["status"] == "ok"
+    assert len(call["result"]["result"] if is_remote else call["result"]) == size
 
 
 async def test_dense_result_is_kept_whole_and_the_model_sees_its_beginning(

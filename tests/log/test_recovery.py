@@ -1,6 +1,7 @@
 """Recovery: the turns of a node that is gone are ended by another, once."""
 
 import asyncio
+from pathlib import Path
 
 from tests.log.nodes import DEAD, Nodes, kinds
 from tests.making import chunk_of
@@ -11,6 +12,7 @@ from tests.services.running import (
     run,
     stored_events,
 )
+from threadkeep import create_app
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.events import (
     Failed,
@@ -23,6 +25,8 @@ from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.storage.store import open_database, store_on
+from threadkeep.testing import ScriptedModel, scripted_settings
 from threadkeep.testing.waiting import until
 
 
@@ -76,6 +80,20 @@ async def test_turn_that_this_very_node_forgot_is_ended(nodes: Nodes, store: Sto
 async def test_node_that_is_alone_waits_for_no_lease(nodes: Nodes, store: Store):
     begun = await begin(store, Lease("before-the-restart", 1, 10**9))
     assert kinds(await follow(nodes.start(alone=True), begun.turn)) == ["turn_start", "error"]
+
+
+async def test_node_that_is_alone_has_ended_the_turns_before_it_once_it_has_started(
+    model: ScriptedModel, tmp_path: Path
+):
+    settings = scripted_settings(model, data=tmp_path)
+    database = await open_database(settings.database, pool_size=1)
+    left = await begin(await store_on(database), Lease("before-the-restart", 1, 10**9))
+    await database.close()
+    app = create_app(settings)
+    async with app.lifespan():
+        store = (await app.services()).store
+        assert await store.turns.status(left.turn.id) is TurnStatus.FAILED
+        assert (await store.log.read(left.turn.id, 0))[-1].last_seq == 2
 
 
 async def test_many_nodes_end_a_dead_ones_turns_once(nodes: Nodes, store: Store):

@@ -20,7 +20,7 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 
 tools = ["echo", "hang", "freeze", "crash", "big", "progress", "picture", "chart", "fail", "environment"]
 tools += ["cancelled", "change", "children", "deaf", "nonsense", "count", "files", "stall", "rows", "mute"]
-tools += ["deep", "twice", "blocks", "scan", "hide"]
+tools += ["deep", "twice", "blocks", "scan", "hide", "raw"]
 cancelled: list[Any] = []
 calls = 0
 
@@ -143,6 +143,10 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
             time.sleep(3600)
         case "nonsense":
             answer(number, {"content": "nonsense"})
+        case "raw":
+            head = f'{{"jsonrpc": "2.0", "id": {number}, "result": '
+            sys.stdout.buffer.write((head + arguments["result"] + "}\n").encode("latin-1"))
+            sys.stdout.flush()
         case _:
             say({"id": number, "error": {"code": -32602, "message": f"There is no tool {name}."}})
 

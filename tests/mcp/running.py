@@ -25,6 +25,19 @@ CHAOS = Path(__file__).parent / "chaos.py"
 ENVIRONMENT = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
+HALVES = r"""a\ud800b\udc00c\uD83D\uDE00\\ud800 \ud83d\ud83d\ude00"""
+"""Half surrogate pairs, whole ones, and what only looks like one, as they are on the wire."""
+MENDED = [
+    (f'{{"content": [{{"type": "text", "text": "{text}"}}]}}', shown)
+    for text, shown in (
+        (HALVES, "a\ufffdb\ufffdc😀\\ud800 \ufffd😀"),
+        ("x" * 70_000 + HALVES, "x" * 70_000 + "a\ufffdb\ufffdc😀\\ud800 \ufffd😀"),
+        ("a\xffb", "a\ufffdb"),
+    )
+]
+"""Results on the wire, in Latin-1, and the texts that arrive."""
+
+
 def chaos(mode: str = "good", env: Mapping[str, str] | None = None, **settings: Any) -> StdioServer:
     """A server that misbehaves like this."""
     secrets = {name: Secret(value) for name, value in (env or {}).items()}

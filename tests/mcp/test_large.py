@@ -10,7 +10,7 @@ import pytest
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from tests.mcp.remote_servers import bad_server, on, serving_http
-from tests.mcp.running import Limits, Pooled, chaos, pooled
+from tests.mcp.running import MENDED, Limits, Pooled, chaos, pooled
 from threadkeep.domain.mcp import RemoteServer
 from threadkeep.mcp.digest import MOST_ERROR_CHARACTERS, MOST_TOOLS, MOST_TOOLS_BYTES, digest
 from threadkeep.mcp.large import CANNOT_READ, LARGE_BYTES, MOST_UNCLAIMED, Inbox, Reading
@@ -77,6 +77,14 @@ async def test_deeply_nested_result_is_an_error_and_the_server_lives_on(
     assert error in outcome.error
     assert (await here.call(chaos(), "echo", text="still here")).result == "still here"
     assert len(here.pids()) == 1
+
+
+@pytest.mark.parametrize(("result", "shown"), MENDED)
+async def test_text_with_halves_of_characters_arrives_with_replacements(
+    here: Pooled, result: str, shown: str
+):
+    outcome = await here.call(chaos(), "raw", result=result)
+    assert (outcome.status, outcome.result) == ("ok", shown)
 
 
 async def test_server_with_far_too_many_tools_has_the_first_ones(here: Pooled):

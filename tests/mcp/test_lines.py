@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from threadkeep.mcp.lines import LOG_BYTES, MOST_LINE_BYTES, LongLine, ServerLog, read_lines
+from threadkeep.mcp.lines import LOG_BYTES, LongLine, ServerLog, read_lines
+from threadkeep.ports.tools import MOST_RESULT_BYTES
 
 
 async def lines_of(*pieces: bytes) -> list[bytes | LongLine]:
@@ -20,7 +21,7 @@ async def test_lines_are_put_together_from_pieces():
 
 
 async def test_line_of_the_greatest_length_is_kept_and_a_longer_one_only_at_its_ends():
-    longest = b"x" * MOST_LINE_BYTES
+    longest = b"x" * MOST_RESULT_BYTES
     begin, end = b"{" + b"a" * 255, b"b" * 255 + b"}"
     longer = begin + longest + end
     kept, cut, after, _ = await lines_of(longest + b"\n", longer + b"\n", b"after\n")

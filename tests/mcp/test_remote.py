@@ -22,9 +22,10 @@ from tests.mcp.remote_servers import (
     unauthorized,
     web_page,
 )
-from tests.mcp.running import BOB, Limits, Pooled, pooled, until
+from tests.mcp.running import BOB, MENDED, Limits, Pooled, pooled, until
 from threadkeep.domain.mcp import RemoteServer, ServerScope
 from threadkeep.domain.secret import Secret
+from threadkeep.mcp.large import LARGE_BYTES, TOO_LARGE
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.ports.mcp import ServerState
 from threadkeep.ports.tools import Outcome, Progress
@@ -104,9 +105,9 @@ async def test_private_address_is_not_reached_unless_that_is_allowed(tmp_path: P
         (redirect, "not followed"),
         (unauthorized, "It answers with HTTP status 401"),
         (bomb, "compressed"),
-        (huge, "more than 4194304 bytes"),
-        (huge_event, "SSE stream failed"),
-        (garbage, "Failed to parse"),
+        (huge, TOO_LARGE),
+        (huge_event, TOO_LARGE),
+        (garbage, "The server's answer is not a valid MCP message"),
         (web_page, "Unexpected content type"),
     ],
 )
@@ -128,6 +129,55 @@ async def test_bad_answer_to_a_call_is_its_error(here: Pooled, make: Callable[[A
         assert len(outcome.error) < 1000
         assert "token=x" not in outcome.error
         await here.pool.close()
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize(("result", "shown"), MENDED)
+async def test_text_with_halves_of_characters_arrives_with_replacements(
+    here: Pooled, media_type: str, result: str, shown: str
+):
+    def make(number: Any) -> Response:
+        body = b'{"jsonrpc": "2.0", "id": %d, "result": %s}' % (number, result.encode("latin-1"))
+        return Response(as_event(body) if "event" in media_type else body, media_type=media_type)
+
+    async with serving_http(bad_server(on("tools/call", make))) as url:
+        outcome = await here.call(RemoteServer(url), "bad")
+        assert (outcome.status, outcome.result) == ("ok", shown)
+        await here.pool.close()
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize(
+    "body", [b"no JSON", b"[]", b'{"a": 1}', b'{"jsonrpc": "2.0", "id": 3, "result": 5}']
+)
+async def test_answer_that_is_no_message_is_an_error_in_our_own_words(
+    here: Pooled, caplog: pytest.LogCaptureFixture, media_type: str, body: bytes
+):
+    def make(number: Any) -> Response:
+        return Response(as_event(body) if "event" in media_type else body, media_type=media_type)
+
+    async with serving_http(bad_server(on("tools/call", make))) as url:
+        outcome = await here.call(RemoteServer(url), "bad")
+        assert (outcome.status, outcome.error) == ("error", "The server's answer is not a valid MCP message.")
+        assert here.pool.statuses(here.agent_id)["chaos"].state is ServerState.READY
+        await here.pool.close()
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+async def test_notice_that_is_too_large_to_look_at_does_not_cost_the_answer_after_it(here: Pooled):
+    def make(number: Any) -> Response:
+        data = b"x" * LARGE_BYTES
+        notice = b'{"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "%s"}}' % data
+        result = b'{"jsonrpc": "2.0", "id": %d, "result": {"content": []}}' % number
+        return Response(as_event(notice) + as_event(result), media_type="text/event-stream")
+
+    async with serving_http(bad_server(on("tools/call", make))) as url:
+        assert (await here.call(RemoteServer(url), "bad")).status == "ok"
+        await here.pool.close()
+
+
+def as_event(message: bytes) -> bytes:
+    return b"event: message\ndata: " + message + b"\n\n"
 
 
 async def test_stream_without_an_end_and_without_an_answer_can_be_given_up(here: Pooled):

@@ -93,6 +93,7 @@ async def running_chaos(
         mcp_pass_environment=("PATH", "HOME", "npm_config_registry"),
         mcp_connect_budget_s=budget_s,
         mcp_writable=(str(noted),),
+        mcp_allow_private=True,
     )
     before = descriptors()
     async with talking(settings) as talk:

@@ -44,5 +44,5 @@ async def test_texts_that_the_database_has_are_not_sent_again(store: Store, data
         receipt = make_receipt()
         await SqlReceipts(cast("Database", watched)).add(begun.turn, receipt, given)
         sent.append({text for values in filter(None, watched.sent) for _, text in json.loads(values)})
-        assert await store.receipts.get(begun.turn.id) == (receipt, given)
+        assert await store.receipts.get(begun.conversation.id, begun.turn.id) == (receipt, given)
     assert sent == [{"prompt", "first"}, {"second"}]

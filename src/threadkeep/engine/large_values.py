@@ -10,10 +10,10 @@ import msgspec
 
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.payload import Payload, PayloadKind
-from threadkeep.ports.tools import ProducedFile
+from threadkeep.ports.tools import MOST_RESULT_BYTES, ProducedFile
 
 MOST_INLINE_BYTES = 16 * 1024
-MOST_VALUE_BYTES = 8 * 1024 * 1024
+MOST_VALUE_BYTES = MOST_RESULT_BYTES
 MOST_FILE_BYTES = 32 * 1024 * 1024
 MOST_FILE_NAME = 200
 

@@ -14,10 +14,15 @@ BEAT_S = 1.0
 async def beat(look_after: Callable[[], Awaitable[None]]) -> None:
     """Looks after turns from time to time, for as long as the node runs."""
     while True:
-        try:
-            await look_after()
-        except StorageError as exc:
-            log.warning("turns could not be looked after: %s", exc.message)
-        except Exception:
-            log.exception("looking after the turns failed")
+        await attempt(look_after)
         await asyncio.sleep(BEAT_S)
+
+
+async def attempt(look_after: Callable[[], Awaitable[None]]) -> None:
+    """Looks after turns once; what goes wrong is logged, and goes better at the next beat."""
+    try:
+        await look_after()
+    except StorageError as exc:
+        log.warning("turns could not be looked after: %s", exc.message)
+    except Exception:
+        log.exception("looking after the turns failed")

@@ -10,7 +10,7 @@ from threadkeep.domain.ids import ConversationId, TurnId, UserId, new_uuid
 from threadkeep.domain.turn import Turn
 from threadkeep.log.end_writer import EndWriter
 from threadkeep.log.following import Follower, Following
-from threadkeep.log.heartbeat import beat
+from threadkeep.log.heartbeat import attempt, beat
 from threadkeep.log.leases import Leases
 from threadkeep.log.mirrors import Mirrors
 from threadkeep.log.recovery import Recovery
@@ -45,9 +45,14 @@ class Node:
         self._runner = Runner(self.id, store, self._running, self._writer, end_writer, self._signals)
         self._following = Following(store, self._running, self._mirrors)
         leases = Leases(self.id, store.log, self._running)
-        recovery = Recovery(self.id, store.log, self._running, self._writer, end_writer, alone=alone)
+        self._recovery = Recovery(self.id, store.log, self._running, self._writer, end_writer, alone=alone)
         # Apart, so that no lease of ours runs out while the many turns of a dead node are ended.
-        self._beats = [asyncio.create_task(beat(it)) for it in (leases.renew, recovery.recover_abandoned)]
+        look_after = (leases.renew, self._recovery.recover_abandoned)
+        self._beats = [asyncio.create_task(beat(it)) for it in look_after]
+
+    async def recover_abandoned(self) -> None:
+        """Ends the turns of nodes that are gone without waiting for the next beat."""
+        await attempt(self._recovery.recover_abandoned)
 
     async def begin(self, begun: BegunTurn, key: IdempotencyKey | None, events: Events) -> None:
         """Stores a turn and its first event, and runs it, whatever becomes of the request."""

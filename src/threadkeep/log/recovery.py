@@ -1,5 +1,6 @@
 """Recovery: turns whose node is gone are ended, so that their conversations go on."""
 
+import asyncio
 import logging
 
 from threadkeep.domain.ids import TurnId
@@ -34,13 +35,15 @@ class Recovery:
         self._writer = writer
         self._end_writer = end_writer
         self._alone = alone
+        self._free = asyncio.Lock()
 
     async def recover_abandoned(self) -> None:
-        """Ends all turns whose lease has run out."""
-        for turn_id in await self._store.abandoned(self._node_id, alone=self._alone):
-            if self._running.get(turn_id) is None:  # ours are late at most
-                with about(Subject(turn_id=turn_id)):
-                    await self._recover(turn_id)
+        """Ends all turns whose lease has run out; one call at a time."""
+        async with self._free:
+            for turn_id in await self._store.abandoned(self._node_id, alone=self._alone):
+                if self._running.get(turn_id) is None:  # ours are late at most
+                    with about(Subject(turn_id=turn_id)):
+                        await self._recover(turn_id)
 
     async def _recover(self, turn_id: TurnId) -> None:
         """Takes a turn over and ends it: what was shown is kept."""

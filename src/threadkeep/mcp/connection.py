@@ -145,7 +145,8 @@ class Connection:
                 self.ready.set_result(None)
                 await self._over.wait()
         except Exception as exc:  # noqa: BLE001 - a session ends here, and what it ended of is told
-            reason = self._reason(exc)
+            if self._closed is None:  # what breaks while we close it is no failure
+                reason = self._reason(exc)
         finally:
             self._over.set()
             if self._closed is None:
@@ -258,6 +259,8 @@ class Connection:
                 return str(cause)
             case TimeoutError():
                 return f"It did not answer within {self._limits.connect_s:g} seconds."
+            case MCPError(code=mcp.PARSE_ERROR):  # in our own words
+                return cause.message
             case MCPError():
                 return f"It refused: {cause.message}"
             case ValidationError():

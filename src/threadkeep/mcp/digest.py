@@ -27,6 +27,11 @@ MOST_ERROR_CHARACTERS = 8_000
 MOST_LEVELS = 200
 MOST_FILE_NAME = 100
 
+# A pair of halves, or a backslash that escapes another, is as it should be.
+_LONE_HALF = re.compile(
+    rb"(\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
+_REPLACEMENT = b"\\ufffd"
 _MEDIA_TYPE = re.compile(r"[a-z]+/[a-z0-9][a-z0-9.+-]{0,80}")
 _PROCESSOR_S = 10
 _MEMORY_BYTES = 2 * 1024 * 1024 * 1024
@@ -88,6 +93,15 @@ class Digest(msgspec.Struct):
     answer: Answer | None = None
 
 
+def mended(message: bytes) -> bytes:
+    """A message with U+FFFD for half surrogate pairs and for bytes that are no UTF-8."""
+    if not message.isascii():
+        message = message.decode(errors="replace").encode()
+    if b"\\ud" in message or b"\\uD" in message:
+        return _LONE_HALF.sub(lambda found: found[1] or _REPLACEMENT, message)
+    return message
+
+
 def read_result(result: Any) -> Answer:
     """The answer that a result is; ValueError where it is none."""
     given = msgspec.convert(result, Result)
@@ -106,6 +120,7 @@ def read_result(result: Any) -> Answer:
 
 def digest(message: bytes) -> Digest:
     """A large message, read; ValueError or RecursionError where it is no message."""
+    message = mended(message)
     whole: Any = msgspec.json.decode(message)
     match whole:
         case {"id": number, "error": {"code": code, "message": str(said)}}:

@@ -4,21 +4,44 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
 import httpx2
+import msgspec
+from mcp_types import jsonrpc_message_adapter
+from pydantic import ValidationError
 
 from threadkeep.mcp.addresses import Network, allowed_addresses
-from threadkeep.mcp.lines import MESSAGE_COSTS, MOST_LINE_BYTES, Pace
+from threadkeep.mcp.large import (
+    ENDS_BYTES,
+    LARGE_BYTES,
+    NOT_MCP,
+    TOO_LARGE,
+    Unreadable,
+    answered_id,
+    is_notice,
+    refusal,
+)
+from threadkeep.mcp.lines import MESSAGE_COSTS, Pace
+from threadkeep.ports.tools import MOST_RESULT_BYTES
 
 # No limit on reading: how long a call may take is decided where it is made.
 TIMEOUT = httpx2.Timeout(10, read=None)
 
 _EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 _LONGEST_END = 4
-_NOTHING = b"null"  # the SDK finds that this is no message
+_HEAD_BYTES = 1024
 _FAREWELL = {"connect": 1.0, "read": 1.0, "write": 1.0, "pool": 1.0}
 
 
 Small = Callable[[bytes], Awaitable[bytes | None]]
-"""Makes a message small enough for the session; None where it cannot be read."""
+"""Makes a message small enough for the session; None where it is passed over. Raises Unreadable."""
+
+
+class _Sent(msgspec.Struct):
+    """A message of ours; a notice has no id."""
+
+    id: int | str | None = None
+
+
+_decode_sent = msgspec.json.Decoder(_Sent).decode
 
 
 def http_client(
@@ -103,7 +126,9 @@ class _Bounded(httpx2.AsyncBaseTransport):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         is_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
         kind = _Events if is_stream else _Message
-        response.stream = kind(response.stream, self._small)
+        # What a server says with an error status is for the SDK, who knows what the status means.
+        asked = _id_in(request) if response.is_success else None
+        response.stream = kind(response.stream, self._small, asked)
         return response
 
     async def aclose(self) -> None:
@@ -111,12 +136,40 @@ class _Bounded(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-class _Read(httpx2.AsyncByteStream):
-    """What a server sends, with large messages made small on the way."""
+def _id_in(request: httpx2.Request) -> int | str | None:
+    """Which request of MCP this one carries; none where it carries a notice, or nothing."""
+    try:
+        return _decode_sent(request.content).id
+    except msgspec.DecodeError:
+        return None
 
-    def __init__(self, inner: httpx2.AsyncByteStream, small: Small) -> None:
+
+class _Read(httpx2.AsyncByteStream):
+    """What a server sends, with large messages made small on the way.
+
+    In place of what cannot be read comes an error for the request that it answers: the SDK would show how it
+    reads, to the model too.
+    """
+
+    def __init__(self, inner: httpx2.AsyncByteStream, small: Small, asked: int | str | None) -> None:
         self._inner = inner
         self._small = small
+        self._asked = asked
+
+    async def _readable(self, message: bytes) -> bytes | None:
+        """A message that the SDK can read; None where it is passed over."""
+        try:
+            small = await self._small(message)
+            if small is not None:
+                jsonrpc_message_adapter.validate_json(small, by_name=False)
+        except (Unreadable, ValidationError) as exc:
+            problem = str(exc) if isinstance(exc, Unreadable) else NOT_MCP
+            return self._refusal(message[:ENDS_BYTES], message[-ENDS_BYTES:], problem)
+        return small
+
+    def _refusal(self, head: bytes, tail: bytes, problem: str) -> bytes | None:
+        request_id = answered_id(head, tail) if self._asked is None else self._asked
+        return None if request_id is None else refusal(request_id, problem)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -126,31 +179,46 @@ class _Events(_Read):
     """A stream of events, not faster than we care to read."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        pace, held, seen = Pace(), bytearray(), 0
+        pace, held, seen, is_skipping = Pace(), bytearray(), 0, False
         async for chunk in self._inner:
             await pace.spend(len(chunk))
             held += chunk
             while end := _EVENT_END.search(held, seen):
                 await pace.spend(MESSAGE_COSTS)
-                yield await self._event(bytes(held[: end.end()]))
+                event = bytes(held[: end.end()])
                 del held[: end.end()]
                 seen = 0
+                if not is_skipping:
+                    yield await self._event(event)
+                is_skipping = False
+            if len(held) > MOST_RESULT_BYTES and not is_skipping:
+                is_skipping = True
+                yield self._too_large(bytes(held[:_HEAD_BYTES]))
+            if is_skipping:
+                del held[:-_LONGEST_END]
             seen = max(0, len(held) - _LONGEST_END)
-            if len(held) > MOST_LINE_BYTES:  # more than the SDK takes, who says so
-                yield bytes(held)
-                held.clear()
-                seen = 0
-        yield bytes(held)
+        if not is_skipping:
+            yield bytes(held)
+
+    def _too_large(self, head: bytes) -> bytes:
+        """In place of an event that begins like this: the answer to the request, unless it is none."""
+        begin = head.partition(b"data:")[2].lstrip()
+        refused = None if is_notice(begin) else self._refusal(begin, b"", TOO_LARGE)
+        return b"" if refused is None else b"data: " + refused + b"\n\n"
 
     async def _event(self, event: bytes) -> bytes:
         lines = event.splitlines()
         said = [line.removeprefix(b"data:").removeprefix(b" ") for line in lines if line.startswith(b"data:")]
         message = b"\n".join(said)
-        small = await self._small(message)
-        if small is message:
+        if not message:
+            return event
+        readable = await self._readable(message)
+        if readable is message:
             return event
         others = [line for line in lines if line and not line.startswith(b"data:")]
-        return b"\n".join((*others, b"data: " + (_NOTHING if small is None else small), b"", b""))
+        # A line break can only be between values.
+        data = [] if readable is None else [b"data: " + readable.replace(b"\n", b" ")]
+        return b"\n".join((*others, *data, b"", b""))
 
 
 class _Message(_Read):
@@ -160,7 +228,10 @@ class _Message(_Read):
         message = bytearray()
         async for chunk in self._inner:
             message += chunk
-            if len(message) > MOST_LINE_BYTES:
-                raise httpx2.StreamError(f"The message has more than {MOST_LINE_BYTES} bytes.")
-        small = await self._small(bytes(message))
-        yield _NOTHING if small is None else small
+            if len(message) > MOST_RESULT_BYTES:
+                yield self._refusal(bytes(message[:_HEAD_BYTES]), b"", TOO_LARGE) or b""
+                return
+        if self._asked is None and len(message) <= LARGE_BYTES:  # no answer to us
+            yield bytes(message)
+        else:
+            yield await self._readable(bytes(message)) or b""

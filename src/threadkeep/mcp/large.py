@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from threadkeep.mcp import digest
-from threadkeep.mcp.digest import Answer, Digest, read_result
-from threadkeep.ports.tools import Outcome, ProducedFile
+from threadkeep.mcp.digest import Answer, Digest, mended, read_result
+from threadkeep.ports.tools import MOST_RESULT_BYTES, Outcome, ProducedFile
 from threadkeep.retrieval.process import end_process, worker_environment
 
 log = logging.getLogger("threadkeep.mcp")
@@ -25,9 +25,12 @@ MOST_UNCLAIMED = 16
 READING_S = 60.0
 
 CANNOT_READ = "The message is too large or too deeply nested to be read."
+_MOST_MB = MOST_RESULT_BYTES // (1024 * 1024)
+TOO_LARGE = f"The result has more than {_MOST_MB} MB; at most {_MOST_MB} MB are read."
+NOT_MCP = "The server's answer is not a valid MCP message."
 
-_INVALID_REQUEST = -32600
 ENDS_BYTES = 256
+_PARSE_ERROR = -32700  # not the SDK's: that is loaded only once there is a server
 _ID_AT_THE_BEGINNING = re.compile(rb'^\{\s*"jsonrpc":\s*"2\.0",\s*"id":\s*(\d{1,9}),')
 _ID_AT_THE_END = re.compile(rb'"id":\s*(\d{1,9})(,\s*"jsonrpc":\s*"2\.0")?\s*\}\s*$')
 _UNASKED = re.compile(rb'\{\s*("jsonrpc":\s*"2\.0",\s*)?"method"')
@@ -35,13 +38,25 @@ _UNASKED = re.compile(rb'\{\s*("jsonrpc":\s*"2\.0",\s*)?"method"')
 _decode = msgspec.msgpack.Decoder(Digest).decode
 
 
-def refusal(head: bytes, tail: bytes, problem: str) -> bytes | None:
-    """The answer to the one request whose result cannot be read, where its number can be seen."""
+def is_notice(head: bytes) -> bool:
+    """Whether a message that begins like this is one that nobody has asked for."""
+    return _UNASKED.match(head) is not None
+
+
+class Unreadable(Exception):
+    """A message that cannot be read; says why, to a person."""
+
+
+def refusal(request_id: int | str, problem: str) -> bytes:
+    """The answer to the one request whose result cannot be read."""
+    error = {"code": _PARSE_ERROR, "message": problem}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "error": error})
+
+
+def answered_id(head: bytes, tail: bytes) -> int | None:
+    """Which request a message answers that cannot be read, where that can be seen."""
     found = _ID_AT_THE_BEGINNING.search(head) or _ID_AT_THE_END.search(tail)
-    if found is None:
-        return None
-    error = {"code": _INVALID_REQUEST, "message": problem}
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": int(found[1]), "error": error})
+    return int(found[1]) if found else None
 
 
 class Reading:
@@ -86,15 +101,22 @@ class Inbox:
         self._waiting: dict[str, Answer] = {}
 
     async def small(self, message: bytes) -> bytes | None:
-        """A message as the session may see it; None where it cannot be read."""
+        """A message as the session may see it; None for a large notice, which is passed over.
+
+        Raises Unreadable.
+        """
+        if not message.lstrip().startswith(b"{"):
+            raise Unreadable(NOT_MCP)
+        if len(message) > MOST_RESULT_BYTES:
+            raise Unreadable(TOO_LARGE)
         if len(message) <= LARGE_BYTES and message.count(b"{") <= MANY_OBJECTS:
-            return message
-        if _UNASKED.match(message):
+            return mended(message)
+        if is_notice(message):
             return None
         read = await self._reading.read(message)
-        if read is None or read.answer is None:
-            return read and read.message
-        return self._put_by(read.message, read.answer)
+        if read is None:
+            raise Unreadable(CANNOT_READ)
+        return read.message if read.answer is None else self._put_by(read.message, read.answer)
 
     def outcome(self, result: Mapping[str, Any]) -> Outcome:
         """How a call ended; ValueError where this is no result of one."""

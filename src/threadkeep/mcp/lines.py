@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
-MOST_LINE_BYTES = 4 * 1024 * 1024
+from threadkeep.ports.tools import MOST_RESULT_BYTES
+
 CHUNK_BYTES = 64 * 1024
 LOG_BYTES = 64 * 1024
 
 _BYTES_A_SECOND = 16 * 1024 * 1024
+_UNPACED_BYTES = 4 * 1024 * 1024
 _BYTES_AT_ONCE = 64 * 1024
 MESSAGE_COSTS = 32 * 1024
 _LINE_COSTS = 1024
@@ -36,13 +38,13 @@ class Pace:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._at = self._loop.time()
-        self._left: float = MOST_LINE_BYTES
+        self._left: float = _UNPACED_BYTES
         self._at_once = 0
 
     async def spend(self, amount: int) -> None:
         """Waits until this much may be read; others get their turn every now and then in any case."""
         now = self._loop.time()
-        self._left = min(MOST_LINE_BYTES, self._left + (now - self._at) * _BYTES_A_SECOND) - amount
+        self._left = min(_UNPACED_BYTES, self._left + (now - self._at) * _BYTES_A_SECOND) - amount
         self._at = now
         self._at_once += amount
         if self._left < 0 or self._at_once >= _BYTES_AT_ONCE:
@@ -61,7 +63,7 @@ class _Line:
 
     def add(self, piece: bytes) -> None:
         self._length += len(piece)
-        if self._length <= MOST_LINE_BYTES:
+        if self._length <= MOST_RESULT_BYTES:
             self._kept += piece
         else:
             del self._kept[_ENDS_BYTES:]
@@ -69,7 +71,7 @@ class _Line:
 
     def whole(self) -> bytes | LongLine:
         kept = bytes(self._kept)
-        return kept if self._length <= MOST_LINE_BYTES else LongLine(kept, self._tail, self._length)
+        return kept if self._length <= MOST_RESULT_BYTES else LongLine(kept, self._tail, self._length)
 
 
 async def read_lines(reader: asyncio.StreamReader) -> AsyncGenerator[bytes | LongLine]:

@@ -10,8 +10,8 @@ from mcp.shared.exceptions import MCPError
 from threadkeep.mcp.addresses import Network
 from threadkeep.mcp.http_client import http_client
 from threadkeep.mcp.large import Inbox
-from threadkeep.mcp.lines import MOST_LINE_BYTES
 from threadkeep.mcp.link import Link, LinkBroken, Streams, causes
+from threadkeep.ports.tools import MOST_RESULT_BYTES
 
 
 class RemoteLink(Link):
@@ -44,7 +44,7 @@ class RemoteLink(Link):
             async with (
                 client,
                 streamable_http_client(
-                    self._url, http_client=client, max_sse_event_size=MOST_LINE_BYTES
+                    self._url, http_client=client, max_sse_event_size=MOST_RESULT_BYTES
                 ) as streams,
             ):
                 yield streams

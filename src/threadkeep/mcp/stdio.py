@@ -10,8 +10,17 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from threadkeep.mcp.large import CANNOT_READ, ENDS_BYTES, Inbox, refusal
-from threadkeep.mcp.lines import MOST_LINE_BYTES, LongLine, ServerLog
+from threadkeep.mcp.large import (
+    CANNOT_READ,
+    ENDS_BYTES,
+    NOT_MCP,
+    TOO_LARGE,
+    Inbox,
+    Unreadable,
+    answered_id,
+    refusal,
+)
+from threadkeep.mcp.lines import LongLine, ServerLog
 from threadkeep.mcp.link import Link, LinkBroken, Streams
 from threadkeep.mcp.process import NotStarted, Program, ServerProcess
 from threadkeep.tasks import end_tasks
@@ -75,16 +84,15 @@ class StdioLink(Link):
     async def _read(self, line: bytes | LongLine) -> SessionMessage | None:
         """The message that a line is; where it cannot be read, an error for whoever waits for it."""
         if isinstance(line, LongLine):
-            problem = f"The message has {line.length} bytes; at most {MOST_LINE_BYTES} are read."
-            self._log.note(problem)
-            return _parse(refusal(line.head, line.tail, problem))
+            self._log.note(f"A line of {line.length} bytes on stdout was too long to be read.")
+            return _refusal(line.head, line.tail, TOO_LARGE)
         line = line.strip()
-        small = await self._inbox.small(line) if line.startswith(b"{") else None
-        message = _parse(small)
-        if message is None and line:
+        try:
+            small = await self._inbox.small(line) if line else None
+            return _parse(small) if small is not None else None
+        except Unreadable as exc:
             self._note_garbage(line)
-            message = _parse(refusal(line[:ENDS_BYTES], line[-ENDS_BYTES:], CANNOT_READ))
-        return message
+            return _refusal(line[:ENDS_BYTES], line[-ENDS_BYTES:], str(exc))
 
     def _note_garbage(self, line: bytes) -> None:
         self._garbage += 1
@@ -96,15 +104,20 @@ class StdioLink(Link):
         return f"It ended with exit code {code}{': ' + said if said else '.'}"
 
 
-def _parse(message: bytes | None) -> SessionMessage | None:
-    if message is None:
-        return None
+def _refusal(head: bytes, tail: bytes, problem: str) -> SessionMessage | None:
+    request_id = answered_id(head, tail)
+    return None if request_id is None else _parse(refusal(request_id, problem))
+
+
+def _parse(message: bytes) -> SessionMessage:
     try:
         # Not `validate_json`: it reads a message once for every kind of message that there is.
         whole = msgspec.json.decode(message)
         return SessionMessage(jsonrpc_message_adapter.validate_python(whole, by_name=False))
-    except (ValueError, RecursionError):
-        return None
+    except RecursionError as exc:
+        raise Unreadable(CANNOT_READ) from exc
+    except ValueError as exc:
+        raise Unreadable(NOT_MCP) from exc
 
 
 async def _send(process: ServerProcess, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:

@@ -9,6 +9,9 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.user import User
 
+MOST_RESULT_BYTES = 8 * 1024 * 1024
+"""Of a tool's result, as JSON; a larger one is an error of the call."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:

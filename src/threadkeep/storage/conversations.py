@@ -10,7 +10,8 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.secret import Secret
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.storage.columns import to_json, to_object
-from threadkeep.storage.database import Database, Plan, Row, Statement
+from threadkeep.storage.database import Database, Plan, Query, Row, Statement
+from threadkeep.storage.receipts import forget_unnamed, texts_named_in
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.sessions import kept_session, sealed_session, session_hash
 from threadkeep.storage.unchecked import unchecked
@@ -100,6 +101,10 @@ _RESTORE = Statement(
 )
 _PURGE = Statement("DELETE FROM tk_conversations WHERE id = :id AND user_id = :user_id RETURNING id")
 _PURGE_DELETED = Statement("DELETE FROM tk_conversations WHERE deleted_at < :time RETURNING id")
+# So that no turn keeps a receipt in a conversation while it goes.
+_OWNED = "SELECT id FROM tk_conversations WHERE id = :id AND user_id = :user_id"
+_EXPIRED = "SELECT id FROM tk_conversations WHERE deleted_at < :time ORDER BY id"
+_LOCK_OWNED, _LOCK_EXPIRED = (Statement(it, postgres=f"{it} FOR UPDATE") for it in (_OWNED, _EXPIRED))
 
 
 # Looked up instead of called: an enumeration's call is slow, and pages have many rows.
@@ -206,12 +211,13 @@ class SqlConversations:
         return await self.get(user_id, conversation_id) if rows else None
 
     async def purge(self, user_id: UserId, conversation_id: ConversationId) -> bool:
-        """Removes every row of a conversation, by cascade."""
-        return bool(await self._database.execute(_PURGE(id=conversation_id, user_id=user_id)))
+        """Removes every row of a conversation, by cascade, and the texts that only its receipts name."""
+        which = {"id": conversation_id, "user_id": user_id}
+        return bool(await self._database.write(lambda: _purge(_LOCK_OWNED(**which), _PURGE(**which))))
 
     async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:
-        """Removes every row of the conversations that were deleted before a time."""
-        return [ConversationId(id_) for (id_,) in await self._database.execute(_PURGE_DELETED(time=time))]
+        """Removes in the same way the conversations that were deleted before a time."""
+        return await self._database.write(lambda: _purge(_LOCK_EXPIRED(time=time), _PURGE_DELETED(time=time)))
 
     def _get_or_add_main(self, fresh: Conversation) -> Plan[tuple[Conversation, bool]]:
         yield ENSURE_USER(id=fresh.user_id, now=fresh.created_at)
@@ -232,6 +238,13 @@ class SqlConversations:
         changed = change(self._rows.read(rows[0]))
         yield _UPDATE(**self._rows.values(changed))
         return changed
+
+
+def _purge(lock: Query, delete: Query) -> Plan[list[ConversationId]]:
+    texts = yield from texts_named_in([id_ for (id_,) in (yield lock)])
+    purged = yield delete
+    yield from forget_unnamed(texts)
+    return [ConversationId(id_) for (id_,) in purged]
 
 
 def advance_values(

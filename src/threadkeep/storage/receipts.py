@@ -1,6 +1,6 @@
 """Receipts of turns in the database; the texts that they name are kept once, by content."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -8,28 +8,35 @@ from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import Turn
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.database import Database, Plan, Query, Statement
 
 _ADD = Statement(
     """INSERT INTO tk_receipts (turn_id, conversation_id, receipt)
     VALUES (:turn_id, :conversation_id, :receipt) ON CONFLICT DO NOTHING"""
 )
 # All texts of a receipt at once: it has one for each turn that it tells of.
-_TEXTS_OF = """(SELECT json_extract(value, '$[0]') AS sha256, json_extract(value, '$[1]') AS text
-    FROM json_each(:texts))"""
+_TEXTS_OF = """SELECT json_extract(value, '$[0]') AS sha256, json_extract(value, '$[1]') AS text
+    FROM json_each(:texts)"""
 _TEXTS_OF_POSTGRES = (
-    "(SELECT value ->> 0 AS sha256, value ->> 1 AS text FROM json_array_elements(:texts::json))"
+    "SELECT value ->> 0 AS sha256, value ->> 1 AS text FROM json_array_elements(:texts::json)"
 )
-_ADD_TEXTS_SQL = """INSERT INTO tk_prompt_texts (sha256, text)
-    SELECT sha256, text FROM TEXTS AS given WHERE TRUE ON CONFLICT DO NOTHING"""
-_USE_TEXTS_SQL = """INSERT INTO tk_receipt_texts (turn_id, sha256)
-    SELECT :turn_id, sha256 FROM TEXTS AS given WHERE TRUE ON CONFLICT DO NOTHING"""
-_ADD_TEXTS, _USE_TEXTS = (
-    Statement(
-        sql.replace("TEXTS", _TEXTS_OF),
-        postgres=sql.replace(":turn_id", ":turn_id::uuid").replace("TEXTS", _TEXTS_OF_POSTGRES),
-    )
-    for sql in (_ADD_TEXTS_SQL, _USE_TEXTS_SQL)
+# On PostgreSQL a text that is there already is locked, or it could be forgotten before the receipt names it;
+# the lock is one that others may hold too. A text that somebody else adds just now is locked by the update.
+_ADD_TEXTS = Statement(
+    f"""INSERT INTO tk_prompt_texts (sha256, text)
+    SELECT sha256, text FROM ({_TEXTS_OF}) AS given WHERE TRUE ON CONFLICT DO NOTHING""",
+    postgres=f"""WITH given AS ({_TEXTS_OF_POSTGRES}),
+    known AS MATERIALIZED (
+        SELECT sha256 FROM tk_prompt_texts WHERE sha256 IN (SELECT sha256 FROM given) FOR KEY SHARE)
+    INSERT INTO tk_prompt_texts (sha256, text)
+    SELECT sha256, text FROM given WHERE sha256 NOT IN (SELECT sha256 FROM known) ORDER BY sha256
+    ON CONFLICT (sha256) DO UPDATE SET text = excluded.text""",
+)
+_USE_TEXTS = Statement(
+    f"""INSERT INTO tk_receipt_texts (turn_id, sha256)
+    SELECT :turn_id, sha256 FROM ({_TEXTS_OF}) AS given WHERE TRUE ON CONFLICT DO NOTHING""",
+    postgres=f"""INSERT INTO tk_receipt_texts (turn_id, sha256)
+    SELECT :turn_id::uuid, sha256 FROM ({_TEXTS_OF_POSTGRES}) AS given ON CONFLICT DO NOTHING""",
 )
 _GET = Statement(
     "SELECT receipt FROM tk_receipts WHERE turn_id = :turn_id AND conversation_id = :conversation_id"
@@ -45,10 +52,31 @@ _TEXTS = Statement(
     """SELECT kept.sha256, kept.text FROM tk_receipt_texts AS used
     JOIN tk_prompt_texts AS kept ON kept.sha256 = used.sha256 WHERE used.turn_id = :turn_id"""
 )
+# Lists are handed over as JSON.
+_NAMED_IN = Statement(
+    """SELECT DISTINCT used.sha256 FROM tk_receipts AS receipt
+    JOIN tk_receipt_texts AS used ON used.turn_id = receipt.turn_id
+    WHERE receipt.conversation_id IN (SELECT value FROM json_each(:conversation_ids))""",
+    postgres="""SELECT DISTINCT used.sha256 FROM tk_receipts AS receipt
+    JOIN tk_receipt_texts AS used ON used.turn_id = receipt.turn_id
+    WHERE receipt.conversation_id IN (
+        SELECT value::uuid FROM json_array_elements_text(:conversation_ids::json))""",
+)
+_UNNAMED = "NOT EXISTS (SELECT 1 FROM tk_receipt_texts AS used WHERE used.sha256 = kept.sha256)"
+_AMONG = "kept.sha256 IN (SELECT value FROM json_each(:hashes))"
+_AMONG_POSTGRES = "kept.sha256 IN (SELECT value FROM json_array_elements_text(:hashes::json))"
+_LOCKED = "FOR UPDATE OF kept SKIP LOCKED"
+_FIND_UNNAMED = Statement(
+    f"SELECT sha256 FROM tk_prompt_texts AS kept WHERE {_UNNAMED}",
+    postgres=f"SELECT sha256 FROM tk_prompt_texts AS kept WHERE {_UNNAMED} {_LOCKED}",
+)
+_FIND_UNNAMED_AMONG = Statement(
+    f"SELECT sha256 FROM tk_prompt_texts AS kept WHERE {_AMONG} AND {_UNNAMED}",
+    postgres=f"SELECT sha256 FROM tk_prompt_texts AS kept WHERE {_AMONG_POSTGRES} AND {_UNNAMED} {_LOCKED}",
+)
 _FORGET = Statement(
-    """DELETE FROM tk_prompt_texts WHERE NOT EXISTS (
-        SELECT 1 FROM tk_receipt_texts AS used WHERE used.sha256 = tk_prompt_texts.sha256)
-    RETURNING sha256"""
+    f"DELETE FROM tk_prompt_texts AS kept WHERE {_AMONG} AND {_UNNAMED} RETURNING sha256",
+    postgres=f"DELETE FROM tk_prompt_texts AS kept WHERE {_AMONG_POSTGRES} AND {_UNNAMED} RETURNING sha256",
 )
 
 _decode = msgspec.json.Decoder(Receipt).decode
@@ -93,7 +121,24 @@ class SqlReceipts:
 
     async def forget_texts(self) -> int:
         """Removes the texts that no receipt names any more."""
-        return len(await self._database.execute(_FORGET()))
+        return await self._database.write(lambda: _forget(_FIND_UNNAMED()))
+
+
+def texts_named_in(conversation_ids: Sequence[ConversationId]) -> Plan[list[str]]:
+    """The hashes of the texts that the receipts of some conversations name."""
+    return [sha256 for (sha256,) in (yield _NAMED_IN(conversation_ids=to_json(conversation_ids)))]
+
+
+def forget_unnamed(hashes: Sequence[str]) -> Plan[int]:
+    """Removes those of the texts that no receipt names any more; tells how many."""
+    return (yield from _forget(_FIND_UNNAMED_AMONG(hashes=to_json(hashes))))
+
+
+def _forget(find: Query) -> Plan[int]:
+    # First locked, then looked at once more: a receipt may have named a text since it was found. One that is
+    # locked is being named just now; to wait for it could be to wait for each other.
+    hashes = [sha256 for (sha256,) in (yield find)]
+    return len((yield _FORGET(hashes=to_json(hashes))))
 
 
 def _add(turn: Turn, receipt: Receipt, texts: Mapping[str, str]) -> Plan[None]:

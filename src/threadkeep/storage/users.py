@@ -7,6 +7,7 @@ import msgspec
 from threadkeep.domain.ids import AgentId, ConversationId, UserId, new_uuid
 from threadkeep.ports.users import Purged
 from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.receipts import forget_unnamed, texts_named_in
 
 IDS_AT_ONCE = 1000
 
@@ -22,14 +23,18 @@ _EMPTY = """UPDATE tk_agents SET owner_id = NULL, description = '', system_promp
 _EMPTY_SHARED_AGENTS = Statement(f"{_EMPTY} WHERE owner_id = :id AND {_HAS_OTHERS}")
 _DELETE_AGENTS = Statement("DELETE FROM tk_agents WHERE owner_id = :id")
 _AGENTS = Statement("SELECT id FROM tk_agents WHERE owner_id = :id")
-_CONVERSATIONS = Statement("SELECT id FROM tk_conversations WHERE user_id = :id")
 # The record stays, without saying whose it is; what one user did stays together.
 _FORGET_ACTOR = Statement("UPDATE tk_audit SET actor_id = :name WHERE actor_id = :id")
 _FORGET_SUBJECT = Statement(
     "UPDATE tk_audit SET details = REPLACE(details, :id, :name) WHERE action = 'abort_turn'"
 )
+# In the order in which others lock them too; nobody adds to the conversations while they go.
+_USER = "SELECT id FROM tk_users WHERE id = :id"
+_LOCK_USER = Statement(_USER, postgres=f"{_USER} FOR UPDATE")
+_CONVERSATIONS = "SELECT id FROM tk_conversations WHERE user_id = :id ORDER BY id"
+_LOCK_CONVERSATIONS = Statement(_CONVERSATIONS, postgres=f"{_CONVERSATIONS} FOR UPDATE")
 AFTER = Statement("SELECT id FROM tk_users WHERE id > :after ORDER BY id LIMIT :limit")
-_DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id RETURNING id")
+_DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id")
 # What the agents of a user whom the host application has deleted are left as.
 _EMPTY_OWNERLESS_AGENTS = Statement(
     f"""{_EMPTY} WHERE owner_id IS NULL AND NOT is_default
@@ -92,17 +97,19 @@ class SqlUsers:
 
 
 def _delete(user_id: UserId, now: int) -> Plan[Purged | None]:
+    if not (yield _LOCK_USER(id=user_id)):
+        return None
     agents = yield _AGENTS(id=user_id)
-    conversations = yield _CONVERSATIONS(id=user_id)
     name = f"deleted-{new_uuid()}"
     yield _FORGET_ACTOR(id=user_id, name=name)
     yield _FORGET_SUBJECT(id=_in_details(user_id), name=_in_details(name))
+    conversations = [ConversationId(id_) for (id_,) in (yield _LOCK_CONVERSATIONS(id=user_id))]
+    texts = yield from texts_named_in(conversations)
     yield _EMPTY_SHARED_AGENTS(id=user_id, now=now)
     yield _DELETE_AGENTS(id=user_id)
-    known = yield _DELETE_USER(id=user_id)
-    if not known:
-        return None
-    return Purged([AgentId(id_) for (id_,) in agents], [ConversationId(id_) for (id_,) in conversations])
+    yield _DELETE_USER(id=user_id)
+    yield from forget_unnamed(texts)
+    return Purged([AgentId(id_) for (id_,) in agents], conversations)
 
 
 def _in_details(user_id: str) -> str:

@@ -1,0 +1,148 @@
+"""The texts of receipts: kept once, and gone with the last receipt that names them, on every database."""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from tests.making import ALICE, BOB, NOW, keep_agent, keep_begun, keep_conversation, make_receipt
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.turn import Turn
+from threadkeep.ports.store import Store
+from threadkeep.storage.database import Database, Statement
+from threadkeep.testing.waiting import PATIENCE_S, until
+
+TEXTS = Statement("SELECT text FROM tk_prompt_texts ORDER BY text")
+WAITING = Statement(
+    "SELECT 1",
+    postgres="SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+)
+on_postgres = pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+
+
+async def keep_turn_in(store: Store, conversation: Conversation) -> Turn:
+    begun = conversation.begin_turn("?", NOW)
+    await keep_begun(store, begun)
+    return begun.turn
+
+
+async def keep_receipt(store: Store, conversation: Conversation, *texts: str) -> None:
+    turn = await keep_turn_in(store, conversation)
+    await store.receipts.add(turn, make_receipt(), {f"{text:>064}": text for text in texts})
+
+
+async def kept(database: Database) -> list[str]:
+    return [text for (text,) in await database.fetch(TEXTS())]
+
+
+async def test_purged_conversation_takes_the_texts_along_that_only_it_needs(store: Store, database: Database):
+    agent = await keep_agent(store)
+    gone, stays = [await keep_conversation(store, agent) for _ in range(2)]
+    await keep_receipt(store, gone, "shared", "secret")
+    await keep_receipt(store, stays, "shared", "own")
+    assert not await store.conversations.purge(BOB, gone.id)
+    assert await kept(database) == ["own", "secret", "shared"]
+    assert await store.conversations.purge(ALICE, gone.id)
+    assert await kept(database) == ["own", "shared"]
+    assert await store.conversations.purge(ALICE, stays.id)
+    assert await kept(database) == []
+
+
+async def test_purge_of_deleted_conversations_takes_their_texts_along(store: Store, database: Database):
+    agent = await keep_agent(store)
+    old, young = [await keep_conversation(store, agent) for _ in range(2)]
+    for conversation, deleted_at in ((old, NOW), (young, NOW + 10)):
+        await keep_receipt(store, conversation, "shared", f"deleted at {deleted_at - NOW}")
+        await store.conversations.delete(ALICE, conversation.id, deleted_at)
+    assert await store.conversations.purge_deleted_before(NOW + 5) == [old.id]
+    assert await kept(database) == ["deleted at 10", "shared"]
+
+
+async def test_deleted_user_takes_the_texts_of_their_conversations_along(store: Store, database: Database):
+    public, own = [await keep_agent(store, ALICE, name=name, visibility="public") for name in ("a", "b")]
+    for agent, user, text in (
+        (public, ALICE, "with both"),
+        (own, ALICE, "own"),
+        (public, BOB, "another's"),
+    ):
+        await keep_receipt(store, await keep_conversation(store, agent, user), "shared", text)
+    assert await store.users.delete(ALICE, NOW)
+    assert await kept(database) == ["another's", "shared"]
+
+
+async def test_text_that_nobody_names_is_forgotten_later_too(store: Store, database: Database):
+    """Where a host application has deleted the user in the database that we share."""
+    conversation = await keep_conversation(store, await keep_agent(store))
+    await keep_receipt(store, conversation, "secret")
+    await database.execute(Statement("DELETE FROM tk_users WHERE id = :id")(id=ALICE))
+    assert await kept(database) == ["secret"]
+    assert await store.receipts.forget_texts() == 1
+    assert await kept(database) == []
+
+
+@on_postgres
+async def test_text_that_is_there_already_is_not_forgotten_while_a_receipt_that_names_it_is_being_kept(
+    store: Store, database: Database, database_url: str
+):
+    agent = await keep_agent(store)
+    turn, earlier = [await keep_turn_in(store, await keep_conversation(store, agent)) for _ in range(2)]
+    texts = {"a": "first", "b": "second"}
+    await store.receipts.add(earlier, make_receipt(), {"a": "first"})
+    await store.receipts.add(turn, make_receipt(), {})
+    async with await psycopg.AsyncConnection.connect(database_url) as other:
+        await other.execute("INSERT INTO tk_prompt_texts (sha256, text) VALUES ('b', 'second')")
+        await other.commit()
+        # Holds up whoever names the first text, after they have seen that both are there.
+        await other.execute("INSERT INTO tk_receipt_texts (turn_id, sha256) VALUES (%s, 'a')", [turn.id])
+        adding = asyncio.create_task(store.receipts.add(turn, make_receipt(), texts))
+        await until(lambda: _is_kept_waiting(database))
+        await store.receipts.forget_texts()
+        await other.rollback()
+    await adding
+    found = await store.receipts.get(turn.conversation_id, turn.id)
+    assert found and found[1] == texts
+
+
+@on_postgres
+async def test_text_that_a_receipt_is_about_to_name_is_not_forgotten_and_keeps_nobody_waiting(
+    store: Store, database: Database, database_url: str
+):
+    agent = await keep_agent(store)
+    gone, stays = [await keep_conversation(store, agent) for _ in range(2)]
+    await keep_receipt(store, gone, "shared", "secret")
+    turn = await keep_turn_in(store, stays)
+    async with await psycopg.AsyncConnection.connect(database_url) as other:
+        await other.execute(
+            "INSERT INTO tk_receipts (turn_id, conversation_id, receipt) VALUES (%s, %s, '{}')",
+            [turn.id, stays.id],
+        )
+        await other.execute(
+            "INSERT INTO tk_receipt_texts (turn_id, sha256) VALUES (%s, %s)", [turn.id, f"{'shared':>064}"]
+        )
+        async with asyncio.timeout(PATIENCE_S):
+            assert await store.conversations.purge(ALICE, gone.id)
+            assert await store.receipts.forget_texts() == 0
+        await other.commit()
+    assert await kept(database) == ["shared"]
+    assert await store.receipts.forget_texts() == 0
+
+
+@on_postgres
+async def test_many_who_keep_and_forget_the_same_texts_at_once_all_succeed(store: Store, database: Database):
+    agent = await keep_agent(store)
+    texts = [f"text {number}" for number in range(20)]
+
+    async def come_and_go() -> None:
+        for _ in range(5):
+            conversation = await keep_conversation(store, agent)
+            await keep_receipt(store, conversation, *texts)
+            assert await store.conversations.purge(ALICE, conversation.id)
+
+    cleaning = [store.receipts.forget_texts() for _ in range(20)]
+    await asyncio.gather(*(come_and_go() for _ in range(8)), *cleaning)
+    await store.receipts.forget_texts()
+    assert await kept(database) == []
+
+
+async def _is_kept_waiting(database: Database) -> bool:
+    return bool(await database.fetch(WAITING()))
