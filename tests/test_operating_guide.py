@@ -167,6 +167,7 @@ def test_page_for_the_internet_followed_to_the_letter_leaves_nothing_to_do(
     writing, looking = blocks("sh", INTERNET)
     looking = looking.replace("--internet", "--internet --json").rstrip()
     found = msgspec.json.decode(sh(f"{writing}{looking} || true", tmp_path, own))["findings"]
+    assert (tmp_path / "threadkeep.env").stat().st_mode & 0o077 == 0
     points = set(re.findall(r"^\| `([^`]+)` \|", section(INTERNET), re.MULTILINE))
     # What the machine of the tests lacks, the doctor has to see.
     lacking = {"account"} if os.geteuid() == 0 else set[str]()

@@ -249,3 +249,22 @@ def test_command_that_runs_programs_lets_nobody_look_into_it():
     assert "'OPENAI_API_KEY', 'THREADKEEP_PORT'" in ran.stdout  # what is handed on, and what is no secret
     assert "ANTHROPIC" not in ran.stdout
     assert "JWT_SECRET" not in ran.stdout
+
+
+def test_talk_without_a_server_lets_nobody_look_into_it_either(tmp_path: Path):
+    script = (
+        "import asyncio, ctypes, os, sys\n"
+        "from pathlib import Path\n"
+        "from threadkeep.cli.embedded import embedded\n"
+        "from threadkeep.settings import Settings\n"
+        "async def talk():\n"
+        "    async with embedded(Settings.load(data=Path(sys.argv[1]), embedding_url='off')):\n"
+        "        print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), sorted(os.environ))\n"
+        "asyncio.run(talk())\n"
+    )
+    given = {"ANTHROPIC_API_KEY": "sk-1", "THREADKEEP_PORT": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], env=given, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split(" ", 1)[0] == "0"
+    assert "THREADKEEP_PORT" in ran.stdout and "ANTHROPIC" not in ran.stdout

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import uvicorn
 
 from threadkeep.bootstrap import create_app
+from threadkeep.cli.privacy import keep_secrets_private
 from threadkeep.http.server import listen, uvicorn_config
 from threadkeep.settings import Settings
 
@@ -16,6 +17,7 @@ SHUTDOWN_S = 2
 @asynccontextmanager
 async def embedded(settings: Settings) -> AsyncGenerator[str]:
     """Serves the data folder on a free port of this machine; gives its address."""
+    keep_secrets_private(settings)  # it runs the programs of MCP servers as any server does
     app = create_app(settings)
     with listen("127.0.0.1", 0) as listener:
         server = uvicorn.Server(uvicorn_config(app, SHUTDOWN_S))
