@@ -417,6 +417,35 @@ async def test_database_is_copied_beside_itself_before_it_is_migrated(
     assert b"before-0002" not in (tmp_path / "backup.tar").read_bytes()
 
 
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("table", ["tk_users", "tk_agents", "tk_conversations", "tk_turns", "tk_messages"])
+async def test_rows_that_refer_to_one_deleted_by_hand_are_kept_and_the_operator_reads_of_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, table: str
+):
+    file = restore_version_1(tmp_path)
+    with closing(sqlite3.connect(file)) as connection, connection:  # in which foreign keys are off
+        connection.execute(f"DELETE FROM {table}")
+    counts = counts_of(file)
+    database = await open_database(f"sqlite:///{file}", pool_size=1, rebuild=rebuild)
+    await database.close()
+    expected = {**counts, "tk_migrations": len(migrations("sqlite"))}
+    assert {name: count for name, count in counts_of(file).items() if name in counts} == expected
+    assert f"refer to rows of {table} that are missing" in caplog.text
+
+
+async def test_migration_that_would_lose_rows_is_undone_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    file = restore_version_1(tmp_path)
+    before = counts_of(file)
+    first, *others, last = migrations("sqlite")
+    careless = last._replace(statements=(*last.statements, Statement("DELETE FROM tk_turns")))
+    monkeypatch.setattr("threadkeep.storage.sqlite.migrations", lambda _: [first, *others, careless])
+    with pytest.raises(StorageRefused, match=r"undone: .* tk_turns that are missing.* go on with"):
+        await open_database(f"sqlite:///{file}", pool_size=1, rebuild=rebuild)
+    assert counts_of(file) == before
+
+
 async def test_new_database_is_not_copied(tmp_path: Path):
     await (await open_database(f"sqlite:///{tmp_path}/threadkeep.db")).close()
     assert not copies_in(tmp_path)

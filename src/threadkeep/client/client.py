@@ -274,7 +274,7 @@ class Client:
         )
 
     def regenerate(self, conversation_id: str) -> AsyncGenerator[TurnEvent]:
-        """Overwrites the latest reply and answers the same question anew."""
+        """Overwrites the latest reply and answers the same question again."""
         return self._connection.stream("POST", f"/api/conversations/{conversation_id}/regenerate")
 
     def follow(self, turn_id: str, *, after: int = 0) -> AsyncGenerator[TurnEvent]:

@@ -14,8 +14,8 @@ def check_database(inspection: Inspection | None) -> Iterator[Finding]:
         yield Finding("database", "ok", "A SQLite file, which is made at the first start.")
         return
     if inspection.unknown:
-        told = f"A newer Threadkeep has changed it (migration {inspection.unknown[-1]})."
-        yield Finding("database", "problem", told, "Upgrade Threadkeep, or restore the backup of before.")
+        message = f"A newer Threadkeep has changed it (migration {inspection.unknown[-1]})."
+        yield Finding("database", "problem", message, "Upgrade Threadkeep, or restore the backup of before.")
     if inspection.refusal:
         advice = "Give Threadkeep the primary, and a user that owns its tables."
         yield Finding("database", "problem", inspection.refusal, advice)

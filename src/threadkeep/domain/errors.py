@@ -52,7 +52,7 @@ ThreadkeepError
 │   └── GenerationInterrupted      the process that ran the turn ended
 ├── StorageError
 │   ├── StorageUnavailable         the database is away, full or read-only; trying later may help
-│   ├── StorageConflict            somebody else wrote first; read again and decide anew
+│   ├── StorageConflict            somebody else wrote first; read again and retry
 │   └── StorageRefused             the data folder or the schema cannot be used as it is
 └── SettingsError                  a setting is wrong; the process does not start
 

@@ -41,7 +41,7 @@ class KeySet:
             await self._client.aclose()
 
     async def key(self, kid: str | None, algorithm: str) -> jwt.PyJWK:
-        """The key that a token names; fetched anew where it is not known or the keys are old."""
+        """The key that a token names; fetched again where it is not known or the keys are old."""
         key, now = self._find(kid, algorithm), self._clock()
         stale = now >= self._fresh_until
         idle = self._fetching is None or self._fetching.done()

@@ -57,25 +57,25 @@ def render(services: Services) -> Iterator[str]:
     states = _labelled("state", Counter(it.value for it in services.mcp_servers.states()))
     yield from _family("threadkeep_mcp_servers", "gauge", "MCP servers of this node, by state.", states)
     lag = {"": metrics.event_lag}
-    told = "Seconds from an event's coming to its being stored and shown."
-    yield from _histograms("threadkeep_event_lag_seconds", told, lag)
+    help_text = "Seconds from an event's coming to its being stored and shown."
+    yield from _histograms("threadkeep_event_lag_seconds", help_text, lag)
     latency = {f'kind="{kind}"': histogram for kind, histogram in metrics.store_latency.items()}
-    told = "Seconds that the database took."
-    yield from _histograms("threadkeep_store_seconds", told, latency)
+    help_text = "Seconds that the database took."
+    yield from _histograms("threadkeep_store_seconds", help_text, latency)
 
 
 def _labelled(label: str, counts: Mapping[str, int]) -> dict[str, int]:
     return {f'{label}="{name}"': count for name, count in sorted(counts.items())}
 
 
-def _family(name: str, kind: str, told: str, values: Mapping[str, float]) -> Iterator[str]:
-    yield f"# HELP {name} {told}\n# TYPE {name} {kind}\n"
+def _family(name: str, kind: str, help_text: str, values: Mapping[str, float]) -> Iterator[str]:
+    yield f"# HELP {name} {help_text}\n# TYPE {name} {kind}\n"
     for labels, value in values.items():
         yield f"{name}{{{labels}}} {value}\n" if labels else f"{name} {value}\n"
 
 
-def _histograms(name: str, told: str, by_labels: Mapping[str, Histogram]) -> Iterator[str]:
-    yield f"# HELP {name} {told}\n# TYPE {name} histogram\n"
+def _histograms(name: str, help_text: str, by_labels: Mapping[str, Histogram]) -> Iterator[str]:
+    yield f"# HELP {name} {help_text}\n# TYPE {name} histogram\n"
     for labels, histogram in by_labels.items():
         first = f"{labels}," if labels else ""
         seen = 0

@@ -88,8 +88,8 @@ class Following:
         """A turn's log for a reader who has seen its events up to `after`; None when nothing is left.
 
         `from_first` gives all events all the same, to a reader who has to see them again. The log of a turn
-        that ended long ago has been trimmed: it is made from the reply, and numbered anew, so a reader who
-        has seen a part gets EventsExpired.
+        that ended long ago has been trimmed: it is made from the reply, and its events get new numbers, so a
+        reader who has seen a part gets EventsExpired.
         """
         first = 0 if from_first else after
         if turn.status is TurnStatus.RUNNING:

@@ -201,7 +201,7 @@ class Moved:
     """What has become another user's.
 
     `former_mains` are conversations that were main ones and are further ones now, for the user has a main
-    one with the same agent. `unsearchable` are those whose words must be indexed anew.
+    one with the same agent. `unsearchable` are those whose words must be indexed again.
     """
 
     conversations: int

@@ -32,10 +32,10 @@ class Passages:
             top_k=agent.settings.retrieval_top_k,
             threshold=agent.settings.retrieval_threshold,
         )
-        told: list[Notice | Retrieval] = []
+        events: list[Notice | Retrieval] = []
         if found.notice:
-            told.append(Notice("RETRIEVAL_DEGRADED", found.notice))
+            events.append(Notice("RETRIEVAL_DEGRADED", found.notice))
         room = gateway.context_tokens // SHARE_OF_THE_CONTEXT
         if hits := passages_that_fit([to_retrieval_hit(hit) for hit in found.hits], room):
-            told.append(Retrieval(asked.content, hits))
-        return told
+            events.append(Retrieval(asked.content, hits))
+        return events

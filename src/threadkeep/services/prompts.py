@@ -1,4 +1,4 @@
-"""System prompts: put together anew for every turn, shown to and edited by those whose agent it is."""
+"""System prompts: put together for every turn, shown to and edited by those whose agent it is."""
 
 import logging
 from collections.abc import Iterable
@@ -47,12 +47,12 @@ class Prompts:
     async def assemble(
         self, agent: Agent, *, activated: str | None = None, summary: str | None = None
     ) -> Prompt:
-        """An agent's prompt as it is now. Files that cannot be read are told of, and left out.
+        """An agent's prompt as it is now. Files that cannot be read are left out, with a notice.
 
         `activated` is the role that the model has activated in the conversation, if it has.
         """
         files = await self._files.read(agent.id)
-        role, told = await self._role(agent, activated)
+        role, role_notices = await self._role(agent, activated)
         prompt = assemble(
             [
                 *(Source(file.name, file.text, file.unread) for file in files),
@@ -66,7 +66,7 @@ class Prompts:
             else MOST_PROMPT_CHARACTERS,
         )
         broken = [Notice("PROMPT_UNREADABLE", file.problem) for file in files if file.problem]
-        return Prompt(prompt.components, (*broken, *told, *prompt.notices))
+        return Prompt(prompt.components, (*broken, *role_notices, *prompt.notices))
 
     async def show(self, user: User, agent_id: str) -> Prompt:
         """An agent's prompt, for its owner and admins."""

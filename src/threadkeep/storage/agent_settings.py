@@ -70,7 +70,7 @@ class SettingsColumn:
 
 
 async def use_keys(database: Database, box: SecretBox) -> None:
-    """Encrypts every secret anew that the first key did not encrypt; refuses to go on without any key."""
+    """Encrypts again every secret that the first key did not encrypt; refuses to go on without any key."""
     rows = await database.fetch(_KEY())
     if not rows or rows[0][0] == box.sealing_key:
         return

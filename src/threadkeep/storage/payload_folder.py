@@ -140,7 +140,7 @@ def _remove(files: Iterable[Path]) -> int:
     removed, oldest = 0, time.time() - HOUR_S
     for file in files:
         with suppress(FileNotFoundError):
-            if file.stat().st_mtime < oldest:  # unless it has been written anew meanwhile
+            if file.stat().st_mtime < oldest:  # unless it has been written again meanwhile
                 file.unlink()
                 removed += 1
         with suppress(OSError):

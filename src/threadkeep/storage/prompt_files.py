@@ -1,4 +1,4 @@
-"""The files of prompts in the workspaces of agents, read anew whenever they have changed."""
+"""The files of prompts in the workspaces of agents, read again whenever they have changed."""
 
 import asyncio
 import errno

@@ -36,7 +36,7 @@ _FORGET_SAME_MEMORIES = Statement(
 )
 
 # A collection's number stands before each of its terms, so that two cannot become one: the giver's words
-# are taken out and indexed anew.
+# are taken out and indexed again.
 _HAS_COLLECTION = Statement("SELECT 1 FROM tk_collections WHERE user_id = :receiver")
 _FORGET_WORDS = tuple(
     Statement(

@@ -40,7 +40,7 @@ class SqlSeenTools:
 
 
 def accept_tools(before: Agent, after: Agent) -> Plan[None]:
-    """Saving an agent accepts its servers' tools as they are; a server that was changed begins anew."""
+    """Saving an agent accepts its servers' tools as they are; a server that was changed starts over."""
     servers = after.settings.mcp_servers
     for name, server in before.settings.mcp_servers.items():
         if servers.get(name) != server:

@@ -10,6 +10,7 @@ import logging
 import queue
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -349,8 +350,9 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA foreign_keys = OFF")
     connection.execute("PRAGMA legacy_alter_table = ON")
     connection.execute("BEGIN IMMEDIATE")
+    before = _dangling_rows(connection)
     _drive(connection, migrate(known), _rows)
-    _check_foreign_keys(connection)
+    _check_foreign_keys(before, _dangling_rows(connection))
     connection.execute("COMMIT")
     connection.execute("PRAGMA legacy_alter_table = OFF")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -365,12 +367,32 @@ def _rebuild_some(connection: sqlite3.Connection, rebuild: RebuildReply | None) 
     return more
 
 
-def _check_foreign_keys(connection: sqlite3.Connection) -> None:
-    """Refuses a migration after which a row of ours refers to one that is missing."""
+def _dangling_rows(connection: sqlite3.Connection) -> Counter[tuple[str, str]]:
+    """How many rows of ours refer to a row that is missing, by their table and the table of that row."""
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'tk_*'")
-    for (table,) in tables.fetchall():
-        if broken := connection.execute(f"PRAGMA foreign_key_check({table})").fetchone():
-            raise StorageRefused(f"A row of {broken[0]} would refer to a row of {broken[2]} that is missing.")
+    return Counter(
+        (table, missing_in)
+        for (name,) in tables.fetchall()
+        for table, _, missing_in, _ in connection.execute(f"PRAGMA foreign_key_check({name})")
+    )
+
+
+def _check_foreign_keys(before: Counter[tuple[str, str]], after: Counter[tuple[str, str]]) -> None:
+    """Refuses a migration that loses a row to which another refers. One that was missing before stays so."""
+    for (table, missing_in), count in (after - before).items():
+        raise StorageRefused(
+            f"The migration was undone: {count} rows of {table} would refer to rows of {missing_in} that are "
+            "missing. The database is as it was: go on with the version of Threadkeep before this one, and "
+            "report this."
+        )
+    for (table, missing_in), count in before.items():
+        log.warning(
+            "%d rows of %s refer to rows of %s that are missing, as they did before the migration: "
+            "somebody has deleted these by hand; nothing else is wrong, and there is nothing to do",
+            count,
+            table,
+            missing_in,
+        )
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -265,7 +265,7 @@ class Socket:
         return Reader(tell, fail, end)
 
     async def _answer(self, name: str, data: Mapping[str, Any]) -> None:
-        """Does what a request asks for. Who asks is found out anew each time, for tokens expire."""
+        """Does what a request asks for. The user is checked each time, because tokens expire."""
         kind, handle = _REQUESTS[name]
         answer: dict[str, Any] = {"requestId": data.get("requestId", "")}
         try:
