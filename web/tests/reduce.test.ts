@@ -13,7 +13,7 @@ function message(seq: number, role: "user" | "assistant", more: Partial<Message>
     id: `m${seq}`,
     conversationId: "c",
     seq,
-    parentId: null,
+    parentId: role === "assistant" ? `m${seq - 1}` : null,
     turnId: `t${Math.ceil(seq / 2)}`,
     runId: null,
     role,

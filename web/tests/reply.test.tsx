@@ -232,8 +232,8 @@ it("marks what was stopped", () => {
 
 it("switches between the versions of an answer", async () => {
   const { message } = recording("plain text");
-  const first: Message = { ...message, id: "v1", seq: 2, parts: said("First."), status: "OVERWRITTEN" };
-  const second: Message = { ...message, id: "v2", seq: 3, parts: said("Second.") };
+  const first: Message = { ...message, id: "v1", seq: 2, parentId: "q", parts: said("First."), status: "OVERWRITTEN" };
+  const second: Message = { ...message, id: "v2", seq: 3, parentId: "q", parts: said("Second.") };
   const drawn = draw(last(ended(first, second)));
   expect(drawn.find(".markdown").textContent).toBe("Second.");
   expect(drawn.named<HTMLButtonElement>("Next version").disabled).toBe(true);
@@ -241,6 +241,28 @@ it("switches between the versions of an answer", async () => {
   expect(drawn.find(".markdown").textContent).toBe("First.");
   expect(drawn.named("Version 1 of 2").textContent).toBe("1/2");
   expect(drawn.allNamed("Regenerate")).toEqual([]);
+});
+
+it("shows the active path only, with the answers that its questions have", () => {
+  const { message } = recording("plain text");
+  const at = (id: string, parentId: string | null, role: Message["role"], status: Message["status"], seq: number): Message => ({
+    ...message,
+    id,
+    parentId,
+    role,
+    status,
+    seq,
+  });
+  const entries = entriesOf([
+    at("q1", null, "user", "COMPLETED", 1),
+    at("a1", "q1", "assistant", "COMPLETED", 2),
+    at("q2", "a1", "user", "OVERWRITTEN", 3),
+    at("a2", "q2", "assistant", "OVERWRITTEN", 4),
+    at("b1", "q1", "assistant", "OVERWRITTEN", 5),
+    at("q3", "a1", "user", "COMPLETED", 6),
+  ]);
+  expect(entries.map((it) => it.versions.map(({ id }) => id))).toEqual([["q1"], ["a1", "b1"], ["q3"]]);
+  expect(entries[1]!.current).toBe(0);
 });
 
 it("folds what a person said at length", async () => {

@@ -9,9 +9,9 @@ it("shows model calls and tools side by side", () => {
   const { spans, duration } = timelineOf([
     at(1, 0, { type: "turn_start" }),
     at(2, 5, { type: "iteration_start", iteration: 1 }),
-    at(3, 100, { type: "usage" }),
-    at(4, 101, { type: "tool_call", tool_call_id: "a", tool_name: "add" }),
-    at(5, 101, { type: "tool_call", tool_call_id: "b", tool_name: "mail" }),
+    at(3, 40, { type: "tool_call", tool_call_id: "a", tool_name: "add" }),
+    at(4, 80, { type: "tool_call", tool_call_id: "b", tool_name: "mail" }),
+    at(5, 100, { type: "usage" }),
     at(6, 300, { type: "tool_result", tool_call_id: "b", status: "timeout" }),
     at(7, 200, { type: "tool_result", tool_call_id: "a", status: "ok" }),
     at(8, 310, { type: "iteration_start", iteration: 2 }),
@@ -20,8 +20,8 @@ it("shows model calls and tools side by side", () => {
   expect(duration).toBe(400);
   expect(spans.map(({ kind, title, from, to, ok }) => [kind, title, from, to, ok])).toEqual([
     ["model", "1", 5, 100, true],
-    ["tool", "add", 101, 200, true],
-    ["tool", "mail", 101, 300, false],
+    ["tool", "add", 100, 200, true],
+    ["tool", "mail", 100, 300, false],
     ["model", "2", 310, 400, false],
   ]);
 });

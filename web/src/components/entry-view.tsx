@@ -22,12 +22,12 @@ interface Props {
 /** One entry of a conversation. */
 export const EntryView = memo(
   function EntryView({ entry, live, isLast, isWanted, running, thread, onDetails }: Props) {
-    const { versions } = entry;
+    const { versions, current } = entry;
     const [chosen, choose] = useState<number | null>(null);
-    const at = chosen ?? versions.length - 1;
-    const message = versions[at] ?? versions.at(-1)!;
+    const at = chosen ?? current;
+    const message = versions[at] ?? versions[current]!;
     const [first] = message.parts;
-    const isNewest = at === versions.length - 1;
+    const isCurrent = at === current;
     return (
       <div className={isWanted ? "entry wanted" : "entry"} data-key={entry.key} tabIndex={isWanted ? -1 : undefined}>
         {first?.type === "card" ? (
@@ -37,9 +37,9 @@ export const EntryView = memo(
         ) : (
           <Reply
             message={message}
-            live={isNewest ? live : null}
-            isLast={isLast && isNewest}
-            running={running && isNewest}
+            live={isCurrent ? live : null}
+            isLast={isLast && isCurrent}
+            running={running && isCurrent}
             onRegenerate={() => {
               choose(null);
               void thread.regenerate();
@@ -59,6 +59,7 @@ export const EntryView = memo(
     before.isWanted === after.isWanted &&
     before.running === after.running &&
     before.thread === after.thread &&
+    before.entry.current === after.entry.current &&
     before.entry.versions.length === after.entry.versions.length &&
     before.entry.versions.every((it, index) => it === after.entry.versions[index]),
 );

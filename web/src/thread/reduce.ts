@@ -7,7 +7,7 @@ import { type Message } from "../turn/parts";
 
 export interface ThreadState {
   conversation: ConversationView | null;
-  /** Oldest first, replies that were overwritten included. */
+  /** Oldest first, those of other branches included. */
   messages: readonly Message[];
   hasOlder: boolean;
   /** Whether one reads an older part, and what follows has not been read. */
@@ -114,7 +114,7 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
       const kept = state.messages.map((it) =>
         it === last && it.role === "assistant" ? { ...it, status: "OVERWRITTEN" as const } : it,
       );
-      const reply = blank(state, "assistant", "", "PENDING", 1);
+      const reply = { ...blank(state, "assistant", "", "PENDING", 1), parentId: last?.parentId ?? null };
       return { ...state, sending: true, problem: null, messages: [...kept, reply] };
     }
     case "refused": {

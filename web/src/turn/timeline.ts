@@ -36,6 +36,8 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
         break;
       case "usage":
         if (call) call.to = at;
+        // What the model asked for runs once it has finished.
+        for (const tool of openTools.values()) tool.from = at;
         // A replay has one sum at its end, whether the last call failed or not.
         if (!event.replayed) call = null;
         break;
@@ -43,8 +45,11 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
         spans.push({ kind: "retrieval", title: event.query, from: at, to: at, ok: true });
         break;
       case "tool_call": {
-        if (call) call.to = at;
-        call = null;
+        // A replay knows no other end of the call.
+        if (call && event.replayed) {
+          call.to = at;
+          call = null;
+        }
         const span: Span = { kind: "tool", title: event.tool_name, from: at, to: end, ok: true };
         openTools.set(event.tool_call_id, span);
         spans.push(span);
@@ -52,6 +57,7 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
       }
       case "tool_result": {
         const span = openTools.get(event.tool_call_id);
+        openTools.delete(event.tool_call_id);
         resultsAt = Math.max(resultsAt, at);
         if (span) {
           span.to = at;
