@@ -96,9 +96,9 @@ def make_conversation(
 def conversation_values(it: Conversation) -> Values:
     """A conversation as its row."""
     return (
-        it.id, it.user_id, it.agent_id, it.session_id, it.title, it.title_source, it.status, it.is_main, "{}",
-        it.last_seq, it.message_count, it.archived_to_seq, it.created_at, it.updated_at, it.last_message_at,
-        it.tip_id,
+        it.id, it.user_id, it.agent_id, it.session_id.reveal(), it.title, it.title_source, it.status,
+        it.is_main, "{}", it.last_seq, it.message_count, it.archived_to_seq, it.created_at, it.updated_at,
+        it.last_message_at, it.tip_id,
     )  # fmt: skip
 
 

@@ -80,8 +80,9 @@ def test_server_starts_answers_and_ends_in_good_order(
         id_ = conversed(client)
         assert server.stop(number) == 0
     assert "Traceback" not in server.output
-    assert "everyone on this machine is the user `local`" in server.output
-    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["threadkeep.db", "threadkeep.lock"]
+    assert "this account is the user `local`" in server.output
+    files = sorted(path.name for path in (tmp_path / "data").iterdir())
+    assert files == ["secret.key", "threadkeep.db", "threadkeep.lock"]
     again = serve()
     with again.client() as client:
         assert client.get(f"/api/conversations/{id_}").json()["title"] == "t"

@@ -37,7 +37,9 @@ async def test_server_is_killed_ten_times(tmp_path: Path, seed: int):
     left: list[Left] = []
     rounds: list[Round] = []
     conversations: list[str] = []
-    pids_file, journal = tmp_path / "pids", tmp_path / "data" / "threadkeep.db-wal"
+    noted, journal = tmp_path / "noted", tmp_path / "data" / "threadkeep.db-wal"
+    noted.mkdir()
+    pids_file = noted / "pids"
     with ScriptedModel(otherwise=reply_to) as model:
         settings = {
             "gateway": "openai",
@@ -46,6 +48,7 @@ async def test_server_is_killed_ten_times(tmp_path: Path, seed: int):
             "model": "scripted",
             "secret_key": "a-key-for-tests-that-is-long-enough",
             "mcp_allowed_commands": "python",
+            "mcp_writable": str(noted),
         }
         for number, moment in enumerate(chance.sample(KILLS, len(KILLS))):
             with Server(tmp_path, **settings) as server:

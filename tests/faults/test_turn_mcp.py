@@ -298,10 +298,12 @@ async def test_instructions_in_a_result_stay_data(chaos: Chaos, model: ScriptedM
 
 @pytest.mark.parametrize("crashes", [False, True])
 def test_no_server_outlives_the_process_that_started_it(tmp_path: Path, *, crashes: bool):
-    pids_file = tmp_path / "pids"
-    chaos = Chaos(None, pids_file)  # pyright: ignore[reportArgumentType]
+    noted = tmp_path / "noted"
+    noted.mkdir()
+    chaos = Chaos(None, noted / "pids")  # pyright: ignore[reportArgumentType]
     servers = {"good": chaos.server("good"), "stubborn": chaos.server("stubborn")}
-    allowed = serving(tmp_path, gateway="openai", mcp_allowed_commands="python")
+    settings = {"mcp_allowed_commands": "python", "mcp_writable": str(noted)}
+    allowed = serving(tmp_path, gateway="openai", **settings)
     with allowed as server, server.client() as client:
         agent = client.post("/api/agents", json={"name": "A", "settings": {"mcpServers": servers}}).json()
         for name in servers:

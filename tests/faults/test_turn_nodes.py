@@ -154,14 +154,17 @@ async def test_one_of_two_nodes_is_killed_again_and_again(
 ):
     chance = random.Random(20260107)
     model.otherwise = reply_to
+    noted = tmp_path / "noted"
+    noted.mkdir()
     settings = {
         **node_settings(postgres.create_database(template=TEMPLATE), model),
         "secret_key": "a-key-for-tests-that-is-long-enough",
         "mcp_allowed_commands": "python",
+        "mcp_writable": str(noted),
     }
     async with AsyncExitStack() as stack:
         here, there = [await start_node(stack, tmp_path, settings) for _ in range(2)]
-        tooled = await converse(here.http, tmp_path / "pids")
+        tooled = await converse(here.http, noted / "pids")
         conversations = [tooled, *[await converse(here.http) for _ in range(3)]]
         for number, aim in enumerate((Moment.TALKING, Moment.ASKED, Moment.ALL_SAID)):
             moments = (Moment.IN_TOOL, Moment.BEGUN, Moment.TALKING, aim)

@@ -82,7 +82,7 @@ async def running_chaos(
     """Threadkeep with a model that obeys; nothing of its servers may be left at the end."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     noted = folder / "noted"
-    noted.mkdir()
+    noted.mkdir(exist_ok=True)
     model.otherwise = obey
     settings = scripted_settings(
         model,

@@ -160,7 +160,7 @@ async def test_tool_call_is_stored_before_the_tool_runs(talking: Talking, store:
     following = asyncio.create_task(follow(talking.node, turn))
     while not tools.calls:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
-    assert kinds(await stored_events(store, turn.id))[-1] == "tool_call"
+    assert kinds(await stored_events(store, turn.id))[-2:] == ["tool_call", "usage"]
     go_on.set()
     assert kinds(await following)[-1] == "done"
 

@@ -32,7 +32,7 @@ from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.storage.backup import back_up
 from threadkeep.storage.database import Database, Statement
-from threadkeep.storage.migrate import migrations
+from threadkeep.storage.migrate import Migration, migrations
 from threadkeep.storage.store import open_database, open_snapshot, open_store, store_on
 
 LOCAL = UserId("local")
@@ -440,7 +440,11 @@ async def test_migration_that_would_lose_rows_is_undone_and_says_what_to_do(
     before = counts_of(file)
     first, *others, last = migrations("sqlite")
     careless = last._replace(statements=(*last.statements, Statement("DELETE FROM tk_turns")))
-    monkeypatch.setattr("threadkeep.storage.sqlite.migrations", lambda _: [first, *others, careless])
+
+    def changed(dialect: str) -> list[Migration]:
+        return [first, *others, careless]
+
+    monkeypatch.setattr("threadkeep.storage.sqlite.migrations", changed)
     with pytest.raises(StorageRefused, match=r"undone: .* tk_turns that are missing.* go on with"):
         await open_database(f"sqlite:///{file}", pool_size=1, rebuild=rebuild)
     assert counts_of(file) == before

@@ -1,6 +1,8 @@
 """Operating the server, and who one is."""
 
-from threadkeep.domain.errors import ShuttingDown
+from contextlib import suppress
+
+from threadkeep.domain.errors import ShuttingDown, StorageUnavailable
 from threadkeep.http.services import ApiCall
 from threadkeep.version import __version__
 from threadkeep.wire.views import HealthView, MeView
@@ -21,7 +23,8 @@ async def get_readiness(call: ApiCall) -> HealthView:
 
 async def get_me(call: ApiCall) -> MeView:
     """Tell who is signed in. From then on the user is known, and agents can send them briefings."""
-    await call.services.users.meet(call.user)
+    with suppress(StorageUnavailable):  # who one is can be told without the database
+        await call.services.users.meet(call.user)
     return MeView(id=call.user.id, role=call.user.role)
 
 
