@@ -42,7 +42,7 @@ def local_token(settings: Settings) -> str | None:
 def _token(settings: Settings, given: argparse.Namespace) -> int:
     if given.user is None:
         if settings.signs_in:
-            raise SettingsError("Name the user whom the token is for: threadkeep token --user NAME.")
+            raise SettingsError("Name the user that the token is for: threadkeep token --user NAME.")
         print(make_token(settings.data))
         return 0
     user = User(user_id(given.user), UserRole.ADMIN if given.admin else UserRole.USER)

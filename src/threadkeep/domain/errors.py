@@ -238,7 +238,7 @@ class ModelNotAllowed(ThreadkeepError):
 
 
 class LimitNotAllowed(ThreadkeepError):
-    """More than the operator allows; `details` names the limit and how much may be had at `most`."""
+    """More than the operator allows; `details` names the limit and its largest value."""
 
     code = "LIMIT_NOT_ALLOWED"
 

@@ -76,7 +76,7 @@ class FailureView(View, frozen=True, kw_only=True):
 
 
 class BriefingCardView(View, frozen=True, kw_only=True):
-    """A briefing as it stands in a conversation."""
+    """A briefing shown in a conversation."""
 
     briefing_id: Id
     title: str

@@ -96,7 +96,7 @@ class FilePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="fil
 
 
 class CardPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="card"):
-    """A briefing as it stands in a conversation."""
+    """A briefing shown in a conversation."""
 
     briefing_id: Id
     title: str

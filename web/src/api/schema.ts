@@ -188,7 +188,7 @@ export interface BriefingBody {
   actions?: Record<string, unknown>[];
 }
 
-/** A briefing as it stands in a conversation. */
+/** A briefing shown in a conversation. */
 export interface BriefingCardView {
   briefingId: string;
   title: string;
@@ -215,7 +215,7 @@ export interface BriefingView {
   readAt: string | null;
 }
 
-/** A briefing as it stands in a conversation. */
+/** A briefing shown in a conversation. */
 export interface CardPartView {
   type: "card";
   briefingId: string;
