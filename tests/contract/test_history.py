@@ -1,9 +1,6 @@
 """The index of messages and titles, on every database."""
 
 import asyncio
-import threading
-from collections.abc import Callable
-from typing import Any
 
 import psycopg
 import pytest
@@ -11,6 +8,7 @@ import pytest
 from tests.making import ALICE, NOW, keep_agent, keep_begun, keep_conversation, keep_turn
 from threadkeep.domain.conversation import Conversation
 from threadkeep.ports.store import Store
+from threadkeep.retrieval.reading import first_places, terms_of
 from threadkeep.storage import history as history_module
 from threadkeep.storage.database import Database, Statement
 from threadkeep.testing.waiting import until
@@ -119,34 +117,6 @@ async def test_entries_of_one_moment_do_not_push_each_other_out(
     assert len({it.message_id for it in found}) == 5
 
 
-class _Noting:
-    """A function that notes in which threads it runs, and how much text it is given."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-        self.threads: set[threading.Thread] = set()
-        self.characters = 0
-
-    def __call__(self, text: str, *more: Any, **named: Any) -> Any:
-        self.threads.add(threading.current_thread())
-        self.characters += len(text)
-        return self._function(text, *more, **named)
-
-
-async def test_texts_are_taken_apart_and_highlighted_away_from_the_loop(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-):
-    terms, spans = _Noting(history_module.terms), _Noting(history_module.spans)
-    monkeypatch.setattr(history_module, "terms", terms)
-    monkeypatch.setattr(history_module, "spans", spans)
-    conversation = await keep_conversation(store, await keep_agent(store), title="Farm")
-    await keep_turn(store, conversation, "a zebra", "another zebra")
-    await follow(store, conversation)
-    assert len(await texts(store, "zebra")) == 2
-    assert terms.threads and spans.threads
-    assert threading.main_thread() not in terms.threads | spans.threads
-
-
 async def test_word_of_any_length_is_made_searchable_and_highlighted(store: Store):
     conversation = await keep_conversation(store, await keep_agent(store))
     await keep_turn(store, conversation, "zebra " + "a" * 200_000 + "ational", "\u0301\u0323" * 100_000)
@@ -162,11 +132,16 @@ async def test_search_highlights_a_bounded_amount_of_text(store: Store, monkeypa
     for number in range(4):
         conversation = await keep_turn(store, conversation, late, f"zebra {number}")
     await follow(store, conversation)
-    spans = _Noting(history_module.spans)
-    monkeypatch.setattr(history_module, "spans", spans)
+    looked_at = list[str]()
+
+    async def noting(text: str, wanted: frozenset[str], within: int) -> list[tuple[int, int]]:
+        looked_at.append(text)
+        return await first_places(text, wanted, within)
+
+    monkeypatch.setattr(history_module, "first_places", noting)
     hits = await store.history.search(ALICE, "zebra", before=None, limit=20)
     assert len(hits) == 8
-    assert spans.characters <= 30_000
+    assert sum(map(len, looked_at)) <= 30_000
     # The newest are highlighted; the others show how they begin.
     assert [bool(hit.highlights) for hit in hits[:2]] == [True, True]
     assert hits[-1].snippet == late[: len(hits[-1].snippet)]
@@ -177,15 +152,13 @@ async def test_message_that_ends_while_texts_are_read_is_found_by_the_next_step(
 ):
     conversation = await keep_conversation(store, await keep_agent(store), title="Farm")
     conversation = await keep_turn(store, conversation, "early", "early")
-    loop, real = asyncio.get_running_loop(), history_module.terms
 
-    def meanwhile(text: str) -> list[str]:
-        monkeypatch.setattr(history_module, "terms", real)
-        late = keep_turn(store, conversation, "late zebra", "late")
-        asyncio.run_coroutine_threadsafe(late, loop).result()
-        return real(text)
+    async def meanwhile(text: str) -> list[str]:
+        monkeypatch.setattr(history_module, "terms_of", terms_of)
+        await keep_turn(store, conversation, "late zebra", "late")
+        return await terms_of(text)
 
-    monkeypatch.setattr(history_module, "terms", meanwhile)
+    monkeypatch.setattr(history_module, "terms_of", meanwhile)
     assert await store.history.follow(conversation.id, limit=10)
     assert await texts(store, "zebra") == []
     assert not await store.history.follow(conversation.id, limit=10)

@@ -223,6 +223,30 @@ async def test_body_of_a_stranger_is_not_waited_for(tmp_path: Path, monkeypatch:
                 assert (status, error["code"]) == (401, "UNAUTHENTICATED")
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [ASK + b"X: ", b"POST /api/agents HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n"],
+    ids=["headers", "a body"],
+)
+async def test_refused_sender_is_read_a_part_at_a_time(
+    served: Served, sent: bytes, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("threadkeep.http.discarding.PAUSE_S", PATIENCE_S)
+    async with served.connect() as line:
+        line.writer.write(sent + b"a" * 50_000_000)
+        assert await line.status() in {413, 431}
+        for _ in range(50):
+            assert (await served.answer(ASK_AND_CLOSE))[0] == 200
+        unsent = line.writer.transport.get_write_buffer_size()
+        assert unsent > 20_000_000
+        line.writer.transport.abort()
+
+
+async def test_refused_sender_of_megabytes_gets_to_read_why(served: Served):
+    status, error = await served.answer(ASK + b"X: " + b"a" * 5_000_000 + b"\r\n\r\n")
+    assert (status, error["code"]) == (431, "HEADERS_TOO_LARGE")
+
+
 # How many
 
 

@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope
 
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, RequestTimeout
+from threadkeep.http.discarding import DISCARD_S, Discarding
 from threadkeep.http.json_shape import JsonShape
 
 # What a route takes that says nothing else, and one that takes a prompt or a briefing.
@@ -15,10 +16,6 @@ SMALL_BODY_BYTES = 64 * 1024
 MEDIUM_BODY_BYTES = 256 * 1024
 
 SLOWEST_BYTES_A_SECOND = 8 * 1024
-
-# What nobody reads is discarded for so long, so that its sender gets to read the answer.
-MOST_DISCARDED_BYTES = 16 * 1024 * 1024
-DISCARD_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +98,15 @@ class Incoming:
         """Whether some of it is still on its way."""
         return self._is_coming and not self._is_whole
 
-    async def discard(self) -> None:
+    async def discard(self, discarding: Discarding) -> None:
         """Discards the rest, within reason."""
-        size = 0
+        discarding.begin()
         try:
             async with asyncio.timeout(DISCARD_S):
-                while self.is_unread and size <= MOST_DISCARDED_BYTES:
-                    size += len((await self.receive()).get("body", b""))
+                while self.is_unread:
+                    await self.receive()
+                    await asyncio.sleep(discarding.pause_s)
         except TimeoutError:
             return
+        finally:
+            discarding.end()

@@ -12,6 +12,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from threadkeep.domain.errors import RequestTimeout, ThreadkeepError, TooManyConnections
+from threadkeep.http.discarding import DISCARD_S, Discarding
 from threadkeep.http.edge import MOST_HEADER_BYTES, headers_too_large, new_request_id, our_headers
 from threadkeep.http.errors import error_response
 
@@ -19,9 +20,7 @@ from threadkeep.http.errors import error_response
 PART_BYTES = 16 * 1024
 MOST_PIPELINED = 16
 
-# A sender that is refused gets to read why: closed while it sends, it would lose the answer.
-DISCARD_S = 5.0
-MOST_DISCARDED_BYTES = 64 * 1024 * 1024
+# Refused because there are too many, so many more may stay to read why.
 MOST_LINGERING = 100
 
 # Files that the process opens besides connections: databases, programs, documents.
@@ -44,6 +43,7 @@ class Connections:
         self.limits = limits
         self.waiting: dict[Connection, None] = {}
         """In the order in which they began to wait."""
+        self.discarding = Discarding()
         self._most = min(limits.most, _allowed_files(limits.most + OTHER_FILES) - OTHER_FILES)
 
     @property
@@ -84,7 +84,6 @@ class Connection(HttpToolsProtocol):
         """What has come since the parser last had something whole for us."""
         self._reads_head = True
         self._timer: asyncio.TimerHandle | None = None
-        self._discarded_bytes = 0
         self._is_refused = False
         self._is_upgraded = False
 
@@ -102,11 +101,13 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.waiting.pop(self, None)
         self._cancel_timer()
+        if self._is_refused:
+            self._all.discarding.end()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
-            self._discard(data)
+            self._pause()
             return
         for start in range(0, len(data), PART_BYTES):
             part = data[start : start + PART_BYTES]
@@ -116,6 +117,7 @@ class Connection(HttpToolsProtocol):
                 return
             if self._unfinished_bytes > MOST_HEADER_BYTES:
                 self._refuse(headers_too_large())
+                self._pause()
                 return
         if self._reads_head and self._unfinished_bytes and self._timer is None:
             self._timer = self.loop.call_later(self._all.limits.header_s, self._end_wait)
@@ -163,6 +165,7 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, error: ThreadkeepError) -> None:
         self._is_refused = True
+        self._all.discarding.begin()
         self._all.waiting.pop(self, None)
         self._cancel_timer()
         self.headers, self.parser = [], None  # and with them what has come of the request
@@ -175,10 +178,14 @@ class Connection(HttpToolsProtocol):
             self.transport.write_eof()
         self._timer = self.loop.call_later(DISCARD_S, self.transport.abort)
 
-    def _discard(self, data: bytes) -> None:
-        self._discarded_bytes += len(data)
-        if self._discarded_bytes > MOST_DISCARDED_BYTES:
-            self.transport.abort()
+    def _pause(self) -> None:
+        """Leaves a refused sender alone for a while."""
+        self.transport.pause_reading()
+        self.loop.call_later(self._all.discarding.pause_s, self._read_on)
+
+    def _read_on(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

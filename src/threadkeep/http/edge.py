@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from threadkeep.domain.errors import Forbidden, HeadersTooLarge, ThreadkeepError
 from threadkeep.http.bodies import Incoming, has_body
+from threadkeep.http.discarding import Discarding
 from threadkeep.http.errors import error_response
 from threadkeep.logs import Subject, begin_subject
 from threadkeep.loopback import is_loopback
@@ -37,6 +38,7 @@ class Edge:
     def __init__(self, app: ASGIApp, settings: Settings, *, embedded: bool) -> None:
         self._app = app
         self._serves = lru_cache(maxsize=256)(_host_check(settings, embedded=embedded))
+        self._discarding = Discarding()
         self._origins = {_origin(origin) for origin in settings.cors_origins}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,7 +66,7 @@ class Edge:
             elif incoming is not None and not message.get("more_body") and incoming.is_unread:
                 # The answer is there before the body: closed upon its sender, it would be lost.
                 await send({**message, "more_body": True})
-                await incoming.discard()
+                await incoming.discard(self._discarding)
                 message = {"type": "http.response.body"}
             await send(message)
 

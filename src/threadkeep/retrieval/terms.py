@@ -4,6 +4,7 @@ Words are folded (case, accents, full width) and stemmed. Scripts that put no sp
 characters and pairs of neighbours: 合同条款 is found by 合, 同, 条, 款, 合同, 同条 and 条款.
 """
 
+import heapq
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -20,13 +21,17 @@ _DENSE = (
 )
 # Marks that are part of a word though they are no letters: accents, Hebrew, Arabic, the scripts of India.
 _MARKS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
-_RUN = re.compile(f"([{_DENSE}]+)|((?:[^\\W_{_DENSE}]|[{_MARKS}])+)")
+# Possessive: a run is never looked at twice, and a long word costs one step for each of its parts.
+_RUN = re.compile(f"([{_DENSE}]++)|((?:[^\\W_{_DENSE}]++|[{_MARKS}]++)++)")
+_GAP = re.compile(f"[^\\w{_MARKS}]|_")
+_IS_DENSE = re.compile(f"[{_DENSE}]+").fullmatch
 # What folding leaves out: accents, and the spaces and signs into which ⑴ and ﷺ are taken apart.
 _NO_PART = re.compile(r"[\u0300-\u036f\s!-/:-@\[-`{-~]+")
 
 MOST_TERM_CHARACTERS = 40
 # Of a longer word the beginning counts: normalizing is quadratic in a run of accents, and a term is short.
 MOST_WORD_CHARACTERS = 160
+WINDOW_CHARACTERS = 1000
 
 
 def terms(text: str) -> list[str]:
@@ -49,20 +54,20 @@ def query_terms(text: str) -> list[str]:
     return list(found)
 
 
-def spans(text: str, wanted: frozenset[str], *, within: int | None = None) -> Iterator[tuple[int, int]]:
-    """Where a text has wanted terms, in order, with touching and overlapping places joined.
+def windows(text: str) -> Iterator[tuple[int, int]]:
+    """A text in parts of a size that is read at once, none of which ends within a word."""
+    begin = 0
+    while begin < len(text):
+        gap = _GAP.search(text, begin + WINDOW_CHARACTERS)
+        end = gap.start() if gap else len(text)
+        yield begin, end
+        begin = end
 
-    `within` ends the search that many characters after the first place.
-    """
+
+def spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Where a text has wanted terms, in order, with touching and overlapping places joined."""
     begin = end = -1
-    stop = len(text)
-    for first, last, term in _places(text):
-        if first >= stop:
-            break
-        if term not in wanted:
-            continue
-        if end < 0 and within is not None:
-            stop = first + within
+    for first, last in _places(text, wanted):
         if first > end:
             if end > 0:
                 yield begin, end
@@ -89,13 +94,18 @@ def _pairs(dense: str) -> list[str]:
     return [first + second for first, second in pairwise(dense)]
 
 
-def _places(text: str) -> Iterator[tuple[int, int, str]]:
+def _places(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Where wanted terms stand, one by one: first places first."""
+    dense_wanted = [term for term in wanted if _IS_DENSE(term)]
     for match in _RUN.finditer(text):
-        dense, word = match.groups()
-        if word:
-            yield match.start(), match.end(), fold(word)
-            continue
-        for place, character in enumerate(dense, match.start()):
-            yield place, place + 1, character
-            if place + 1 < match.end():
-                yield place, place + 2, text[place : place + 2]
+        if match[1]:
+            yield from heapq.merge(*(_occurrences(text, term, *match.span()) for term in dense_wanted))
+        elif fold(match[2]) in wanted:
+            yield match.span()
+
+
+def _occurrences(text: str, term: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Searched as a whole, not character by character: a run may be as long as the text."""
+    while (begin := text.find(term, begin, end)) >= 0:
+        yield begin, begin + len(term)
+        begin += 1

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from weakref import WeakValueDictionary
 
 from threadkeep.domain.errors import StorageError
-from threadkeep.domain.ids import ConversationId
+from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.user import User
 from threadkeep.ports.history import SaidHit
 from threadkeep.ports.store import Store
@@ -23,13 +24,16 @@ class History:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        # A search may be long: who searches ten times at once waits for the first, and nobody else does.
+        self._searching = WeakValueDictionary[UserId, asyncio.Lock]()
         self._waiting: dict[ConversationId, None] = {}
         self._wake = asyncio.Event()
         self._task = asyncio.create_task(self._run())
 
     async def search(self, user: User, query: str, *, before: int | None, limit: int) -> Sequence[SaidHit]:
         """What the user or an agent said to them that has all words of a query, newest first."""
-        return await self._store.history.search(user.id, query, before=before, limit=limit)
+        async with self._searching.setdefault(user.id, asyncio.Lock()):
+            return await self._store.history.search(user.id, query, before=before, limit=limit)
 
     def note(self, conversation_id: ConversationId) -> None:
         """Something new was said in a conversation."""

@@ -1,9 +1,8 @@
 """The index of messages and titles, kept beside the messages by a job of its own.
 
-Texts are taken apart in a thread and not in a plan: PostgreSQL's plans run where every request waits.
+Texts are taken apart between the plans that read and write, not within them: a plan keeps a connection.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -11,7 +10,8 @@ from itertools import takewhile
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, MessageId, UserId
 from threadkeep.domain.message import MessageRole
 from threadkeep.ports.history import SaidHit
-from threadkeep.retrieval.terms import query_terms, spans, terms
+from threadkeep.retrieval.reading import first_places, terms_of
+from threadkeep.retrieval.terms import query_terms
 from threadkeep.storage.database import Database, Plan, Row, Rows, Statement
 from threadkeep.storage.messages import text_of
 from threadkeep.storage.terms import collection_of, match_all, numbered
@@ -20,6 +20,8 @@ from threadkeep.storage.terms import collection_of, match_all, numbered
 MOST_CHARACTERS = 20_000
 SNIPPET_CHARACTERS = 240
 BEFORE_THE_FIRST = 60
+# Of a hit so much is read: what is searchable, and a snippet of a word at its end.
+MOST_SHOWN = MOST_CHARACTERS + SNIPPET_CHARACTERS
 # What one search looks through for the places of its words; a hit beyond that shows its beginning.
 MOST_HIGHLIGHTED = 200_000
 _LAST_ENTRY = 2**63 - 1
@@ -68,8 +70,10 @@ _KNOW = Statement(
     ON CONFLICT (conversation_id) DO UPDATE SET to_seq = excluded.to_seq, title = excluded.title"""
 )
 _FOUND = """SELECT entry.id, entry.conversation_id, conversation.agent_id, conversation.title, message.id,
-        message.seq, message.role, COALESCE(message.content, conversation.title),
-        COALESCE(message.content_type, 'text'),
+        message.seq, message.role,
+        COALESCE(CASE message.content_type
+            WHEN 'text' THEN SUBSTR(message.content, 1, CAST(:longest AS INTEGER)) ELSE message.content
+            END, conversation.title), COALESCE(message.content_type, 'text'),
         COALESCE(message.created_at, conversation.created_at), COALESCE(message.on_path, TRUE)
     FROM {entries}
     JOIN tk_conversations AS conversation ON conversation.id = entry.conversation_id
@@ -105,7 +109,7 @@ class SqlHistory:
     async def follow(self, conversation_id: ConversationId, *, limit: int) -> bool:
         """Makes some more of a conversation searchable."""
         said = await self._database.read(lambda: _unsearchable(conversation_id, limit))
-        taken_apart = await asyncio.to_thread(_take_apart, said)
+        taken_apart = await _take_apart(said)
         return await self._database.write(lambda: _follow(conversation_id, limit, taken_apart))
 
     async def search(
@@ -117,14 +121,14 @@ class SqlHistory:
         rows = await self._database.read(
             lambda: self._search(user_id, asked, _LAST_ENTRY if before is None else before, limit)
         )
-        return await asyncio.to_thread(_hits, rows, frozenset(asked))
+        return await _hits(rows, frozenset(asked))
 
     def _search(self, user_id: UserId, asked: list[str], before: int, limit: int) -> Plan[Rows]:
         rows = yield _NUMBER(user_id=user_id)
         if not rows:
             return ()
         query = match_all(self._database.dialect, numbered(rows[0][0], asked))
-        return (yield SEARCH(query=query, user_id=user_id, before=before, limit=limit))
+        return (yield SEARCH(query=query, user_id=user_id, before=before, limit=limit, longest=MOST_SHOWN))
 
 
 _NUMBER = Statement("SELECT number FROM tk_collections WHERE user_id = :user_id")
@@ -158,13 +162,13 @@ def _unsearchable(conversation_id: ConversationId, limit: int) -> Plan[_Said]:
     return _Said(title if title != known_title else None, texts)
 
 
-def _take_apart(said: _Said) -> _TakenApart:
-    by_message = {id_: _terms_of(text) for id_, text in said.messages.items()}
-    return _TakenApart(said.title, _terms_of(said.title or ""), by_message)
+async def _take_apart(said: _Said) -> _TakenApart:
+    by_message = {id_: await _distinct_terms(text) for id_, text in said.messages.items()}
+    return _TakenApart(said.title, await _distinct_terms(said.title or ""), by_message)
 
 
-def _terms_of(text: str) -> list[str]:
-    return list(dict.fromkeys(terms(text[:MOST_CHARACTERS])))
+async def _distinct_terms(text: str) -> list[str]:
+    return list(dict.fromkeys(await terms_of(text[:MOST_CHARACTERS])))
 
 
 def _follow(conversation_id: ConversationId, limit: int, said: _TakenApart) -> Plan[bool]:
@@ -213,13 +217,13 @@ def entry_number(uuid: str) -> int:
     return int(digits[:12], 16) << 15 | first << 3 | then >> 3
 
 
-def _hits(rows: Rows, wanted: frozenset[str]) -> list[SaidHit]:
+async def _hits(rows: Rows, wanted: frozenset[str]) -> list[SaidHit]:
     left = MOST_HIGHLIGHTED
     hits: list[SaidHit] = []
     for row in rows:
         text = text_of(row[7], row[8])
         looked_at = text[: min(left, MOST_CHARACTERS)]
-        places = list(spans(looked_at, wanted, within=SNIPPET_CHARACTERS))
+        places = await first_places(looked_at, wanted, within=SNIPPET_CHARACTERS)
         left -= min(len(looked_at), places[0][0] + SNIPPET_CHARACTERS) if places else len(looked_at)
         hits.append(_hit(row, text, places))
     return hits

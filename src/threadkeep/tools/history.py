@@ -1,6 +1,5 @@
 """`search_history`: lets the model look into the messages that a summary stands for."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,8 @@ from threadkeep.domain.times import time_in
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
-from threadkeep.retrieval.terms import query_terms, spans, terms
+from threadkeep.retrieval.reading import first_places, terms_of
+from threadkeep.retrieval.terms import query_terms
 
 MOST_QUERY_CHARACTERS = 500
 MOST_FOUND = 20
@@ -84,13 +84,12 @@ class HistoryServer:
         best: list[tuple[float, int, Message]] = []
         left = MOST_CHARACTERS_SEARCHED
         async for page in self._pages(caller.conversation.id, await self._archived_to(caller)):
-            # Taking texts apart would hold others up here.
-            best += await asyncio.to_thread(_scored, page, wanted)
+            best += await _scored(page, wanted)
             best = sorted(best, key=lambda it: it[:2], reverse=True)[:limit]
             left -= sum(len(_text(message)) for message in page)
             if left <= 0:
                 break
-        return await asyncio.to_thread(lambda: [_shown(message, wanted) for _, _, message in best])
+        return [await _shown(message, wanted) for _, _, message in best]
 
     async def _pages(
         self, conversation_id: ConversationId, archived_to: int
@@ -105,8 +104,8 @@ class HistoryServer:
             before = page[-1].seq
 
 
-def _scored(page: Sequence[Message], wanted: frozenset[str]) -> list[tuple[float, int, Message]]:
-    held = ((len(wanted.intersection(terms(_text(message)))), message) for message in page)
+async def _scored(page: Sequence[Message], wanted: frozenset[str]) -> list[tuple[float, int, Message]]:
+    held = [(len(wanted.intersection(await terms_of(_text(message)))), message) for message in page]
     return [(count / len(wanted), message.seq, message) for count, message in held if count]
 
 
@@ -115,9 +114,10 @@ def _text(message: Message) -> str:
     return (content if isinstance(content, str) else content.text)[:MOST_CHARACTERS]
 
 
-def _shown(message: Message, wanted: frozenset[str]) -> dict[str, Any]:
+async def _shown(message: Message, wanted: frozenset[str]) -> dict[str, Any]:
     text = _text(message)
-    first, _ = next(spans(text, wanted, within=1), (0, 0))
+    places = await first_places(text, wanted, within=1)
+    first = places[0][0] if places else 0
     begin = max(0, min(first - EXCERPT_CHARACTERS // 4, len(text) - EXCERPT_CHARACTERS))
     excerpt = text[begin : begin + EXCERPT_CHARACTERS]
     at = time_in(message.created_at)

@@ -1,0 +1,30 @@
+"""Long texts taken apart in the event loop, a little at a time between other requests.
+
+A thread would hold others up for longer: it wants the interpreter just as much, and the event loop gives it
+away with every row that it reads and every byte that it sends.
+"""
+
+import asyncio
+
+from threadkeep.retrieval.terms import MOST_WORD_CHARACTERS, spans, terms, windows
+
+
+async def terms_of(text: str) -> list[str]:
+    """Everything a text is found by, in order and as often as it occurs."""
+    found: list[str] = []
+    for begin, end in windows(text):
+        found += terms(text[begin:end])
+        await asyncio.sleep(0)
+    return found
+
+
+async def first_places(text: str, wanted: frozenset[str], within: int) -> list[tuple[int, int]]:
+    """The first place of wanted terms in a text, and those that begin so many characters after it at most."""
+    for window_begin, window_end in windows(text):
+        place = next(spans(text[window_begin:window_end], wanted), None)
+        if place is not None:
+            first = window_begin + place[0]
+            near = text[first : first + within + MOST_WORD_CHARACTERS]
+            return [(first + begin, first + end) for begin, end in spans(near, wanted) if begin < within]
+        await asyncio.sleep(0)
+    return []
