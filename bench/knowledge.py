@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from bench import beside, compacted, context, history, paths, prompting
+from bench import beside, branches, compacted, context, history, paths, prompting
 from bench.measure import Effort
 from bench.retrieval import near, speed
 from bench.table import Times
@@ -18,4 +18,5 @@ KNOWLEDGE: Mapping[str, Measure] = {
     "near": near.measure,
     "history": history.measure,
     "paths": paths.measure,
+    "branches": branches.measure,
 }

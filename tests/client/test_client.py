@@ -83,6 +83,26 @@ async def test_whole_life_of_a_conversation(inside: Client, model: ScriptedModel
     assert refused.value.request_id
 
 
+async def test_branches_are_begun_chosen_and_forked(inside: Client, model: ScriptedModel):
+    model.script([Say("One.")], [Say("Two.")], [Say("Three.")])
+    conversation = await default_conversation(inside)
+    first = await inside.ask(conversation, "First?", tip=None)
+    edited = await inside.ask(conversation, "Other?", parent_id=None, tip=first.id)
+    again = [event async for event in inside.regenerate(conversation, first.id, tip=edited.id)]
+    assert said(again) == "Three."
+    path = [it async for it in inside.messages(conversation)]
+    assert [it.content for it in path] == ["First?", "Three."]
+    every = [it.content async for it in inside.messages(conversation, include_overwritten=True)]
+    assert every == ["First?", "One.", "Other?", "Two.", "Three."]
+    with pytest.raises(ClientError) as refused:
+        await inside.start(conversation, "Late?", tip=edited.id)
+    assert (refused.value.code, refused.value.details) == ("PATH_CHANGED", {"tip": path[-1].id})
+    await inside.choose_path(conversation, edited.id, tip=path[-1].id)
+    assert [it.content async for it in inside.messages(conversation)] == ["Other?", "Two."]
+    fork = await inside.fork(conversation, first.id)
+    assert [it.content async for it in inside.messages(fork.id)] == ["First?", "One."]
+
+
 async def test_lists_go_on_from_page_to_page(inside: Client, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("threadkeep.client.connection.PAGE_SIZE", 2)
     agent = await inside.create_agent("Many")

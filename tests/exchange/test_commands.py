@@ -51,15 +51,15 @@ def test_page_is_carried_out_as_written(tmp_path: Path, environment: dict[str, s
     done = run(tmp_path, environment, for_local, reassigning, leaving, arriving)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "Added: 1 agent, 3 conversations, 12 messages.",
-        "local → alice: 3 conversations, 1 agent, 0 briefings, 0 memories.",
-        "alice.zip: 3 conversations, 12 messages.",
-        "Added: 1 agent, 3 conversations, 12 messages.",
+        "Added: 1 agent, 2 conversations, 10 messages.",
+        "local → alice: 2 conversations, 1 agent, 0 briefings, 0 memories.",
+        "alice.zip: 2 conversations, 10 messages.",
+        "Added: 1 agent, 2 conversations, 10 messages.",
     ]
     again = run(tmp_path, environment, foreign, arriving)
     assert again.stdout.splitlines() == [
+        "Added: nothing; 2 were there already.",
         "Added: nothing; 3 were there already.",
-        "Added: nothing; 4 were there already.",
     ]
 
 

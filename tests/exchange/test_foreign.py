@@ -33,36 +33,35 @@ async def imported(settings: Settings, user: UserId = ALICE) -> list[dict[str, A
     return [kept[id_] for id_ in kept["order"]]
 
 
-async def test_branches_of_chatgpt_become_versions_and_conversations(here: Settings, tmp_path: Path):
+async def test_branches_of_chatgpt_are_branches_of_one_conversation(here: Settings, tmp_path: Path):
     file = tmp_path / "chatgpt.zip"
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("conversations.json", json.dumps([branched()]))
         archive.writestr("user.json", "{}")
     assert await import_file(here, file, ALICE, None) == 0
-    kept = {it["conversation"].metadata["importedFrom"]["id"]: it for it in await imported(here)}
-    current, branch = kept["conversation-1"], kept["conversation-1/a2"]
-    beginning = [
+    (current,) = await imported(here)
+    messages = current["messages"]
+    assert told(messages) == [
         ("user", "What is a lease?", "COMPLETED"),
         ("assistant", "No idea.", "OVERWRITTEN"),
         ("assistant", "A contract to rent.", "COMPLETED"),
+        ("user", "And the deposit?", "OVERWRITTEN"),
+        ("assistant", "Three rents.", "OVERWRITTEN"),
+        ("user", "[image]\n\nAnd this one?", "COMPLETED"),
+        ("assistant", "A house.", "COMPLETED"),
     ]
-    assert told(current["messages"]) == [
-        *beginning, ("user", "[image]\n\nAnd this one?", "COMPLETED"), ("assistant", "A house.", "COMPLETED"),
-    ]  # fmt: skip
-    assert told(branch["messages"]) == [
-        beginning[0], beginning[2],
-        ("user", "And the deposit?", "COMPLETED"), ("assistant", "Three rents.", "COMPLETED"),
-    ]  # fmt: skip
-    assert branch["conversation"].metadata["importedFrom"]["branchOf"] == "conversation-1"
+    seqs = {message.id: message.seq for message in messages}
+    assert [seqs.get(message.parent_id) for message in messages] == [None, 1, 1, 3, 4, 3, 6]
     reply = current["messages"][2]
     assert (reply.model, reply.created_at) == ("gpt-4o", (DAY + 6) * 1000)
     assert [(it.kind, it.detail) for it in reply.thought_process] == [("thought", "Law\n\nHm."), ("tool", "")]
     assert [(it.tool_name, it.arguments, it.result) for it in reply.tool_calls] == [
         ("search", {"q": "lease"}, "A contract.")
     ]
-    assert [(it.turn.origin, it.turn.status) for it in current["turns"]] == [("recorded", "COMPLETED")] * 3
+    assert [(it.turn.origin, it.turn.status) for it in current["turns"]] == [("recorded", "COMPLETED")] * 4
     conversation = current["conversation"]
-    assert (conversation.title, conversation.message_count, conversation.last_seq) == ("Leases", 4, 5)
+    assert (conversation.title, conversation.message_count, conversation.last_seq) == ("Leases", 4, 7)
+    assert conversation.tip_id == messages[-1].id
     assert (conversation.created_at, conversation.updated_at) == (DAY * 1000, (DAY + 100) * 1000)
 
 
@@ -112,11 +111,18 @@ async def test_imported_messages_are_listed_by_their_times_found_and_gone_on_fro
         return
     assert await import_file(settings, file, ALICE, None) == 0
     listed = (await alice.get("/api/conversations")).json()["items"]
-    assert [it["title"] for it in listed] == ["Leases", "Leases", "Older"]
+    assert [it["title"] for it in listed] == ["Leases", "Older"]
     found = (await alice.get("/api/search", params={"q": "contract rent"})).json()["items"]
-    assert {it["conversationId"] for it in found} == {it["id"] for it in listed[:2]}
-    current = next(it for it in listed if it["messageCount"] == 4 and it["updatedAt"])
+    current = listed[0]
+    assert {it["conversationId"] for it in found} == {current["id"]}
     shown = (await alice.get(f"/api/conversations/{current['id']}/messages")).json()["items"]
     assert [it["role"] for it in shown] == ["user", "assistant"] * 2
+    assert shown[1]["siblings"]["index"] == shown[2]["siblings"]["index"] == 1
+    edited = (await alice.get("/api/search", params={"q": "deposit"})).json()["items"][0]
+    assert not edited["onPath"]
+    body = {"messageId": edited["messageId"], "tip": shown[-1]["id"]}
+    assert (await alice.post(f"/api/conversations/{current['id']}/path", json=body)).status_code == 200
+    chosen = (await alice.get(f"/api/conversations/{current['id']}/messages")).json()["items"]
+    assert chosen[-1]["content"] == "Three rents."
     turn = (await alice.get(f"/api/turns/{shown[1]['turnId']}")).json()
     assert turn["status"] == "COMPLETED"

@@ -4,7 +4,7 @@ import asyncio
 import re
 import sqlite3
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, LiteralString, NoReturn, cast
@@ -17,9 +17,10 @@ from tests.conftest import TEMPLATE
 from tests.making import ALICE, BOB, NOW
 from tests.postgres import Postgres
 from threadkeep.domain.conversation import Conversation, ConversationStatus
-from threadkeep.domain.ids import AgentId, ConversationId
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow, ToolCallFilter
+from threadkeep.storage.branches import through
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.conversations import ConversationRows, SqlConversations
 from threadkeep.storage.database import Database, Plan, Query
@@ -92,6 +93,8 @@ def conversation_id(user: str, agent: str, number: int) -> ConversationId:
 
 
 LONG = conversation_id(ALICE, "law", 0)
+STRAIGHT, BRANCHED = ConversationId(uuid(90, 0)), ConversationId(uuid(90, 1))
+BRANCHES = 50
 
 
 def fill(insert: Insert, scale: int) -> None:
@@ -150,6 +153,7 @@ def fill(insert: Insert, scale: int) -> None:
             for where, (_, conversation) in enumerate(talks) for seq in range(1, 100 * scale + 1)
         ),
     )  # fmt: skip
+    fill_branches(insert, 1000 * scale)
     insert(
         "tk_tool_calls",
         (
@@ -191,6 +195,37 @@ def fill(insert: Insert, scale: int) -> None:
     )  # fmt: skip
 
 
+def fill_branches(insert: Insert, length: int) -> None:
+    """As many messages twice: one after the other, and in branches of which every other one is shown."""
+    insert(
+        "tk_conversations",
+        (
+            {
+                "id": id_, "user_id": "carol", "agent_id": agent_id("law"), "session_id": id_,
+                "status": "active", "is_main": False, "metadata": "{}", "last_seq": length,
+                "message_count": length, "archived_to_seq": 0, "created_at": NOW, "updated_at": NOW,
+            }
+            for id_ in (STRAIGHT, BRANCHED)
+        ),
+    )  # fmt: skip
+    insert("tk_messages", (row for id_ in (STRAIGHT, BRANCHED) for row in branch_rows(id_, length)))
+
+
+def branch_rows(id_: ConversationId, length: int) -> Iterator[dict[str, object]]:
+    kind, part = (91, length) if id_ == STRAIGHT else (92, length // (2 * BRANCHES))
+    for seq in range(1, length + 1):
+        number, place = divmod(seq - 1, part)
+        # What is hidden and what is shown after it follow the same message: the last one shown before.
+        begins_branch = place == 0 and number % 2
+        parent = seq - 1 - part if place == 0 and number and not begins_branch else seq - 1
+        yield {
+            "id": uuid(kind, seq), "conversation_id": id_, "seq": seq, "turn_id": None, "role": "user",
+            "content_type": "text", "content": "said", "status": "COMPLETED", "created_at": NOW,
+            "tool_call_count": 0, "on_path": number % 2 == 0,
+            "parent_id": uuid(kind, parent) if parent > 0 else None,
+        }  # fmt: skip
+
+
 asking = cast("Database", Asking())
 rows = ConversationRows(SecretBox())
 conversations, messages = SqlConversations(asking, rows), SqlMessages(asking, rows)
@@ -208,6 +243,12 @@ def conversations_page(
 
 def messages_page(window: MessageWindow) -> Callable[[], Coroutine[Any, Any, object]]:
     return lambda: messages.page(LONG, window, offset=0, limit=LIMIT)
+
+
+def half_of(id_: ConversationId, **window: bool) -> Callable[[], Coroutine[Any, Any, object]]:
+    """A page from the middle of a conversation, with whichever branches."""
+    which = MessageWindow(after_seq=500, **window)
+    return lambda: messages.page(id_, which, offset=0, limit=LIMIT)
 
 
 def main_conversation() -> Coroutine[Any, Any, object]:
@@ -263,6 +304,9 @@ CASES = {
     "first messages": Case(messages_page(MessageWindow()), ON_PATH),
     "first messages with the overwritten": Case(messages_page(MessageWindow(with_overwritten=True)), BY_SEQ),
     "messages after one": Case(messages_page(MessageWindow(after_seq=50)), ON_PATH),
+    "messages of a straight conversation": Case(half_of(STRAIGHT), ON_PATH),
+    "messages of a branched conversation": Case(half_of(BRANCHED), ON_PATH),
+    "latest messages of a branched conversation": Case(half_of(BRANCHED, newest_first=True), ON_PATH),
     "briefings": Case(briefings_page(unread=False, before=None), "tk_briefings_pkey"),
     "briefings after a cursor": Case(briefings_page(unread=False, before=uuid(5, 180)), "tk_briefings_pkey"),
     "unread briefings": Case(briefings_page(unread=True, before=None), "tk_briefings_unread"),
@@ -339,6 +383,36 @@ def test_sqlite_does_not_work_more_where_there_is_ten_times_as_much(
     # A few instructions more where the page begins elsewhere among those of one moment, not one row more.
     assert abs(large[0] - small[0]) <= 12
     assert large[0] <= 60 * (case.returned + 1)
+
+
+def test_sqlite_reads_a_branched_conversation_as_it_reads_a_straight_one(
+    small_and_large: tuple[sqlite3.Connection, sqlite3.Connection],
+):
+    for newest_first in (False, True):
+        straight, branched = (
+            sqlite_steps(small_and_large[1], Case(half_of(id_, newest_first=newest_first), "").query())
+            for id_ in (STRAIGHT, BRANCHED)
+        )
+        assert straight == branched
+
+
+def test_sqlite_finds_a_branch_in_steps_that_grow_with_what_lies_after_the_fork(
+    small_and_large: tuple[sqlite3.Connection, sqlite3.Connection],
+):
+    first = MessageId(uuid(91, 1))
+    small, large = (
+        sum(sqlite_steps_of(connection, through(STRAIGHT, first))) for connection in small_and_large
+    )
+    assert large < 11 * small
+
+
+def sqlite_steps_of(connection: sqlite3.Connection, plan: Plan[object]) -> Iterator[int]:
+    """How many instructions each query of a plan takes."""
+    with suppress(StopIteration):
+        query = next(plan)
+        while True:
+            yield sqlite_steps(connection, query)[0]
+            query = plan.send(connection.execute(query.statement.sqlite, sqlite_values(query)).fetchall())
 
 
 def test_sqlite_finds_the_tool_calls_of_a_page_by_its_messages(

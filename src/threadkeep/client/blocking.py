@@ -131,6 +131,8 @@ class BlockingClient:
     update_conversation = _waited(Client.update_conversation)
     delete_conversation = _waited(Client.delete_conversation)
     restore_conversation = _waited(Client.restore_conversation)
+    choose_path = _waited(Client.choose_path)
+    fork = _waited(Client.fork)
     messages = _iterated(Client.messages)
     context = _waited(Client.context)
     record = _waited(Client.record)

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from threadkeep.client.connection import Connection, without_none
 from threadkeep.client.in_process import AsgiApplication, InProcessTransport
@@ -27,6 +27,8 @@ LOOK_EVERY_S = 0.2
 Json = Mapping[str, Any]
 Status = Literal["active", "archived"]
 Visibility = Literal["private", "public"]
+MessageRef = str | UnsetType | None
+"""A message's id; None for the place before the first one."""
 _AS_JSON = {"Accept": "application/json"}
 
 
@@ -219,11 +221,33 @@ class Client:
         path = f"/api/conversations/{conversation_id}/restore"
         return await self._connection.ask(ConversationView, "POST", path)
 
+    async def choose_path(
+        self, conversation_id: str, message_id: str, *, tip: MessageRef = UNSET
+    ) -> ConversationView:
+        """Makes the branch through a message the active path."""
+        path = f"/api/conversations/{conversation_id}/path"
+        body = _set({"messageId": message_id, "tip": tip})
+        return await self._connection.ask(ConversationView, "POST", path, json=body)
+
+    async def fork(self, conversation_id: str, message_id: str) -> ConversationView:
+        """A new conversation with everything up to a message."""
+        path = f"/api/conversations/{conversation_id}/fork"
+        return await self._connection.ask(ConversationView, "POST", path, json={"messageId": message_id})
+
     def messages(
-        self, conversation_id: str, *, newest_first: bool = False, after_seq: int | None = None
+        self,
+        conversation_id: str,
+        *,
+        newest_first: bool = False,
+        after_seq: int | None = None,
+        include_overwritten: bool = False,
     ) -> AsyncGenerator[MessageView]:
-        """All messages of a conversation."""
-        query = {"order": "desc" if newest_first else "asc", "afterSeq": after_seq}
+        """The messages of the active path, or of every branch."""
+        query = {
+            "order": "desc" if newest_first else "asc",
+            "afterSeq": after_seq,
+            "include": "overwritten" if include_overwritten else None,
+        }
         return self._connection.pages(MessageView, f"/api/conversations/{conversation_id}/messages", query)
 
     async def context(self, conversation_id: str, *, limit: int | None = None) -> ContextView:
@@ -239,43 +263,65 @@ class Client:
     # Turns
 
     def send(
-        self, conversation_id: str, content: str, *, idempotency_key: str | None = None
+        self,
+        conversation_id: str,
+        content: str,
+        *,
+        parent_id: MessageRef = UNSET,
+        tip: MessageRef = UNSET,
+        idempotency_key: str | None = None,
     ) -> AsyncGenerator[TurnEvent]:
         """Says something; the events of the turn until it has ended, also where the connection breaks.
 
-        The turn goes on when nobody listens any more; `abort` stops it.
+        The turn goes on when nobody listens any more; `abort` stops it. `parent_id` is the message that this
+        one follows: with the parent of a sent message, this one is its edited version. `tip` is the last
+        message that one has seen: if the conversation went on differently, nothing is sent (PATH_CHANGED).
         """
         return self._connection.stream(
             "POST",
             f"/api/conversations/{conversation_id}/messages",
-            json={"content": content},
+            json=_set({"content": content, "parentId": parent_id, "tip": tip}),
             headers={"Idempotency-Key": idempotency_key or new_uuid()},
         )
 
     async def ask(
-        self, conversation_id: str, content: str, *, idempotency_key: str | None = None
+        self,
+        conversation_id: str,
+        content: str,
+        *,
+        parent_id: MessageRef = UNSET,
+        tip: MessageRef = UNSET,
+        idempotency_key: str | None = None,
     ) -> MessageView:
-        """Says something and waits for the whole answer."""
+        """Says something, as `send` does, and waits for the whole answer."""
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
-        body = {"content": content}
+        body = _set({"content": content, "parentId": parent_id, "tip": tip})
         return await self._connection.ask(
             MessageView, "POST", path, json=body, headers=headers, params={"wait": "true"}, timeout=None
         )
 
     async def start(
-        self, conversation_id: str, content: str, *, idempotency_key: str | None = None
+        self,
+        conversation_id: str,
+        content: str,
+        *,
+        parent_id: MessageRef = UNSET,
+        tip: MessageRef = UNSET,
+        idempotency_key: str | None = None,
     ) -> StartedTurnView:
-        """Says something without waiting; `follow` gives the events."""
+        """Says something, as `send` does, without waiting; `follow` gives the events."""
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
-        return await self._connection.ask(
-            StartedTurnView, "POST", path, json={"content": content}, headers=headers
-        )
+        body = _set({"content": content, "parentId": parent_id, "tip": tip})
+        return await self._connection.ask(StartedTurnView, "POST", path, json=body, headers=headers)
 
-    def regenerate(self, conversation_id: str) -> AsyncGenerator[TurnEvent]:
-        """Overwrites the latest reply and answers the same question again."""
-        return self._connection.stream("POST", f"/api/conversations/{conversation_id}/regenerate")
+    def regenerate(
+        self, conversation_id: str, message_id: str | None = None, *, tip: MessageRef = UNSET
+    ) -> AsyncGenerator[TurnEvent]:
+        """Answers a question again, beside the answer that it has; without one, the latest."""
+        body = _set({"messageId": message_id or UNSET, "tip": tip})
+        return self._connection.stream("POST", f"/api/conversations/{conversation_id}/regenerate", json=body)
 
     def follow(self, turn_id: str, *, after: int = 0) -> AsyncGenerator[TurnEvent]:
         """The events of a turn with numbers above `after`, until it has ended."""
@@ -297,3 +343,8 @@ class Client:
     async def usage(self, **query: str) -> UsageReportView:
         """What one's turns have cost, by day and agent."""
         return await self._connection.ask(UsageReportView, "GET", "/api/usage", params=query)
+
+
+def _set(fields: Mapping[str, MessageRef]) -> dict[str, str | None]:
+    """The fields that were given; None is something to give."""
+    return {name: value for name, value in fields.items() if not isinstance(value, UnsetType)}

@@ -4,7 +4,7 @@ All ids are made from the other product's, and of the time at which things were 
 file in again makes the same ids, and what is listed or found by time stands where it belongs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -28,7 +28,6 @@ from threadkeep.engine.values import clean
 from threadkeep.ports.exchange import (
     ForeignCall,
     ForeignConversation,
-    ForeignExchange,
     ForeignMessage,
     ForeignText,
     ForeignThought,
@@ -47,11 +46,12 @@ def retell(
     `now` stands in for times that nobody told.
     """
     telling = _Telling(foreign, now)
-    for exchange in foreign.exchanges:
-        telling.add(exchange)
+    for said in foreign.messages:
+        telling.add(said)
     started = Conversation.start(user_id, agent_id, telling.created_at, metadata=_origin(foreign))
     title, source = _title(foreign)
-    messages = telling.messages
+    messages = telling.messages()
+    tip = next((it for it in reversed(messages) if it.on_path), None)
     conversation = replace(
         started,
         id=telling.id,
@@ -60,7 +60,7 @@ def retell(
         status=ConversationStatus.ARCHIVED if foreign.is_archived else ConversationStatus.ACTIVE,
         last_seq=len(messages),
         message_count=sum(it.on_path for it in messages),
-        tip_id=telling.tip_id,
+        tip_id=tip.id if tip else None,
         updated_at=foreign.updated_at or telling.at,
         last_message_at=messages[-1].created_at if messages else None,
     )
@@ -78,56 +78,57 @@ class _Telling:
         self._id_at = told_at or 0
         self.id = ConversationId(derived_uuid(self._id_at, *self._names))
         self.turns: list[KeptTurn] = []
-        self.messages: list[Message] = []
         self.payloads: list[Payload] = []
         self.contents: dict[str, bytes] = {}
-        self.tip_id: MessageId | None = None
+        self._last = foreign.last
+        self._messages: dict[MessageId, Message] = {}
+        self._told: dict[str | None, Message | None] = {None: None}
+        """By the other product's ids; what was left out is what it follows."""
         self._call_count = 0
 
-    def add(self, exchange: ForeignExchange) -> None:
-        """A question and its answers: a turn for each answer, all but the last one overwritten."""
-        asked = exchange.asked if exchange.asked and not is_blank(storable(exchange.asked.text)) else None
-        turn_ids = [TurnId(self._id("turn", reply.id, reply.at)) for reply in exchange.replies]
-        question = None
-        if asked is not None:
-            question = self._question(asked, turn_ids[0] if turn_ids else None)
-            self._keep(question)
-        follows = self.tip_id
-        for reply, turn_id in zip(exchange.replies, turn_ids, strict=True):
-            answer = self._answer(reply, turn_id if question else None, follows)
-            if question is not None:
-                self.turns.append(KeptTurn(_turn(turn_id, question, answer)))
-            is_last = reply is exchange.replies[-1]
-            self._keep(answer if is_last else answer.become(MessageStatus.OVERWRITTEN))
+    def messages(self) -> list[Message]:
+        """All messages; those of the branch that was shown are on the path."""
+        shown: set[MessageId] = set()
+        at = self._told.get(self._last)
+        while at is not None:
+            shown.add(at.id)
+            at = self._messages.get(at.parent_id) if at.parent_id else None
+        return [it if it.id in shown else replace(it, on_path=False) for it in self._messages.values()]
 
-    def _keep(self, message: Message) -> None:
-        self.messages.append(message)
-        if message.on_path:
-            self.tip_id = message.id
+    def add(self, said: ForeignMessage) -> None:
+        """A message; one that says and does nothing is left out."""
+        before = self._told[said.follows]
+        if is_blank(storable(said.text)) if said.is_question else not said.parts:
+            self._told[said.id] = before
+            return
+        message = self._question(said, before) if said.is_question else self._answer(said, before)
+        self._messages[message.id] = self._told[said.id] = message
 
-    def _question(self, said: ForeignMessage, turn_id: TurnId | None) -> Message:
-        id_ = self._message_id(said)
+    def _question(self, said: ForeignMessage, before: Message | None) -> Message:
         return Message(
-            id=id_,
+            id=self._message_id(said),
             conversation_id=self.id,
-            seq=len(self.messages) + 1,
-            turn_id=turn_id,
+            seq=len(self._messages) + 1,
+            turn_id=None,
             role=MessageRole.USER,
             parts=text_parts(storable(said.text)),
             status=MessageStatus.COMPLETED,
             created_at=self.at,
             completed_at=self.at,
-            parent_id=self.tip_id,
+            parent_id=before.id if before else None,
         )
 
-    def _answer(self, said: ForeignMessage, turn_id: TurnId | None, parent_id: MessageId | None) -> Message:
+    def _answer(self, said: ForeignMessage, before: Message | None) -> Message:
+        """An answer, with the turn that made it where there is a question; a greeting has none."""
+        question = before if before and before.role is MessageRole.USER else None
+        turn_id = TurnId(self._id("turn", said.id, said.at)) if question else None
         id_ = self._message_id(said)
         # Nothing was said, only thought or done: the answer was stopped.
         is_stopped = is_blank(storable(said.text))
-        return Message(
+        answer = Message(
             id=id_,
             conversation_id=self.id,
-            seq=len(self.messages) + 1,
+            seq=len(self._messages) + 1,
             turn_id=turn_id,
             role=MessageRole.ASSISTANT,
             parts=tuple(self._parts(said, id_, turn_id)),
@@ -135,8 +136,17 @@ class _Telling:
             created_at=self.at,
             completed_at=self.at,
             model=storable(said.model)[:MOST_NAME_CHARACTERS] if said.model else None,
-            parent_id=parent_id,
+            parent_id=before.id if before else None,
         )
+        if question and turn_id:
+            self.turns.append(KeptTurn(_turn(turn_id, question, answer)))
+            self._begin_with(question, turn_id)
+        return answer
+
+    def _begin_with(self, question: Message, turn_id: TurnId) -> None:
+        """A question belongs to the turn that answered it first."""
+        if self._messages[question.id].turn_id is None:
+            self._messages[question.id] = replace(question, turn_id=turn_id)
 
     def _message_id(self, said: ForeignMessage) -> MessageId:
         self.at = said.at or self.at
@@ -211,20 +221,14 @@ def _title(foreign: ForeignConversation) -> tuple[str | None, TitleSource | None
     title = one_line(storable(foreign.title or ""))
     if not is_blank(title):
         return title[:MOST_TITLE_CHARACTERS], TitleSource.USER
-    texts = (it.asked.text for it in foreign.exchanges if it.asked)
+    texts = (it.text for it in foreign.messages if it.is_question)
     derived = next((title for text in texts if (title := derive_title(storable(text)))), None)
     return derived, TitleSource.DERIVED if derived else None
 
 
 def _origin(foreign: ForeignConversation) -> dict[str, object]:
-    origin = {"product": foreign.product, "id": storable(foreign.id)}
-    if foreign.branch_of is not None:
-        origin["branchOf"] = storable(foreign.branch_of)
-    return {"importedFrom": origin}
+    return {"importedFrom": {"product": foreign.product, "id": storable(foreign.id)}}
 
 
 def _first_time(foreign: ForeignConversation) -> int | None:
-    said: Sequence[ForeignMessage] = [
-        it for exchange in foreign.exchanges for it in (exchange.asked, *exchange.replies) if it is not None
-    ]
-    return min((it.at for it in said if it.at), default=None)
+    return min((it.at for it in foreign.messages if it.at), default=None)

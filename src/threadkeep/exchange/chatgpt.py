@@ -1,17 +1,16 @@
 """Conversations of ChatGPT, as `conversations.json` of its export has them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from threadkeep.domain.times import LATEST_MS
 from threadkeep.exchange.answers import Answer
-from threadkeep.exchange.tree import Branch, branches, exchanges
+from threadkeep.exchange.tree import Said, read_tree
 from threadkeep.ports.exchange import (
     Flawed,
     ForeignConversation,
-    ForeignExchange,
     ForeignMessage,
     ForeignText,
 )
@@ -65,30 +64,29 @@ class _Conversation(msgspec.Struct):
 
 
 def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
-    """One conversation and its branches. ValueError where it is none of ChatGPT's."""
+    """One conversation with its branches. ValueError where it is none of ChatGPT's."""
     told = msgspec.convert(value, _Conversation)
     id_ = told.conversation_id or told.id
     if not id_:
         raise msgspec.ValidationError("Object missing required field `conversation_id`")
     nodes = dict(sorted(told.mapping.items(), key=lambda item: _time(item[1])))
-    found, left_over = branches(
+    tree = read_tree(
         {node_id: node.parent for node_id, node in nodes.items()},
         told.current_node,
         lambda node_id: _is_question(nodes[node_id]),
     )
-    for number, branch in enumerate(found):
-        yield ForeignConversation(
-            PRODUCT,
-            f"{id_}/{branch.path[-1]}" if number else id_,
-            told.title,
-            milliseconds(told.create_time),
-            milliseconds(told.update_time),
-            list(_exchanges(nodes, branch)),
-            bool(told.is_archived),
-            branch_of=id_ if number else None,
-        )
-    if left_over:
-        yield Flawed(f"{told.title or id_!r}", f"{left_over} of its branches are too many")
+    yield ForeignConversation(
+        PRODUCT,
+        id_,
+        told.title,
+        milliseconds(told.create_time),
+        milliseconds(told.update_time),
+        [_question(it, nodes) if it.is_question else _reply(it, nodes) for it in tree.said],
+        tree.last,
+        bool(told.is_archived),
+    )
+    if tree.left_over:
+        yield Flawed(f"{told.title or id_!r}", f"{tree.left_over} of its branches are too many")
 
 
 def milliseconds(seconds: float | None) -> int | None:
@@ -109,30 +107,28 @@ def _is_hidden(message: _Message) -> bool:
     return bool(hidden) or message.author.role == "system" or message.content.content_type in _UNSAID
 
 
-def _exchanges(nodes: Mapping[str, _Node], branch: Branch) -> Iterator[ForeignExchange]:
-    for asked, answers in exchanges(branch, lambda node_id: _is_question(nodes[node_id])):
-        replies = [reply for it in answers if (reply := _reply(nodes, it)) is not None]
-        yield ForeignExchange(_question(asked, nodes) if asked else None, replies)
-
-
-def _question(node_id: str, nodes: Mapping[str, _Node]) -> ForeignMessage:
-    message = nodes[node_id].message
+def _question(said: Said, nodes: Mapping[str, _Node]) -> ForeignMessage:
+    message = nodes[said.id].message
     assert message is not None
-    return ForeignMessage(node_id, [ForeignText(_text(message.content))], milliseconds(message.create_time))
+    parts = [ForeignText(_text(message.content))]
+    at = milliseconds(message.create_time)
+    return ForeignMessage(said.id, is_question=True, parts=parts, at=at, follows=said.follows)
 
 
-def _reply(nodes: Mapping[str, _Node], path: Iterable[str]) -> ForeignMessage | None:
+def _reply(said: Said, nodes: Mapping[str, _Node]) -> ForeignMessage:
     """All that the assistant did for a question, as one answer."""
     answer = Answer()
-    id_, at, model = "", None, None
-    for node_id in path:
+    at, model = None, None
+    for node_id in said.nodes:
         message = nodes[node_id].message
         if message is None or _is_hidden(message):
             continue
-        id_, at = node_id, milliseconds(message.create_time) or at
+        at = milliseconds(message.create_time) or at
         model = _model(message) or model
         _add(answer, message)
-    return ForeignMessage(id_, answer.parts, at, model) if answer.parts else None
+    return ForeignMessage(
+        said.id, is_question=False, parts=answer.parts, at=at, model=model, follows=said.follows
+    )
 
 
 def _add(answer: Answer, message: _Message) -> None:

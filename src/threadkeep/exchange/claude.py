@@ -9,11 +9,10 @@ import msgspec
 from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.times import nearest_time
 from threadkeep.exchange.answers import Answer
-from threadkeep.exchange.tree import Branch, NoTree, branches, exchanges
+from threadkeep.exchange.tree import NoTree, Said, read_tree
 from threadkeep.ports.exchange import (
     Flawed,
     ForeignConversation,
-    ForeignExchange,
     ForeignMessage,
     ForeignText,
 )
@@ -57,30 +56,29 @@ class _Conversation(msgspec.Struct):
 
 
 def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
-    """One conversation and its branches. ValueError where it is none of Claude's."""
+    """One conversation with its branches. ValueError where it is none of Claude's."""
     told = msgspec.convert(value, _Conversation)
     messages: dict[str, _Message] = {}
     for message in told.chat_messages:
         if message.uuid in messages:
             raise NoTree(f"two of its messages have the id {message.uuid!r}")
         messages[message.uuid] = message
-    found, left_over = branches(
+    tree = read_tree(
         _parents(told.chat_messages),
         told.current_leaf_message_uuid,
         lambda id_: messages[id_].sender == "human",
     )
-    for number, branch in enumerate(found):
-        yield ForeignConversation(
-            PRODUCT,
-            f"{told.uuid}/{branch.path[-1]}" if number else told.uuid,
-            told.name,
-            milliseconds(told.created_at),
-            milliseconds(told.updated_at),
-            list(_exchanges(messages, branch)),
-            branch_of=told.uuid if number else None,
-        )
-    if left_over:
-        yield Flawed(f"{told.name or told.uuid!r}", f"{left_over} of its branches are too many")
+    yield ForeignConversation(
+        PRODUCT,
+        told.uuid,
+        told.name,
+        milliseconds(told.created_at),
+        milliseconds(told.updated_at),
+        [_question(it, messages) if it.is_question else _reply(it, messages) for it in tree.said],
+        tree.last,
+    )
+    if tree.left_over:
+        yield Flawed(f"{told.name or told.uuid!r}", f"{tree.left_over} of its branches are too many")
 
 
 def milliseconds(text: str | None) -> int | None:
@@ -101,35 +99,29 @@ def _parents(messages: Sequence[_Message]) -> dict[str, str | None]:
     return {message.uuid: parent for message, parent in zip(messages, before, strict=False)}
 
 
-def _exchanges(messages: Mapping[str, _Message], branch: Branch) -> Iterator[ForeignExchange]:
-    for asked, answers in exchanges(branch, lambda id_: messages[id_].sender == "human"):
-        replies = [reply for it in answers if (reply := _reply([messages[id_] for id_ in it])) is not None]
-        yield ForeignExchange(_question(messages[asked]) if asked else None, replies)
-
-
-def _question(message: _Message) -> ForeignMessage:
+def _question(said: Said, messages: Mapping[str, _Message]) -> ForeignMessage:
     """A question with the texts that were attached to it; other files are named in their place."""
+    message = messages[said.id]
     attached = message.attachments or ()
-    parts = [_text(message)]
-    parts += [f"[{it.file_name or 'attachment'}]\n{it.extracted_content or ''}".strip() for it in attached]
+    texts = [_text(message)]
+    texts += [f"[{it.file_name or 'attachment'}]\n{it.extracted_content or ''}".strip() for it in attached]
     known = {it.file_name for it in attached}
-    parts += [f"[{file.file_name}]" for file in message.files or () if file.file_name not in {None, *known}]
-    text = BLANK_LINE.join(filter(None, parts))
-    return ForeignMessage(message.uuid, [ForeignText(text)], milliseconds(message.created_at))
+    texts += [f"[{file.file_name}]" for file in message.files or () if file.file_name not in {None, *known}]
+    parts = [ForeignText(BLANK_LINE.join(filter(None, texts)))]
+    at = milliseconds(message.created_at)
+    return ForeignMessage(said.id, is_question=True, parts=parts, at=at, follows=said.follows)
 
 
-def _reply(messages: Sequence[_Message]) -> ForeignMessage | None:
+def _reply(said: Said, messages: Mapping[str, _Message]) -> ForeignMessage:
     """All that the assistant did for a question, as one answer."""
-    if not messages:
-        return None
     answer = Answer()
-    for message in messages:
+    for message in (messages[id_] for id_ in said.nodes):
         for block in message.content or ():
             _add(answer, block)
         if not any(_is_text(block) for block in message.content or ()):
             answer.say(message.text or "")
-    last = messages[-1]
-    return ForeignMessage(last.uuid, answer.parts, milliseconds(last.created_at))
+    at = milliseconds(messages[said.id].created_at)
+    return ForeignMessage(said.id, is_question=False, parts=answer.parts, at=at, follows=said.follows)
 
 
 def _add(answer: Answer, block: _Block) -> None:

@@ -1,14 +1,12 @@
 """Conversations that branch: where a question was edited, or an answer regenerated.
 
-An answer that was regenerated is a version of the answer. A question that was put differently begins a
-branch, which has a whole conversation of its own.
+Other products keep each step of an answer as a node of its own; ours is one message with parts.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 MOST_BRANCHES = 200
-NO_QUESTION = ""
 
 
 class NoTree(ValueError):
@@ -16,64 +14,83 @@ class NoTree(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
-    """A way from the first message to a last one, and other answers to the questions on it.
+class Said:
+    """A question, or an answer with all its steps; its last node names it."""
 
-    `others` has, by question, the messages after it of each answer that does not count.
-    """
+    nodes: Sequence[str]
+    follows: str | None
+    is_question: bool
 
-    path: Sequence[str]
-    others: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict[str, Sequence[Sequence[str]]])
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return self.nodes[-1]
 
 
-def branches(
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """All that was said, each after what it follows, and the last of what was shown."""
+
+    said: Sequence[Said] = ()
+    last: str | None = None
+    left_over: int = 0
+    """How many branches were too many."""
+
+
+def read_tree(
     parents: Mapping[str, str | None], current: str | None, is_question: Callable[[str], bool]
-) -> tuple[Sequence[Branch], int]:
-    """All branches, the current one first, and how many were too many. Parents that are missing are none.
+) -> Tree:
+    """The tree of these nodes. Parents that are missing are none.
 
-    `parents` has its messages from the oldest to the newest: where no current one is told, it is the last.
+    `parents` has its nodes from the oldest to the newest: where no current one is told, it is the last.
     """
     _check(parents)
     has_children = set(parents.values())
     leaves = [id_ for id_ in parents if id_ not in has_children]
     if not leaves:
-        return (), 0
-    if current is None or current not in parents:
-        current = leaves[-1]
-    others = [leaf for leaf in leaves if leaf != current][: MOST_BRANCHES - 1]
-    left_over = len(leaves) - len(others) - (current in leaves)
-    paths = [
-        _path(parents, current),
-        *sorted((_path(parents, leaf) for leaf in others), key=len, reverse=True),
-    ]
-    made: list[tuple[Sequence[str], dict[str, list[Sequence[str]]]]] = []
-    home: dict[str, int] = {}  # in which of those made a question stands
-    for path in paths:
-        questions = [id_ for id_ in path if is_question(id_)]
-        last = questions[-1] if questions else NO_QUESTION
-        if last in home:
-            answer = path[path.index(last) + 1 :] if questions else path
-            made[home[last]][1].setdefault(last, []).append(answer)
-        else:
-            for question in questions or (NO_QUESTION,):
-                home.setdefault(question, len(made))
-            made.append((path, {}))
-    return [Branch(path, others) for path, others in made], left_over
+        return Tree()
+    shown = _leaf_below(parents, current) if current in parents else leaves[-1]
+    kept = [shown, *(leaf for leaf in leaves if leaf != shown)][:MOST_BRANCHES]
+    said: dict[str, Said] = {}
+    for leaf in kept:
+        for it in _steps(_path(parents, leaf), is_question):
+            said.setdefault(it.id, it)
+    return Tree(_in_order(said, parents), shown, len(leaves) - len(kept))
 
 
-def exchanges(
-    branch: Branch, is_question: Callable[[str], bool]
-) -> Iterator[tuple[str | None, Sequence[Sequence[str]]]]:
-    """The questions of a branch, each with its answers, of which the last one counts; each may be empty."""
-    asked: str | None = None
+def _steps(path: Iterable[str], is_question: Callable[[str], bool]) -> Iterator[Said]:
+    """What was said on a path: questions, and between them answers."""
+    follows: str | None = None
     answer: list[str] = []
-    for id_ in branch.path:
-        if is_question(id_):
-            yield asked, [*branch.others.get(asked or NO_QUESTION, ()), answer]
-            asked, answer = id_, []
-        else:
+    for id_ in path:
+        if not is_question(id_):
             answer.append(id_)
-    yield asked, [*branch.others.get(asked or NO_QUESTION, ()), answer]
+            continue
+        if answer:
+            yield Said(answer, follows, is_question=False)
+            follows, answer = answer[-1], []
+        yield Said([id_], follows, is_question=True)
+        follows = id_
+    if answer:
+        yield Said(answer, follows, is_question=False)
+
+
+def _in_order(said: Mapping[str, Said], nodes: Iterable[str]) -> list[Said]:
+    """From the oldest to the newest, but nothing before what it follows, whatever its time says."""
+    ages = {id_: age for age, id_ in enumerate(nodes)}
+    places: dict[str | None, int] = {None: 0}
+    for it in said.values():  # whatever something follows is there before it
+        places[it.id] = max(ages[it.nodes[0]], places[it.follows])
+    return sorted(said.values(), key=lambda it: places[it.id])
+
+
+def _leaf_below(parents: Mapping[str, str | None], id_: str | None) -> str:
+    """The end of the branch through a node, along the newest child at each step."""
+    newest = {parent: child for child, parent in parents.items()}
+    while id_ in newest:
+        id_ = newest[id_]
+    assert id_ is not None
+    return id_
 
 
 def _check(parents: Mapping[str, str | None]) -> None:

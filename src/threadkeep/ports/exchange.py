@@ -132,9 +132,12 @@ class ForeignMessage:
     """Something that was said in another product, part by part; of the user only the text counts."""
 
     id: str
+    is_question: bool
     parts: Sequence[ForeignPart]
     at: int | None
     model: str | None = None
+    follows: str | None = None
+    """The message before it; several may follow the same one."""
 
     @property
     def text(self) -> str:
@@ -143,28 +146,19 @@ class ForeignMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignExchange:
-    """A question and its answers: the last one counts, those before it were regenerated.
-
-    Either may be missing: a greeting has no question, a question that was left alone no answer.
-    """
-
-    asked: ForeignMessage | None
-    replies: Sequence[ForeignMessage]
-
-
-@dataclass(frozen=True, slots=True)
 class ForeignConversation:
-    """A conversation that was had in another product; `branch_of` names the one that it branched off."""
+    """A conversation that was had in another product, with all its branches."""
 
     product: str
     id: str
     title: str | None
     created_at: int | None
     updated_at: int | None
-    exchanges: Sequence[ForeignExchange]
+    messages: Sequence[ForeignMessage]
+    """Each after the one that it follows."""
+    last: str | None
+    """The last message of the branch that was shown."""
     is_archived: bool = False
-    branch_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,14 +26,15 @@ _BACK = Statement(
         WHERE NOT back.on_path AND before.conversation_id = :conversation_id)
     SELECT id, seq, on_path FROM back ORDER BY seq"""
 )
-# From a message on along the newest one at each step.
+# From a message on along the newest one at each step. `+seq` keeps databases from looking for the newest by
+# its number, which passes over all that follow others.
 _ONWARD = Statement(
     """WITH RECURSIVE onward (id, seq) AS (
         SELECT id, seq FROM tk_messages WHERE id = :message_id AND conversation_id = :conversation_id
         UNION ALL
         SELECT next.id, next.seq FROM onward JOIN tk_messages AS next
             ON next.conversation_id = :conversation_id AND next.parent_id = onward.id
-        WHERE next.seq = (SELECT MAX(seq) FROM tk_messages
+        WHERE +next.seq = (SELECT MAX(+seq) FROM tk_messages
             WHERE conversation_id = :conversation_id AND parent_id = onward.id))
     SELECT id FROM onward ORDER BY seq"""
 )
@@ -83,7 +84,7 @@ class SqlBranches:
 
     async def through(self, conversation_id: ConversationId, message_id: MessageId) -> Branch | None:
         """The branch through a message that goes on along the newest message at each step."""
-        return await self._database.read(lambda: _through(conversation_id, message_id))
+        return await self._database.read(lambda: through(conversation_id, message_id))
 
     async def follow(self, conversation: Conversation, branch: Branch) -> None:
         """Makes a branch the active path, unless it has changed since it was read or a turn has begun."""
@@ -104,7 +105,8 @@ def _up_to(conversation_id: ConversationId, message_id: MessageId | None) -> Pla
     return (yield from _branch(conversation_id, fork_seq, own, message_id))
 
 
-def _through(conversation_id: ConversationId, message_id: MessageId) -> Plan[Branch | None]:
+def through(conversation_id: ConversationId, message_id: MessageId) -> Plan[Branch | None]:
+    """The branch through a message, on along the newest message at each step."""
     back = yield _BACK(message_id=message_id, conversation_id=conversation_id)
     if not back:
         return None
