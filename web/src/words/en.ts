@@ -79,7 +79,7 @@ export const en = {
   editBusy: "Wait for the answer, or stop it, to edit.",
   editing: "Editing a sent message. The old version is kept.",
   fork: "Fork from here",
-  forked: "This is a new conversation with everything up to that message.",
+  forked: "Forked into a new conversation.",
   back: "Back",
   otherBranch: "On another branch",
   onOtherBranch: "The message you looked for is on another branch.",

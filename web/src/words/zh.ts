@@ -80,7 +80,7 @@ export const zh: Words = {
   editBusy: "请等待回答完成或先停止，再编辑。",
   editing: "正在编辑已发送的消息，旧版本会保留。",
   fork: "从这里分出新对话",
-  forked: "这是一个新对话，包含到那条消息为止的全部内容。",
+  forked: "已分出一个新对话。",
   back: "返回",
   otherBranch: "在另一分支",
   onOtherBranch: "您要找的消息在另一分支上。",
