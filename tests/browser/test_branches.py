@@ -281,7 +281,44 @@ def test_message_found_on_another_branch_is_shown_when_one_says_so(page: Page, m
     expect(bar).to_have_count(0)
     page.reload()
     expect_path(page, "zebra", "b1")
+    page.get_by_role("button", name="Previous version").click()
+    expect_path(page, "q1", "a1")
     expect(bar).to_have_count(0)
+
+
+def test_picker_stays_in_view_however_long_the_versions_are(page: Page, model: ScriptedModel):
+    page.set_viewport_size({"width": 700, "height": 420})
+    long = "\n\n".join(f"Line {number}" for number in range(40))
+    model.script([Say("a1.")], [Say(long)], [Say("b1.")])
+    for text in ("q1", "More"):
+        say(page, text)
+        done(page)
+    expect(page.get_by_text("Line 39")).to_be_in_viewport()
+    edit(page, "q1", "else")
+    expect_path(page, "else", "b1")
+    done(page)
+    previous = page.get_by_role("button", name="Previous version")
+    previous.click()
+    expect(page.get_by_text("Line 39")).to_be_attached()
+    expect(previous).to_be_in_viewport()
+    expect(page.get_by_role("button", name="Jump to the latest")).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    expect_path(page, "else", "b1")
+    expect(previous).to_be_in_viewport()
+
+
+def test_agent_with_one_conversation_goes_on_where_it_was_and_forks_nothing(page: Page, model: ScriptedModel):
+    body = {"name": "Only", "settings": {"conversationMode": "single"}}
+    agent = page.request.post("/api/agents", data=body).json()["id"]
+    page.goto(f"/#/new/{agent}")
+    page.reload()
+    for number in (1, 2):
+        page.goto(f"/#/new/{agent}")
+        model.script([Say(f"a{number}.")])
+        say(page, f"q{number}")
+        done(page)
+    expect_path(page, "q1", "a1", "q2", "a2")
+    expect(page.get_by_role("button", name="Fork from here")).to_have_count(0)
 
 
 def test_everything_works_on_a_narrow_screen_by_keyboard(page: Page, model: ScriptedModel):

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
-import { type MessageView } from "../src/api/schema";
+import { type ConversationView, type MessageView } from "../src/api/schema";
 import { tipOf } from "../src/thread/reduce";
 import { Thread } from "../src/thread/thread";
 import { answer } from "./draw";
@@ -165,6 +165,27 @@ it("takes nothing from a reading that is older than what one has said since", as
   late(old);
   await reading;
   expect(ids()).toEqual(["1", "2", "u", "a"]);
+});
+
+it("takes nothing from a reading that another has overtaken", async () => {
+  await opened("1", "2");
+  let late = (_: Response) => {};
+  answer.mockImplementationOnce(() => new Promise((resolve) => (late = resolve)));
+  const reading = thread.refresh();
+  const old = await server.respond(new URL("http://h/api/conversations/c"), {});
+  server.path = chain("1", "2", "3", "4");
+  await thread.refresh();
+  late(old);
+  await reading;
+  expect(ids()).toEqual(["1", "2", "3", "4"]);
+});
+
+it("goes on at the end where the agent has a conversation already", async () => {
+  server.path = chain("1", "2");
+  const begun = thread.begin({ id: "c", title: "Title", messageCount: 2 } as ConversationView, "hi");
+  await thread.join(); // it is shown meanwhile
+  await begun;
+  expect(server.asked).toEqual([{ call: "messages", body: { content: "hi", tip: "2" } }]);
 });
 
 it("looks again when one comes back, and follows what another tab has chosen", async () => {

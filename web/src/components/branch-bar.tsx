@@ -1,9 +1,11 @@
-import { GitBranch } from "lucide-react";
+import { GitBranch, X } from "lucide-react";
 
+import { rename } from "../state/route";
 import { useSelected } from "../state/store";
 import { isBusy } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
 import { useWords } from "../words";
+import { IconButton } from "./icon-button";
 
 interface Props {
   thread: Thread;
@@ -17,6 +19,11 @@ export function BranchBar({ thread, messageId, seq }: Props) {
   const isShown = useSelected(thread.state, (it) => !it.conversation || it.messages.some(({ id }) => id === messageId));
   const busy = useSelected(thread.state, isBusy);
   if (isShown) return null;
+  const show = async () => {
+    await thread.showBranch(messageId, seq);
+    // Whoever chooses another version afterwards is not asked again.
+    if (thread.state.get().messages.some(({ id }) => id === messageId)) rename({ name: "conversation", id: thread.id, seq });
+  };
   return (
     <div className="problem moved" role="status">
       <GitBranch aria-hidden />
@@ -25,10 +32,11 @@ export function BranchBar({ thread, messageId, seq }: Props) {
         type="button"
         disabled={busy}
         title={busy ? words.switchBusy : undefined}
-        onClick={() => void thread.showBranch(messageId, seq)}
+        onClick={() => void show()}
       >
         {words.showBranch}
       </button>
+      <IconButton icon={X} label={words.dismiss} onClick={() => rename({ name: "conversation", id: thread.id })} />
     </div>
   );
 }

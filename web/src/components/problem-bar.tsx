@@ -8,6 +8,8 @@ export function toldProblem(words: Words, { code, message }: Problem): string {
   switch (code) {
     case "UNREACHABLE":
       return words.sendFailed;
+    case "AWAY":
+      return words.away;
     case "TURN_IN_PROGRESS":
       return words.turnInProgress;
     case PATH_CHANGED:

@@ -39,6 +39,12 @@ export const route = new Store<Route>(parseRoute(location.hash));
 
 window.addEventListener("hashchange", () => route.set(parseRoute(location.hash)));
 
+/** The same place under another address, which takes the place of this one in the history. */
+export function rename(next: Route): void {
+  history.replaceState(null, "", hrefOf(next));
+  route.set(next);
+}
+
 export function go(next: Route): void {
   location.hash = hrefOf(next);
 }

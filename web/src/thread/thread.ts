@@ -29,8 +29,10 @@ export class Thread {
   readonly state = new Store<ThreadState>(EMPTY);
   #closing = new AbortController();
   #following: string | null = null;
-  /** Counts what changes the path: what was asked for before such a change is old when it comes. */
+  /** Counts what changes the path here: what was asked for before such a change is old when it comes. */
   #changes = 0;
+  /** Counts readings: one that was asked for before another that has come already is old, too. */
+  #readings = { asked: 0, taken: 0 };
   #unsubscribe: (() => void) | null = null;
 
   constructor(
@@ -59,19 +61,22 @@ export class Thread {
     this.#following = null;
   }
 
-  /** Says the first thing in a conversation that has just been made. */
+  /** Says the first thing in a conversation that has just been made, or the next where the agent has one already. */
   async begin(conversation: ConversationView, content: string): Promise<boolean> {
     this.#tell({ type: "made", conversation });
+    if (conversation.messageCount) await this.refresh();
     return this.send(content);
   }
 
   /** Reads the latest messages; `whole`: and shows them, whatever one reads. */
   async refresh(whole = false): Promise<void> {
     const { signal } = this.#closing;
-    const change = ++this.#changes;
+    const changes = this.#changes;
+    const reading = ++this.#readings.asked;
     try {
       const conversation = await this.#latest();
-      if (signal.aborted || change !== this.#changes) return;
+      if (signal.aborted || changes !== this.#changes || reading < this.#readings.taken) return;
+      this.#readings.taken = reading;
       this.#tell({ type: "read", conversation, whole });
       this.#listen(conversation.sessionId);
       this.#followActive();
@@ -159,9 +164,9 @@ export class Thread {
   async choose(messageId: string, replaced: Message): Promise<void> {
     await this.#choose(messageId, async () => {
       const conversation = await this.#latest();
-      const isBelow = conversation.messages.findIndex((it) => it.parentId === replaced.parentId);
-      if (isBelow >= 0) {
-        const messages = conversation.messages.slice(isBelow);
+      const at = conversation.messages.findIndex((it) => it.parentId === replaced.parentId);
+      if (at >= 0) {
+        const messages = conversation.messages.slice(at);
         return this.#tell({ type: "chosen", conversation, replaced, messages, hasNewer: false });
       }
       const parent = before(this.state.get().messages, replaced).at(-1);
@@ -197,7 +202,7 @@ export class Thread {
       await show();
       this.#tell({ type: "settled" });
     } catch (error) {
-      if (!this.#closing.signal.aborted) this.#refuse(error);
+      if (!this.#closing.signal.aborted) this.#refuse(error, withoutText(error));
     }
   }
 
@@ -260,14 +265,14 @@ export class Thread {
           await pause(attempt * 1000, this.#closing.signal);
           continue;
         }
-        this.#refuse(error);
+        this.#refuse(error, key ? problemOf(error) : withoutText(error));
         return false;
       }
     }
   }
 
-  #refuse(error: unknown): void {
-    this.#tell({ type: "refused", problem: problemOf(error) });
+  #refuse(error: unknown, problem: Problem): void {
+    this.#tell({ type: "refused", problem });
     if (error instanceof ApiError && error.code === "TURN_IN_PROGRESS") void this.refresh();
   }
 
@@ -345,6 +350,11 @@ export class Thread {
     }
     this.#tell({ type: "failed", problem: problemOf(error) });
   }
+}
+
+/** The same where there was no text that could have been lost. */
+function withoutText(error: unknown): Problem {
+  return error instanceof Unreachable ? { code: "AWAY", message: error.message } : problemOf(error);
 }
 
 export function problemOf(error: unknown): Problem {
