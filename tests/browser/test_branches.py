@@ -238,6 +238,8 @@ def test_tab_that_missed_a_change_hides_nothing_and_offers_to_show_it(page: Page
     model.script([Say("b1.")])
     edit(page, "q1", "else")
     done(page)
+    page.reload()  # the reading that follows a turn would show the change
+    expect_path(page, "else", "b1")
     move = f"/api/conversations/{conversation_id(page)}/path"
     page.request.post(move, data={"messageId": first["id"]})
     say(page, "go on")

@@ -56,6 +56,8 @@ def branches(page: Page, model: ScriptedModel) -> None:
     page.get_by_role("button", name="Regenerate").click()
     expect(log(page)).to_contain_text("Third.")
     done(page)
+    page.reload()  # the reading that follows a turn would show what comes next
+    expect(log(page)).to_contain_text("Third.")
     (conversation,) = page.request.get("/api/conversations").json()["items"]
     path = f"/api/conversations/{conversation['id']}"
     asked = page.request.get(f"{path}/messages").json()["items"][0]
