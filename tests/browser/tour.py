@@ -42,6 +42,31 @@ def conversation(page: Page, model: ScriptedModel) -> None:
     page.get_by_role("group", name="Thought process").locator("summary").click()
 
 
+def branches(page: Page, model: ScriptedModel) -> None:
+    """A question and an answer with versions, one being edited, and a path that has moved meanwhile."""
+    model.script([Say("First.")], [Say("Second.")], [Say("Third.")])
+    box = page.get_by_role("textbox", name="Message")
+    say(page, "Choose")
+    done(page)
+    page.get_by_role("button", name="Edit").click()
+    box.fill("Choose well")
+    box.press("Enter")
+    expect(log(page)).to_contain_text("Second.")
+    done(page)
+    page.get_by_role("button", name="Regenerate").click()
+    expect(log(page)).to_contain_text("Third.")
+    done(page)
+    page.reload()  # the reading that follows a turn would show what comes next
+    expect(log(page)).to_contain_text("Third.")
+    (conversation,) = page.request.get("/api/conversations").json()["items"]
+    path = f"/api/conversations/{conversation['id']}"
+    asked = page.request.get(f"{path}/messages").json()["items"][0]
+    page.request.post(f"{path}/path", data={"messageId": asked["siblings"]["ids"][0]})
+    page.get_by_role("button", name="Edit").click()
+    box.press("Enter")
+    expect(page.get_by_role("button", name="Show it")).to_be_visible()
+
+
 def failure(page: Page, model: ScriptedModel) -> None:
     """An answer that broke off."""
     model.script([Say("Half"), Fail("overloaded")])
@@ -192,6 +217,7 @@ def new_agent(page: Page, _: ScriptedModel) -> None:
 SCREENS: dict[str, Screen] = {
     "welcome": welcome,
     "conversation": conversation,
+    "branches": branches,
     "failure": failure,
     "details": details,
     "tools": tools,

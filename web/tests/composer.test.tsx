@@ -1,4 +1,5 @@
-import { beforeEach, expect, it, vi } from "vitest";
+import { act } from "react";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 
 import { Composer } from "../src/components/composer";
 import { forgetDrafts, keepDraft, readDraft } from "../src/state/drafts";
@@ -85,6 +86,54 @@ it("has a draft for each conversation, and writes it down when one leaves", asyn
   expect(localStorage.getItem("threadkeep.draft.c1")).toBeNull();
   window.dispatchEvent(new Event("pagehide"));
   expect(localStorage.getItem("threadkeep.draft.c1")).toBe("half a thought");
+});
+
+describe("editing", () => {
+  const editing = (onSend: (text: string) => Promise<boolean>, onCancelEdit?: () => void) => (
+    <Composer
+      draftKey={onCancelEdit ? "c1.m1" : "c1"}
+      placeholder=""
+      limit={0}
+      running={false}
+      onCancelEdit={onCancelEdit}
+      onSend={onSend}
+    />
+  );
+
+  it("has the message's text, says so, and is left with Escape", async () => {
+    keepDraft("c1", "half a thought");
+    keepDraft("c1.m1", "What is gravty?");
+    const onCancel = vi.fn();
+    const drawn = draw(editing(async () => true));
+    const box = drawn.named<HTMLTextAreaElement>("Message");
+    drawn.again(editing(async () => true, onCancel));
+    expect(box.value).toBe("What is gravty?");
+    expect(document.activeElement).toBe(box);
+    expect(drawn.text).toContain("Editing a sent message");
+    await press(box, "Escape", { isComposing: true });
+    expect(onCancel).not.toHaveBeenCalled();
+    await press(box, "Escape");
+    expect(onCancel).toHaveBeenCalledOnce();
+    drawn.again(editing(async () => true));
+    expect(box.value).toBe("half a thought");
+    expect(drawn.text).not.toContain("Editing");
+  });
+
+  it("keeps what was typed where the server refuses, and puts it nowhere else", async () => {
+    keepDraft("c1", "half a thought");
+    const drawn = draw(editing(async () => false, () => {}));
+    const box = drawn.named<HTMLTextAreaElement>("Message");
+    await type(box, "What is gravity?");
+    await press(box, "Enter");
+    expect(box.value).toBe("What is gravity?");
+    let refuse = (_: boolean) => {};
+    drawn.again(editing(() => new Promise((resolve) => (refuse = resolve)), () => {}));
+    await press(box, "Enter");
+    drawn.again(editing(async () => true)); // one has left the editing meanwhile
+    await act(async () => refuse(false));
+    expect(box.value).toBe("half a thought");
+    expect(readDraft("c1.m1")).toBe("What is gravity?");
+  });
 });
 
 it("keeps a draft that is too long for the browser for as long as the page is open", () => {

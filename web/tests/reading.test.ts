@@ -45,6 +45,6 @@ it.each([
   expect(fileName(header)).toBe(name);
 });
 
-it.each(["#/", "#/new/a1", "#/c/c1", "#/c/c1/12", "#/agents/a1", "#/usage", "#/briefings"])("finds its way back to %s", (hash) => {
+it.each(["#/", "#/new/a1", "#/c/c1", "#/c/c1/12", "#/c/c1/12/m3", "#/agents/a1", "#/usage", "#/briefings"])("finds its way back to %s", (hash) => {
   expect(hrefOf(parseRoute(hash))).toBe(hash);
 });

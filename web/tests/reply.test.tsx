@@ -1,31 +1,35 @@
 import { act } from "react";
-import { expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import { type ToolCallPartView } from "../src/api/schema";
-import { EntryView } from "../src/components/entry-view";
+import { EntryView, type MessageActions } from "../src/components/entry-view";
 import { Sources } from "../src/components/sources";
 import { ToolCallCard } from "../src/components/tool-call-card";
 import { UserMessage } from "../src/components/user-message";
-import { entriesOf } from "../src/thread/entries";
 import { EMPTY, isRunning, reduce, type ThreadState } from "../src/thread/reduce";
 import { type Thread } from "../src/thread/thread";
 import { type Message, type Part } from "../src/turn/parts";
-import { answer, click, draw, type Drawn } from "./draw";
+import { answer, click, draw, press, type Drawn } from "./draw";
 import { RECORDINGS, begun, recording, type Recording } from "./recordings";
 
 const ignored = () => {};
 
-/** The last entry of a conversation, as the list draws it. */
-function last(state: ThreadState, thread: Partial<Thread> = {}) {
+/** The last message of a conversation, as the list draws it. */
+function last(state: ThreadState, thread: Partial<Thread> = {}, actions: Partial<MessageActions> = {}) {
   return (
     <EntryView
-      entry={entriesOf(state.messages).at(-1)!}
+      message={state.messages.at(-1)!}
       live={state.live}
       isLast
       isWanted={false}
+      isEdited={false}
       running={isRunning(state)}
+      busy={isRunning(state)}
       thread={thread as Thread}
+      onChoose={ignored}
+      onEdit={ignored}
       onDetails={ignored}
+      {...actions}
     />
   );
 }
@@ -230,44 +234,81 @@ it("marks what was stopped", () => {
   expect(draw(last(ended(recording("everything, stopped").message))).find(".ending").textContent).toBe("Stopped.");
 });
 
-it("switches between the versions of an answer", async () => {
+describe("the versions of a message", () => {
   const { message } = recording("plain text");
-  const first: Message = { ...message, id: "v1", seq: 2, parentId: "q", parts: said("First."), status: "OVERWRITTEN" };
-  const second: Message = { ...message, id: "v2", seq: 3, parentId: "q", parts: said("Second.") };
-  const drawn = draw(last(ended(first, second)));
-  expect(drawn.find(".markdown").textContent).toBe("Second.");
-  expect(drawn.named<HTMLButtonElement>("Next version").disabled).toBe(true);
-  await click(drawn.named("Previous version"));
-  expect(drawn.find(".markdown").textContent).toBe("First.");
-  expect(drawn.named("Version 1 of 2").textContent).toBe("1/2");
-  expect(drawn.allNamed("Regenerate")).toEqual([]);
+  const second = (role: Message["role"]): Message => ({
+    ...message,
+    id: "v2",
+    role,
+    parts: said("Second."),
+    siblings: { ids: ["v1", "v2", "v3"], index: 1 },
+  });
+
+  it.each(["user", "assistant"] as const)("are chosen by buttons and by keys: %s", async (role) => {
+    const onChoose = vi.fn();
+    const shown = second(role);
+    const drawn = draw(last(ended(shown), {}, { onChoose }));
+    const picker = drawn.named("Version 2 of 3");
+    expect(picker.textContent).toBe("2 of 3");
+    await click(drawn.named("Previous version"));
+    await click(drawn.named("Next version"));
+    await press(drawn.named("Next version"), "ArrowLeft");
+    await press(drawn.named("Previous version"), "ArrowRight");
+    expect(onChoose.mock.calls).toEqual(["v1", "v3", "v1", "v3"].map((id) => [id, shown]));
+  });
+
+  it("end, and the picker keeps the focus there", async () => {
+    const onChoose = vi.fn();
+    const drawn = draw(last(ended(second("assistant")), {}, { onChoose }));
+    const next = drawn.named<HTMLButtonElement>("Next version");
+    next.focus();
+    const third: Message = { ...second("assistant"), id: "v3", siblings: { ids: ["v1", "v2", "v3"], index: 2 } };
+    drawn.again(last(ended(third), {}, { onChoose }));
+    expect(document.activeElement).toBe(next);
+    expect(next.getAttribute("aria-disabled")).toBe("true");
+    expect(next.title).toBe("This is the latest version.");
+    await click(next);
+    await press(next, "ArrowRight");
+    expect(onChoose).not.toHaveBeenCalled();
+  });
+
+  it("stay while a turn runs, and the picker says why", async () => {
+    const onChoose = vi.fn();
+    const drawn = draw(last({ ...ended(second("user")), sending: true }, {}, { onChoose }));
+    const previous = drawn.named<HTMLButtonElement>("Previous version");
+    expect(previous.title).toContain("Wait for the answer");
+    await click(previous);
+    await press(previous, "ArrowLeft");
+    expect(onChoose).not.toHaveBeenCalled();
+  });
+
+  it("are not spoken of where there is one", () => {
+    expect(draw(last(ended(message))).allNamed("Previous version")).toEqual([]);
+  });
 });
 
-it("shows the active path only, with the answers that its questions have", () => {
+it("regenerates, edits and forks the message on which one clicks", async () => {
   const { message } = recording("plain text");
-  const at = (id: string, parentId: string | null, role: Message["role"], status: Message["status"], seq: number): Message => ({
-    ...message,
-    id,
-    parentId,
-    role,
-    status,
-    seq,
-  });
-  const entries = entriesOf([
-    at("q1", null, "user", "COMPLETED", 1),
-    at("a1", "q1", "assistant", "COMPLETED", 2),
-    at("q2", "a1", "user", "OVERWRITTEN", 3),
-    at("a2", "q2", "assistant", "OVERWRITTEN", 4),
-    at("b1", "q1", "assistant", "OVERWRITTEN", 5),
-    at("q3", "a1", "user", "COMPLETED", 6),
-  ]);
-  expect(entries.map((it) => it.versions.map(({ id }) => id))).toEqual([["q1"], ["a1", "b1"], ["q3"]]);
-  expect(entries[1]!.current).toBe(0);
+  const thread = { regenerate: vi.fn(async () => true) };
+  const onFork = vi.fn();
+  const reply = draw(last(ended(message), thread, { onFork }));
+  await click(reply.named("Regenerate"));
+  expect(thread.regenerate).toHaveBeenCalledExactlyOnceWith(message);
+  await click(reply.named("Fork from here"));
+  expect(onFork).toHaveBeenCalledExactlyOnceWith(message);
+  const asked: Message = { ...message, role: "user" };
+  const onEdit = vi.fn();
+  await click(draw(last(ended(asked), {}, { onEdit })).named("Edit"));
+  expect(onEdit).toHaveBeenCalledExactlyOnceWith(asked);
+});
+
+it("offers no fork where there is one conversation", () => {
+  expect(draw(last(ended(recording("plain text").message))).allNamed("Fork from here")).toEqual([]);
 });
 
 it("folds what a person said at length", async () => {
   const message: Message = { ...recording("plain text").message, role: "user", parts: said("y".repeat(5000)) };
-  const drawn = draw(<UserMessage message={message} />);
+  const drawn = draw(<UserMessage message={message} busy={false} onEdit={ignored} />);
   expect(drawn.find(".bubble").textContent).toHaveLength(2001);
   await click(drawn.named("Show more"));
   expect(drawn.find(".bubble").textContent).toHaveLength(5000);

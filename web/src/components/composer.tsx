@@ -1,5 +1,5 @@
-import { ArrowUp, Square } from "lucide-react";
-import { useEffect, useRef, useState, type KeyboardEvent } from "react";
+import { ArrowUp, Pencil, Square } from "lucide-react";
+import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 
 import { keepDraft, readDraft } from "../state/drafts";
 import { useWords } from "../words";
@@ -14,6 +14,8 @@ interface Props {
   disabled?: boolean;
   /** A quiet word below. */
   note?: string;
+  /** Another version of a message is written here; calling it leaves that message as it is. */
+  onCancelEdit?: () => void;
   /** False when the text was not taken: it stays. */
   onSend: (text: string) => Promise<boolean>;
   onStop?: () => void;
@@ -22,17 +24,23 @@ interface Props {
 /** From this share of the limit on it is shown. */
 const NEAR = 0.8;
 
-export function Composer({ draftKey, placeholder, limit, running, stopping, disabled, note = "", onSend, onStop }: Props) {
+export function Composer({ draftKey, placeholder, limit, running, stopping, disabled, note = "", ...actions }: Props) {
+  const { onCancelEdit, onSend, onStop } = actions;
   const words = useWords();
-  const [text, setText] = useState(() => readDraft(draftKey));
+  const [draft, setDraft] = useState({ key: draftKey, text: readDraft(draftKey) });
+  if (draft.key !== draftKey) setDraft({ key: draftKey, text: readDraft(draftKey) });
+  const { text } = draft;
   const input = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => setText(readDraft(draftKey)), [draftKey]);
+  const bar = useId();
+  const isEditing = onCancelEdit !== undefined;
   useEffect(() => {
-    if (matchMedia("(pointer: fine)").matches) input.current?.focus();
-  }, [draftKey]);
+    if (!isEditing && !matchMedia("(pointer: fine)").matches) return;
+    input.current?.focus();
+    input.current?.setSelectionRange(input.current.value.length, input.current.value.length);
+  }, [draftKey, isEditing]);
 
   const write = (next: string) => {
-    setText(next);
+    setDraft({ key: draftKey, text: next });
     keepDraft(draftKey, next);
   };
   const over = limit ? [...text.trim()].length - limit : 0;
@@ -43,12 +51,14 @@ export function Composer({ draftKey, placeholder, limit, running, stopping, disa
     write("");
     if (!(await onSend(sent))) {
       keepDraft(draftKey, sent);
-      setText((now) => now || sent);
+      setDraft((now) => (now.key === draftKey && !now.text ? { ...now, text: sent } : now));
     }
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    // A person who writes Chinese chooses characters with Enter.
-    if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
+    // A person who writes Chinese chooses characters with Enter, and drops them with Escape.
+    if (event.nativeEvent.isComposing) return;
+    if (event.key === "Escape") onCancelEdit?.();
+    if (event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
     void submit();
   };
@@ -60,6 +70,17 @@ export function Composer({ draftKey, placeholder, limit, running, stopping, disa
         void submit();
       }}
     >
+      {isEditing && (
+        <div className="editing">
+          <Pencil aria-hidden />
+          <span id={bar} role="status">
+            {words.editing}
+          </span>
+          <button type="button" className="link" onClick={onCancelEdit}>
+            {words.cancel} <kbd aria-hidden>Esc</kbd>
+          </button>
+        </div>
+      )}
       <div className="box">
         <textarea
           ref={input}
@@ -71,7 +92,7 @@ export function Composer({ draftKey, placeholder, limit, running, stopping, disa
           value={text}
           disabled={disabled}
           aria-invalid={over > 0}
-          aria-describedby="limit"
+          aria-describedby={isEditing ? `${bar} limit` : "limit"}
           onChange={(event) => write(event.target.value)}
           onKeyDown={onKeyDown}
         />

@@ -1,65 +1,85 @@
-import { memo, useState } from "react";
+import { memo } from "react";
 
-import { type Entry } from "../thread/entries";
+import { keyOf } from "../thread/path";
 import { type Thread } from "../thread/thread";
 import { type LiveReply } from "../turn/fold";
+import { type Message } from "../turn/parts";
 import { BriefingCard } from "./briefing-card";
 import { Reply } from "./reply";
 import { UserMessage } from "./user-message";
 import { VersionPicker } from "./version-picker";
 
-interface Props {
-  entry: Entry;
+/** What one does with a message, beside reading it. None of it changes while a conversation is open. */
+export interface MessageActions {
+  onChoose: (siblingId: string, message: Message) => void;
+  onEdit: (message: Message) => void;
+  /** Missing where the agent has one conversation with each person. */
+  onFork?: (message: Message) => void;
+  onDetails: (turnId: string) => void;
+}
+
+interface Props extends MessageActions {
+  message: Message;
   live: LiveReply | null;
   isLast: boolean;
   /** Whether one came for it. */
   isWanted: boolean;
+  /** Whether another version of it is being written. */
+  isEdited: boolean;
+  /** Whether it is being written. */
   running: boolean;
+  /** Whether the path cannot be changed now. */
+  busy: boolean;
   thread: Thread;
-  onDetails: (turnId: string) => void;
 }
 
-/** One entry of a conversation. */
+/** One message of a conversation. */
 export const EntryView = memo(
-  function EntryView({ entry, live, isLast, isWanted, running, thread, onDetails }: Props) {
-    const { versions, current } = entry;
-    const [chosen, choose] = useState<number | null>(null);
-    const at = chosen ?? current;
-    const message = versions[at] ?? versions[current]!;
+  function EntryView({ message, live, isLast, isWanted, isEdited, running, busy, thread, ...actions }: Props) {
+    const { onChoose, onEdit, onFork, onDetails } = actions;
+    const { siblings } = message;
     const [first] = message.parts;
-    const isCurrent = at === current;
+    const picker = siblings && (
+      <VersionPicker siblings={siblings} busy={busy} onChoose={(id) => onChoose(id, message)} />
+    );
+    const classes = ["entry", isWanted && "wanted", isEdited && "edited"].filter(Boolean).join(" ");
     return (
-      <div className={isWanted ? "entry wanted" : "entry"} data-key={entry.key} tabIndex={isWanted ? -1 : undefined}>
+      <div className={classes} data-key={keyOf(message)} tabIndex={isWanted ? -1 : undefined}>
         {first?.type === "card" ? (
-          <BriefingCard card={first} />
+          <>
+            <BriefingCard card={first} />
+            {picker && <div className="actions">{picker}</div>}
+          </>
         ) : message.role === "user" ? (
-          <UserMessage message={message} />
+          <UserMessage message={message} busy={busy} onEdit={() => onEdit(message)}>
+            {picker}
+          </UserMessage>
         ) : (
           <Reply
             message={message}
-            live={isCurrent ? live : null}
-            isLast={isLast && isCurrent}
-            running={running && isCurrent}
-            onRegenerate={() => {
-              choose(null);
-              void thread.regenerate();
-            }}
+            live={live}
+            isLast={isLast}
+            running={running}
+            busy={busy}
+            onRegenerate={() => void thread.regenerate(message)}
             onContinue={(text) => void thread.send(text)}
+            onFork={onFork && (() => onFork(message))}
             onDetails={onDetails}
           >
-            {versions.length > 1 && <VersionPicker index={at} count={versions.length} onChoose={choose} />}
+            {picker}
           </Reply>
         )}
       </div>
     );
   },
   (before, after) =>
+    before.message === after.message &&
     before.live === after.live &&
     before.isLast === after.isLast &&
     before.isWanted === after.isWanted &&
+    before.isEdited === after.isEdited &&
     before.running === after.running &&
+    before.busy === after.busy &&
     before.thread === after.thread &&
-    before.entry.current === after.entry.current &&
-    before.entry.versions.length === after.entry.versions.length &&
-    before.entry.versions.every((it, index) => it === after.entry.versions[index]),
+    !before.onFork === !after.onFork,
 );

@@ -6,19 +6,22 @@ interface Props {
   onClick: () => void;
   pressed?: boolean;
   disabled?: boolean;
+  /** Why it cannot be used now: it says so, and keeps the focus. */
+  unavailable?: string;
 }
 
 /** A button that shows a picture and has a name. */
-export function IconButton({ icon: Icon, label, onClick, pressed, disabled }: Props) {
+export function IconButton({ icon: Icon, label, onClick, pressed, disabled, unavailable }: Props) {
   return (
     <button
       type="button"
       className="icon"
       aria-label={label}
-      title={label}
+      title={unavailable ?? label}
       aria-pressed={pressed}
       disabled={disabled}
-      onClick={onClick}
+      aria-disabled={unavailable === undefined ? undefined : true}
+      onClick={() => unavailable === undefined && onClick()}
     >
       <Icon aria-hidden />
     </button>

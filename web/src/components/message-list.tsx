@@ -1,52 +1,60 @@
 import { ArrowDown } from "lucide-react";
-import { Fragment, useMemo } from "react";
+import { Fragment } from "react";
 
 import { useStore } from "../state/store";
-import { entriesOf, isArchived } from "../thread/entries";
-import { isRunning } from "../thread/reduce";
+import { keyOf } from "../thread/path";
+import { isBusy, isRunning } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
 import { useWords } from "../words";
-import { EntryView } from "./entry-view";
+import { EntryView, type MessageActions } from "./entry-view";
 import { IconButton } from "./icon-button";
 import { SummaryCard } from "./summary-card";
 import { useScrolling } from "./use-scrolling";
 
-interface Props {
+interface Props extends Omit<MessageActions, "onChoose"> {
   thread: Thread;
   /** The message that one came for. */
   seq: number | undefined;
-  onDetails: (turnId: string) => void;
+  /** The message of which another version is being written. */
+  editedId: string | undefined;
 }
 
-export function MessageList({ thread, seq, onDetails }: Props) {
+export function MessageList({ thread, seq, editedId, onEdit, onFork, onDetails }: Props) {
   const words = useWords();
   const state = useStore(thread.state);
-  const entries = useMemo(() => entriesOf(state.messages), [state.messages]);
-  const wanted = seq === undefined ? undefined : entries.find((it) => it.versions.some((version) => version.seq === seq))?.key;
-  const { scroller, shown, isAtEnd, onScroll, earlier, toEnd } = useScrolling(thread, entries, state, wanted);
+  const { messages } = state;
+  const wanted = seq === undefined ? undefined : messages.find((it) => it.seq === seq);
+  const { scroller, shown, isAtEnd, onScroll, earlier, toEnd, hold } = useScrolling(thread, state, wanted && keyOf(wanted));
   const running = isRunning(state);
+  const busy = isBusy(state);
   return (
     <div className="scroller" ref={scroller} onScroll={onScroll} tabIndex={-1}>
       <div className="messages" role="log" aria-label={words.conversation} aria-busy={running}>
-        {(state.hasOlder || shown[0] !== entries[0]) && state.loading !== "all" && (
+        {(state.hasOlder || shown[0] !== messages[0]) && state.loading !== "all" && (
           <button type="button" className="link earlier" onClick={earlier}>
             {state.loading === "older" ? words.loading : words.earlier}
           </button>
         )}
-        {state.loading === "all" && !entries.length && <p className="hint">{words.loading}</p>}
-        {shown.map((entry, index) => {
-          const isLast = entry === entries.at(-1) && !state.hasNewer;
-          const isFirstKept = !isArchived(entry) && index > 0 && isArchived(shown[index - 1]!);
+        {state.loading === "all" && !messages.length && <p className="hint">{words.loading}</p>}
+        {shown.map((message, index) => {
+          const isLast = message === messages.at(-1) && !state.hasNewer;
+          // The model sees what is archived only through the summary.
+          const isFirstKept = !message.archived && index > 0 && shown[index - 1]!.archived;
           return (
-            <Fragment key={entry.key}>
+            <Fragment key={keyOf(message)}>
               {isFirstKept && state.summary && <SummaryCard summary={state.summary} thread={thread} />}
               <EntryView
-                entry={entry}
+                message={message}
                 live={isLast ? state.live : null}
                 isLast={isLast}
-                isWanted={entry.key === wanted}
+                isWanted={message === wanted}
+                isEdited={message.id === editedId}
                 running={isLast && running}
+                busy={busy}
                 thread={thread}
+                onChoose={(id, it) => void hold(thread.choose(id, it))}
+                onEdit={onEdit}
+                onFork={onFork}
                 onDetails={onDetails}
               />
             </Fragment>

@@ -1,6 +1,6 @@
 import { X } from "lucide-react";
 
-import { type Problem } from "../thread/reduce";
+import { PATH_CHANGED, type Problem } from "../thread/reduce";
 import { useWords, type Words } from "../words";
 import { IconButton } from "./icon-button";
 
@@ -8,8 +8,12 @@ export function toldProblem(words: Words, { code, message }: Problem): string {
   switch (code) {
     case "UNREACHABLE":
       return words.sendFailed;
+    case "AWAY":
+      return words.away;
     case "TURN_IN_PROGRESS":
       return words.turnInProgress;
+    case PATH_CHANGED:
+      return words.pathChanged;
     case "AGENT_NOT_FOUND":
       return words.agentGone;
     case "CONVERSATION_NOT_FOUND":
@@ -25,11 +29,24 @@ export function toldProblem(words: Words, { code, message }: Problem): string {
   }
 }
 
-export function ProblemBar({ problem, onDismiss }: { problem: Problem; onDismiss: () => void }) {
+interface Props {
+  problem: Problem;
+  onDismiss: () => void;
+  /** Shows the path that the conversation has taken meanwhile. */
+  onShowPath?: () => void;
+}
+
+export function ProblemBar({ problem, onDismiss, onShowPath }: Props) {
   const words = useWords();
+  const isMoved = problem.code === PATH_CHANGED;
   return (
-    <div className="problem" role="alert">
+    <div className={isMoved ? "problem moved" : "problem"} role="alert">
       <span>{toldProblem(words, problem)}</span>
+      {isMoved && onShowPath && (
+        <button type="button" onClick={onShowPath}>
+          {words.showPath}
+        </button>
+      )}
       <IconButton icon={X} label={words.dismiss} onClick={onDismiss} />
     </div>
   );

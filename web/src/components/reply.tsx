@@ -1,4 +1,4 @@
-import { Info, RefreshCw } from "lucide-react";
+import { GitFork, Info, RefreshCw } from "lucide-react";
 import { useCallback, useId, useMemo, type ReactNode } from "react";
 
 import { type LiveReply } from "../turn/fold";
@@ -16,14 +16,18 @@ interface Props {
   live: LiveReply | null;
   isLast: boolean;
   running: boolean;
+  /** Whether the path cannot be changed now. */
+  busy: boolean;
   onRegenerate: () => void;
   onContinue: (text: string) => void;
+  onFork?: () => void;
   onDetails: (turnId: string) => void;
   /** The choice of versions. */
   children?: ReactNode;
 }
 
-export function Reply({ message, live, isLast, running, onRegenerate, onContinue, onDetails, children }: Props) {
+export function Reply({ message, live, isLast, running, busy, children, ...actions }: Props) {
+  const { onRegenerate, onContinue, onFork, onDetails } = actions;
   const words = useWords();
   const place = useId();
   const { parts, turnId, error, status } = message;
@@ -59,7 +63,7 @@ export function Reply({ message, live, isLast, running, onRegenerate, onContinue
       )}
       {citations.length > 0 && !running && <Sources citations={citations} place={place} />}
       {status === "CANCELLED" && <p className="ending">{words.stopped}</p>}
-      {error && status !== "OVERWRITTEN" && (
+      {error && (
         <div className="failure" role="alert">
           <p>
             <strong>{words.failed}</strong> {toldProblem(words, error)}
@@ -82,7 +86,13 @@ export function Reply({ message, live, isLast, running, onRegenerate, onContinue
         <div className="actions">
           {children}
           {hasText && <CopyButton text={contentOf(parts)} />}
-          {isLast && <IconButton icon={RefreshCw} label={words.regenerate} onClick={onRegenerate} />}
+          <IconButton
+            icon={RefreshCw}
+            label={words.regenerate}
+            unavailable={busy ? words.regenerateBusy : undefined}
+            onClick={onRegenerate}
+          />
+          {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
           {turnId && <IconButton icon={Info} label={words.details} onClick={() => onDetails(turnId)} />}
         </div>
       )}

@@ -1,3 +1,4 @@
+import { GitBranch } from "lucide-react";
 import { useEffect, useState } from "react";
 
 import { get } from "../api/client";
@@ -41,17 +42,28 @@ export function SearchResults({ query, shown }: Props) {
       <ul>
         {hits.map((it) => (
           <li key={it.messageId ?? it.conversationId}>
-            <a href={hrefOf({ name: "conversation", id: it.conversationId, seq: it.seq ?? undefined })}>
+            <a href={hrefTo(it)}>
               <span className="title" dir="auto">
                 {it.title || words.untitled}
               </span>
               {it.messageId !== null && <small dir="auto">{marked(it)}</small>}
+              {!it.onPath && (
+                <small className="branch">
+                  <GitBranch aria-hidden /> {words.otherBranch}
+                </small>
+              )}
             </a>
           </li>
         ))}
       </ul>
     </section>
   );
+}
+
+/** Where a hit is; on another branch one is asked there whether to show it. */
+function hrefTo({ conversationId, messageId, seq, onPath }: SearchHitView): string {
+  const branchId = onPath ? undefined : (messageId ?? undefined);
+  return hrefOf({ name: "conversation", id: conversationId, seq: seq ?? undefined, branchId });
 }
 
 /** The snippet with the words that were looked for; places are counted in characters. */

@@ -40,22 +40,24 @@ interface OpenProps {
   onMenu: () => void;
 }
 
-function OpenThread({ at: { id, seq }, begun, onMenu }: OpenProps) {
+function OpenThread({ at: { id, seq, branchId }, begun, onMenu }: OpenProps) {
   const thread = useMemo(() => begun ?? new Thread(id, onTurn), [id, begun]);
   const [joined, setJoined] = useState(false);
   useEffect(() => {
     void thread.join().then(() => setJoined(true));
     return () => thread.leave();
   }, [thread]);
+  /** Where one has looked for the message that one came for. */
+  const [lookedAt, setLookedAt] = useState<number | undefined>();
   useEffect(() => {
-    if (joined && seq !== undefined) void thread.showAt(seq);
+    if (joined && seq !== undefined) void thread.showAt(seq).then(() => setLookedAt(seq));
   }, [thread, joined, seq]);
   // The list is read again now and then, and so hears of a title that came by itself or from elsewhere.
   const listed = useSelected(conversations, (list) => list.items.find((it) => it.id === id));
   useEffect(() => {
     if (listed) thread.retitle(listed.title);
   }, [thread, listed]);
-  return <ThreadView thread={thread} seq={seq} onMenu={onMenu} />;
+  return <ThreadView thread={thread} seq={seq} branchId={seq === lookedAt ? branchId : undefined} onMenu={onMenu} />;
 }
 
 /** The agent that was asked for, also where the list does not have it yet: never another one. */

@@ -2,17 +2,20 @@ import { Archive, ArchiveRestore, Pencil, Trash2 } from "lucide-react";
 import { useState } from "react";
 
 import { agents } from "../state/agents";
-import { deleteConversation, restoreConversation } from "../state/conversations";
+import { deleteConversation, refreshConversations, restoreConversation } from "../state/conversations";
+import { forgetDraft, keepDraft, readDraft } from "../state/drafts";
 import { go } from "../state/route";
 import { useSelected, useStore } from "../state/store";
 import { toast } from "../state/toasts";
 import { isRunning } from "../thread/reduce";
-import { type Thread } from "../thread/thread";
+import { problemOf, type Thread } from "../thread/thread";
+import { contentOf, type Message } from "../turn/parts";
 import { useWords } from "../words";
+import { BranchBar } from "./branch-bar";
 import { Composer } from "./composer";
 import { IconButton } from "./icon-button";
 import { MessageList } from "./message-list";
-import { ProblemBar } from "./problem-bar";
+import { ProblemBar, toldProblem } from "./problem-bar";
 import { RenameForm } from "./rename-form";
 import { ThreadMenu } from "./thread-menu";
 import { TopBar } from "./top-bar";
@@ -23,10 +26,12 @@ interface Props {
   thread: Thread;
   /** The message that one came for. */
   seq: number | undefined;
+  /** Its id, where it is known to have been on another branch. */
+  branchId: string | undefined;
   onMenu: () => void;
 }
 
-export function ThreadView({ thread, seq, onMenu }: Props) {
+export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
   const words = useWords();
   // Only what changes seldom: the text that streams in is the list's alone.
   const conversation = useSelected(thread.state, (it) => it.conversation);
@@ -37,6 +42,9 @@ export function ThreadView({ thread, seq, onMenu }: Props) {
   const all = useStore(agents);
   const [renaming, setRenaming] = useState(false);
   const [turnId, setTurnId] = useState<string | null>(null);
+  const [edited, setEdited] = useState<Message | null>(null);
+  // Each has a draft of its own: what was typed before is there when the editing ends.
+  const draftOf = (message: Message | null) => (message ? `${thread.id}.${message.id}` : thread.id);
   const agent = all.find((it) => it.id === conversation?.agentId);
   const title = conversation?.title || (conversation ? words.untitled : "");
   const isArchived = conversation?.status === "archived";
@@ -48,6 +56,30 @@ export function ThreadView({ thread, seq, onMenu }: Props) {
       label: words.undo,
       run: () => void restoreConversation(thread.id).then(() => go({ name: "conversation", id: thread.id })),
     });
+  };
+
+  const edit = (message: Message) => {
+    if (!readDraft(draftOf(message))) keepDraft(draftOf(message), contentOf(message.parts));
+    setEdited(message);
+  };
+  const endEdit = () => {
+    if (edited) forgetDraft(draftOf(edited));
+    setEdited(null);
+  };
+  const post = async (text: string) => {
+    const sent = await thread.send(text, edited);
+    if (sent) setEdited(null);
+    return sent;
+  };
+  const fork = async (message: Message) => {
+    try {
+      const made = await thread.fork(message.id);
+      void refreshConversations();
+      go({ name: "conversation", id: made.id });
+      toast(words.forked, { label: words.back, run: () => go({ name: "conversation", id: thread.id }) });
+    } catch (error) {
+      toast(toldProblem(words, problemOf(error)));
+    }
   };
 
   if (!conversation && problem)
@@ -87,17 +119,28 @@ export function ThreadView({ thread, seq, onMenu }: Props) {
           {words.connectionLost}
         </p>
       )}
-      <MessageList thread={thread} seq={seq} onDetails={setTurnId} />
-      {problem && <ProblemBar problem={problem} onDismiss={() => thread.dismiss()} />}
+      <MessageList
+        thread={thread}
+        seq={seq}
+        editedId={edited?.id}
+        onEdit={edit}
+        onFork={agent?.settings?.conversationMode === "single" ? undefined : (message) => void fork(message)}
+        onDetails={setTurnId}
+      />
+      {branchId !== undefined && seq !== undefined && <BranchBar thread={thread} messageId={branchId} seq={seq} />}
+      {problem && (
+        <ProblemBar problem={problem} onDismiss={() => thread.dismiss()} onShowPath={() => void thread.showPath()} />
+      )}
       <Composer
-        draftKey={thread.id}
+        draftKey={draftOf(edited)}
         placeholder={words.placeholder(agent?.name ?? "")}
         limit={agent?.settings?.maxMessageChars ?? 0}
         running={running}
         stopping={stopping}
         disabled={!conversation}
         note={isDemonstration ? words.demonstrationShort : ""}
-        onSend={(text) => thread.send(text)}
+        onCancelEdit={edited ? endEdit : undefined}
+        onSend={post}
         onStop={() => void thread.stop()}
       />
       {turnId && <TurnDrawer turnId={turnId} onClose={() => setTurnId(null)} />}

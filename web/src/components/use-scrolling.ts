@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 
-import { type Entry } from "../thread/entries";
+import { keyOf } from "../thread/path";
 import { type ThreadState } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
 
@@ -26,8 +26,7 @@ function partsOf(entry: HTMLElement): HTMLElement[] {
 /** Keeps the newest in view while one reads at the end, and the place where one reads elsewhere. */
 export function useScrolling(
   thread: Thread,
-  entries: readonly Entry[],
-  { hasOlder, hasNewer }: ThreadState,
+  { messages, hasOlder, hasNewer }: ThreadState,
   /** The key of the entry that one came for. */
   wanted: string | undefined,
 ) {
@@ -36,10 +35,11 @@ export function useScrolling(
   const pinned = useRef(true);
   /** The key of the last entry that is drawn; null for the newest. */
   const [lastKey, setLastKey] = useState<string | null>(null);
-  const found = lastKey === null ? -1 : entries.findIndex((it) => it.key === lastKey);
-  const end = found < 0 ? entries.length : found + 1;
+  const keyAt = (index: number) => (messages[index] ? keyOf(messages[index]) : null);
+  const found = lastKey === null ? -1 : messages.findIndex((it) => keyOf(it) === lastKey);
+  const end = found < 0 ? messages.length : found + 1;
   const start = Math.max(0, end - MOST_SHOWN);
-  const shown = entries.slice(start, end);
+  const shown = messages.slice(start, end);
 
   // What stood at the top before a change stays where it was: an entry, or a part of a reply that may grow above it.
   const anchor = useRef<Anchor | null>(null);
@@ -61,16 +61,16 @@ export function useScrolling(
     if (entry) box.scrollTop = (partsOf(entry)[part] ?? entry).offsetTop - top;
     return entry;
   };
-  const firstKey = shown[0]?.key;
+  const firstKey = keyAt(start);
   useLayoutEffect(() => void restore(), [firstKey, lastKey]);
 
   useLayoutEffect(() => {
-    const at = entries.findIndex((it) => it.key === wanted);
-    if (at < 0) return;
+    const at = messages.findIndex((it) => keyOf(it) === wanted);
+    if (at < 0 || !wanted) return;
     pinned.current = false;
     setAtEnd(false);
-    anchor.current = { key: entries[at]!.key, part: -1, top: WANTED_PX };
-    setLastKey(at + STEP < entries.length ? entries[at + STEP]!.key : null);
+    anchor.current = { key: wanted, part: -1, top: WANTED_PX };
+    setLastKey(keyAt(at + STEP));
     restore()?.focus({ preventScroll: true });
   }, [wanted]);
 
@@ -91,15 +91,15 @@ export function useScrolling(
     const box = scroller.current;
     if (!box) return;
     const rest = box.scrollHeight - box.scrollTop - box.clientHeight;
-    const atEnd = rest < AT_END_PX && end === entries.length && !hasNewer;
+    const atEnd = rest < AT_END_PX && end === messages.length && !hasNewer;
     pinned.current = atEnd;
     setAtEnd(atEnd);
     remember();
     if (box.scrollTop < NEAR_PX) {
       earlier();
-    } else if (rest < NEAR_PX && end < entries.length) {
-      const next = Math.min(end + STEP, entries.length);
-      setLastKey(next === entries.length ? null : (entries[next - 1]?.key ?? null));
+    } else if (rest < NEAR_PX && end < messages.length) {
+      const next = Math.min(end + STEP, messages.length);
+      setLastKey(next === messages.length ? null : keyAt(next - 1));
     } else if (rest < NEAR_PX && hasNewer) {
       void thread.readNewer();
     }
@@ -107,10 +107,10 @@ export function useScrolling(
   const earlier = () => {
     remember();
     if (start > 0) {
-      setLastKey(entries[Math.max(end - STEP, MOST_SHOWN) - 1]?.key ?? null);
+      setLastKey(keyAt(Math.max(end - STEP, MOST_SHOWN) - 1));
     } else if (hasOlder) {
       // What comes above needs room: what is far below is no longer drawn.
-      setLastKey(entries[Math.min(end, MOST_SHOWN - STEP) - 1]?.key ?? null);
+      setLastKey(keyAt(Math.min(end, MOST_SHOWN - STEP) - 1));
       void thread.readOlder();
     }
   };
@@ -121,10 +121,20 @@ export function useScrolling(
     setAtEnd(true);
     requestAnimationFrame(() => scroller.current?.scrollTo({ top: scroller.current.scrollHeight }));
   };
+  /** What is above stays where it is while another branch is shown below, and so does what has the focus. */
+  const hold = async (change: Promise<void>) => {
+    pinned.current = false;
+    remember();
+    await change;
+    requestAnimationFrame(() => {
+      if (scroller.current?.contains(document.activeElement)) document.activeElement!.scrollIntoView({ block: "nearest" });
+      scroller.current?.dispatchEvent(new Event("scroll"));
+    });
+  };
   // Whoever sends something wants to see it.
-  const newest = entries.at(-1)?.versions[0]?.status === "PENDING" ? entries.length : 0;
+  const newest = messages.at(-1)?.status === "PENDING" ? messages.length : 0;
   useEffect(() => {
     if (newest) void toEnd();
   }, [newest]);
-  return { scroller, shown, isAtEnd, onScroll, earlier, toEnd };
+  return { scroller, shown, isAtEnd, onScroll, earlier, toEnd, hold };
 }

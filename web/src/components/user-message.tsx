@@ -1,12 +1,23 @@
-import { useState } from "react";
+import { Pencil } from "lucide-react";
+import { useState, type ReactNode } from "react";
 
 import { contentOf, type Message } from "../turn/parts";
 import { useWords } from "../words";
+import { IconButton } from "./icon-button";
 
 /** What is longer is folded. */
 const FOLDED = 2000;
 
-export function UserMessage({ message }: { message: Message }) {
+interface Props {
+  message: Message;
+  /** Whether a turn runs here. */
+  busy: boolean;
+  onEdit: () => void;
+  /** The choice of versions. */
+  children?: ReactNode;
+}
+
+export function UserMessage({ message, busy, onEdit, children }: Props) {
   const words = useWords();
   const [open, setOpen] = useState(false);
   const text = contentOf(message.parts);
@@ -21,6 +32,10 @@ export function UserMessage({ message }: { message: Message }) {
           {open ? words.less : words.more}
         </button>
       )}
+      <div className="actions">
+        <IconButton icon={Pencil} label={words.edit} unavailable={busy ? words.editBusy : undefined} onClick={onEdit} />
+        {children}
+      </div>
     </article>
   );
 }

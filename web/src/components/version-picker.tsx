@@ -1,32 +1,45 @@
 import { ChevronLeft, ChevronRight } from "lucide-react";
+import { type KeyboardEvent } from "react";
 
+import { type SiblingsView } from "../api/schema";
 import { useWords } from "../words";
 import { IconButton } from "./icon-button";
 
 interface Props {
-  index: number;
-  count: number;
-  onChoose: (index: number) => void;
+  siblings: SiblingsView;
+  /** Whether a turn runs here: the path stays until it ends. */
+  busy: boolean;
+  onChoose: (messageId: string) => void;
 }
 
-export function VersionPicker({ index, count, onChoose }: Props) {
+/** Which of the messages that follow the same one is on the path: by its buttons, or by the arrow keys on them. */
+export function VersionPicker({ siblings: { ids, index }, busy, onChoose }: Props) {
   const words = useWords();
+  const go = (step: -1 | 1) => {
+    const id = ids[index + step];
+    if (id !== undefined && !busy) onChoose(id);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+    event.preventDefault();
+    go(event.key === "ArrowLeft" ? -1 : 1);
+  };
+  const isFirst = index === 0;
+  const isLast = index === ids.length - 1;
   return (
-    <span className="versions">
+    <span className="versions" role="group" aria-label={words.version(index + 1, ids.length)} onKeyDown={onKeyDown}>
       <IconButton
         icon={ChevronLeft}
         label={words.previousVersion}
-        disabled={index === 0}
-        onClick={() => onChoose(index - 1)}
+        unavailable={busy ? words.switchBusy : isFirst ? words.firstVersion : undefined}
+        onClick={() => go(-1)}
       />
-      <span role="img" aria-label={words.version(index + 1, count)}>
-        {index + 1}/{count}
-      </span>
+      <span>{words.versionShort(index + 1, ids.length)}</span>
       <IconButton
         icon={ChevronRight}
         label={words.nextVersion}
-        disabled={index === count - 1}
-        onClick={() => onChoose(index + 1)}
+        unavailable={busy ? words.switchBusy : isLast ? words.lastVersion : undefined}
+        onClick={() => go(1)}
       />
     </span>
   );

@@ -17,6 +17,10 @@ export function keepDraft(key: string, text: string): void {
   timer = setTimeout(writeDrafts, WRITE_AFTER_MS);
 }
 
+export function forgetDraft(key: string): void {
+  keepDraft(key, "");
+}
+
 function writeDrafts(): void {
   for (const [key, text] of unwritten) {
     try {

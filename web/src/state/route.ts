@@ -4,15 +4,18 @@ import { Store } from "./store";
 
 export type Route =
   | { name: "new"; agentId: string | null }
-  /** `seq`: the message that one came for. */
-  | { name: "conversation"; id: string; seq?: number }
+  /** `seq`: the message that one came for; `branchId`: its id, where it is on another branch. */
+  | { name: "conversation"; id: string; seq?: number; branchId?: string }
   | { name: "agent"; id: string }
   | { name: "briefings" }
   | { name: "usage" };
 
 export function parseRoute(hash: string): Route {
-  const [, name, id, seq = ""] = hash.replace(/^#/, "").split("/");
-  if (name === "c" && id) return /^\d{1,15}$/.test(seq) ? { name: "conversation", id, seq: Number(seq) } : { name: "conversation", id };
+  const [, name, id, seq = "", branchId] = hash.replace(/^#/, "").split("/");
+  if (name === "c" && id) {
+    if (!/^\d{1,15}$/.test(seq)) return { name: "conversation", id };
+    return { name: "conversation", id, seq: Number(seq), ...(branchId && { branchId }) };
+  }
   if (name === "agents" && id) return { name: "agent", id };
   if (name === "usage" || name === "briefings") return { name };
   return { name: "new", agentId: name === "new" && id ? id : null };
@@ -21,7 +24,7 @@ export function parseRoute(hash: string): Route {
 export function hrefOf(route: Route): string {
   switch (route.name) {
     case "conversation":
-      return route.seq === undefined ? `#/c/${route.id}` : `#/c/${route.id}/${route.seq}`;
+      return ["#/c", route.id, route.seq, route.branchId].filter((it) => it !== undefined).join("/");
     case "agent":
       return `#/agents/${route.id}`;
     case "usage":
@@ -35,6 +38,12 @@ export function hrefOf(route: Route): string {
 export const route = new Store<Route>(parseRoute(location.hash));
 
 window.addEventListener("hashchange", () => route.set(parseRoute(location.hash)));
+
+/** The same place under another address, which takes the place of this one in the history. */
+export function rename(next: Route): void {
+  history.replaceState(null, "", hrefOf(next));
+  route.set(next);
+}
 
 export function go(next: Route): void {
   location.hash = hrefOf(next);

@@ -4,14 +4,17 @@ import { type ConversationDetailView, type ConversationView, type StartedTurnVie
 import { foldAll, startReply, type LiveReply } from "../turn/fold";
 import { type TurnEvent } from "../turn/events";
 import { type Message } from "../turn/parts";
+import { before, joined, withSibling } from "./path";
 
 export interface ThreadState {
   conversation: ConversationView | null;
-  /** Oldest first, those of other branches included. */
+  /** A part of the active path, oldest first. */
   messages: readonly Message[];
   hasOlder: boolean;
   /** Whether one reads an older part, and what follows has not been read. */
   hasNewer: boolean;
+  /** While one reads an older part: the end of the path as it was last shown. */
+  tip: string | null;
   /** What stands in the model's context for the archived messages. */
   summary: string | null;
   loading: "all" | "older" | "newer" | null;
@@ -19,6 +22,10 @@ export interface ThreadState {
   live: LiveReply | null;
   /** From the click on Send until the server has taken the message. */
   sending: boolean;
+  /** What was shown before that: it comes back where the server refuses. */
+  shownBefore: Pick<ThreadState, "messages" | "hasNewer"> | null;
+  /** From the choice of another branch until it is shown. */
+  choosing: boolean;
   stopping: boolean;
   connection: "good" | "lost";
   problem: Problem | null;
@@ -34,10 +41,13 @@ export const EMPTY: ThreadState = {
   messages: [],
   hasOlder: false,
   hasNewer: false,
+  tip: null,
   summary: null,
   loading: null,
   live: null,
   sending: false,
+  shownBefore: null,
+  choosing: false,
   stopping: false,
   connection: "good",
   problem: null,
@@ -46,14 +56,19 @@ export const EMPTY: ThreadState = {
 export type ThreadAction =
   | { type: "opening" }
   | { type: "made"; conversation: ConversationView }
-  | { type: "read"; conversation: ConversationDetailView; messages: readonly Message[]; hasOlder: boolean }
+  /** The latest messages were read; `whole`: they are to be shown whatever one reads. */
+  | { type: "read"; conversation: ConversationDetailView; whole?: boolean }
   | { type: "reading"; what: "older" | "newer" }
   | { type: "readOlder"; messages: readonly Message[]; hasOlder: boolean }
   | { type: "readNewer"; messages: readonly Message[]; hasNewer: boolean }
+  | { type: "choosing" }
+  /** Another branch was chosen: `messages` stand where `replaced` stood and below. */
+  | { type: "chosen"; conversation: ConversationDetailView; replaced: Message; messages: readonly Message[]; hasNewer: boolean }
   | { type: "jumped"; messages: readonly Message[]; hasOlder: boolean; hasNewer: boolean }
+  | { type: "settled" }
   | { type: "changed"; conversation: ConversationView }
-  | { type: "sending"; content: string }
-  | { type: "regenerating" }
+  | { type: "sending"; content: string; edited: Message | null }
+  | { type: "regenerating"; replaced: Message }
   | { type: "refused"; problem: Problem }
   | { type: "started"; turn: StartedTurnView }
   | { type: "events"; turnId: string; events: readonly TurnEvent[] }
@@ -65,8 +80,20 @@ export type ThreadAction =
 
 const LOCAL = "local:";
 
+export const PATH_CHANGED = "PATH_CHANGED";
+
 export function isRunning(state: ThreadState): boolean {
   return state.sending || state.live !== null;
+}
+
+/** Whether the path cannot be changed now. */
+export function isBusy(state: ThreadState): boolean {
+  return isRunning(state) || state.choosing;
+}
+
+/** The last message that the page shows: the server refuses what was decided while looking at another path. */
+export function tipOf({ messages, hasNewer, tip }: ThreadState): string | null {
+  return hasNewer ? tip : (messages.findLast((it) => !it.id.startsWith(LOCAL))?.id ?? null);
 }
 
 export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
@@ -76,59 +103,70 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
     case "made":
       return { ...state, conversation: action.conversation, loading: null };
     case "read": {
-      const { messages: _, nextCursor: __, summary, ...conversation } = action.conversation;
+      const { messages, nextCursor, summary, ...conversation } = action.conversation;
+      const next = { ...state, conversation, summary, loading: null };
       // What is newest does not follow on the older part that one reads.
-      if (state.hasNewer) return withLive({ ...state, conversation, summary, loading: null });
-      const known = state.messages.filter((it) => !it.id.startsWith(LOCAL) || state.sending);
-      const messages = merged(known, action.messages);
-      // A page that does not reach the older ones tells nothing of what lies before them.
-      const hasOlder = state.loading === "all" || !state.messages.length ? action.hasOlder : state.hasOlder;
-      return withLive({ ...state, conversation, messages, hasOlder, summary, loading: null });
+      if ((state.hasNewer && !action.whole) || state.sending) return withLive(next);
+      const all = nextCursor === null ? null : joined(state.messages, messages);
+      const problem = state.problem?.code === PATH_CHANGED ? null : state.problem;
+      return withLive({
+        ...next,
+        messages: all ?? messages,
+        hasOlder: all ? state.hasOlder : nextCursor !== null,
+        hasNewer: false,
+        problem,
+      });
     }
     case "reading":
       return { ...state, loading: action.what };
     case "readOlder":
-      return {
-        ...state,
-        messages: merged(state.messages, action.messages),
-        hasOlder: action.hasOlder,
-        loading: null,
-      };
+      return { ...state, messages: [...action.messages, ...state.messages], hasOlder: action.hasOlder, loading: null };
     case "readNewer": {
-      const messages = merged(state.messages, action.messages);
+      const messages = [...state.messages, ...action.messages];
       return withLive({ ...state, messages, hasNewer: action.hasNewer, loading: null });
     }
     case "jumped": {
-      const { hasOlder, hasNewer } = action;
-      return withLive({ ...state, messages: merged([], action.messages), hasOlder, hasNewer, loading: null });
+      const { messages, hasOlder, hasNewer } = action;
+      return withLive({ ...state, messages, hasOlder, hasNewer, tip: tipOf(state), loading: null });
     }
+    case "choosing":
+      return { ...state, choosing: true, problem: null };
+    case "chosen": {
+      const { messages: latest, nextCursor: _, summary, ...conversation } = action.conversation;
+      const messages = [...before(state.messages, action.replaced), ...action.messages];
+      const { hasNewer } = action;
+      const tip = latest.at(-1)?.id ?? null;
+      return withLive({ ...state, conversation, summary, messages, hasNewer, tip, loading: null });
+    }
+    case "settled":
+      return { ...state, choosing: false };
     case "changed":
       return { ...state, conversation: { ...state.conversation, ...action.conversation } };
     case "sending": {
-      const asked = blank(state, "user", action.content, "COMPLETED", 1);
-      const reply = blank(state, "assistant", "", "PENDING", 2);
-      return { ...state, sending: true, problem: null, messages: [...state.messages, asked, reply] };
+      const { content, edited } = action;
+      const kept = edited ? before(state.messages, edited) : state.messages;
+      const asked = blank(state, "user", content, kept.at(-1));
+      const reply = blank(state, "assistant", "", asked);
+      return start(state, [...kept, edited ? { ...asked, siblings: withSibling(edited, asked.id) } : asked, reply]);
     }
     case "regenerating": {
-      const last = state.messages.at(-1);
-      const kept = state.messages.map((it) =>
-        it === last && it.role === "assistant" ? { ...it, status: "OVERWRITTEN" as const } : it,
-      );
-      const reply = { ...blank(state, "assistant", "", "PENDING", 1), parentId: last?.parentId ?? null };
-      return { ...state, sending: true, problem: null, messages: [...kept, reply] };
+      const kept = before(state.messages, action.replaced);
+      const reply = blank(state, "assistant", "", kept.at(-1));
+      return start(state, [...kept, { ...reply, siblings: withSibling(action.replaced, reply.id) }]);
     }
     case "refused": {
-      const messages = state.messages.filter((it) => !it.id.startsWith(LOCAL));
-      return { ...state, sending: false, stopping: false, problem: action.problem, messages };
+      const { problem } = action;
+      return { ...state, ...state.shownBefore, sending: false, shownBefore: null, choosing: false, stopping: false, problem };
     }
     case "started": {
-      const ids = { user: action.turn.userMessageId, assistant: action.turn.assistantMessageId };
-      const named = state.messages.map((it) =>
-        it.id.startsWith(LOCAL) ? { ...it, id: ids[it.role as "user" | "assistant"], turnId: action.turn.turnId } : it,
-      );
-      const conversation = state.conversation && { ...state.conversation, activeTurnId: action.turn.turnId };
-      // They may have been read meanwhile.
-      return withLive({ ...state, sending: false, messages: merged([], named), conversation });
+      const { turnId } = action.turn;
+      const ids: Record<string, string> = {
+        [`${LOCAL}user`]: action.turn.userMessageId,
+        [`${LOCAL}assistant`]: action.turn.assistantMessageId,
+      };
+      const messages = state.messages.map((it) => (it.id.startsWith(LOCAL) ? named({ ...it, turnId }, ids) : it));
+      const conversation = state.conversation && { ...state.conversation, activeTurnId: turnId };
+      return withLive({ ...state, sending: false, shownBefore: null, messages, conversation });
     }
     case "events": {
       if (state.live?.message.turnId !== action.turnId) return state;
@@ -163,37 +201,42 @@ function withLive(state: ThreadState): ThreadState {
   return { ...state, live: reply ? startReply(reply) : null };
 }
 
-function merged(known: readonly Message[], read: readonly Message[]): Message[] {
-  const byId = new Map(known.map((it) => [it.id, it]));
-  for (const message of read) byId.set(message.id, message);
-  return [...byId.values()].sort((a, b) => a.seq - b.seq);
+/** What is shown from the click on. */
+function start(state: ThreadState, messages: readonly Message[]): ThreadState {
+  const shownBefore = { messages: state.messages, hasNewer: state.hasNewer };
+  return { ...state, messages, hasNewer: false, loading: null, sending: true, shownBefore, problem: null };
+}
+
+/** A message under the ids that the server has given. */
+function named(message: Message, ids: Record<string, string>): Message {
+  const { siblings, parentId } = message;
+  const real = (id: string) => ids[id] ?? id;
+  const renamed = { ...message, id: real(message.id), parentId: parentId && real(parentId) };
+  return siblings ? { ...renamed, siblings: { ...siblings, ids: siblings.ids.map(real) } } : renamed;
 }
 
 /** The messages with what the running turn has said so far; one who reads an older part does not see it. */
 function withReply({ messages, hasNewer }: ThreadState, { message }: LiveReply): readonly Message[] {
   const at = messages.findLastIndex((it) => it.id === message.id);
-  if (at >= 0) return messages.with(at, { ...message, seq: messages[at]!.seq });
+  if (at >= 0) {
+    const { seq, siblings } = messages[at]!;
+    return messages.with(at, { ...message, seq, siblings });
+  }
   return hasNewer ? messages : [...messages, message];
 }
 
-function blank(
-  state: ThreadState,
-  role: "user" | "assistant",
-  text: string,
-  status: Message["status"],
-  ahead: number,
-): Message {
-  const seq = (state.messages.at(-1)?.seq ?? 0) + ahead;
+/** A message of this page's own, until the server has taken it. */
+function blank(state: ThreadState, role: "user" | "assistant", text: string, parent: Message | undefined): Message {
   return {
     id: `${LOCAL}${role}`,
     conversationId: state.conversation?.id ?? "",
-    seq,
-    parentId: null,
+    seq: (parent?.seq ?? 0) + 1,
+    parentId: parent?.id ?? null,
     turnId: null,
     runId: null,
     role,
     parts: text ? [{ type: "text", text, iteration: 0 }] : [],
-    status,
+    status: role === "user" ? "COMPLETED" : "PENDING",
     tokenCount: null,
     usage: null,
     model: null,

@@ -9,22 +9,30 @@ import {
   type StartedTurnView,
 } from "../api/schema";
 import { socket } from "../api/socket";
+import { hearTabs, tellTabs } from "../api/tabs";
 import { Store } from "../state/store";
 import { follow, pause } from "../turn/follow";
 import { type TurnEvent } from "../turn/events";
+import { type Message } from "../turn/parts";
 import { Paced } from "./paced";
-import { EMPTY, isRunning, reduce, type Problem, type ThreadAction, type ThreadState } from "./reduce";
+import { before } from "./path";
+import { EMPTY, PATH_CHANGED, isBusy, reduce, tipOf, type Problem, type ThreadAction, type ThreadState } from "./reduce";
 
 const PAGE = 50;
 /** So many of a page come after the message that one came for. */
 const AFTER = 20;
 const TRIES = 4;
 const CHARACTERS_A_MS = 40;
+const MOVED: Problem = { code: PATH_CHANGED, message: "" };
 
 export class Thread {
   readonly state = new Store<ThreadState>(EMPTY);
   #closing = new AbortController();
   #following: string | null = null;
+  /** Counts what changes the path here: what was asked for before such a change is old when it comes. */
+  #changes = 0;
+  /** Counts readings: one that was asked for before another that has come already is old, too. */
+  #readings = { asked: 0, taken: 0 };
   #unsubscribe: (() => void) | null = null;
 
   constructor(
@@ -40,6 +48,7 @@ export class Thread {
   /** Is shown: reads the latest messages and follows the turn that runs, if one does. */
   async join(): Promise<void> {
     if (this.#closing.signal.aborted) this.#closing = new AbortController();
+    this.#keepUp();
     if (this.state.get().conversation === null) this.#tell({ type: "opening" });
     if (!this.state.get().sending) await this.refresh();
   }
@@ -52,25 +61,27 @@ export class Thread {
     this.#following = null;
   }
 
-  /** Says the first thing in a conversation that has just been made. */
+  /** Says the first thing in a conversation that has just been made, or the next where the agent has one already. */
   async begin(conversation: ConversationView, content: string): Promise<boolean> {
     this.#tell({ type: "made", conversation });
+    if (conversation.messageCount) await this.refresh();
     return this.send(content);
   }
 
-  async refresh(): Promise<void> {
+  /** Reads the latest messages; `whole`: and shows them, whatever one reads. */
+  async refresh(whole = false): Promise<void> {
     const { signal } = this.#closing;
+    const changes = this.#changes;
+    const reading = ++this.#readings.asked;
     try {
-      const [conversation, page] = await Promise.all([
-        get<ConversationDetailView>(`/api/conversations/${this.id}`, {}, signal),
-        this.#page({}),
-      ]);
-      if (signal.aborted) return;
-      this.#tell({ type: "read", conversation, messages: page.items, hasOlder: page.nextCursor !== null });
+      const conversation = await this.#latest();
+      if (signal.aborted || changes !== this.#changes || reading < this.#readings.taken) return;
+      this.#readings.taken = reading;
+      this.#tell({ type: "read", conversation, whole });
       this.#listen(conversation.sessionId);
       this.#followActive();
     } catch (error) {
-      await this.#fail(error, () => this.refresh());
+      await this.#fail(error, () => this.refresh(whole));
     }
   }
 
@@ -81,8 +92,9 @@ export class Thread {
     try {
       const page = await this.#page({ beforeSeq: messages[0]?.seq });
       // Whoever has gone to another part meanwhile does not get it.
-      if (this.state.get().messages[0]?.seq !== messages[0]?.seq) return;
-      this.#tell({ type: "readOlder", messages: page.items, hasOlder: page.nextCursor !== null });
+      if (this.state.get().messages[0]?.id !== messages[0]?.id) return;
+      if (page.items[0] && page.items[0].id !== messages[0]?.parentId) return this.#tell({ type: "failed", problem: MOVED });
+      this.#tell({ type: "readOlder", messages: page.items.reverse(), hasOlder: page.nextCursor !== null });
     } catch (error) {
       await this.#fail(error);
     }
@@ -94,7 +106,8 @@ export class Thread {
     this.#tell({ type: "reading", what: "newer" });
     try {
       const page = await this.#page({ order: "asc", afterSeq: messages.at(-1)?.seq });
-      if (this.state.get().messages.at(-1)?.seq !== messages.at(-1)?.seq) return;
+      if (this.state.get().messages.at(-1)?.id !== messages.at(-1)?.id) return;
+      if (page.items[0] && page.items[0].parentId !== messages.at(-1)?.id) return this.#tell({ type: "failed", problem: MOVED });
       this.#tell({ type: "readNewer", messages: page.items, hasNewer: page.nextCursor !== null });
     } catch (error) {
       await this.#fail(error);
@@ -105,39 +118,97 @@ export class Thread {
   async showAt(seq: number): Promise<void> {
     const { conversation, messages } = this.state.get();
     if (!conversation || messages.some((it) => it.seq === seq)) return;
-    const beforeSeq = seq + AFTER;
-    await this.#jump({ beforeSeq }, (newest) => newest === beforeSeq - 1);
+    await this.#jump({ beforeSeq: seq + AFTER });
   }
 
   /** Reads the end again, after an older part. */
   async showLatest(): Promise<void> {
-    if (this.state.get().hasNewer) await this.#jump({}, () => false);
+    if (this.state.get().hasNewer) await this.#jump({});
   }
 
-  async #jump(window: { beforeSeq?: number }, hasNewer: (newestSeq: number | undefined) => boolean): Promise<void> {
+  async #jump(window: { beforeSeq?: number }): Promise<void> {
     try {
       const { items, nextCursor } = await this.#page(window);
-      this.#tell({ type: "jumped", messages: items, hasOlder: nextCursor !== null, hasNewer: hasNewer(items[0]?.seq) });
+      const hasNewer = window.beforeSeq !== undefined && items[0]?.id !== tipOf(this.state.get());
+      this.#tell({ type: "jumped", messages: items.reverse(), hasOlder: nextCursor !== null, hasNewer });
       this.#followActive();
     } catch (error) {
       await this.#fail(error);
     }
   }
 
-  /** Says something; false when the server did not take it. */
-  async send(content: string): Promise<boolean> {
-    if (isRunning(this.state.get())) return false;
-    await this.showLatest();
-    this.#tell({ type: "sending", content });
-    return this.#start(`/api/conversations/${this.id}/messages`, { content });
+  /** Says something, at the end or in place of `edited`; false when the server did not take it. */
+  async send(content: string, edited: Message | null = null): Promise<boolean> {
+    if (isBusy(this.state.get())) return false;
+    const tip = tipOf(this.state.get());
+    if (!edited) await this.showLatest();
+    this.#tell({ type: "sending", content, edited });
+    const body = { content, tip, ...(edited && { parentId: edited.parentId }) };
+    const started = await this.#start("messages", body, freshKey());
+    // The server knows how many versions there are now.
+    if (started && edited) void this.refresh();
+    return started;
   }
 
-  async regenerate(): Promise<boolean> {
-    if (isRunning(this.state.get())) return false;
-    this.#tell({ type: "regenerating" });
-    const started = await this.#start(`/api/conversations/${this.id}/regenerate`);
-    if (!started) await this.refresh();
+  async regenerate(replaced: Message): Promise<boolean> {
+    if (isBusy(this.state.get())) return false;
+    const tip = tipOf(this.state.get());
+    this.#tell({ type: "regenerating", replaced });
+    const started = await this.#start("regenerate", { messageId: replaced.id, tip });
+    // A turn may have begun although its answer was lost.
+    if (!started && this.state.get().problem?.code !== PATH_CHANGED) await this.refresh();
     return started;
+  }
+
+  /** Shows a sibling of a message and what follows it, here and wherever the conversation is open. */
+  async choose(messageId: string, replaced: Message): Promise<void> {
+    await this.#choose(messageId, async () => {
+      const conversation = await this.#latest();
+      const at = conversation.messages.findIndex((it) => it.parentId === replaced.parentId);
+      if (at >= 0) {
+        const messages = conversation.messages.slice(at);
+        return this.#tell({ type: "chosen", conversation, replaced, messages, hasNewer: false });
+      }
+      const parent = before(this.state.get().messages, replaced).at(-1);
+      if (!parent) return this.refresh(true);
+      // The branch is long: it is read from where it begins, for that is where one looks.
+      const { items, nextCursor } = await this.#page({ order: "asc", afterSeq: parent.seq });
+      this.#tell({ type: "chosen", conversation, replaced, messages: items, hasNewer: nextCursor !== null });
+    });
+  }
+
+  /** Shows the branch on which a message stands, and that message. */
+  async showBranch(messageId: string, seq: number): Promise<void> {
+    await this.#choose(messageId, async () => {
+      await this.refresh(true);
+      await this.showAt(seq);
+    });
+  }
+
+  /** Shows the path that somebody else has chosen or gone on with. */
+  async showPath(): Promise<void> {
+    this.#tell({ type: "dismissed" });
+    await this.refresh(true);
+  }
+
+  async #choose(messageId: string, show: () => Promise<void>): Promise<void> {
+    if (isBusy(this.state.get())) return;
+    const tip = tipOf(this.state.get());
+    this.#changes++;
+    this.#tell({ type: "choosing" });
+    try {
+      await send("POST", `/api/conversations/${this.id}/path`, { messageId, tip });
+      tellTabs(this.id);
+      await show();
+      this.#tell({ type: "settled" });
+    } catch (error) {
+      if (!this.#closing.signal.aborted) this.#refuse(error, withoutText(error));
+    }
+  }
+
+  /** A new conversation with everything up to a message. */
+  async fork(messageId: string): Promise<ConversationView> {
+    return send<ConversationView>("POST", `/api/conversations/${this.id}/fork`, { messageId });
   }
 
   async stop(): Promise<void> {
@@ -165,18 +236,23 @@ export class Thread {
     this.#tell({ type: "dismissed" });
   }
 
+  async #latest(): Promise<ConversationDetailView> {
+    return get<ConversationDetailView>(`/api/conversations/${this.id}`, {}, this.#closing.signal);
+  }
+
   async #page(window: { order?: "asc"; beforeSeq?: number; afterSeq?: number }): Promise<PageView_MessageView> {
-    const query = { order: "desc", include: "overwritten", limit: PAGE, ...window };
+    const query = { order: "desc", limit: PAGE, ...window };
     const path = `/api/conversations/${this.id}/messages`;
     return get<PageView_MessageView>(path, query, this.#closing.signal);
   }
 
-  /** Starts a turn. A lost answer is asked for again under the same key: there is never a second turn. */
-  async #start(path: string, body?: unknown): Promise<boolean> {
-    const key = freshKey();
+  /** Starts a turn. With a key, a lost answer is asked for again under it: there is never a second turn. */
+  async #start(call: "messages" | "regenerate", body: object, key?: string): Promise<boolean> {
+    const headers: Record<string, string> = key ? { "Idempotency-Key": key } : {};
+    this.#changes++;
     for (let attempt = 1; ; attempt++) {
       try {
-        const turn = await send<StartedTurnView>("POST", path, body, { "Idempotency-Key": key });
+        const turn = await send<StartedTurnView>("POST", `/api/conversations/${this.id}/${call}`, body, headers);
         this.#tell({ type: "started", turn });
         this.#followActive();
         this.onTurn();
@@ -184,17 +260,20 @@ export class Thread {
         if (!this.state.get().conversation?.title) void this.refresh();
         return true;
       } catch (error) {
-        // Regenerating knows no key, so it is not tried twice.
-        if (error instanceof Unreachable && body !== undefined && attempt < TRIES) {
+        if (error instanceof Unreachable && key && attempt < TRIES) {
           this.#tell({ type: "connection", connection: "lost" });
           await pause(attempt * 1000, this.#closing.signal);
           continue;
         }
-        this.#tell({ type: "refused", problem: problemOf(error) });
-        if (error instanceof ApiError && error.code === "TURN_IN_PROGRESS") void this.refresh();
+        this.#refuse(error, key ? problemOf(error) : withoutText(error));
         return false;
       }
     }
+  }
+
+  #refuse(error: unknown, problem: Problem): void {
+    this.#tell({ type: "refused", problem });
+    if (error instanceof ApiError && error.code === "TURN_IN_PROGRESS") void this.refresh();
   }
 
   #followActive(): void {
@@ -244,6 +323,23 @@ export class Thread {
     });
   }
 
+  /** Another tab may choose a branch, and so may another program or device, which is seen when one comes back. */
+  #keepUp(): void {
+    const { signal } = this.#closing;
+    const look = () => {
+      const { loading, sending, choosing } = this.state.get();
+      if (!document.hidden && !loading && !sending && !choosing) void this.refresh();
+    };
+    window.addEventListener("focus", look, { signal });
+    document.addEventListener("visibilitychange", look, { signal });
+    const follow = () => {
+      // Whoever reads an older part is asked first.
+      if (this.state.get().hasNewer) this.#tell({ type: "failed", problem: MOVED });
+      else void this.refresh();
+    };
+    hearTabs(this.id, follow, signal);
+  }
+
   async #fail(error: unknown, again?: () => Promise<void>): Promise<void> {
     if (this.#closing.signal.aborted) return;
     if (error instanceof Unreachable && again) {
@@ -254,6 +350,11 @@ export class Thread {
     }
     this.#tell({ type: "failed", problem: problemOf(error) });
   }
+}
+
+/** The same where there was no text that could have been lost. */
+function withoutText(error: unknown): Problem {
+  return error instanceof Unreachable ? { code: "AWAY", message: error.message } : problemOf(error);
 }
 
 export function problemOf(error: unknown): Problem {
