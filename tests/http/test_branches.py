@@ -258,3 +258,116 @@ async def test_conversation_with_branches_is_deleted_whole(talk: Talk, model: Sc
     window = MessageWindow(with_overwritten=True)
     kept = await talk.store.messages.page(ConversationId(conversation), window, offset=0, limit=99)
     assert [it.id for it in kept] == ([] if purged else ids)
+
+
+async def archived(talk: Talk, model: ScriptedModel) -> str:
+    """Three questions with their answers, of which the first two are archived."""
+    conversation = await straight(talk, model, settings={"compactionThreshold": 4})
+    model.script([Say("a3")])
+    await talk.ask(conversation, "q3")
+    model.script([Say("Summary of q1 and q2.")])
+    done = await talk.client.post(f"/api/conversations/{conversation}/compact", json={"keepLast": 2})
+    assert done.status_code == 200, done.text
+    return conversation
+
+
+async def sent_to_the_model(talk: Talk, model: ScriptedModel, conversation: str, content: str, **more: Any):
+    """What the model is asked with when this is sent."""
+    model.script([Say("told")])
+    assert (await send(talk, conversation, content, **more)).status_code == 200
+    return [it["content"] for it in model.requests[-1].body["messages"][1:]]
+
+
+async def test_edit_of_an_archived_message_leaves_the_summary_behind(talk: Talk, model: ScriptedModel):
+    conversation = await archived(talk, model)
+    second = (await path_of(talk, conversation))[2]
+    assert second["archived"]
+    sent = await sent_to_the_model(talk, model, conversation, "q2 again", parentId=second["parentId"])
+    assert sent == ["q1", "a1", "q2 again"]
+    assert (await talk.client.get(f"/api/conversations/{conversation}")).json()["summary"] is None
+    last = (await talk.messages(conversation))[5]
+    await talk.client.post(f"/api/conversations/{conversation}/path", json={"messageId": last["id"]})
+    detail = (await talk.client.get(f"/api/conversations/{conversation}")).json()
+    assert detail["summary"]
+    assert [it["archived"] for it in await path_of(talk, conversation)] == [True] * 4 + [False] * 2
+
+
+async def test_summary_of_one_branch_is_not_sent_on_another(talk: Talk, model: ScriptedModel):
+    conversation = await archived(talk, model)
+    tip = (await path_of(talk, conversation))[-1]
+    assert await sent_to_the_model(talk, model, conversation, "other", parentId=None) == ["other"]
+    assert "Summary" not in str(model.requests[-1].body["messages"])
+    await talk.client.post(f"/api/conversations/{conversation}/path", json={"messageId": tip["id"]})
+    sent = await sent_to_the_model(talk, model, conversation, "q4")
+    assert sent[-3:] == ["q3", "a3", "q4"]
+    assert "Summary of q1 and q2." in str(model.requests[-1].body["messages"])
+
+
+async def test_answer_to_a_question_after_a_card_is_given_again_with_the_card(
+    talk: Talk, model: ScriptedModel
+):
+    agent = (await talk.client.post("/api/agents", json={"name": "Watch"})).json()["id"]
+    body = {"agentId": agent, "userId": "local", "title": "Late", "summary": "30 h", "priority": "P1"}
+    briefing = (await talk.client.post("/api/briefings", json=body)).json()["id"]
+    card = (await talk.client.post(f"/api/briefings/{briefing}/actions/start_conversation")).json()
+    conversation = card["conversationId"]
+    path = f"/api/conversations/{conversation}/regenerate?wait=true"
+    nothing = await talk.client.post(path, json={"messageId": card["messageId"]}, headers=JSON)
+    assert nothing.status_code in {404, 409}
+    model.otherwise = [Say("ok")]
+    answer = (await send(talk, conversation, "Why late?")).json()
+    again = (await talk.client.post(path, json={"messageId": answer["id"]}, headers=JSON)).json()
+    assert again["siblings"]["ids"] == [answer["id"], again["id"]]
+    asked = model.requests[-1].body["messages"]
+    assert "标题：Late" in str(asked) and asked[-1]["content"].endswith("Why late?")
+
+
+async def test_card_that_comes_while_its_branch_is_left_is_on_the_path_once(talk: Talk, model: ScriptedModel):
+    agent = (await talk.client.post("/api/agents", json={"name": "Watch"})).json()["id"]
+    conversation = (await talk.client.put(f"/api/agents/{agent}/conversation")).json()["id"]
+    model.otherwise = [Say("ok")]
+    first = (await send(talk, conversation, "one")).json()
+    await send(talk, conversation, "two", parentId=None)
+    body = {"agentId": agent, "userId": "local", "title": "Late", "summary": "30 h", "priority": "P1"}
+    briefing = (await talk.client.post("/api/briefings", json=body)).json()["id"]
+    opened, chosen = await asyncio.gather(
+        talk.client.post(f"/api/briefings/{briefing}/actions/start_conversation"),
+        talk.client.post(f"/api/conversations/{conversation}/path", json={"messageId": first["id"]}),
+    )
+    assert opened.status_code == chosen.status_code == 200
+    await talk.client.post(f"/api/briefings/{briefing}/actions/start_conversation")
+    path = await path_of(talk, conversation)
+    assert [it["contentType"] for it in path].count("briefing_card") == 1
+    parents = [None, *(it["id"] for it in path[:-1])]
+    assert [it["parentId"] for it in path] == parents
+
+
+async def test_unfinished_message_is_no_parent(talk: Talk, model: ScriptedModel):
+    conversation = await straight(talk, model)
+    gate = Gate()
+    model.script([Say("half"), Wait(gate)])
+    turn = await talk.begin(conversation, "q3")
+    unfinished = (await path_of(talk, conversation))[-1]
+    assert refusal(await send(talk, conversation, "q4", parentId=unfinished["id"])) == (
+        409,
+        "TURN_IN_PROGRESS",
+    )
+    fork = await talk.client.post(
+        f"/api/conversations/{conversation}/fork", json={"messageId": unfinished["id"]}
+    )
+    assert refusal(fork) == (409, "TURN_IN_PROGRESS")
+    gate.open()
+    await talk.events(turn)
+
+
+@pytest.mark.parametrize("format_", ["json", "md", "html"])
+async def test_export_has_every_branch_and_a_report_the_active_path(
+    talk: Talk, model: ScriptedModel, format_: str
+):
+    conversation = await straight(talk, model)
+    model.script([Say("fresh")])
+    await send(talk, conversation, "other", parentId=None)
+    export = await talk.client.get(f"/api/conversations/{conversation}/export", params={"format": format_})
+    report = await talk.client.get(f"/api/conversations/{conversation}/report", params={"format": format_})
+    assert all(text in export.text for text in ("q1", "q2", "other", "fresh"))
+    assert "fresh" in report.text and "q2" not in report.text

@@ -22,11 +22,20 @@ MESSAGES_AT_ONCE = 50
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What was asked, and what was done to answer it; a card stands alone, and so may a question."""
+    """What was asked, and what was done to answer it.
+
+    A card stands alone, and so may a question, and a further answer to a question that was shown before.
+    """
 
     asked: Message | None
     answered: Message | None = None
     files: Mapping[PayloadId, Payload] = field(default_factory=dict[PayloadId, Payload])
+
+    @property
+    def on_path(self) -> bool:
+        """Whether it is on the active path."""
+        last = self.answered or self.asked
+        return last is None or last.on_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +78,12 @@ class Reports:
         return await whole_records(self._store.payloads, records)
 
     async def report(self, user: User, conversation_id: str, *, tool_name: str | None = None) -> Report:
-        """What was asked and what was done, oldest first."""
-        conversation = await self._conversations.get(user, conversation_id)
-        agent = await self._store.agents.get(conversation.agent_id)
-        exchanges = self._exchanges(user, conversation, tool_name)
-        return Report(conversation, agent.name if agent else "", exchanges, tool_name, self._clock())
+        """What was asked and what was done on the active path, oldest first."""
+        return await self._made(user, conversation_id, tool_name, MessageWindow())
+
+    async def export(self, user: User, conversation_id: str) -> Report:
+        """The whole conversation, every branch of it, in the order in which it was written."""
+        return await self._made(user, conversation_id, None, MessageWindow(with_overwritten=True))
 
     async def artifact(self, user: User, artifact_id: str) -> tuple[Payload, bytes]:
         """A file that a tool gave in one of the user's conversations."""
@@ -87,10 +97,18 @@ class Reports:
             raise ArtifactNotFound(content.reason)
         return payload, content
 
+    async def _made(
+        self, user: User, conversation_id: str, tool_name: str | None, which: MessageWindow
+    ) -> Report:
+        conversation = await self._conversations.get(user, conversation_id)
+        agent = await self._store.agents.get(conversation.agent_id)
+        exchanges = self._exchanges(self._messages(user, conversation, which), tool_name)
+        return Report(conversation, agent.name if agent else "", exchanges, tool_name, self._clock())
+
     async def _exchanges(
-        self, user: User, conversation: Conversation, tool_name: str | None
+        self, messages: AsyncIterator[Message], tool_name: str | None
     ) -> AsyncIterator[Exchange]:
-        async for bare in _paired(self._messages(user, conversation)):
+        async for bare in _paired(messages):
             exchange = bare if tool_name is None else _of_tool(bare, tool_name)
             if exchange is None:
                 continue
@@ -104,8 +122,9 @@ class Reports:
         """What is known of an answer's files, if they are the conversation's own."""
         return await self._store.payloads.artifacts(answered.conversation_id, answered.artifact_ids)
 
-    async def _messages(self, user: User, conversation: Conversation) -> AsyncIterator[Message]:
-        window = MessageWindow()
+    async def _messages(
+        self, user: User, conversation: Conversation, window: MessageWindow
+    ) -> AsyncIterator[Message]:
         while True:
             page = await self._conversations.bare_messages(
                 user, conversation.id, window, offset=0, limit=MESSAGES_AT_ONCE
@@ -118,16 +137,19 @@ class Reports:
 
 
 async def _paired(messages: AsyncIterator[Message]) -> AsyncIterator[Exchange]:
-    """Each answer with what stands before it."""
+    """Each answer with the question before it, if that is the one it answers."""
     asked: Message | None = None
     async for message in messages:
-        if message.role is MessageRole.ASSISTANT:
+        is_answer = message.role is MessageRole.ASSISTANT
+        if is_answer and asked is not None and message.parent_id == asked.id:
             yield Exchange(asked, message)
             asked = None
-        else:
-            if asked is not None:
-                yield Exchange(asked)
-            asked = message
+            continue
+        if asked is not None:
+            yield Exchange(asked)
+        asked = None if is_answer else message
+        if is_answer:
+            yield Exchange(None, message)
     if asked is not None:
         yield Exchange(asked)
 

@@ -15,6 +15,7 @@ from threadkeep.http.reports.text import (
     ShownPart,
     chart_of,
     heading_of,
+    section_title,
     shown_parts,
     thought_heading,
     value_text,
@@ -58,7 +59,7 @@ async def html_report(report: Report) -> AsyncIterator[str]:
 
 
 def _section(number: int, exchange: Exchange) -> str:
-    parts = [f"<section><h2>{number}</h2>"]
+    parts = [f"<section><h2>{section_title(number, exchange)}</h2>"]
     if exchange.asked is not None:
         parts.append(f'<div class="asked">{escape(words_of(exchange.asked))}</div>')
     if exchange.answered is not None:

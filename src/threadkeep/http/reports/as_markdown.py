@@ -17,6 +17,7 @@ from threadkeep.http.reports.text import (
     ShownPart,
     chart_of,
     heading_of,
+    section_title,
     shown_parts,
     thought_heading,
     value_text,
@@ -51,7 +52,7 @@ async def markdown_report(report: Report) -> AsyncIterator[str]:
 
 
 def _section(number: int, exchange: Exchange) -> str:
-    lines = ["", f"## {number}", ""]
+    lines = ["", f"## {section_title(number, exchange)}", ""]
     if exchange.asked is not None:
         lines += [f"> {line}" for line in words_of(exchange.asked).splitlines() or [""]]
     if exchange.answered is not None:

@@ -84,8 +84,8 @@ async def get_report(call: ApiCall, *, conversation_id: str, query: ReportQuery)
 async def export_conversation(
     call: ApiCall, *, conversation_id: str, query: ExportQuery
 ) -> ExportView | Document:
-    """Export a whole conversation."""
-    report = await call.services.reports.report(call.user, conversation_id)
+    """Export a whole conversation with every branch; messages off the active path read `OVERWRITTEN`."""
+    report = await call.services.reports.export(call.user, conversation_id)
     if query.format == "json":
         return Document(json_export(report), media_type="application/json")
     return _document(report, query.format)

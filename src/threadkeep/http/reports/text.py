@@ -10,6 +10,7 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.parts import NoticePart, TextPart, ThoughtPart, ToolCallPart
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
+from threadkeep.services.reports import Exchange
 
 MOST_VALUE_CHARACTERS = 20_000
 MOST_BYTES_LAID_OUT = 256 * 1024
@@ -21,6 +22,11 @@ def words_of(message: Message) -> str:
     """What a message says."""
     content = message.content
     return f"{content.title}\n\n{content.summary}" if isinstance(content, BriefingCard) else content
+
+
+def section_title(number: int, exchange: Exchange) -> str:
+    """What stands above an exchange."""
+    return str(number) if exchange.on_path else f"{number} (another branch)"
 
 
 def shown_parts(message: Message) -> Iterator[ShownPart]:
