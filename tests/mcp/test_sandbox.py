@@ -153,7 +153,7 @@ def test_operator_may_share_folders_but_never_our_own_within_them(
     place: Place, use: Callable[[Kind | None], None], kind: Kind
 ):
     use(kind)
-    box = Sandbox("auto", [place.data], [place.beside, place.data.parent])
+    box = Sandbox("auto", [place.data], [place.beside, place.data.parent, place.beside / "not there"])
     found = place.run(box, f"write:{place.beside / 'new'}", f"read:{place.data / 'secret.key'}")
     assert found[f"write:{place.beside / 'new'}"] == 1
     assert is_refused(found[f"read:{place.data / 'secret.key'}"])
