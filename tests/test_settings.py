@@ -88,7 +88,7 @@ def test_wrong_settings_are_refused_by_name(environment: dict[str, str], told: s
 def test_folder_that_programs_may_write_is_not_ours_and_does_not_hold_it(tmp_path: Path, folder: str):
     (tmp_path / "data" / "agents").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "data")
-    with pytest.raises(SettingsError, match="MCP_WRITABLE.*beside it"):
+    with pytest.raises(SettingsError, match=r"MCP_WRITABLE.*beside it"):
         Settings.load({}, data=tmp_path / "data", mcp_writable=(str(tmp_path / folder),))
     Settings.load({}, data=tmp_path / "data", mcp_writable=(str(tmp_path / "data-of-others"),))
     with pytest.raises(SettingsError, match="absolute"):
