@@ -140,7 +140,9 @@ def test_everything_that_is_installed_for_a_server_comes_by_hash():
     """Or is made from what came so."""
     dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     installs = re.findall(r"pip (?:install|wheel) .*", dockerfile + section("systemd"))
-    assert len(installs) == 10
+    script = (ROOT / "scripts" / "env").read_text(encoding="utf-8").replace("$root/", "").replace('"', "")
+    installs += re.findall(r"\binstall --.*", script)
+    assert len(installs) == 14
     for command in installs:
         by_hash = "--require-hashes" in command and "-r requirements/" in command
         made_here = "--no-deps" in command and ("--no-build-isolation" in command or "--no-index" in command)
