@@ -120,6 +120,14 @@ def test_containers_name_settings_that_there_are_and_give_turns_their_time():
     assert set(compose["volumes"]) == {"data", "database"}
     for name in re.findall(r"\$\{(\w+):\?", (DEPLOY / "compose.yaml").read_text()):
         assert name in section("Docker"), f"nobody is told to set {name}"
+    # An image can be named by its digest, and the page says how.
+    images = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
+    assert set(images) == {"${PYTHON_IMAGE}"}
+    pinned = service["build"]["args"]["PYTHON_IMAGE"], compose["services"]["database"]["image"]
+    for image in pinned:
+        variable, usual = re.findall(r"\$\{(\w+):-([^}]+)\}", image)[0]
+        assert f"{variable}={usual}@$(digest {usual})" in section("Docker")
+        assert variable != "PYTHON_IMAGE" or f"ARG {variable}={usual}\n" in dockerfile
     copied = re.findall(r"^COPY (?!--from)(\S+) ", dockerfile, re.MULTILINE)
     assert all((ROOT / path).exists() for path in copied)
 
