@@ -41,6 +41,11 @@ def read_job(document: Document, owner_id: UserId | None) -> dict[str, str]:
     }
 
 
+def embed_job(agent_id: AgentId, user_id: str) -> dict[str, str]:
+    """The arguments of the job that gives an agent's chunks their vectors, for whom its documents are."""
+    return {"agent_id": agent_id, "user_id": user_id}
+
+
 class Reading:
     """The jobs behind documents: their text is got out, then their meaning."""
 
@@ -82,7 +87,9 @@ class Reading:
         if error is not None:
             await remove_chunks(self._store.documents, document)
         await self._end(document, error)
-        return FollowUp(EMBED_JOB, {"agent_id": agent_id}) if error is None and self._embedder else None
+        if error is not None or self._embedder is None:
+            return None
+        return FollowUp(EMBED_JOB, embed_job(agent_id, arguments.get("user_id", agent_id)))
 
     async def _end(self, document: Document, error: str | None) -> None:
         status = DocumentStatus.READY if error is None else DocumentStatus.FAILED
@@ -176,6 +183,14 @@ class Reading:
         waiting = await self._store.chunks.waiting(self._embedder.name)
         large = await self._vector_index.large(LARGE_COLLECTION) if self._vector_index else ()
         return list(dict.fromkeys((*waiting, *large)))
+
+    async def embed_jobs(self) -> Sequence[Mapping[str, Any]]:
+        """The jobs that those chunks need, each for the owner of its agent."""
+        jobs: list[Mapping[str, Any]] = []
+        for agent_id in await self.unembedded():
+            agent = await self._store.agents.get(agent_id)
+            jobs.append(embed_job(agent_id, (agent and agent.owner_id) or agent_id))
+        return jobs
 
     async def sweep(self) -> None:
         """Ends what nobody works on any more, and removes what nobody can reach: it would count for ever."""
