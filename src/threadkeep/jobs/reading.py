@@ -101,14 +101,15 @@ class Reading:
         await self._store.documents.update(document.agent_id, document.id, end)
 
     async def _read(self, document: Document) -> None:
-        path = await self._files.find(document.agent_id, document.id)
-        if path is None:
+        file = await self._files.open(document.agent_id, document.id)
+        if file is None:
             raise ExtractionFailed("The file is no longer there; send it again.")
-        await remove_chunks(self._store.documents, document)  # of a try that broke off
-        async with aclosing(self._extractor.extract(path, document.media_type)) as parts:
-            async for part in parts:
-                if not await self._store.documents.add_part(document, part, self._clock()):
-                    return
+        with file:
+            await remove_chunks(self._store.documents, document)  # of a try that broke off
+            async with aclosing(self._extractor.extract(file, document.media_type)) as parts:
+                async for part in parts:
+                    if not await self._store.documents.add_part(document, part, self._clock()):
+                        return
 
     async def embed(self, arguments: Mapping[str, Any]) -> FollowUp | None:
         """Gives vectors to the chunks of an agent that have none yet, and indexes them, a while at a time."""
