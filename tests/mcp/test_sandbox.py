@@ -2,9 +2,11 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ NONE: list[Kind | None] = [None]
 
 # Tries what each of the further arguments says, and tells what came of it.
 PROBE = """
-import json, os, resource, subprocess, sys
+import json, os, resource, socket, subprocess, sys
 
 def tried(how, path):
     try:
@@ -46,6 +48,8 @@ def tried(how, path):
             return os.remove(path)
         if how == "run":
             return subprocess.run(["cat", path], capture_output=True, text=True, check=True).stdout
+        if how == "connect":
+            return socket.socket(socket.AF_UNIX).connect(path)
         if how == "signal":
             return os.kill(int(path), 0)
     except (OSError, subprocess.CalledProcessError) as exc:
@@ -197,6 +201,30 @@ def test_program_cannot_look_into_us_or_end_us(place: Place, use: Callable[[Kind
         outside.kill()
     assert is_refused(found[tries[0]])
     assert found[tries[1]] in {"PermissionError", "ProcessLookupError"} or confine.landlock_version() < 6
+
+
+@pytest.mark.skipif("bubblewrap" not in HERE, reason="Landlock knows no rule for sockets")
+def test_program_does_not_reach_who_would_run_another_outside(
+    place: Place, use: Callable[[Kind | None], None], monkeypatch: pytest.MonkeyPatch
+):
+    """Such as systemd for its user, or Docker: each listens at a socket that the account may use."""
+    use("bubblewrap")
+    folder = place.beside / "user"
+    folder.mkdir()
+    tries = [f"connect:{folder / 'bus'}", f"connect:{place.beside / 'docker.sock'}"]
+    with ExitStack() as open_to_us:
+        for address in (folder / "bus", place.beside / "docker.sock"):
+            listener = open_to_us.enter_context(socket.socket(socket.AF_UNIX))
+            listener.bind(str(address))
+            listener.listen()
+        assert not any(is_refused(it) for it in (place.run(Sandbox("auto"), *tries)[it] for it in tries))
+        monkeypatch.setattr(sandbox, "_OF_THE_SYSTEM", (str(folder), str(place.beside / "docker.sock")))
+        found = place.run(Sandbox("auto"), *tries)
+    assert [found[it] for it in tries] == ["FileNotFoundError", "ConnectionRefusedError"]
+
+
+def test_programs_are_kept_from_what_the_system_runs_programs_with():
+    assert {"/run/user", "/run/dbus", "/run/docker.sock"} <= {*sandbox._OF_THE_SYSTEM}  # pyright: ignore[reportPrivateUsage]
 
 
 def test_without_a_sandbox_programs_run_unless_one_is_required(

@@ -41,7 +41,11 @@ _CREDENTIALS = (
     ".pypirc", ".config/gcloud", ".config/gh", ".local/share/keyrings", ".mozilla", ".bash_history",
     ".zsh_history", ".psql_history", ".python_history",
 )  # fmt: skip
-_OF_THE_SYSTEM = ("/run/secrets", "/run/credentials")
+# Secrets that the system hands out, and sockets of those who run a program for whoever asks, outside.
+_OF_THE_SYSTEM = (
+    "/run/secrets", "/run/credentials", "/run/user", "/run/dbus", "/run/docker.sock", "/run/containerd",
+    "/run/podman",
+)  # fmt: skip
 
 
 @functools.cache
