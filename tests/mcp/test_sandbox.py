@@ -182,6 +182,18 @@ def test_real_promptx_of_one_user_does_not_see_that_of_another(
     assert found[tries[3]] == 1
 
 
+@pytest.mark.parametrize("kind", HERE)
+def test_link_that_another_program_of_the_agent_left_opens_nothing(
+    place: Place, use: Callable[[Kind | None], None], kind: Kind
+):
+    use(kind)
+    (place.own / ".promptx").symlink_to(place.data)
+    path = f"read:{place.data / 'secret.key'}"
+    within = f"read:{place.own / '.promptx' / 'secret.key'}"
+    found = place.run(Sandbox("auto", [place.data]), path, within, name="promptx", cwd="promptx-users/alice")
+    assert is_refused(found[path]) and is_refused(found[within])
+
+
 @pytest.mark.parametrize("kind", [*HERE, *NONE])
 def test_program_is_limited_also_where_there_is_no_sandbox(
     place: Place, use: Callable[[Kind | None], None], kind: Kind | None
