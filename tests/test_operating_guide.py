@@ -120,6 +120,14 @@ def test_containers_name_settings_that_there_are_and_give_turns_their_time():
     assert set(compose["volumes"]) == {"data", "database"}
     for name in re.findall(r"\$\{(\w+):\?", (DEPLOY / "compose.yaml").read_text()):
         assert name in section("Docker"), f"nobody is told to set {name}"
+    # An image can be named by its digest, and the page says how.
+    images = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
+    assert set(images) == {"${PYTHON_IMAGE}"}
+    pinned = service["build"]["args"]["PYTHON_IMAGE"], compose["services"]["database"]["image"]
+    for image in pinned:
+        variable, usual = re.findall(r"\$\{(\w+):-([^}]+)\}", image)[0]
+        assert f"{variable}={usual}@$(digest {usual})" in section("Docker")
+        assert variable != "PYTHON_IMAGE" or f"ARG {variable}={usual}\n" in dockerfile
     copied = re.findall(r"^COPY (?!--from)(\S+) ", dockerfile, re.MULTILINE)
     assert all((ROOT / path).exists() for path in copied)
 
@@ -140,7 +148,9 @@ def test_everything_that_is_installed_for_a_server_comes_by_hash():
     """Or is made from what came so."""
     dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     installs = re.findall(r"pip (?:install|wheel) .*", dockerfile + section("systemd"))
-    assert len(installs) == 10
+    script = (ROOT / "scripts" / "env").read_text(encoding="utf-8").replace("$root/", "").replace('"', "")
+    installs += re.findall(r"\binstall --.*", script)
+    assert len(installs) == 14
     for command in installs:
         by_hash = "--require-hashes" in command and "-r requirements/" in command
         made_here = "--no-deps" in command and ("--no-build-isolation" in command or "--no-index" in command)

@@ -84,6 +84,17 @@ def test_wrong_settings_are_refused_by_name(environment: dict[str, str], told: s
         Settings.load(environment)
 
 
+@pytest.mark.parametrize("folder", [".", "data", "data/agents", "link", "link/agents", "other/../data"])
+def test_folder_that_programs_may_write_is_not_ours_and_does_not_hold_it(tmp_path: Path, folder: str):
+    (tmp_path / "data" / "agents").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    with pytest.raises(SettingsError, match=r"MCP_WRITABLE.*beside it"):
+        Settings.load({}, data=tmp_path / "data", mcp_writable=(str(tmp_path / folder),))
+    Settings.load({}, data=tmp_path / "data", mcp_writable=(str(tmp_path / "data-of-others"),))
+    with pytest.raises(SettingsError, match="absolute"):
+        Settings.load({}, mcp_writable=("notes",))
+
+
 @pytest.mark.parametrize("text", ["port = ", 'prot = 1\nhost = "x"', "\xff"])
 def test_broken_file_is_refused(tmp_path: Path, text: str):
     file = tmp_path / "threadkeep.toml"

@@ -7,6 +7,7 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 BILL = re.compile(r"threadkeep-[^/]+\.dist-info/sboms/threadkeep\.cdx\.json")
@@ -66,3 +67,14 @@ def test_what_only_an_extra_brings_is_optional(bill: Any) -> None:
     scopes = {component["name"]: component["scope"] for component in bill["components"]}
     assert (scopes["starlette"], scopes["anyio"], scopes["react"]) == ("required",) * 3
     assert (scopes["psycopg"], scopes["numpy"]) == ("optional",) * 2
+
+
+@pytest.mark.parametrize(("name", "vulnerable"), [("python-multipart", "0.0.26"), ("starlette", "0.49.0")])
+def test_no_version_is_taken_that_a_request_can_stall(wheel: Path, name: str, vulnerable: str) -> None:
+    """A host application may have an older one; what reads strangers' requests must not be."""
+    with ZipFile(wheel) as archive:
+        (metadata,) = (it for it in archive.namelist() if it.endswith(".dist-info/METADATA"))
+        lines = archive.read(metadata).decode().splitlines()
+    required = [Requirement(it.partition(": ")[2]) for it in lines if it.startswith("Requires-Dist: ")]
+    (found,) = (it for it in required if it.name == name)
+    assert not found.specifier.contains(vulnerable)

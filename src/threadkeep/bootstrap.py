@@ -431,8 +431,8 @@ def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jo
     kept_ms = settings.turn_log_ttl_hours * HOUR_MS
 
     async def embed() -> None:
-        for agent_id in await reading.unembedded():
-            await jobs.add(EMBED_JOB, {"agent_id": agent_id})
+        for arguments in await reading.embed_jobs():
+            await jobs.add(EMBED_JOB, arguments)
 
     return Cleaning(
         {

@@ -375,8 +375,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 )
         _ = self.networks_denied
         for folder in self.mcp_writable:
-            if not Path(folder).is_absolute():
-                raise SettingsError(f"THREADKEEP_MCP_WRITABLE: {folder!r} is no absolute path.")
+            self._check_writable(Path(folder))
         if self.promptx_command is not None and not self.promptx_arguments:
             raise SettingsError("THREADKEEP_PROMPTX_COMMAND must name a program.")
         if any(len(key) < 32 for key in self.secret_keys):
@@ -385,6 +384,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             parts = _split(origin, "CORS_ORIGINS")
             if parts.scheme not in {"http", "https"} or not parts.hostname:
                 raise SettingsError(f"THREADKEEP_CORS_ORIGINS: {origin!r} is not like https://app.example.")
+
+    def _check_writable(self, folder: Path) -> None:
+        if not folder.is_absolute():
+            raise SettingsError(f"THREADKEEP_MCP_WRITABLE: '{folder}' is no absolute path.")
+        ours, theirs = self.data.resolve(), folder.resolve()
+        if ours.is_relative_to(theirs) or theirs.is_relative_to(ours):
+            raise SettingsError(
+                f"THREADKEEP_MCP_WRITABLE: '{folder}' holds the data folder {self.data}, or lies in it, and "
+                "programs are kept from that. Choose a folder beside it."
+            )
 
     def check_sign_in(self) -> None:
         """Refuses ways to sign in that would let in the wrong people."""

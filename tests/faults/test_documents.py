@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 import httpx
 import pytest
@@ -42,11 +43,17 @@ from threadkeep.testing.waiting import PATIENCE_S
 MEGABYTE = 1024 * 1024
 
 
+async def extracted(path: Path, media_type: str, **limits: float) -> AsyncGenerator[ExtractedPart]:
+    """What a process of its own gets out of a file."""
+    with path.open("rb") as file:
+        async with aclosing(ProcessExtractor(**limits).extract(file, media_type)) as parts:
+            async for part in parts:
+                yield part
+
+
 async def pages_of(path: Path, media_type: str) -> list[int | None]:
     """The pages of a file's chunks."""
-    return [
-        it.chunk.page async for part in ProcessExtractor().extract(path, media_type) for it in part.chunks
-    ]
+    return [it.chunk.page async for part in extracted(path, media_type) for it in part.chunks]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +106,7 @@ async def test_reading_that_takes_too_long_is_ended(tmp_path: Path):
     path = tmp_path / "file.txt"
     path.write_text("words")
     with pytest.raises(ExtractionFailed, match="took longer than"):
-        async for _ in ProcessExtractor(most_s=0.01).extract(path, TEXT):
+        async for _ in extracted(path, TEXT, most_s=0.01):
             pass
 
 
@@ -114,7 +121,7 @@ async def test_file_that_takes_too_much_memory_is_refused(tmp_path: Path):
 async def test_worker_is_small_and_the_first_to_go_where_memory_runs_out(tmp_path: Path):
     path = tmp_path / "file.pdf"
     path.write_bytes(make_pdf([f"page {number} " * 30 for number in range(2000)]))
-    async with aclosing(ProcessExtractor().extract(path, PDF)) as parts:
+    async with aclosing(extracted(path, PDF)) as parts:
         await anext(parts)
         (worker,) = [pid for pid in _children() if b"retrieval.worker" in _command(pid)]
         oom_score_adj, limits = (_shown(worker, name).decode() for name in ("oom_score_adj", "limits"))
@@ -129,12 +136,12 @@ class KilledWorkers:
         self.kills = kills
         self.tries = 0
 
-    async def extract(self, path: Path, media_type: str) -> AsyncGenerator[ExtractedPart]:
+    async def extract(self, file: BinaryIO, media_type: str) -> AsyncGenerator[ExtractedPart]:
         self.tries += 1
         if self.tries <= self.kills:
             # What the real one says of a worker that somebody killed; see the test below.
             raise ExtractionBroke("The process that read the file was ended (SIGKILL).")
-        async for part in ProcessExtractor().extract(path, media_type):
+        async for part in ProcessExtractor().extract(file, media_type):
             yield part
 
 
@@ -162,7 +169,7 @@ async def test_file_whose_worker_is_killed_is_tried_once_more(
 async def test_worker_that_is_killed_is_told_as_such(tmp_path: Path):
     path = tmp_path / "file.pdf"
     path.write_bytes(make_pdf([f"page {number} " * 30 for number in range(2000)]))
-    parts = ProcessExtractor().extract(path, PDF)
+    parts = extracted(path, PDF)
     await anext(parts)
     (worker,) = [pid for pid in _children() if b"retrieval.worker" in _command(pid)]
     os.kill(worker, signal.SIGKILL)

@@ -12,36 +12,13 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
+from tests.hostile.texts import NAMES, UNSTORABLE_NAMES, hostile_text
+
 EXAMPLES_NAME = "THREADKEEP_FUZZ_EXAMPLES"
 LONG_RUN = int(os.environ.get(EXAMPLES_NAME, "0"))
 LONGEST = 20_000 if LONG_RUN else 2_000
 
-# Each is repeated; what stands last is added once, for those who look for an end that does not fit.
-_REPEATED: Mapping[str, tuple[str, str]] = {
-    "one long word": ("a", "ational"),
-    "only vowels": ("aeiou", "!"),
-    "only spaces": (" ", "x"),
-    "line breaks": ("\r\n\u2028", "x"),
-    "nested brackets": ("[({", "x"),
-    "balanced brackets": ("[]{}", "x"),
-    "quotes and backslashes": ('"\\', "x"),
-    "tags": ("<system><!--", "x"),
-    "references": ("@!thought://a ", "x"),
-    "digits": ("9", "x"),
-    "combining marks": ("\u0301\u0323", "a"),
-    "right to left": ("\u202e\u05d0\u200f", "x"),
-    "pictures": ("\U0001f468\u200d\U0001f469", "x"),
-    "NUL": ("\0", "x"),
-    "lone surrogates": ("\ud83d", "\udc00x"),
-}
-
-
-def _repeat(kind: str, length: int) -> str:
-    again, last = _REPEATED[kind]
-    return again * (length // len(again) + 1) + last
-
-
-HOSTILE = st.builds(_repeat, st.sampled_from([*_REPEATED]), st.integers(1, LONGEST))
+HOSTILE = st.builds(hostile_text, st.sampled_from([*NAMES, *UNSTORABLE_NAMES]), st.integers(1, LONGEST))
 """Hostile text, halves of surrogate pairs and NUL included."""
 
 TEXT = HOSTILE | st.text(st.characters(exclude_categories=()), max_size=30)

@@ -1,10 +1,8 @@
-"""Texts that somebody writes to keep us busy."""
-
-from collections.abc import Mapping
+"""Texts that somebody writes to keep us busy, or to break us: the one list of them."""
 
 # Each is repeated to the length that is wanted; what stands last is added once, so that a search that has
 # come all the way finds that it must begin again.
-_REPEATED: Mapping[str, tuple[str, str]] = {
+_REPEATED: dict[str, tuple[str, str]] = {
     "one long word": ("a", "ational"),
     "only consonants": ("b", "ational"),
     "only vowels": ("aeiou", "!"),
@@ -14,14 +12,18 @@ _REPEATED: Mapping[str, tuple[str, str]] = {
     "only tabs and line breaks": ("\n\t", "x"),
     "line breaks": ("\n", "x"),
     "carriage returns": ("\r", "x"),
+    "ends of lines": ("\r\n\u2028", "x"),
     "unbreakable spaces": ("\u00a0\u2003", "x"),
     "nested brackets": ("[({", "x"),
     "square brackets": ("[", "!"),
+    "balanced brackets": ("[]{}", "x"),
     "angles": ("<", "x"),
     "open tags": ("<system ", "\n"),
     "end tags": ("</a", "x"),
+    "tags and comments": ("<system><!--", "x"),
     "quotes": ('"', "x"),
     "backslashes": ("\\", '"'),
+    "quotes and backslashes": ('"\\', "x"),
     "backticks": ("`", "x"),
     "code fences": ("``` ", "x"),
     "headings": ("# ", "!"),
@@ -32,6 +34,7 @@ _REPEATED: Mapping[str, tuple[str, str]] = {
     "slashes": ("/", "x"),
     "roles": ("user ", "x"),
     "references": ("@!thought://", "x"),
+    "whole references": ("@!thought://a ", "x"),
     "politeness": ("please can you ", "x"),
     "comment openings": ("<!--", "x"),
     "escapes": ("%00", "x"),
@@ -52,11 +55,17 @@ _REPEATED: Mapping[str, tuple[str, str]] = {
     "different words": ("", ""),
 }  # fmt: skip
 NAMES = tuple(_REPEATED)
+# No database keeps these: who reads them must refuse or replace them.
+_UNSTORABLE: dict[str, tuple[str, str]] = {
+    "NUL": ("\0", "x"),
+    "lone surrogates": ("\ud83d", "\udc00x"),
+}
+UNSTORABLE_NAMES = tuple(_UNSTORABLE)
 
 
 def hostile_text(name: str, length: int) -> str:
     """The text of a name, with about so many characters."""
     if name == "different words":
         return " ".join(f"w{number:x}ing" for number in range(length // 8))
-    unit, last = _REPEATED[name]
+    unit, last = (_REPEATED | _UNSTORABLE)[name]
     return unit * (length // len(unit)) + last

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.http.calls import new_conversation, refusal
+from tests.http.calls import new_agent, new_conversation, refusal
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, ThreadkeepError
 from threadkeep.http import decoding, json_shape
 from threadkeep.http.json_shape import MOST_NESTING, MOST_VALUES, JsonShape, check_shape
@@ -101,3 +101,13 @@ async def test_large_body_is_decoded_away_from_the_loop(
     refusal(await alice.post(path, json={"content": "a" * 200_000}), 400, "MESSAGE_TOO_LONG", "content")
     assert threading.main_thread() not in threads
     assert len(threads) == 1
+
+
+@pytest.mark.parametrize("length", ["9" * 5_000, f"{2**64}", "0" * 5_000 + "99999999999"])
+@pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x"])
+async def test_length_of_any_number_of_digits_is_too_large(alice: httpx.AsyncClient, length: str, kind: str):
+    """Not every server that a host application runs on has looked at it before."""
+    agent = await new_agent(alice)
+    path = f"/api/agents/{agent['id']}/documents" if "multipart" in kind else "/api/agents"
+    headers = {"Content-Length": length, "Content-Type": kind}
+    refusal(await alice.post(path, content=b"{}", headers=headers), 413, "PAYLOAD_TOO_LARGE")

@@ -178,6 +178,47 @@ async def test_few_requests_may_be_sent_ahead_and_not_many(served: Served):
         assert await line.is_closed()
 
 
+# Other protocols
+
+UPGRADE = b"GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+WEB_SOCKET = UPGRADE + b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+NO_WEB_SOCKETS = {
+    "a long header": (431, WEB_SOCKET + b"X: " + b"a" * 9000 + b"\r\n\r\n"),
+    "many headers": (431, WEB_SOCKET + b"X: a\r\n" * 200 + b"\r\n"),
+    "the limit": (431, WEB_SOCKET + b"X: " + b"a" * MOST_HEADER_BYTES + b"\r\n\r\n"),
+    "a long address": (414, WEB_SOCKET.replace(b"/ws", b"/ws?" + b"a" * 9000) + b"\r\n"),
+    "a body": (422, WEB_SOCKET + b"Content-Length: 4\r\n\r\nbody"),
+    "an unfinished body": (422, WEB_SOCKET + b"Content-Length: 999\r\n\r\nbody"),
+    "chunks": (422, WEB_SOCKET + b"Transfer-Encoding: chunked\r\n\r\n"),
+    "another method": (405, WEB_SOCKET.replace(b"GET", b"POST") + b"\r\n"),
+    "no key": (400, UPGRADE + b"\r\n"),
+}
+
+
+@pytest.mark.parametrize(("status", "sent"), NO_WEB_SOCKETS.values(), ids=NO_WEB_SOCKETS.keys())
+async def test_what_cannot_become_a_web_socket_is_answered_and_closed(
+    served: Served, status: int, sent: bytes
+):
+    async with served.connect() as line:
+        await line.send(sent)
+        assert int((await line.all()).split()[1]) == status
+    await until(lambda: not served.server.server_state.connections)
+
+
+async def test_body_is_never_taken_for_a_request(served: Served):
+    """The parser passes over the body of what asks for another protocol, as `curl --http2` does."""
+    head = b"POST /api/agents HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n"
+    async with served.connect() as line:
+        await line.send(head + b"Content-Length: %d\r\n\r\n" % len(ASK_AND_CLOSE))
+        await line.send(ASK_AND_CLOSE)
+        said = await line.all()
+    assert said.count(b"HTTP/1.1") == 1
+    assert parsed(said)[0] == 422
+    async with served.connect() as line:
+        await line.send(ASK + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+        assert await line.status() == 200
+
+
 # Time
 
 

@@ -187,3 +187,16 @@ async def test_name_of_a_file_is_only_its_last_part(alice: httpx.AsyncClient, ag
         )
         assert answer.json()["items"][0]["fileName"] == "passwd.txt"
     assert len(files_of(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"--x\r\n" + b"a" * 2_000_000, b"--x\r\nA: " + b"a" * 2_000_000, b"--x\r\n" + b"A: a\r\n" * 300_000],
+    ids=["name", "value", "many"],
+)
+async def test_headers_of_a_file_that_never_end_are_refused(
+    alice: httpx.AsyncClient, agent_id: str, body: bytes
+):
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    answer = await alice.post(f"/api/agents/{agent_id}/documents", content=body, headers=headers)
+    refusal(answer, 422, "INVALID_REQUEST")

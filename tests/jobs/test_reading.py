@@ -12,10 +12,11 @@ from tests.retrieval.embedding import reading_with
 from threadkeep import bootstrap
 from threadkeep.bootstrap import Runtime
 from threadkeep.domain.user import User
+from threadkeep.domain.workspace import Workspaces
 from threadkeep.http.services import Services
 from threadkeep.jobs import queue as jobs_module
 from threadkeep.jobs.queue import FollowUp, Jobs, RetryLater
-from threadkeep.jobs.reading import EMBED_JOB
+from threadkeep.jobs.reading import EMBED_JOB, read_job
 from threadkeep.ports.embedder import EmbedderError
 from threadkeep.ports.store import Store
 from threadkeep.retrieval.embed import EndpointEmbedder
@@ -258,3 +259,17 @@ async def test_two_jobs_for_one_agent_do_not_read_the_same_chunks_twice(store: S
     assert await first is None
     assert embedder.asked == [["one", "two"]]
     assert await reading.embed(arguments) is None
+
+
+async def test_vectors_of_one_owners_documents_count_as_that_owners_work(store: Store, tmp_path: Path):
+    """Else a thousand agents of one user, each with a document, would hold up another's one."""
+    agent = await keep_agent(store)
+    document = await keep_document(store, agent.id, "text", ready=False)
+    reading = reading_with(PickyEmbedder(), store, tmp_path)
+    path = Workspaces(tmp_path).of(agent.id) / "documents" / document.id
+    path.parent.mkdir(parents=True)
+    path.write_text("text")
+    following = await reading.read(read_job(document, agent.owner_id))
+    assert following is not None
+    assert (following.kind, following.arguments["user_id"]) == (EMBED_JOB, agent.owner_id)
+    assert list(await reading.embed_jobs()) == [following.arguments]  # so it is one job and not two

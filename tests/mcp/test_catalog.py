@@ -58,6 +58,8 @@ def test_good_servers_are_taken():
         "pinned": StdioServer("npx", ("-y", "@scope/a.b_c@^1.2.3-beta.1", "-c", "anything", "--package=b")),
         "tagged": StdioServer("npx", ("a-server@next", "sh")),
         "exact": StdioServer("uvx", ("mcp_server.x==1.2.3", "--from", "anywhere")),
+        "about": StdioServer("uvx", ("python-docs-mcp@1.0rc1+x",)),
+        "newest": StdioServer("uvx", ("pypy-stats@latest",)),
         "key": StdioServer("uvx", ("x",), secrets(TLS_KEY="-----BEGIN\nabc\n", NODE_ENV="test", EMPTY="")),
         "port": RemoteServer("HTTPS://8.8.8.8:8443/mcp?x=1"),
         "six": RemoteServer("http://[2001:4860:4860::8888]/mcp"),
@@ -173,7 +175,8 @@ def test_malformed_program_is_refused_with_the_field_named(change: dict[str, Any
      ("-p", "a", "b"), ("--package=a", "b"), ("--package", "a", "b"), ("-c", "id"), ("--call", "id"),
      ("./a",), ("../a",), ("/tmp/a",), ("~/a",), ("a/b",), ("@a",), ("@a/b/c",), ("github:a/b",), (".",),
      ("git+ssh://git@example.com/a.git",), ("https://example.com/a.tgz",), ("a@npm:b",), ("a@file:../b",),
-     ("a@https://example.com/a.tgz",), ("a@",), ("a b",), ("",), ("a;id",), ("$(id)",), ("_a",), (".a",)],
+     ("a@https://example.com/a.tgz",), ("a@",), ("a b",), ("",), ("a;id",), ("$(id)",), ("_a",), (".a",),
+     ("a.tgz",), ("a@b.tgz",), ("-y", "a@1.tar.gz"), ("@a/b@c.TAR",), ("a@latest\u2010x",), ("\u2010y", "a")],
 )  # fmt: skip
 def test_npx_runs_one_package_and_nothing_else(args: tuple[str, ...]):
     error = refused(StdioServer("npx", args))
@@ -189,7 +192,9 @@ def test_npx_runs_one_package_and_nothing_else(args: tuple[str, ...]):
      ("--with", "a", "b"), ("-p", "3.12", "a"), ("--index-url", "https://example.com", "a"), ("./a",),
      ("/tmp/a",), ("a/b",), ("git+https://example.com/a",), ("https://example.com/a.whl",),
      ("a @ https://example.com/a.whl",), ("a@https://example.com/a.whl",), ("a-",), ("-a",),
-     ("a==",), ("a>=1",), ("",)],
+     ("a==",), ("a>=1",), ("",), ("cpython@3.12", "-c", "1"), ("CPython",), ("graalpy@24",), ("pyodide",),
+     ("python3.13t@3.13", "-c", "1"), ("python3.13+freethreaded",), ("pythonw",), ("pypy3.10-v7",),
+     ("a@documents",), ("a@b.whl",), ("a@1.whl",), ("a==x",)],
 )  # fmt: skip
 def test_uvx_runs_one_package_and_nothing_else(args: tuple[str, ...]):
     error = refused(StdioServer("uvx", args))

@@ -9,7 +9,7 @@ from tests.making import ALICE, BOB, NOW, make_agent
 from tests.mcp.running import Limits, Pooled, chaos, is_alive, pooled
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.mcp import ServerScope
-from threadkeep.mcp.personal import FOLDER, PersonalServers, prepare
+from threadkeep.mcp.personal import FOLDER, PersonalServers, _remove, prepare  # pyright: ignore[reportPrivateUsage]
 from threadkeep.ports.store import Store
 from threadkeep.storage import users
 from threadkeep.storage.database import Database, Statement
@@ -79,3 +79,22 @@ async def test_folder_that_cannot_be_removed_harms_nothing(
 
     await personal.keep_only(nobody())
     assert "stray cannot be removed: Not a directory" in caplog.text
+
+
+async def test_link_that_a_program_puts_in_the_place_of_users_folders_is_not_followed(
+    here: Pooled, personal: PersonalServers
+):
+    """Programs write in their agent's folder; what such a link leads to is another's, or ours."""
+    other = here.workspaces.of(make_agent().id)
+    (other / "notes").mkdir(parents=True)
+    link = here.workspaces.of(make_agent().id) / FOLDER
+    link.parent.mkdir()
+    link.symlink_to(here.workspaces.root)
+
+    async def nobody() -> AsyncIterator[UserId]:
+        return
+        yield
+
+    await personal.keep_only(nobody())
+    _remove([link / other.name])  # also where it was put there only now
+    assert (other / "notes").exists()

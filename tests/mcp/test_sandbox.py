@@ -2,9 +2,11 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ NONE: list[Kind | None] = [None]
 
 # Tries what each of the further arguments says, and tells what came of it.
 PROBE = """
-import json, os, resource, subprocess, sys
+import json, os, resource, socket, subprocess, sys
 
 def tried(how, path):
     try:
@@ -46,6 +48,8 @@ def tried(how, path):
             return os.remove(path)
         if how == "run":
             return subprocess.run(["cat", path], capture_output=True, text=True, check=True).stdout
+        if how == "connect":
+            return socket.socket(socket.AF_UNIX).connect(path)
         if how == "signal":
             return os.kill(int(path), 0)
     except (OSError, subprocess.CalledProcessError) as exc:
@@ -153,7 +157,7 @@ def test_operator_may_share_folders_but_never_our_own_within_them(
     place: Place, use: Callable[[Kind | None], None], kind: Kind
 ):
     use(kind)
-    box = Sandbox("auto", [place.data], [place.beside, place.data.parent])
+    box = Sandbox("auto", [place.data], [place.beside, place.data.parent, place.beside / "not there"])
     found = place.run(box, f"write:{place.beside / 'new'}", f"read:{place.data / 'secret.key'}")
     assert found[f"write:{place.beside / 'new'}"] == 1
     assert is_refused(found[f"read:{place.data / 'secret.key'}"])
@@ -178,6 +182,18 @@ def test_real_promptx_of_one_user_does_not_see_that_of_another(
     assert found[tries[3]] == 1
 
 
+@pytest.mark.parametrize("kind", HERE)
+def test_link_that_another_program_of_the_agent_left_opens_nothing(
+    place: Place, use: Callable[[Kind | None], None], kind: Kind
+):
+    use(kind)
+    (place.own / ".promptx").symlink_to(place.data)
+    path = f"read:{place.data / 'secret.key'}"
+    within = f"read:{place.own / '.promptx' / 'secret.key'}"
+    found = place.run(Sandbox("auto", [place.data]), path, within, name="promptx", cwd="promptx-users/alice")
+    assert is_refused(found[path]) and is_refused(found[within])
+
+
 @pytest.mark.parametrize("kind", [*HERE, *NONE])
 def test_program_is_limited_also_where_there_is_no_sandbox(
     place: Place, use: Callable[[Kind | None], None], kind: Kind | None
@@ -197,6 +213,30 @@ def test_program_cannot_look_into_us_or_end_us(place: Place, use: Callable[[Kind
         outside.kill()
     assert is_refused(found[tries[0]])
     assert found[tries[1]] in {"PermissionError", "ProcessLookupError"} or confine.landlock_version() < 6
+
+
+@pytest.mark.skipif("bubblewrap" not in HERE, reason="Landlock knows no rule for sockets")
+def test_program_does_not_reach_who_would_run_another_outside(
+    place: Place, use: Callable[[Kind | None], None], monkeypatch: pytest.MonkeyPatch
+):
+    """Such as systemd for its user, or Docker: each listens at a socket that the account may use."""
+    use("bubblewrap")
+    folder = place.beside / "user"
+    folder.mkdir()
+    tries = [f"connect:{folder / 'bus'}", f"connect:{place.beside / 'docker.sock'}"]
+    with ExitStack() as open_to_us:
+        for address in (folder / "bus", place.beside / "docker.sock"):
+            listener = open_to_us.enter_context(socket.socket(socket.AF_UNIX))
+            listener.bind(str(address))
+            listener.listen()
+        assert not any(is_refused(it) for it in (place.run(Sandbox("auto"), *tries)[it] for it in tries))
+        monkeypatch.setattr(sandbox, "_OF_THE_SYSTEM", (str(folder), str(place.beside / "docker.sock")))
+        found = place.run(Sandbox("auto"), *tries)
+    assert [found[it] for it in tries] == ["FileNotFoundError", "ConnectionRefusedError"]
+
+
+def test_programs_are_kept_from_what_the_system_runs_programs_with():
+    assert {"/run/user", "/run/dbus", "/run/docker.sock"} <= {*sandbox._OF_THE_SYSTEM}  # pyright: ignore[reportPrivateUsage]
 
 
 def test_without_a_sandbox_programs_run_unless_one_is_required(

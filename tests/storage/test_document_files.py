@@ -23,15 +23,22 @@ def files(tmp_path: Path) -> FolderDocumentFiles:
     return FolderDocumentFiles(Workspaces(tmp_path))
 
 
+async def content(files: FolderDocumentFiles, document_id: DocumentId = DOCUMENT) -> bytes | None:
+    file = await files.open(AGENT, document_id)
+    if file is None:
+        return None
+    with file:
+        return file.read()
+
+
 async def test_file_is_found_as_it_was_sent_until_it_is_removed(files: FolderDocumentFiles):
-    assert await files.find(AGENT, DOCUMENT) is None
+    assert await content(files) is None
     kept = await files.keep(AGENT, DOCUMENT, BytesIO(CONTENT))
     assert kept == (len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
-    path = await files.find(AGENT, DOCUMENT)
-    assert path and path.read_bytes() == CONTENT
+    assert await content(files) == CONTENT
     for _ in range(2):
         await files.remove(AGENT, DOCUMENT)
-    assert await files.find(AGENT, DOCUMENT) is None
+    assert await content(files) is None
 
 
 async def test_file_without_end_fills_no_disk(files: FolderDocumentFiles):
@@ -45,21 +52,60 @@ async def test_file_that_cannot_be_kept_is_told_and_leaves_nothing(
     Workspaces(tmp_path).root.write_text("a file in the way")
     with pytest.raises(StorageUnavailable, match="cannot be kept"):
         await files.keep(AGENT, DOCUMENT, BytesIO(CONTENT))
-    assert await files.find(AGENT, DOCUMENT) is None
+    assert await content(files) is None
 
 
-async def test_files_of_no_document_are_cleared_away_unless_they_are_young(files: FolderDocumentFiles):
+async def test_files_of_no_document_are_cleared_away_unless_they_are_young(
+    files: FolderDocumentFiles, tmp_path: Path
+):
     known, young, stray = DOCUMENT, DocumentId(new_uuid()), DocumentId(new_uuid())
     for id_ in (known, young, stray):
         await files.keep(AGENT, id_, BytesIO(b"words"))
     for id_ in (known, stray):
-        path = await files.find(AGENT, id_)
-        assert path
-        os.utime(path, (0, 0))
+        os.utime(Workspaces(tmp_path).of(AGENT) / "documents" / id_, (0, 0))
     assert await files.agent_ids() == [AGENT]
     await files.keep_only(AGENT, {known}, idle_s=HOUR_S)
-    assert [await files.find(AGENT, id_) is not None for id_ in (known, young, stray)] == [True, True, False]
+    assert [await content(files, id_) for id_ in (known, young, stray)] == [b"words", b"words", None]
     await files.keep_only(AgentId(new_uuid()), (), idle_s=HOUR_S)  # gone since it was listed
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Path:
+    """Something of ours that no program may reach, and that is old."""
+    folder = tmp_path / "ours"
+    folder.mkdir()
+    (folder / DOCUMENT).write_text("a secret")
+    os.utime(folder / DOCUMENT, (0, 0))
+    return folder
+
+
+async def test_link_that_a_program_puts_in_the_place_of_a_file_is_not_followed(
+    files: FolderDocumentFiles, tmp_path: Path, ours: Path
+):
+    await files.keep(AGENT, DOCUMENT, BytesIO(b"words"))
+    file = Workspaces(tmp_path).of(AGENT) / "documents" / DOCUMENT
+    file.unlink()
+    file.symlink_to(ours / DOCUMENT)
+    assert await content(files) is None
+    with pytest.raises(StorageUnavailable):
+        await files.keep(AGENT, DOCUMENT, BytesIO(b"words"))
+    os.mkfifo(file)
+    assert await content(files) is None
+    assert (ours / DOCUMENT).read_text() == "a secret"
+
+
+async def test_link_that_a_program_puts_in_the_place_of_the_folder_is_not_followed(
+    files: FolderDocumentFiles, tmp_path: Path, ours: Path
+):
+    workspace = Workspaces(tmp_path).of(AGENT)
+    workspace.mkdir(parents=True)
+    (workspace / "documents").symlink_to(ours)
+    assert await content(files) is None
+    await files.keep_only(AGENT, (), idle_s=HOUR_S)
+    await files.remove(AGENT, DOCUMENT)
+    with pytest.raises(StorageUnavailable):
+        await files.keep(AGENT, DOCUMENT, BytesIO(b"words"))
+    assert (ours / DOCUMENT).read_text() == "a secret"
 
 
 class Endless(BytesIO):

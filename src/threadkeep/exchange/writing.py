@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.exchange.format import encode
@@ -39,12 +40,12 @@ class ExportFile:
 
             yield put
 
-    def add(self, name: str, content: bytes | Path) -> None:
-        """Adds a file."""
+    def add(self, name: str, content: bytes | BinaryIO) -> None:
+        """Adds a file, and closes it."""
         if isinstance(content, bytes):
             self._archive.writestr(name, content)
             return
-        with content.open("rb") as source, self._archive.open(name, "w", force_zip64=True) as file:
+        with content as source, self._archive.open(name, "w", force_zip64=True) as file:
             shutil.copyfileobj(source, file, 1024 * 1024)
 
 

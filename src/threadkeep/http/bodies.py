@@ -44,8 +44,7 @@ async def body_parts(
     request: Request, most: int, wait_s: float, too_large: PayloadTooLarge
 ) -> AsyncGenerator[bytes]:
     """The parts of a body as they come."""
-    length = request.headers.get("content-length", "0")
-    if length.isdecimal() and int(length) > most:
+    if _is_longer(request.headers.get("content-length", "0"), most):
         raise too_large
     loop = asyncio.get_running_loop()
     parts = request.stream()
@@ -66,6 +65,12 @@ async def body_parts(
         if size > most:
             raise too_large
         yield part
+
+
+def _is_longer(length: str, most: int) -> bool:
+    """Whether a `Content-Length` is more than so much; Python reads no number of thousands of digits."""
+    digits = length.lstrip("0")
+    return digits.isdecimal() and (len(digits) > len(str(most)) or int(digits) > most)
 
 
 def has_body(scope: Scope, headers: dict[bytes, bytes]) -> bool:

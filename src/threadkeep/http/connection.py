@@ -9,9 +9,11 @@ from typing import Any, cast
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
-from threadkeep.domain.errors import RequestTimeout, ThreadkeepError, TooManyConnections
+from threadkeep.domain.errors import InvalidRequest, RequestTimeout, ThreadkeepError, TooManyConnections
+from threadkeep.http.bodies import has_body
 from threadkeep.http.discarding import DISCARD_S, Discarding
 from threadkeep.http.edge import MOST_HEADER_BYTES, headers_too_large, new_request_id, our_headers
 from threadkeep.http.errors import error_response
@@ -113,7 +115,7 @@ class Connection(HttpToolsProtocol):
             part = data[start : start + PART_BYTES]
             self._unfinished_bytes += len(part)
             super().data_received(part)
-            if self._is_upgraded or self.transport.is_closing():
+            if self._is_upgraded or self._is_refused or self.transport.is_closing():
                 return
             if self._unfinished_bytes > MOST_HEADER_BYTES:
                 self._refuse(headers_too_large())
@@ -124,6 +126,9 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         if self.transport.is_closing():
+            return
+        if self._hides_its_body():
+            self._refuse(InvalidRequest("A request with a body cannot ask for another protocol (`Upgrade`)."))
             return
         self._cancel_timer()
         self._all.waiting.pop(self, None)
@@ -138,6 +143,8 @@ class Connection(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self._is_refused:
+            return
         self._unfinished_bytes = 0
         self._reads_head = True
         super().on_message_complete()
@@ -154,6 +161,11 @@ class Connection(HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         self._is_upgraded = True
         super().handle_websocket_upgrade()
+
+    def _hides_its_body(self) -> bool:
+        """Whether the parser passes over the body, of which the next bytes then look like a request."""
+        asks_for_another = cast("bool", cast("Any", self.parser).should_upgrade())
+        return asks_for_another and has_body({}, dict(self.headers))
 
     def _end_wait(self) -> None:
         """The headers have not come in time."""
@@ -180,8 +192,9 @@ class Connection(HttpToolsProtocol):
 
     def _pause(self) -> None:
         """Leaves a refused sender alone for a while."""
-        self.transport.pause_reading()
-        self.loop.call_later(self._all.discarding.pause_s, self._read_on)
+        if not self.transport.is_closing():
+            self.transport.pause_reading()
+            self.loop.call_later(self._all.discarding.pause_s, self._read_on)
 
     def _read_on(self) -> None:
         if not self.transport.is_closing():
@@ -191,6 +204,16 @@ class Connection(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+class WebSocketConnection(WebSocketsSansIOProtocol):
+    """Ends at once what is refused as no request for a web socket, which uvicorn leaves open for ever."""
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self.handshake_initiated:  # the whole request comes at once
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.transport.close()
 
 
 def _answer(error: ThreadkeepError) -> bytes:

@@ -14,7 +14,7 @@ import uvicorn
 
 from threadkeep.domain.errors import SettingsError
 from threadkeep.http.app import Threadkeep
-from threadkeep.http.connection import ConnectionLimits, Connections
+from threadkeep.http.connection import ConnectionLimits, Connections, WebSocketConnection
 from threadkeep.http.stream import broken_off
 from threadkeep.protocols.agentx.routes import MOST_MESSAGE_BYTES, PING_EVERY_S
 
@@ -49,6 +49,7 @@ def uvicorn_config(
     return uvicorn.Config(
         app,
         http=Connections(limits).protocol,
+        ws=WebSocketConnection,
         timeout_keep_alive=limits.keep_alive_s,
         log_config=None,
         access_log=False,

@@ -41,6 +41,11 @@ def read_job(document: Document, owner_id: UserId | None) -> dict[str, str]:
     }
 
 
+def embed_job(agent_id: AgentId, user_id: str) -> dict[str, str]:
+    """The arguments of the job that gives an agent's chunks their vectors, for whom its documents are."""
+    return {"agent_id": agent_id, "user_id": user_id}
+
+
 class Reading:
     """The jobs behind documents: their text is got out, then their meaning."""
 
@@ -82,7 +87,9 @@ class Reading:
         if error is not None:
             await remove_chunks(self._store.documents, document)
         await self._end(document, error)
-        return FollowUp(EMBED_JOB, {"agent_id": agent_id}) if error is None and self._embedder else None
+        if error is not None or self._embedder is None:
+            return None
+        return FollowUp(EMBED_JOB, embed_job(agent_id, arguments.get("user_id", agent_id)))
 
     async def _end(self, document: Document, error: str | None) -> None:
         status = DocumentStatus.READY if error is None else DocumentStatus.FAILED
@@ -94,14 +101,15 @@ class Reading:
         await self._store.documents.update(document.agent_id, document.id, end)
 
     async def _read(self, document: Document) -> None:
-        path = await self._files.find(document.agent_id, document.id)
-        if path is None:
+        file = await self._files.open(document.agent_id, document.id)
+        if file is None:
             raise ExtractionFailed("The file is no longer there; send it again.")
-        await remove_chunks(self._store.documents, document)  # of a try that broke off
-        async with aclosing(self._extractor.extract(path, document.media_type)) as parts:
-            async for part in parts:
-                if not await self._store.documents.add_part(document, part, self._clock()):
-                    return
+        with file:
+            await remove_chunks(self._store.documents, document)  # of a try that broke off
+            async with aclosing(self._extractor.extract(file, document.media_type)) as parts:
+                async for part in parts:
+                    if not await self._store.documents.add_part(document, part, self._clock()):
+                        return
 
     async def embed(self, arguments: Mapping[str, Any]) -> FollowUp | None:
         """Gives vectors to the chunks of an agent that have none yet, and indexes them, a while at a time."""
@@ -176,6 +184,14 @@ class Reading:
         waiting = await self._store.chunks.waiting(self._embedder.name)
         large = await self._vector_index.large(LARGE_COLLECTION) if self._vector_index else ()
         return list(dict.fromkeys((*waiting, *large)))
+
+    async def embed_jobs(self) -> Sequence[Mapping[str, Any]]:
+        """The jobs that those chunks need, each for the owner of its agent."""
+        jobs: list[Mapping[str, Any]] = []
+        for agent_id in await self.unembedded():
+            agent = await self._store.agents.get(agent_id)
+            jobs.append(embed_job(agent_id, (agent and agent.owner_id) or agent_id))
+        return jobs
 
     async def sweep(self) -> None:
         """Ends what nobody works on any more, and removes what nobody can reach: it would count for ever."""

@@ -16,8 +16,11 @@ Network = IPv4Network | IPv6Network
 _OWN_NAMES = ("localhost", "local", "internal", "intranet", "lan", "home.arpa", "localdomain")
 # IPv6 addresses that carry an IPv4 address in their last 32 bits: compatible, mapped and NAT64 ones.
 _CARRYING = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
-# Global by their registration, and yet a cloud's own (Azure's host), or whichever relay is nearest (6to4).
-_NEAR = tuple(map(ip_network, ("168.63.129.16/32", "192.88.99.0/24")))
+# Global by their registration, or for some versions of Python, and yet a cloud's own (Azure's host, Oracle's
+# in 192.0.0.0/24), whichever relay is nearest (6to4), what a NAT64 of this network makes of it, or nobody's.
+_NEAR = tuple(
+    map(ip_network, ("168.63.129.16/32", "192.88.99.0/24", "192.0.0.0/24", "64:ff9b:1::/48", "3fff::/20"))
+)
 
 
 def is_public(address: Address) -> bool:

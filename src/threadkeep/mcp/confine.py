@@ -101,7 +101,7 @@ def bubblewrap(confinement: Mapping[str, Any]) -> list[str]:
     words = [BUBBLEWRAP, "--die-with-parent", "--unshare-pid", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
     words += ["--dev-bind", "/dev", "/dev", "--proc", "/proc"]
     for path in confinement["shared"]:
-        words += ["--bind", path, path]
+        words += ["--bind-try", path, path]  # the operator may make it later
     folders = [path for path in confinement["hidden"] if Path(path).is_dir()]
     for path in confinement["hidden"]:
         words += ["--tmpfs", path] if path in folders else ["--ro-bind", "/dev/null", path]

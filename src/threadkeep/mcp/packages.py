@@ -11,24 +11,29 @@ from threadkeep.domain.errors import McpConfigInvalid
 
 RUNNERS = ("npx", "uvx")
 
-_VERSION = r"[\^~]?[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}"
+# What comes after `@` may be a tag of the registry for npx; uvx takes all but a version for a folder here.
 _PACKAGES = {
     "npx": re.compile(
-        rf"(?P<name>(?:@[a-z0-9~-][a-z0-9._~-]{{0,99}}/)?[a-z0-9~][a-z0-9._~-]{{0,213}})(?P<version>@{_VERSION})?",
-        re.IGNORECASE,
+        r"""(?P<name> (?: @[a-z0-9~-][a-z0-9._~-]{0,99}/ )? [a-z0-9~][a-z0-9._~-]{0,213} )
+        (?P<version> @ [\^~]? [0-9a-z][0-9a-z.+_-]{0,63} )?""",
+        re.VERBOSE | re.IGNORECASE,
     ),
     "uvx": re.compile(
-        rf"(?P<name>[a-z0-9](?:[a-z0-9._-]{{0,212}}[a-z0-9])?)(?P<version>(?:@|==){_VERSION})?",
-        re.IGNORECASE,
+        r"""(?P<name> [a-z0-9] (?: [a-z0-9._-]{0,212} [a-z0-9] )? )
+        (?P<version> @latest | (?: @ | == ) [0-9][0-9a-z.+_-]{0,63} )?""",
+        re.VERBOSE | re.IGNORECASE,
     ),
 }
+_ARCHIVES = (".tgz", ".tar", ".tar.gz", ".whl", ".zip")
 # Whoever names one of these, with or without a number, means it to run what the arguments say.
 _INTERPRETERS = re.compile(
     r"""(?: ash | bash | csh | dash | fish | ksh | sh | tcsh | zsh | busybox | toybox | cmd | pwsh
         | env | xargs | su | sudo | bun | bunx | concurrently | corepack | cross-env | cross-env-shell | deno
-        | ipython | java | lua | node | nodejs | nodemon | npm | npx | perl | php | pip | pipx | pnpm | pypy
-        | python | ruby | shx | ts-node | tsx | uv | uvx | yarn | zx
-        | powershell ) [0-9.]*""",
+        | ipython | java | lua | node | nodejs | nodemon | npm | npx | perl | php | pip | pipx | pnpm
+        | ruby | shx | ts-node | tsx | uv | uvx | yarn | zx
+        | powershell ) [0-9.]*
+    # Whatever uvx takes for a Python, such as cpython, pypy39 and python3.13t.
+    | (?: c? pythonw? | pypy | graalpy | pyodide ) (?: [0-9.] .* )?""",
     re.VERBOSE | re.IGNORECASE,
 )
 
@@ -39,7 +44,7 @@ def check_package(command: str, args: Sequence[str]) -> None:
     if len(args) <= at:
         raise McpConfigInvalid(f"Name the package that `{command}` is to run.", param="args")
     package = _PACKAGES[command].fullmatch(args[at])
-    if package is None:
+    if package is None or _names_a_file(package):
         before = "only -y may stand before it" if command == "npx" else "nothing may stand before it"
         raise McpConfigInvalid(
             f"`{command}` takes the name of one package, such as name or name@1.2.3; {before}.",
@@ -51,6 +56,11 @@ def check_package(command: str, args: Sequence[str]) -> None:
             "name with THREADKEEP_MCP_ALLOWED_COMMANDS.",
             param=f"args[{at}]",
         )
+
+
+def _names_a_file(package: "re.Match[str]") -> bool:
+    """Whether it would be a file of the program's folder, where others may have put one."""
+    return any(part.lower().endswith(_ARCHIVES) for part in (package["name"], package["version"] or ""))
 
 
 def launched_args(command: str, args: Sequence[str]) -> tuple[str, ...]:

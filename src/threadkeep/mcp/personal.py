@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import logging
+import os
 import shutil
 from collections import defaultdict
 from collections.abc import AsyncIterable, Iterable, Sequence
@@ -87,14 +88,25 @@ def _name(user_id: UserId) -> str:
 def _folders(workspaces: Workspaces) -> dict[str, list[Path]]:
     """The folders of users, in all workspaces, by their names."""
     found: defaultdict[str, list[Path]] = defaultdict(list)
-    for folder in workspaces.root.glob(f"*/{FOLDER}/*"):
-        found[folder.name].append(folder)
+    for users in workspaces.root.glob(f"*/{FOLDER}"):
+        if not users.is_symlink():  # a program can put one there, to something of ours
+            for folder in users.glob("*"):
+                found[folder.name].append(folder)
     return found
 
 
 def _remove(folders: Iterable[Path]) -> None:
     for folder in folders:
         try:
-            shutil.rmtree(folder)
+            _remove_folder(folder)
         except OSError as exc:
             log.warning("%s cannot be removed: %s", folder, exc.strerror)
+
+
+def _remove_folder(folder: Path) -> None:
+    """Removes it from the folder that lies there now, if that is one, and from nowhere that it leads to."""
+    users = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        shutil.rmtree(folder.name, dir_fd=users)
+    finally:
+        os.close(users)

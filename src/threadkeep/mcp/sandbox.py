@@ -41,7 +41,11 @@ _CREDENTIALS = (
     ".pypirc", ".config/gcloud", ".config/gh", ".local/share/keyrings", ".mozilla", ".bash_history",
     ".zsh_history", ".psql_history", ".python_history",
 )  # fmt: skip
-_OF_THE_SYSTEM = ("/run/secrets", "/run/credentials")
+# Secrets that the system hands out, and sockets of those who run a program for whoever asks, outside.
+_OF_THE_SYSTEM = (
+    "/run/secrets", "/run/credentials", "/run/user", "/run/dbus", "/run/docker.sock", "/run/containerd",
+    "/run/podman",
+)  # fmt: skip
 
 
 @functools.cache
@@ -83,8 +87,8 @@ class Sandbox:
             "kind": self.kind,
             "hidden": sorted({str(it) for it in self._hidden()}),
             "shared": [str(it.resolve()) for it in self.shared],
-            "readable": [str(it.resolve()) for it in readable],
-            "writable": [str(it.resolve()) for it in writable],
+            "readable": [*_real(readable)],
+            "writable": [*_real(writable)],
             "limits": LIMITS,
         }
         return (sys.executable, "-I", "-S", confine.__file__, json.dumps(confinement))
@@ -94,6 +98,13 @@ class Sandbox:
         for path in (*self.hidden, *(home / it for it in _CREDENTIALS), *map(Path, _OF_THE_SYSTEM)):
             if (real := path.resolve()).exists():
                 yield real
+
+
+def _real(folders: Sequence[Path]) -> Iterator[str]:
+    """Where folders are. A link in the place of one is left out: a program may have put it there."""
+    for folder in folders:
+        if not folder.is_symlink():
+            yield str(folder.parent.resolve() / folder.name)
 
 
 OPEN = Sandbox()

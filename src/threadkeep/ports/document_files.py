@@ -1,7 +1,6 @@
 """Where the files of documents lie, each in the workspace of its agent."""
 
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from threadkeep.domain.ids import AgentId, DocumentId
@@ -16,8 +15,8 @@ class DocumentFiles(Protocol):
         """Keeps a copy of a file, durably; its size and hash. Stops beyond `most` bytes."""
         ...
 
-    async def find(self, agent_id: AgentId, document_id: DocumentId) -> Path | None:
-        """Where a file lies, for whoever reads it; None where it is no longer there."""
+    async def open(self, agent_id: AgentId, document_id: DocumentId) -> BinaryIO | None:
+        """A file, for whoever reads and closes it; None where it is no longer there."""
         ...
 
     async def remove(self, agent_id: AgentId, document_id: DocumentId) -> None:

@@ -2,8 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from threadkeep.domain.document import Chunk, Document
 from threadkeep.domain.errors import ThreadkeepError
@@ -39,8 +38,8 @@ class ExtractionBroke(ThreadkeepError):
 class Extractor(Protocol):
     """Gets the text out of files, apart from everything else that runs here."""
 
-    def extract(self, path: Path, media_type: str) -> AsyncGenerator[ExtractedPart]:
-        """The chunks of a file; raises ExtractionFailed or ExtractionBroke. Closing it ends the work."""
+    def extract(self, file: BinaryIO, media_type: str) -> AsyncGenerator[ExtractedPart]:
+        """Chunks of an open file; raises ExtractionFailed or ExtractionBroke. Closing it ends the work."""
         ...
 
 

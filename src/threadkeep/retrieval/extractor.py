@@ -5,7 +5,7 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator
-from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -40,18 +40,22 @@ class ProcessExtractor:
     def __init__(self, *, most_s: float = MOST_S) -> None:
         self._most_s = most_s
 
-    async def extract(self, path: Path, media_type: str) -> AsyncGenerator[ExtractedPart]:
-        """The chunks of a file, a few at a time."""
+    async def extract(self, file: BinaryIO, media_type: str) -> AsyncGenerator[ExtractedPart]:
+        """The chunks of a file, a few at a time.
+
+        The worker gets the open file and not its name, at which something else may lie by then.
+        """
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "threadkeep.retrieval.worker",
-            str(path),
+            f"/dev/fd/{file.fileno()}",
             media_type,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             env=worker_environment(),
+            pass_fds=(file.fileno(),),
             limit=MOST_LINE_BYTES,
             start_new_session=True,
         )

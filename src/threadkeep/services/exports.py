@@ -2,8 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.briefing import Briefing
@@ -97,11 +96,11 @@ class Export:
             yield briefing
         yield ExportEnd(count)
 
-    async def contents(self) -> AsyncGenerator[tuple[str, bytes | Path | None]]:
+    async def contents(self) -> AsyncGenerator[tuple[str, bytes | BinaryIO | None]]:
         """The files that records name; None in place of one that is lost."""
         async for agent in self._own_agents():
             async for document in self._documents(agent.id):
-                yield document_name(document), await self._document_files.find(agent.id, document.id)
+                yield document_name(document), await self._document_files.open(agent.id, document.id)
         written: set[str] = set()
         async for conversation in _all(self._conversations):
             async for payload in self._payloads(conversation):

@@ -1,11 +1,17 @@
-"""The files of documents in the workspaces of agents."""
+"""The files of documents in the workspaces of agents.
+
+Programs write there as well: what they put in the place of a folder or a file, such as a link to something
+of ours, is not followed.
+"""
 
 import asyncio
+import errno
 import hashlib
 import os
+import stat
 import time
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,6 +21,11 @@ from threadkeep.domain.workspace import Workspaces
 
 FOLDER = "documents"
 COPIED_AT_ONCE = 1024 * 1024
+
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_WRITE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NOT_OURS = {errno.ENOENT, errno.ELOOP, errno.ENOTDIR}
 
 
 class FolderDocumentFiles:
@@ -27,21 +38,23 @@ class FolderDocumentFiles:
         self, agent_id: AgentId, document_id: DocumentId, file: BinaryIO, *, most: int | None = None
     ) -> tuple[int, str]:
         """Keeps a copy of a file, durably; its size and hash. Stops beyond `most` bytes."""
-        path = self._path(agent_id, document_id)
+        folder = self._workspaces.of(agent_id)
         try:
-            return await asyncio.to_thread(_copy, file, path, most)
+            return await asyncio.to_thread(_copy, file, folder, document_id, most)
         except OSError as exc:
             raise StorageUnavailable(f"The file cannot be kept: {exc.strerror}.") from exc
 
-    async def find(self, agent_id: AgentId, document_id: DocumentId) -> Path | None:
-        """Where a file lies, for whoever reads it; None where it is no longer there."""
-        path = self._path(agent_id, document_id)
-        return path if await asyncio.to_thread(path.is_file) else None
+    async def open(self, agent_id: AgentId, document_id: DocumentId) -> BinaryIO | None:
+        """A file, for whoever reads and closes it; None where it is no longer there."""
+        try:
+            return await asyncio.to_thread(_open, self._workspaces.of(agent_id), document_id)
+        except OSError as exc:
+            raise StorageUnavailable(f"The file cannot be read: {exc.strerror}.") from exc
 
     async def remove(self, agent_id: AgentId, document_id: DocumentId) -> None:
         """Removes a file, if it is there."""
         try:
-            await asyncio.to_thread(self._path(agent_id, document_id).unlink, missing_ok=True)
+            await asyncio.to_thread(_remove, self._workspaces.of(agent_id), document_id)
         except OSError as exc:
             raise StorageUnavailable(f"The file cannot be removed: {exc.strerror}.") from exc
 
@@ -51,32 +64,67 @@ class FolderDocumentFiles:
 
     async def keep_only(self, agent_id: AgentId, known: Collection[DocumentId], *, idle_s: float) -> None:
         """Removes an agent's other files, save those written within `idle_s` seconds."""
-        folder = self._workspaces.of(agent_id) / FOLDER
+        folder = self._workspaces.of(agent_id)
         try:
             await asyncio.to_thread(_keep_only, folder, known, time.time() - idle_s)
         except OSError as exc:
             raise StorageUnavailable(f"The folder {folder} cannot be cleared: {exc.strerror}.") from exc
 
-    def _path(self, agent_id: AgentId, document_id: DocumentId) -> Path:
-        return self._workspaces.of(agent_id) / FOLDER / document_id
 
-
-def _copy(file: BinaryIO, path: Path, most: int | None) -> tuple[int, str]:
-    digest, size = hashlib.sha256(), 0
+@contextmanager
+def _documents(workspace: Path) -> Generator[int]:
+    """The folder of an agent's documents, open."""
+    above = os.open(workspace, _FOLDER_FLAGS)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with path.open("wb") as kept:
-            while (part := file.read(COPIED_AT_ONCE)) and (most is None or size <= most):
-                digest.update(part)
-                size += len(part)
-                kept.write(part)
-            kept.flush()
-            os.fsync(kept.fileno())
-    except OSError:
-        with suppress(OSError):
-            path.unlink()
-        raise
+        folder = os.open(FOLDER, _FOLDER_FLAGS, dir_fd=above)
+    finally:
+        os.close(above)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _copy(file: BinaryIO, workspace: Path, name: str, most: int | None) -> tuple[int, str]:
+    digest, size = hashlib.sha256(), 0
+    (workspace / FOLDER).mkdir(parents=True, exist_ok=True, mode=0o700)
+    with _documents(workspace) as folder:
+        try:
+            with os.fdopen(os.open(name, _WRITE_FLAGS, 0o600, dir_fd=folder), "wb") as kept:
+                while (part := file.read(COPIED_AT_ONCE)) and (most is None or size <= most):
+                    digest.update(part)
+                    size += len(part)
+                    kept.write(part)
+                kept.flush()
+                os.fsync(kept.fileno())
+        except OSError:
+            with suppress(OSError):
+                os.unlink(name, dir_fd=folder)
+            raise
     return size, digest.hexdigest()
+
+
+def _open(workspace: Path, name: str) -> BinaryIO | None:
+    try:
+        with _documents(workspace) as folder:
+            file = os.fdopen(os.open(name, _READ_FLAGS, dir_fd=folder), "rb")
+    except OSError as exc:
+        if exc.errno in _NOT_OURS:
+            return None
+        raise
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    return None
+
+
+def _remove(workspace: Path, name: str) -> None:
+    try:
+        with _documents(workspace) as folder:
+            os.unlink(name, dir_fd=folder)
+    except OSError as exc:
+        if exc.errno not in _NOT_OURS:
+            raise
 
 
 def _agent_ids(root: Path) -> list[AgentId]:
@@ -84,8 +132,13 @@ def _agent_ids(root: Path) -> list[AgentId]:
     return [AgentId(name) for name in found if is_uuid(name)]
 
 
-def _keep_only(folder: Path, known: Collection[str], oldest: float) -> None:
-    with suppress(FileNotFoundError):  # another node was faster
-        for file in folder.iterdir():
-            if file.name not in known and file.stat().st_mtime < oldest:
-                file.unlink()
+def _keep_only(workspace: Path, known: Collection[str], oldest: float) -> None:
+    try:
+        with _documents(workspace) as folder:
+            for name in {entry.name for entry in os.scandir(folder)}.difference(known):
+                with suppress(FileNotFoundError, IsADirectoryError):  # another node was faster; not ours
+                    if os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime < oldest:
+                        os.unlink(name, dir_fd=folder)
+    except OSError as exc:
+        if exc.errno not in _NOT_OURS:
+            raise
