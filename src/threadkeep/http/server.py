@@ -16,7 +16,8 @@ from threadkeep.domain.errors import SettingsError
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.connection import ConnectionLimits, Connections
 from threadkeep.http.stream import broken_off
-from threadkeep.protocols.agentx.routes import MOST_MESSAGE_BYTES, PING_EVERY_S
+from threadkeep.http.web_sockets import ANY_SIZE, SocketConnection
+from threadkeep.protocols.agentx.routes import PING_EVERY_S
 
 SHUTDOWN_S = 5
 MOST_STUCK_S = 120
@@ -56,7 +57,8 @@ def uvicorn_config(
         server_header=False,
         proxy_headers=False,  # who is at the other end is for the kernel to say, not for a header
         timeout_graceful_shutdown=shutdown_s,
-        ws_max_size=MOST_MESSAGE_BYTES,
+        ws=SocketConnection,
+        ws_max_size=ANY_SIZE,
         ws_ping_interval=PING_EVERY_S,
         ws_ping_timeout=PING_EVERY_S,
         ws_per_message_deflate=False,  # most messages are a few words, for which it costs more than it saves
