@@ -73,7 +73,7 @@ def result_message(output: dict[str, Any], at: int) -> dict[str, Any]:
     }
 
 
-BEGUN = [
+BEGUN: list[tuple[str, Any]] = [
     ("conversation_start", {"messageId": "m2"}),
     ("message_start", {"messageId": "m2", "model": "scripted"}),
     ("text_delta", {"text": 'Looking …\n"now"\r\n'}),
@@ -272,9 +272,7 @@ def test_turn_that_broke_off_before_its_first_event_still_names_its_message():
 
 
 def test_agent_responds_once_a_model_call_however_many_pieces_it_says():
-    told_types = [
-        name for name, _ in said(IterationStart(1), Text("a"), Text("b"), IterationStart(2), Text("c"))
-    ]
+    pieces = (IterationStart(1), Text("a"), Text("b"), IterationStart(2), Text("c"))
     assert [name for name, _ in said(*pieces)] == [
         "text_delta", "conversation_responding", "text_delta", "text_delta", "conversation_responding",
     ]  # fmt: skip
