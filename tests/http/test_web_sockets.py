@@ -60,18 +60,22 @@ async def is_refused(socket: ClientConnection, message: str | AsyncGenerator[str
     return socket.close_code in {1006, 1009}
 
 
-async def test_stranger_cannot_have_a_large_message_kept(tmp_path: Path):
-    async with served(tmp_path) as url:
-        async with connect(url) as socket:
-            assert await is_refused(socket, request(MB))
-        async with connect(url) as socket:  # in pieces, with pings between them
+@pytest.mark.parametrize("pinging", [False, True])
+async def test_stranger_cannot_have_a_message_kept_that_does_not_end(tmp_path: Path, pinging: bool):
+    async def pieces(socket: ClientConnection) -> AsyncGenerator[str]:
+        for _ in range(60):
+            yield "x" * 10_000
+            if pinging:
+                await socket.ping()
+        await socket.wait_closed()
 
-            async def pieces() -> AsyncGenerator[str]:
-                for _ in range(40):
-                    yield "x" * 10_000
-                    await socket.ping()
+    async with served(tmp_path) as url, connect(url) as socket:
+        assert await is_refused(socket, pieces(socket))
 
-            assert await is_refused(socket, pieces())
+
+async def test_stranger_is_refused_a_large_message(tmp_path: Path):
+    async with served(tmp_path) as url, connect(url) as socket:
+        assert await is_refused(socket, request(MB))
 
 
 async def test_small_messages_and_pings_may_be_many(tmp_path: Path):

@@ -17,6 +17,7 @@ from threadkeep.http.access_tokens import issue_token
 from threadkeep.ports.tools import Outcome
 from threadkeep.protocols.agentx import routes as ws
 from threadkeep.protocols.agentx.requests import REQUESTS
+from threadkeep.services.turns import Turns
 from threadkeep.testing import Gate, Say, ScriptedModel, Status, UseTool, Wait, scripted_settings
 
 Data = dict[str, Any]
@@ -278,16 +279,25 @@ async def test_older_client_speaks_to_an_agent_and_interrupts_it(talk: Talk, mod
         assert await talk.messages(other["imageId"]) == []
 
 
-async def test_answer_comes_before_the_first_event_of_its_turn(talk: Talk, model: ScriptedModel):
-    turns = 5
-    model.script(*([Say("now")] for _ in range(turns)))
+async def test_answer_comes_before_the_first_event_of_its_turn(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    send = Turns.send
+
+    async def send_slowly(*args: Any) -> Any:
+        begun = await send(*args)
+        await asyncio.sleep(0.3)  # the turn runs by now, and is told to whoever follows it
+        return begun
+
+    monkeypatch.setattr(Turns, "send", send_slowly)
+    model.script([Say("now")])
     async with agentx(talk) as client:
-        image_id = (await create(client))["imageId"]
-        for number in range(1, turns + 1):
-            await client.request("message_send", imageId=image_id, content="Go")
-            await client.came("conversation_end", number)
-    order = [it for it in client.frames if it in {"message_send_response", "conversation_start"}]
-    assert order == ["message_send_response", "conversation_start"] * turns
+        hook = AgentHook(client, (await create(client))["imageId"])
+        await hook.send("Go")
+        await hook.ended()
+        assert hook.entries[-1].blocks == ["now"]
+        order = [it for it in client.frames if it in {"message_send_response", "conversation_start"}]
+        assert order == ["message_send_response", "conversation_start"]
 
 
 async def test_image_that_is_not_there_is_no_record(talk: Talk):
