@@ -375,9 +375,11 @@ async def test_served_at_debug_level_nothing_secret_is_logged(tmp_path: Path):
             client = Tab(socket)
             await client.subscribe("in-a-message")
             assert await client.error() == ("CONVERSATION_NOT_FOUND", "in-a-message")
+            await client.send(type="auth", headers={"Authorization": "Bearer in-a-sign-in"})
+            await client.settle()
         running.stop()
     assert "/ws" in running.output
-    for secret in ("in-the-address", "in-the-protocol", "in-a-message"):
+    for secret in ("in-the-address", "in-the-protocol", "in-a-message", "in-a-sign-in"):
         assert secret not in running.output
 
 

@@ -9,7 +9,6 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from weakref import WeakSet
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
@@ -58,7 +57,7 @@ class Sessions:
     def __init__(self, store: Store, turns: Turns) -> None:
         self._store = store
         self._turns = turns
-        self._followed = WeakSet[Subscription]()
+        self._followed = 0
 
     async def find(self, session_id: str) -> Conversation:
         """The conversation that a session id opens, whosever it is."""
@@ -80,11 +79,15 @@ class Sessions:
         subscription = Subscription(
             self._store, self._turns, conversation, reader, told_to_seq, after, self._look_every_s
         )
-        self._followed.add(subscription)
+        self._followed += 1
+        subscription.when_ended(self._forget_one)
         return subscription
 
+    def _forget_one(self) -> None:
+        self._followed -= 1
+
     def _look_every_s(self) -> float:
-        return max(LOOK_EVERY_S, len(self._followed) / LOOKS_A_SECOND)
+        return max(LOOK_EVERY_S, self._followed / LOOKS_A_SECOND)
 
     async def _reply_seq(self, conversation: Conversation, turn_id: TurnId) -> int:
         turn = await self._store.turns.get(conversation.user_id, turn_id)
@@ -124,6 +127,10 @@ class Subscription:
     def owner_id(self) -> UserId:
         """Whose session it is."""
         return self._conversation.user_id
+
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Calls once nobody is told any more, whoever ended it."""
+        self._watching.add_done_callback(lambda _: call())
 
     async def close(self) -> None:
         """Ends it; nothing is told any more."""
