@@ -317,21 +317,29 @@ async def test_image_that_is_not_there_is_no_record(talk: Talk):
 # What is refused
 
 
-@pytest.mark.parametrize("image_id", ["", "nonsense", "../..", "x" * 5000, new_uuid()])
-async def test_request_about_what_does_not_exist_is_answered_at_once(talk: Talk, image_id: str):
+NOBODYS_IDS = ["", "nonsense", "../..", "x" * 5000, new_uuid()]
+
+
+async def test_request_about_what_does_not_exist_is_answered_at_once(talk: Talk):
     async with agentx(talk) as client:
-        for name in ("image_update", "image_delete", "image_messages", "image_run", "image_stop"):
-            answer = await client.request(name, imageId=image_id, updates={"name": "x"})
-            assert (name, answer["errorCode"]) == (name, "CONVERSATION_NOT_FOUND")
-            assert answer["error"]
-        for name in ("agent_destroy", "message_send", "agent_interrupt"):
-            answer = await client.request(name, agentId=image_id, content="x")
-            assert (name, answer["errorCode"]) == (name, "CONVERSATION_NOT_FOUND")
-        for name in ("agent_list", "agent_destroy_all", "image_list", "image_create", "container_create"):
-            answer = await client.request(name, containerId=image_id)
-            assert (name, answer["errorCode"]) == (name, "AGENT_NOT_FOUND")
-        for name, key in (("container_get", "containerId"), ("agent_get", "agentId")):
-            assert await client.request(name, **{key: image_id}) == {"exists": False}
+        for image_id in NOBODYS_IDS:
+            await ask_about(client, image_id)
+
+
+async def ask_about(client: AgentXClient, image_id: str) -> None:
+    """Every request that names something, about what does not exist."""
+    for name in ("image_update", "image_delete", "image_messages", "image_run", "image_stop"):
+        answer = await client.request(name, imageId=image_id, updates={"name": "x"})
+        assert (name, answer["errorCode"]) == (name, "CONVERSATION_NOT_FOUND")
+        assert answer["error"]
+    for name in ("agent_destroy", "message_send", "agent_interrupt"):
+        answer = await client.request(name, agentId=image_id, content="x")
+        assert (name, answer["errorCode"]) == (name, "CONVERSATION_NOT_FOUND")
+    for name in ("agent_list", "agent_destroy_all", "image_list", "image_create", "container_create"):
+        answer = await client.request(name, containerId=image_id)
+        assert (name, answer["errorCode"]) == (name, "AGENT_NOT_FOUND")
+    for name, key in (("container_get", "containerId"), ("agent_get", "agentId")):
+        assert await client.request(name, **{key: image_id}) == {"exists": False}
 
 
 async def test_malformed_request_is_answered_at_once(talk: Talk):
@@ -456,11 +464,14 @@ async def test_sign_in_after_subscribing_keeps_what_is_followed(guarded: Talk, m
         assert client.frames.count("conversation_start") == 1
 
 
-@pytest.mark.parametrize("headers", [{}, [], {"Authorization": 7}, {"Authorization": "é"}, {"Cookie": "a=b"}])
-async def test_malformed_sign_in_is_refused_and_the_socket_stays(guarded: Talk, headers: Any):
+MALFORMED_HEADERS: list[Any] = [{}, [], {"Authorization": 7}, {"Authorization": "é"}, {"Cookie": "a=b"}]
+
+
+async def test_malformed_sign_in_is_refused_and_the_socket_stays(guarded: Talk):
     async with agentx(guarded) as client:
-        await client.send({"type": "auth", "headers": headers})
-        await client.came("error")
+        for number, headers in enumerate(MALFORMED_HEADERS, 1):
+            await client.send({"type": "auth", "headers": headers})
+            await client.came("error", number)
         assert (await client.request("container_list"))["errorCode"] == "UNAUTHENTICATED"
 
 
