@@ -94,7 +94,7 @@ async def test_agentx_stream_of_an_ended_turn_resumes_anywhere(talk: Talk, model
     model.script([Say("a"), Say("b"), Usage(7, 3)])
     path = f"/api/turns/{(await talk.ask(await talk.conversation()))['turnId']}/events?dialect=agentx"
     frames = [f"{frame}\n\n" for frame in (await talk.client.get(path)).text.split("\n\n") if frame]
-    assert len(frames) == 9
+    assert len(frames) == 10
     cursors = [frame.partition("\n")[0].removeprefix("id: ") for frame in frames]
     for number, cursor in enumerate(cursors[:-1], 1):
         rest = await talk.client.get(path, headers={"Last-Event-ID": cursor})

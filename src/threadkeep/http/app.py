@@ -29,7 +29,7 @@ from threadkeep.http.reference.page import reference_page
 from threadkeep.http.routes import ROUTES
 from threadkeep.http.routing import Endpoint, endpoint
 from threadkeep.http.services import Services
-from threadkeep.protocols.agentx.routes import web_socket
+from threadkeep.protocols.agentx.routes import SocketLimits, web_socket
 from threadkeep.settings import Settings
 
 # The page needs its own style and nothing else.
@@ -114,8 +114,11 @@ def _routes(
     async def get_docs(request: Request) -> Response:
         return HTMLResponse(_reference(), headers={"Content-Security-Policy": _DOCS_POLICY})
 
+    socket_limits = SocketLimits(
+        most_idle=settings.max_idle_sockets, most_message_bytes=settings.max_body_bytes
+    )
     return [
-        WebSocketRoute("/ws", web_socket(sign_in, services, settings.max_idle_sockets)),
+        WebSocketRoute("/ws", web_socket(sign_in, services, socket_limits)),
         StarletteRoute("/openapi.json", get_openapi),
         StarletteRoute("/metrics", metrics_endpoint(sign_in, services)),
         StarletteRoute("/docs", get_docs),

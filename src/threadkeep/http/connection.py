@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
 from threadkeep.domain.errors import InvalidRequest, RequestTimeout, ThreadkeepError, TooManyConnections
@@ -204,16 +203,6 @@ class Connection(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-class WebSocketConnection(WebSocketsSansIOProtocol):
-    """Ends at once what is refused as no request for a web socket, which uvicorn leaves open for ever."""
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if not self.handshake_initiated:  # the whole request comes at once
-            self.transport.write(b"".join(self.conn.data_to_send()))
-            self.transport.close()
 
 
 def _answer(error: ThreadkeepError) -> bytes:

@@ -14,9 +14,10 @@ import uvicorn
 
 from threadkeep.domain.errors import SettingsError
 from threadkeep.http.app import Threadkeep
-from threadkeep.http.connection import ConnectionLimits, Connections, WebSocketConnection
+from threadkeep.http.connection import ConnectionLimits, Connections
 from threadkeep.http.stream import broken_off
-from threadkeep.protocols.agentx.routes import MOST_MESSAGE_BYTES, PING_EVERY_S
+from threadkeep.http.web_sockets import ANY_SIZE, SocketConnection
+from threadkeep.protocols.agentx.routes import PING_EVERY_S
 
 SHUTDOWN_S = 5
 MOST_STUCK_S = 120
@@ -49,7 +50,6 @@ def uvicorn_config(
     return uvicorn.Config(
         app,
         http=Connections(limits).protocol,
-        ws=WebSocketConnection,
         timeout_keep_alive=limits.keep_alive_s,
         log_config=None,
         access_log=False,
@@ -57,7 +57,8 @@ def uvicorn_config(
         server_header=False,
         proxy_headers=False,  # who is at the other end is for the kernel to say, not for a header
         timeout_graceful_shutdown=shutdown_s,
-        ws_max_size=MOST_MESSAGE_BYTES,
+        ws=SocketConnection,
+        ws_max_size=ANY_SIZE,
         ws_ping_interval=PING_EVERY_S,
         ws_ping_timeout=PING_EVERY_S,
         ws_per_message_deflate=False,  # most messages are a few words, for which it costs more than it saves

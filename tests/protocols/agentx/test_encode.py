@@ -21,7 +21,16 @@ from tests.protocols.recorded import (
     turns,
 )
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.domain.events import Done, EventBody, Failed, Text, ToolResulted, TurnEvent, TurnStart
+from threadkeep.domain.events import (
+    Done,
+    EventBody,
+    Failed,
+    IterationStart,
+    Text,
+    ToolResulted,
+    TurnEvent,
+    TurnStart,
+)
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import Usage
 from threadkeep.engine.fold import fold
@@ -64,10 +73,11 @@ def result_message(output: dict[str, Any], at: int) -> dict[str, Any]:
     }
 
 
-BEGUN = [
+BEGUN: list[tuple[str, Any]] = [
     ("conversation_start", {"messageId": "m2"}),
     ("message_start", {"messageId": "m2", "model": "scripted"}),
     ("text_delta", {"text": 'Looking …\n"now"\r\n'}),
+    ("conversation_responding", {}),
     ("message_delta", {"usage": {"inputTokens": 10, "outputTokens": 4}}),
     ("tool_use_start", {"toolCallId": "t1", "toolName": "search"}),
     ("input_json_delta", {"partialJson": '{"query":"合同"}'}),
@@ -88,6 +98,7 @@ BEGUN = [
     ("tool_result", {"toolCallId": "t1", "result": {"found": 1}, "isError": False}),
     ("tool_result_message", result_message({"type": "json", "value": {"found": 1}}, AT + 9)),
     ("text_delta", {"text": "\n\n你好 👋"}),
+    ("conversation_responding", {}),
     ("message_delta", {"usage": {"inputTokens": 30, "outputTokens": 2}}),
 ]
 
@@ -106,6 +117,25 @@ BEGUN = [
                 *the_end("FAILED", "error"),
                 ("error", {"message": "The turn took longer than 60 s.", "errorCode": "GENERATION_TIMEOUT"}),
                 ("conversation_end", {"reason": "error"}),
+                (
+                    "error_occurred",
+                    {
+                        "code": "GENERATION_TIMEOUT",
+                        "message": "The turn took longer than 60 s.",
+                        "recoverable": True,
+                    },
+                ),
+                (
+                    "error_message",
+                    {
+                        "id": "m2:error",
+                        "role": "error",
+                        "subtype": "error",
+                        "content": "The turn took longer than 60 s.",
+                        "errorCode": "GENERATION_TIMEOUT",
+                        "timestamp": ENDED,
+                    },
+                ),
             ],
         ),
     ],
@@ -118,7 +148,7 @@ def test_recorded_turn_as_envelopes(last: EventBody, end: list[tuple[str, Any]])
 def test_frame_carries_one_envelope_under_its_cursor():
     frames = told(AGENTX, RECORDED).decode().split("\n\n")
     context = (
-        '"context":{"containerId":"a1","imageId":"c1","agentId":"a1","sessionId":"s1",'
+        '"context":{"containerId":"a1","imageId":"c1","agentId":"c1","sessionId":"s1",'
         f'"turnId":"{CONTEXT.turn_id}"}}'
     )
     assert frames[0] == (
@@ -126,7 +156,7 @@ def test_frame_carries_one_envelope_under_its_cursor():
         f'data: {{"type":"conversation_start","timestamp":{AT + 1},"data":{{"messageId":"m2"}},'
         f'"source":"agent","category":"state","intent":"notification",{context}}}'
     )
-    assert frames[12] == (
+    assert frames[13] == (
         f"id: {CONTEXT.turn_id}:12:0\nevent: text_delta\n"
         f'data: {{"type":"text_delta","timestamp":{AT + 12},"data":{{"text":"\\n\\n你好 👋"}},'
         f'"source":"agent","category":"stream","intent":"notification",{context}}}'
@@ -138,17 +168,21 @@ def test_frame_carries_one_envelope_under_its_cursor():
 
 def test_categories_tell_stream_state_and_message_apart():
     agentx = AgentXTurn(CONTEXT)
-    categories = {it.type: it.category for event in RECORDED for it in agentx.envelopes(event)}
+    events = [*RECORDED, *turn(TIMED_OUT)]
+    categories = {it.type: it.category for event in events for it in agentx.envelopes(event)}
     assert {name for name, it in categories.items() if it == "state"} == {
         "conversation_start",
+        "conversation_responding",
         "tool_planned",
         "tool_executing",
         "conversation_end",
+        "error_occurred",
     }
     assert {name for name, it in categories.items() if it == "message"} == {
         "tool_call_message",
         "tool_result_message",
         "assistant_message",
+        "error_message",
     }
 
 
@@ -226,7 +260,7 @@ def test_result_that_is_a_text_is_one_in_its_message():
 
 def test_turn_that_said_nothing_has_no_assistant_message():
     assert [name for name, _ in said(Text(" \n"), CANCELLED)] == [
-        "text_delta", "message_stop", "message_complete", "conversation_end",
+        "text_delta", "conversation_responding", "message_stop", "message_complete", "conversation_end",
     ]  # fmt: skip
 
 
@@ -235,6 +269,13 @@ def test_turn_that_broke_off_before_its_first_event_still_names_its_message():
         "message_complete",
         {"messageId": "m2", "content": "", "status": "FAILED"},
     )
+
+
+def test_agent_responds_once_a_model_call_however_many_pieces_it_says():
+    pieces = (IterationStart(1), Text("a"), Text("b"), IterationStart(2), Text("c"))
+    assert [name for name, _ in said(*pieces)] == [
+        "text_delta", "conversation_responding", "text_delta", "text_delta", "conversation_responding",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("reason", ["tool_use", "max_iterations", "aborted", "anything"])

@@ -31,9 +31,10 @@ from threadkeep.testing.waiting import PATIENCE_S, until
 Sent = tuple[str, dict[str, Any]]
 
 WHOLE_TURN = [
-    *("conversation_start", "message_start", "text_delta", "text_delta", "message_delta", "message_stop"),
-    *("message_complete", "assistant_message", "conversation_end"),
+    *("conversation_start", "message_start", "text_delta", "conversation_responding", "text_delta"),
+    *("message_delta", "message_stop", "message_complete", "assistant_message", "conversation_end"),
 ]
+ONE_PIECE = [*WHOLE_TURN[:4], *WHOLE_TURN[5:]]
 HANDSHAKE = b"\r\n".join(
     (
         b"GET /ws HTTP/1.1",
@@ -147,12 +148,12 @@ async def test_subscriber_is_told_the_whole_turn_in_order(talk: Talk, model: Scr
     asked, reply = await talk.messages(conversation_id)
     data = [envelope["data"] for _, envelope in events]
     assert data[:2] == [{"messageId": reply["id"]}, {"messageId": reply["id"], "model": "scripted"}]
-    assert [it["text"] for it in data[2:4]] == ["Be", "cause."]
-    assert data[4] == {"usage": {"inputTokens": 7, "outputTokens": 3}}
-    assert data[5] == {"stopReason": "end_turn"}
-    assert data[6] == {"messageId": reply["id"], "content": "Because.", "status": "COMPLETED"}
-    assert data[7]["content"] == [{"type": "text", "text": "Because."}]
-    assert data[8] == {"reason": "completed"}
+    assert data[2:5] == [{"text": "Be"}, {}, {"text": "cause."}]
+    assert data[5] == {"usage": {"inputTokens": 7, "outputTokens": 3}}
+    assert data[6] == {"stopReason": "end_turn"}
+    assert data[7] == {"messageId": reply["id"], "content": "Because.", "status": "COMPLETED"}
+    assert data[8]["content"] == [{"type": "text", "text": "Because."}]
+    assert data[9] == {"reason": "completed"}
     for cursor, envelope in events:
         assert cursor.startswith(f"{turn_id}:")
         assert envelope["context"]["imageId"] == conversation_id
@@ -229,7 +230,7 @@ async def test_any_cursor_resumes_in_the_middle_of_a_turn(talk: Talk, model: Scr
         await talk.begin(conversation_id)
         await gate.reached()
         seen = list(await (await client.subscribe(session_id)).until("text_delta", 2))
-        assert kinds(seen) == WHOLE_TURN[:4]  # from the turn's first event
+        assert kinds(seen) == WHOLE_TURN[:5]  # from the turn's first event
         resumed = [await connect(f"ws{talk.url.removeprefix('http')}/ws") for _ in seen]
         later = [await Tab(it).subscribe(session_id, seen[n][0]) for n, it in enumerate(resumed)]
         for number, it in enumerate(later, 1):
@@ -292,9 +293,9 @@ async def test_cursor_into_a_trimmed_log_is_told_so_and_later_turns_follow(talk:
 # Credentials
 
 
-async def test_third_unknown_session_ends_the_socket(talk: Talk):
-    _, session_id = await conversation(talk)
-    async with tab(talk) as client:
+async def test_third_unknown_session_ends_a_strangers_socket(guarded: Talk):
+    _, session_id = await conversation(guarded, **signed("alice"))
+    async with tab(guarded) as client:
         await client.subscribe(session_id)
         for strange in ("guessed", session_id[:-1] + "é", ""):
             await client.subscribe(strange)
@@ -335,7 +336,7 @@ async def test_rotated_session_opens_nothing_any_more_not_even_the_running_turn(
     conversation_id, session_id = await conversation(talk)
     turn_id = await talk.begin(conversation_id)
     async with tab(talk) as old, tab(talk) as new:
-        await (await old.subscribe(session_id)).until("text_delta")
+        await (await old.subscribe(session_id)).until("conversation_responding")
         rotated = await talk.client.post(f"/api/conversations/{conversation_id}/session")
         assert await old.error() == ("CONVERSATION_NOT_FOUND", session_id)
         gate.open()
@@ -345,7 +346,7 @@ async def test_rotated_session_opens_nothing_any_more_not_even_the_running_turn(
         await new.subscribe(rotated.json()["sessionId"], old.events[0][0])
         events = await new.until("conversation_end")
         assert [it["data"]["text"] for _, it in events if it["type"] == "text_delta"] == ["seen", " unseen"]
-        assert len(old.events) == 3
+        assert len(old.events) == 4
 
 
 async def test_session_id_is_in_no_log_line(
@@ -374,9 +375,11 @@ async def test_served_at_debug_level_nothing_secret_is_logged(tmp_path: Path):
             client = Tab(socket)
             await client.subscribe("in-a-message")
             assert await client.error() == ("CONVERSATION_NOT_FOUND", "in-a-message")
+            await client.send(type="auth", headers={"Authorization": "Bearer in-a-sign-in"})
+            await client.settle()
         running.stop()
     assert "/ws" in running.output
-    for secret in ("in-the-address", "in-the-protocol", "in-a-message"):
+    for secret in ("in-the-address", "in-the-protocol", "in-a-message", "in-a-sign-in"):
         assert secret not in running.output
 
 
@@ -393,7 +396,7 @@ async def test_socket_follows_several_sessions_and_leaves_one(talk: Talk, model:
         events = await client.until("conversation_end", 2)
         for conversation_id, _ in (left, stayed):
             own = [it for it in events if it[1]["context"]["imageId"] == conversation_id]
-            assert kinds(own) == [*WHOLE_TURN[:3], *WHOLE_TURN[4:]]
+            assert kinds(own) == ONE_PIECE
         client.events.clear()
         await client.send(type="unsubscribe", sessionId=left[1])
         await client.send(type="unsubscribe", sessionId="never subscribed")
@@ -404,10 +407,10 @@ async def test_socket_follows_several_sessions_and_leaves_one(talk: Talk, model:
         assert {it["context"]["imageId"] for _, it in events} == {stayed[0]}
 
 
-async def test_socket_follows_so_many_sessions_and_no_more(talk: Talk, monkeypatch: pytest.MonkeyPatch):
+async def test_stranger_follows_so_many_sessions_and_no_more(guarded: Talk, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ws, "MOST_SUBSCRIPTIONS", 2)
-    ids = [(await conversation(talk))[1] for _ in range(3)]
-    async with tab(talk) as client:
+    ids = [(await conversation(guarded, **signed("alice")))[1] for _ in range(3)]
+    async with tab(guarded) as client:
         for session_id in ids:
             await client.subscribe(session_id)
         assert await client.error() == ("INVALID_REQUEST", ids[2])
@@ -464,7 +467,7 @@ async def test_conversation_is_made_spoken_in_and_stopped_over_the_socket(talk: 
         assert (await talk.client.get(f"/api/conversations/{image_id}")).json()["title"] == "Named"
         await client.subscribe(session_id)
         sent = await client.request("message_send", imageId=image_id, content="Hello?")
-        assert (sent["imageId"], sent["agentId"]) == (image_id, agent_id)
+        assert (sent["imageId"], sent["agentId"]) == (image_id, image_id)
         await client.until("text_delta")
         refused = await client.request("message_send", imageId=image_id, content="Again?")
         assert refused["errorCode"] == "TURN_IN_PROGRESS"
@@ -518,6 +521,10 @@ async def guarded(database_url: str, model: ScriptedModel) -> AsyncIterator[Talk
 
 def token(user: str, ttl_s: int = 600) -> str:
     return issue_token(SECRET, User(UserId(user), UserRole.USER), ttl_s)
+
+
+def signed(user: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token(user)}"}
 
 
 async def test_requests_need_a_token_and_reading_a_session_needs_none(guarded: Talk, model: ScriptedModel):
@@ -606,8 +613,8 @@ async def test_malformed_message_is_answered_and_the_socket_stays(talk: Talk, mo
         assert kinds(await client.until("conversation_end"))[0] == "conversation_start"
 
 
-async def test_message_that_is_too_big_ends_the_socket(talk: Talk):
-    async with tab(talk) as client:
+async def test_message_that_is_too_big_ends_a_strangers_socket(guarded: Talk):
+    async with tab(guarded) as client:
         await client.send(type="x" * (ws.MOST_MESSAGE_BYTES - 100))
         assert (await client.error())[0] == "INVALID_REQUEST"
         await client.send(type="x" * ws.MOST_MESSAGE_BYTES)

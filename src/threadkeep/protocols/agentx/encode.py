@@ -5,7 +5,8 @@ A turn is one AgentX message, however many times the model was called and whatev
 | event | envelopes, in this order |
 |---|---|
 | turn_start | conversation_start, message_start |
-| text | text_delta; after a tool call or another model call it begins with a blank line |
+| text | text_delta; after a tool call or another model call it begins with a blank line; |
+| | conversation_responding with the first of a model call |
 | tool_call | tool_use_start, input_json_delta (the arguments in one piece), tool_use_stop, |
 | | tool_planned, tool_executing, tool_call_message |
 | tool_result | tool_result; `isError` unless the status is `ok`, the result is then the error's text; |
@@ -13,10 +14,12 @@ A turn is one AgentX message, however many times the model was called and whatev
 | usage | message_delta, with the usage of this one call: AgentX clients add them up |
 | done, COMPLETED | message_stop, message_complete, assistant_message, conversation_end `completed` |
 | done, CANCELLED | the same with the text so far, conversation_end `interrupted` |
-| error, timeouts too | message_stop `error`, the same with the text so far, error, conversation_end `error` |
+| error, timeouts too | message_stop `error`, the same with the text so far, error, conversation_end |
+| | `error`, error_occurred, error_message |
 | iteration_start, thought, retrieval, tool_progress, notice | none: the wire has no envelope for them |
 
-assistant_message is left out where there is nothing to read. conversation_end is always the last.
+assistant_message is left out where there is nothing to read. A cursor counts an event's envelopes, so
+whatever is added later comes after those that an event has already.
 """
 
 import re
@@ -43,12 +46,18 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.parts import TextJoin
 from threadkeep.domain.text import is_blank
+from threadkeep.protocols.agentx.messages import (
+    assistant_message,
+    call_message,
+    error_message,
+    result_message,
+)
 from threadkeep.protocols.sse import START, Dialect, Frames, Position, TurnContext, frame, position_of_seq
 
 Category = Literal["stream", "state", "message", "response"]
 
-# Our words for why a reply ended, in those of AgentX; the rest is `other`. Never `tool_use`: clients would
-# wait for more.
+# Our words for why a reply ended, in those that AgentX 1.9.0 knows; the rest is `other`. Never `tool_use`:
+# clients would wait for more.
 STOP_REASONS = {"end_turn": "end_turn", "max_tokens": "max_tokens", "refusal": "content_filter"}
 
 _CURSOR = re.compile(r"([0-9a-f-]{36}):([1-9][0-9]{0,14}):([0-9]{1,3})")
@@ -108,10 +117,11 @@ class AgentXTurn:
         self._message_id = turn.message_id
         self._text: list[str] = []
         self._join = TextJoin()
+        self._is_responding = False
         context = {
             "containerId": turn.agent_id,
             "imageId": turn.conversation_id,
-            "agentId": turn.agent_id,
+            "agentId": turn.conversation_id,
             "sessionId": turn.session_id,
             "turnId": turn.turn_id,
         }
@@ -129,9 +139,7 @@ class AgentXTurn:
         at = event.at
         match event.body:
             case Text(text):
-                text = self._join.add(text)
-                self._text.append(text)
-                return [self._envelope("text_delta", at, {"text": text})]
+                return self._delta(at, self._join.add(text))
             case TurnStart(message_id=message_id, model=model):
                 return [
                     self._envelope("conversation_start", at, {"messageId": message_id}, "state"),
@@ -141,14 +149,7 @@ class AgentXTurn:
                 self._join.interrupt()
                 return self._call(at, body)
             case ToolResulted() as body:
-                result = body.result if body.error is None else body.error
-                is_error = body.status != "ok"
-                data = {"toolCallId": body.tool_call_id, "result": result, "isError": is_error}
-                message = _result_message(at, body)
-                return [
-                    self._envelope("tool_result", at, data),
-                    self._envelope("tool_result_message", at, message, "message"),
-                ]
+                return self._result(at, body)
             case UsageReported() as body:
                 usage = {"inputTokens": body.input_tokens, "outputTokens": body.output_tokens}
                 return [self._envelope("message_delta", at, {"usage": usage})]
@@ -156,35 +157,32 @@ class AgentXTurn:
                 reason = "completed" if status == "COMPLETED" else "interrupted"
                 stop_reason = STOP_REASONS.get(stop_reason, "other")
                 return [*self._message(at, status, stop_reason), self._conversation_end(at, reason)]
-            case Failed(code, message):
-                error = self._envelope("error", at, {"message": message, "errorCode": code})
-                return [*self._message(at, "FAILED", "error"), error, self._conversation_end(at, "error")]
+            case Failed() as body:
+                return self._failure(at, body)
             case IterationStart():
                 self._join.interrupt()
+                self._is_responding = False
                 return []
             case Thought() | Retrieval() | ToolProgress() | Notice():
                 return []
             case _ as never:
                 assert_never(never)
 
+    def _delta(self, at: int, text: str) -> list[Envelope]:
+        """A piece of the reply; with the first of a model call, that the agent responds."""
+        self._text.append(text)
+        delta = self._envelope("text_delta", at, {"text": text})
+        if self._is_responding:
+            return [delta]
+        self._is_responding = True
+        return [delta, self._envelope("conversation_responding", at, {}, "state")]
+
     def _call(self, at: int, body: ToolCalled) -> list[Envelope]:
         """A call: the model's block, then that it runs, then the call as a message."""
         tool = {"toolCallId": body.tool_call_id, "toolName": body.tool_name}
         planned = {"toolId": body.tool_call_id, "toolName": body.tool_name}
         partial_json = _encode(body.arguments).decode()
-        message = {
-            "id": f"{body.tool_call_id}:call",
-            "role": "assistant",
-            "subtype": "tool-call",
-            "toolCall": {
-                "type": "tool-call",
-                "id": body.tool_call_id,
-                "name": body.tool_name,
-                "input": body.arguments,
-            },
-            "timestamp": at,
-            "parentId": self._message_id,
-        }
+        message = call_message(body.tool_call_id, body.tool_name, body.arguments, at, self._message_id)
         return [
             self._envelope("tool_use_start", at, tool),
             self._envelope("input_json_delta", at, {"partialJson": partial_json}),
@@ -192,6 +190,28 @@ class AgentXTurn:
             self._envelope("tool_planned", at, planned, "state"),
             self._envelope("tool_executing", at, {**planned, "input": body.arguments}, "state"),
             self._envelope("tool_call_message", at, message, "message"),
+        ]
+
+    def _result(self, at: int, body: ToolResulted) -> list[Envelope]:
+        """A result: of the model's block, then as a message."""
+        result = body.result if body.error is None else body.error
+        data = {"toolCallId": body.tool_call_id, "result": result, "isError": body.status != "ok"}
+        message = result_message(body.tool_call_id, body.tool_name, body.result, body.error, at)
+        return [
+            self._envelope("tool_result", at, data),
+            self._envelope("tool_result_message", at, message, "message"),
+        ]
+
+    def _failure(self, at: int, body: Failed) -> list[Envelope]:
+        """The end of a turn that failed: clients show the error by the last two."""
+        occurred = {"code": body.code, "message": body.message, "recoverable": body.retryable}
+        message = error_message(self._message_id, body.code, body.message, at)
+        return [
+            *self._message(at, "FAILED", "error"),
+            self._envelope("error", at, {"message": body.message, "errorCode": body.code}),
+            self._conversation_end(at, "error"),
+            self._envelope("error_occurred", at, occurred, "state"),
+            self._envelope("error_message", at, message, "message"),
         ]
 
     def _message(self, at: int, status: str, stop_reason: str) -> list[Envelope]:
@@ -203,13 +223,7 @@ class AgentXTurn:
             self._envelope("message_complete", at, complete),
         ]
         if not is_blank(text):
-            message = {
-                "id": self._message_id,
-                "role": "assistant",
-                "subtype": "assistant",
-                "content": [{"type": "text", "text": text}],
-                "timestamp": at,
-            }
+            message = assistant_message(self._message_id, text, at)
             told.append(self._envelope("assistant_message", at, message, "message"))
         return told
 
@@ -220,29 +234,6 @@ class AgentXTurn:
         self, name: str, at: int, data: Mapping[str, Any], category: Category = "stream"
     ) -> Envelope:
         return Envelope(name, at, data, category=category, context=self._context)
-
-
-def _result_message(at: int, body: ToolResulted) -> dict[str, Any]:
-    """A result as a message of its own."""
-    if body.error is not None:
-        output = {"type": "error-text", "value": body.error}
-    elif isinstance(body.result, str):
-        output = {"type": "text", "value": body.result}
-    else:
-        output = {"type": "json", "value": body.result}
-    return {
-        "id": f"{body.tool_call_id}:result",
-        "role": "tool",
-        "subtype": "tool-result",
-        "toolCallId": body.tool_call_id,
-        "toolResult": {
-            "type": "tool-result",
-            "id": body.tool_call_id,
-            "name": body.tool_name,
-            "output": output,
-        },
-        "timestamp": at,
-    }
 
 
 def _start(turn: TurnContext) -> Frames:

@@ -1,7 +1,7 @@
 """`/ws`: the wire of AgentX 1.9.0. Sessions are followed by their ids; who signed in may also ask for things.
 
-A client sends JSON: `subscribe` and `unsubscribe` with a `sessionId`, requests by name, and `__ack`, which
-is taken and not needed. Events come wrapped with their cursors; answers, errors too, come as they are.
+A client sends JSON: `auth`, `subscribe` and `unsubscribe`, requests by name, and `__ack`, which is taken and
+not needed. Events come wrapped with their cursors; answers, errors too, come as they are.
 """
 
 import asyncio
@@ -9,70 +9,56 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
-import msgspec
-from msgspec import Struct
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from threadkeep.clock import system_clock
-from threadkeep.domain.errors import ConversationNotFound, InvalidRequest, PayloadTooLarge, ThreadkeepError
-from threadkeep.domain.user import User
+from threadkeep.domain.errors import (
+    ConversationNotFound,
+    InvalidRequest,
+    PayloadTooLarge,
+    ThreadkeepError,
+    Unauthenticated,
+)
+from threadkeep.domain.ids import UserId
 from threadkeep.http.auth import SignIn
-from threadkeep.http.decoding import decode_body, refused
-from threadkeep.http.json_shape import check_shape
 from threadkeep.http.services import Services
+from threadkeep.protocols.agentx.decode import Ack, Auth, Request, Subscribe, Unsubscribe, decode
 from threadkeep.protocols.agentx.encode import Cursor, Envelope, parse_cursor, wrap
+from threadkeep.protocols.agentx.idle import IdleSockets
+from threadkeep.protocols.agentx.requests import answer, internal_error
 from threadkeep.protocols.agentx.sessions import Reader, Subscription
+from threadkeep.protocols.agentx.sign_in import BEARER, SocketSignIn
 from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.ws")
 
 PING_EVERY_S = 30.0
 SLOWEST_READ_S = 30.0
-MOST_MESSAGE_BYTES = 64 * 1024
-MOST_SUBSCRIPTIONS = 100
 MOST_WAITING = 256
-MOST_STRANGE_SESSIONS = 3
+
+# For those who are not signed in. An id or a token cannot be guessed; whoever tries is not let try for long.
+SIGN_IN_S = 30.0
+MOST_MESSAGE_BYTES = 64 * 1024
+MOST_STRANGE = 3
+
+# Of other people's sessions; of their own, who is signed in may follow all.
+MOST_SUBSCRIPTIONS = 100
+
+LARGE_MESSAGES = "threadkeep.large_messages"
+"""Names what our server adds to a connection: a function that lets larger messages in."""
 
 _POLICY_VIOLATION, _TOO_BIG, _TRY_LATER = 1008, 1009, 1013
-_BEARER = "bearer."
 
 
-class Incoming(Struct, frozen=True, rename="camel"):
-    """What a client sends."""
+@dataclass(frozen=True, slots=True)
+class SocketLimits:
+    """What the operator allows."""
 
-    type: str = ""
-    session_id: str = ""
-    after_cursor: str | None = None
-    data: dict[str, Any] = {}
-    ack: str | None = msgspec.field(default=None, name="__ack")
-
-
-class ImageConfig(Struct, frozen=True):
-    """An image to be made; what else AgentX clients send belongs to the agent here."""
-
-    name: str | None = None
-
-
-class ImageCreate(Struct, frozen=True, rename="camel"):
-    """A conversation to be made."""
-
-    container_id: str
-    config: ImageConfig = ImageConfig()
-
-
-class MessageSend(Struct, frozen=True, rename="camel"):
-    """What a user says."""
-
-    image_id: str
-    content: str
-
-
-class AgentInterrupt(Struct, frozen=True, rename="camel"):
-    """A turn to be stopped."""
-
-    image_id: str
+    most_idle: int
+    most_message_bytes: int
+    """Of a message from somebody who is signed in; an agent may take less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,36 +69,15 @@ class Close:
     reason: str
 
 
-_decoder = msgspec.json.Decoder(Incoming)
-
-
-class IdleSockets:
-    """The sockets that follow no session: nobody had to sign in for them, so there are only so many."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._sockets: dict[Socket, None] = {}
-
-    def add(self, socket: "Socket") -> None:
-        """Another one; the oldest makes room if need be."""
-        self._sockets[socket] = None
-        if len(self._sockets) > self._most:
-            oldest = next(iter(self._sockets))
-            self.discard(oldest)
-            oldest.end()
-
-    def discard(self, socket: "Socket") -> None:
-        """One that follows a session now, or has gone."""
-        self._sockets.pop(socket, None)
-
-
 def web_socket(
-    sign_in: SignIn, services: Callable[[], Awaitable[Services]], max_idle_sockets: int
+    sign_in: SignIn, services: Callable[[], Awaitable[Services]], limits: SocketLimits
 ) -> Callable[[WebSocket], Awaitable[None]]:
     """The function that serves `/ws`."""
-    idle = IdleSockets(max_idle_sockets)
+    idle = IdleSockets(limits.most_idle)
 
     async def serve(websocket: WebSocket) -> None:
+        signed = SocketSignIn(websocket, sign_in)
+        await signed.look()
         await websocket.accept(_chosen(websocket.scope.get("subprotocols", [])))
         try:
             ready = await services()
@@ -120,48 +85,53 @@ def web_socket(
             log.warning("/ws: %s", exc.message)
             await websocket.close(_TRY_LATER, "Try again later.")
             return
-        await Socket(websocket, sign_in, ready, idle).run()
+        await Socket(websocket, signed, ready, idle, limits).run()
 
     return serve
 
 
 def _chosen(offered: list[str]) -> str | None:
     """One of the offered subprotocols, as browsers demand; the token only where there is no other."""
-    return next((it for it in offered if not it.startswith(_BEARER)), offered[0] if offered else None)
-
-
-def _with_token(websocket: WebSocket) -> WebSocket:
-    """The connection with the token of its subprotocol, where a browser has to put it, as a header."""
-    tokens = [
-        it.removeprefix(_BEARER) for it in websocket.scope.get("subprotocols", []) if it.startswith(_BEARER)
-    ]
-    headers = [(b"authorization", b"Bearer " + token.encode()) for token in tokens]
-    scope = {**websocket.scope, "headers": [*websocket.scope["headers"], *headers]}
-    return WebSocket(scope, websocket.receive, websocket.send)
+    return next((it for it in offered if not it.startswith(BEARER)), offered[0] if offered else None)
 
 
 class Socket:
     """One client. What it is sent waits in a bounded queue; one that does not read is dropped."""
 
-    def __init__(self, websocket: WebSocket, sign_in: SignIn, services: Services, idle: IdleSockets) -> None:
+    def __init__(
+        self,
+        websocket: WebSocket,
+        sign_in: SocketSignIn,
+        services: Services,
+        idle: IdleSockets,
+        limits: SocketLimits,
+    ) -> None:
         self._websocket = websocket
-        self._signed = _with_token(websocket)
         self._sign_in = sign_in
         self._services = services
         self._outgoing: asyncio.Queue[str | Close] = asyncio.Queue(MOST_WAITING)
+        self._may_tell = asyncio.Event()
+        """Set unless a request is being answered: its answer comes before the events that it causes."""
+        self._may_tell.set()
         self._subscriptions: dict[str, Subscription] = {}
-        self._strange_sessions = 0
+        self._strange = 0
         self._is_closing = False
+        self._has_signed_in = False
+        """Whether the client has signed in by what it sent since: nobody needs its place."""
         self._idle = idle
-        self._ended = asyncio.Event()
+        self._limits = limits
+        self._ending: asyncio.Future[Close] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
         """Serves the client until one of the two goes."""
-        tasks = {asyncio.create_task(it) for it in (self._read(), self._write(), self._make_room())}
+        self._let_large_messages_in()
+        tasks = {asyncio.create_task(it) for it in (self._read(), self._write(), self._end_when_asked())}
+        deadline = asyncio.get_running_loop().call_later(SIGN_IN_S, self._end_stranger)
         self._idle.add(self)
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            deadline.cancel()
             self._idle.discard(self)
             await end_tasks(*tasks)
             await asyncio.gather(*(it.close() for it in self._subscriptions.values()))
@@ -183,15 +153,33 @@ class Socket:
         except WebSocketDisconnect:
             return
 
-    def end(self) -> None:
+    def make_room(self) -> None:
         """Another socket needs its place."""
-        self._ended.set()
+        self._end(Close(_TRY_LATER, "Too many sockets follow no session."))
 
-    async def _make_room(self) -> None:
-        await self._ended.wait()
+    def _end(self, close: Close) -> None:
+        if not self._ending.done():
+            self._ending.set_result(close)
+
+    async def _end_when_asked(self) -> None:
+        """Closes at once: somebody who does not read would hold up what waits to be sent."""
+        close = await self._ending
         with contextlib.suppress(TimeoutError, WebSocketDisconnect, RuntimeError):  # it may be going anyway
             async with asyncio.timeout(SLOWEST_READ_S):
-                await self._websocket.close(_TRY_LATER, "Too many sockets follow no session.")
+                await self._websocket.close(close.code, close.reason)
+
+    @property
+    def _is_strange(self) -> bool:
+        return self._sign_in.user_id is None
+
+    def _end_stranger(self) -> None:
+        if self._is_strange and not self._subscriptions:
+            self._end(Close(_POLICY_VIOLATION, "Nobody signed in or followed a session in time."))
+
+    def _let_large_messages_in(self) -> None:
+        allow = self._websocket.scope.get("extensions", {}).get(LARGE_MESSAGES)
+        if allow is not None and not self._is_strange:
+            allow(self._limits.most_message_bytes)
 
     async def _read(self) -> None:
         while (message := await self._websocket.receive())["type"] != "websocket.disconnect":
@@ -204,26 +192,46 @@ class Socket:
                 await self._fail(exc)
             except Exception:
                 log.exception("a message on /ws failed")
-                await self._fail(_internal_error())
+                await self._fail(internal_error())
 
     async def _handle(self, raw: bytes) -> None:
-        if len(raw) > MOST_MESSAGE_BYTES:
-            await self._fail(PayloadTooLarge(f"A message may have at most {MOST_MESSAGE_BYTES} bytes."))
+        most = MOST_MESSAGE_BYTES if self._is_strange else self._limits.most_message_bytes
+        if len(raw) > most:
+            await self._fail(PayloadTooLarge(f"A message may have at most {most} bytes."))
             await self._close(_TOO_BIG, "The message is too big.")
             return
-        check_shape(raw)
-        incoming = decode_body(raw, _decoder)
-        if incoming.type == "subscribe":
-            await self._subscribe(incoming.session_id, incoming.after_cursor)
-            self._note_idle()
-        elif incoming.type == "unsubscribe":
-            if subscription := self._subscriptions.pop(incoming.session_id, None):
-                await subscription.close()
-            self._note_idle()
-        elif incoming.type in _REQUESTS:
-            await self._answer(incoming.type, incoming.data)
-        elif incoming.ack is None:
-            raise InvalidRequest("There is no message of this type.", param="type")
+        match await decode(raw):
+            case Request() as request:
+                await self._answer(request)
+            case Subscribe(session_id, after_cursor):
+                await self._subscribe(session_id, after_cursor)
+                self._note_idle()
+            case Unsubscribe(session_id):
+                if subscription := self._subscriptions.pop(session_id, None):
+                    await subscription.close()
+                self._note_idle()
+            case Auth(authorization):
+                await self._authenticate(authorization)
+            case Ack():
+                pass
+            case _ as never:
+                assert_never(never)
+
+    async def _authenticate(self, authorization: str) -> None:
+        try:
+            await self._sign_in.take(authorization)
+        except Unauthenticated as exc:
+            await self._refuse(exc)
+            return
+        self._let_large_messages_in()
+        self._note_signed_in()
+
+    async def _refuse(self, error: ThreadkeepError, session_id: str = "") -> None:
+        """Says what is wrong; who is not signed in may be wrong a few times only."""
+        await self._fail(error, session_id)
+        self._strange += self._is_strange
+        if self._strange >= MOST_STRANGE:
+            await self._close(_POLICY_VIOLATION, "Too many unknown sessions or tokens.")
 
     async def _subscribe(self, session_id: str, after_cursor: str | None) -> None:
         if session_id in self._subscriptions and not after_cursor:
@@ -232,26 +240,37 @@ class Socket:
             after = parse_cursor(after_cursor) if after_cursor else None
             if before := self._subscriptions.pop(session_id, None):
                 await before.close()
-            if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
-                raise InvalidRequest(f"A socket may follow at most {MOST_SUBSCRIPTIONS} sessions.")
-            reader = self._reader(session_id)
-            subscription = await self._services.sessions.subscribe(session_id, after, reader)
-            self._subscriptions[session_id] = subscription
+            conversation = await self._services.sessions.find(session_id)
+            self._check_room(conversation.user_id)
+            self._subscriptions[session_id] = await self._services.sessions.follow(
+                conversation, after, self._reader(session_id)
+            )
+        except ConversationNotFound as exc:
+            await self._refuse(exc, session_id)
         except ThreadkeepError as exc:
             await self._fail(exc, session_id)
-            # An id cannot be guessed; whoever tries is not let try for long.
-            self._strange_sessions += isinstance(exc, ConversationNotFound)
-            if self._strange_sessions >= MOST_STRANGE_SESSIONS:
-                await self._close(_POLICY_VIOLATION, "Too many unknown sessions.")
+
+    def _check_room(self, owner_id: UserId) -> None:
+        """Refuses one session too many; those of the signed-in user do not count."""
+        user_id = self._sign_in.user_id
+        if owner_id == user_id or len(self._subscriptions) < MOST_SUBSCRIPTIONS:
+            return
+        if sum(it.owner_id != user_id for it in self._subscriptions.values()) >= MOST_SUBSCRIPTIONS:
+            raise InvalidRequest(f"A socket may follow at most {MOST_SUBSCRIPTIONS} sessions of others.")
+
+    def _note_signed_in(self) -> None:
+        self._has_signed_in = True
+        self._note_idle()
 
     def _note_idle(self) -> None:
-        if self._subscriptions:
+        if self._subscriptions or self._has_signed_in:
             self._idle.discard(self)
         else:
             self._idle.add(self)
 
     def _reader(self, session_id: str) -> Reader:
         async def tell(cursor: Cursor, envelope: Envelope) -> None:
+            await self._may_tell.wait()
             await self._outgoing.put(wrap(cursor, envelope.json()))
 
         async def fail(error: ThreadkeepError) -> None:
@@ -264,22 +283,15 @@ class Socket:
 
         return Reader(tell, fail, end)
 
-    async def _answer(self, name: str, data: Mapping[str, Any]) -> None:
-        """Does what a request asks for. The user is checked each time, because tokens expire."""
-        kind, handle = _REQUESTS[name]
-        answer: dict[str, Any] = {"requestId": data.get("requestId", "")}
+    async def _answer(self, request: Request) -> None:
+        self._may_tell.clear()
         try:
-            body = msgspec.convert(data, kind)
-            user = await self._sign_in.user(self._signed)
-            answer |= await handle(self._services, user, body)
-        except msgspec.ValidationError as exc:
-            answer |= _error_data(refused(exc, kind))
-        except ThreadkeepError as exc:
-            answer |= _error_data(exc)
-        except Exception:
-            log.exception("%s failed", name)
-            answer |= _error_data(_internal_error())
-        await self._send(f"{name.removesuffix('_request')}_response", answer)
+            data = await answer(self._services, self._sign_in.user, request)
+            await self._send(f"{request.name}_response", {"requestId": request.request_id, **data})
+        finally:
+            self._may_tell.set()
+        if not self._is_strange:
+            self._note_signed_in()
 
     async def _fail(self, error: ThreadkeepError, session_id: str = "") -> None:
         data = {"message": error.message, "errorCode": error.code}
@@ -303,46 +315,3 @@ class Socket:
         """Closes after what is waiting has been sent; what comes until then is not read."""
         self._is_closing = True
         await self._outgoing.put(Close(code, reason))
-
-
-def _internal_error() -> ThreadkeepError:
-    return ThreadkeepError("Something went wrong on our side; it has been logged.")
-
-
-def _error_data(error: ThreadkeepError) -> dict[str, Any]:
-    return {"error": error.message, "errorCode": error.code}
-
-
-async def _create_image(services: Services, user: User, body: ImageCreate) -> dict[str, Any]:
-    conversation, _ = await services.conversations.create(
-        user, body.container_id, title=body.config.name, metadata=None
-    )
-    session_id = conversation.session_id.reveal()
-    record = {
-        "imageId": conversation.id,
-        "containerId": conversation.agent_id,
-        "sessionId": session_id,
-        "name": conversation.title or "",
-        "createdAt": conversation.created_at,
-        "updatedAt": conversation.updated_at,
-    }
-    return {"record": record, "__subscriptions": [session_id]}
-
-
-async def _send_message(services: Services, user: User, body: MessageSend) -> dict[str, Any]:
-    turn, conversation = await services.turns.send(user, body.image_id, body.content)
-    return {"imageId": conversation.id, "agentId": conversation.agent_id, "turnId": turn.id}
-
-
-async def _interrupt_agent(services: Services, user: User, body: AgentInterrupt) -> dict[str, Any]:
-    conversation = await services.conversations.get(user, body.image_id)
-    await services.turns.abort(user, conversation.id)
-    return {"imageId": conversation.id, "agentId": conversation.agent_id}
-
-
-_Handler = Callable[[Services, User, Any], Awaitable[dict[str, Any]]]
-_REQUESTS: Mapping[str, tuple[type[Struct], _Handler]] = {
-    "image_create_request": (ImageCreate, _create_image),
-    "message_send_request": (MessageSend, _send_message),
-    "agent_interrupt_request": (AgentInterrupt, _interrupt_agent),
-}

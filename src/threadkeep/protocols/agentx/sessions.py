@@ -18,7 +18,7 @@ from threadkeep.domain.errors import (
     StorageError,
     ThreadkeepError,
 )
-from threadkeep.domain.ids import TurnId
+from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.turn import Turn
 from threadkeep.log.following import Follower
 from threadkeep.log.format import decode_chunk
@@ -33,6 +33,7 @@ from threadkeep.wire.events import UnreadableEvent
 log = logging.getLogger("threadkeep.sessions")
 
 LOOK_EVERY_S = 5.0
+LOOKS_A_SECOND = 50  # of all subscriptions together: a client may follow thousands
 TRY_AGAIN_S = 1.0
 TURNS_AT_ONCE = 50
 
@@ -56,19 +57,37 @@ class Sessions:
     def __init__(self, store: Store, turns: Turns) -> None:
         self._store = store
         self._turns = turns
+        self._followed = 0
 
-    async def subscribe(self, session_id: str, after: Cursor | None, reader: Reader) -> "Subscription":
-        """Tells a session's envelopes after a cursor, or from the start of the turn that runs now."""
+    async def find(self, session_id: str) -> Conversation:
+        """The conversation that a session id opens, whosever it is."""
         conversation = None
         if _SESSION_ID.fullmatch(session_id):
             conversation = await self._store.conversations.by_session(session_id)
         if conversation is None:
             raise ConversationNotFound("There is no such session.")
+        return conversation
+
+    async def follow(
+        self, conversation: Conversation, after: Cursor | None, reader: Reader
+    ) -> "Subscription":
+        """Tells a session's envelopes after a cursor, or from the start of the turn that runs now."""
         first = after.turn_id if after else conversation.active_turn_id
         told_to_seq = conversation.last_seq
         if first is not None:
             told_to_seq = await self._reply_seq(conversation, TurnId(first)) - 1
-        return Subscription(self._store, self._turns, conversation, reader, told_to_seq, after)
+        subscription = Subscription(
+            self._store, self._turns, conversation, reader, told_to_seq, after, self._look_every_s
+        )
+        self._followed += 1
+        subscription.when_ended(self._forget_one)
+        return subscription
+
+    def _forget_one(self) -> None:
+        self._followed -= 1
+
+    def _look_every_s(self) -> float:
+        return max(LOOK_EVERY_S, self._followed / LOOKS_A_SECOND)
 
     async def _reply_seq(self, conversation: Conversation, turn_id: TurnId) -> int:
         turn = await self._store.turns.get(conversation.user_id, turn_id)
@@ -90,6 +109,7 @@ class Subscription:
         reader: Reader,
         told_to_seq: int,
         last_told: Cursor | None,
+        look_every_s: Callable[[], float],
     ) -> None:
         self._store = store
         self._turns = turns
@@ -98,9 +118,19 @@ class Subscription:
         self._told_to_seq = told_to_seq
         """The turns whose replies have numbers up to this one have been told."""
         self._last_told = last_told
+        self._look_every_s = look_every_s
         self._more = asyncio.Event()
         self._telling = asyncio.create_task(self._tell())
         self._watching = asyncio.create_task(self._watch())
+
+    @property
+    def owner_id(self) -> UserId:
+        """Whose session it is."""
+        return self._conversation.user_id
+
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Calls once nobody is told any more, whoever ended it."""
+        self._watching.add_done_callback(lambda _: call())
 
     async def close(self) -> None:
         """Ends it; nothing is told any more."""
@@ -122,7 +152,7 @@ class Subscription:
                 except StorageError as exc:
                     log.warning("conversation %s cannot be read: %s", self._conversation.id, exc.message)
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_EVERY_S):
+                    async with asyncio.timeout(self._look_every_s()):
                         await changed.wait()
         await end_tasks(self._telling)
         await self._reader.end(ConversationNotFound("This session has been closed."))

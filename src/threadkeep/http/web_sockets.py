@@ -1,0 +1,65 @@
+"""One web socket: how much of a message we keep before it is whole, and for whom."""
+
+import sys
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
+from websockets.frames import Frame
+from websockets.http11 import Request
+
+from threadkeep.protocols.agentx.routes import LARGE_MESSAGES, MOST_MESSAGE_BYTES
+
+ANY_SIZE = sys.maxsize
+"""What uvicorn is told: the limit is ours, and changes when the client signs in."""
+
+_TOO_BIG = 1009
+
+
+class SocketConnection(WebSocketsSansIOProtocol):
+    """Takes small messages only, until the application says that the client may send larger ones.
+
+    Ends what is refused as no request for a web socket, which uvicorn leaves open for ever.
+    """
+
+    def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any]) -> None:
+        super().__init__(config, server_state, app_state)
+        self._most_bytes = MOST_MESSAGE_BYTES
+        self._unfinished_bytes = 0
+        """What has come since the last whole message. One part may begin with the end of another message."""
+
+    def handle_connect(self, event: Request) -> None:
+        super().handle_connect(event)
+        self._unfinished_bytes = 0
+        if not self.handshake_complete:  # it is not refused
+            self.scope["extensions"][LARGE_MESSAGES] = self._allow  # pyright: ignore
+
+    def data_received(self, data: bytes) -> None:
+        self._unfinished_bytes += len(data)
+        super().data_received(data)
+        if not self.handshake_initiated:  # the whole request comes at once: uvicorn has refused it
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.transport.close()
+        elif self._unfinished_bytes > self._most_bytes + MOST_MESSAGE_BYTES and not self.close_sent:
+            self.conn.fail(_TOO_BIG, "The message is too big.")
+            self.handle_parser_exception()
+
+    def send_receive_event_to_app(self) -> None:
+        self._unfinished_bytes = 0
+        super().send_receive_event_to_app()
+
+    def handle_ping(self) -> None:
+        self._forget_whole_frames()
+        super().handle_ping()
+
+    def handle_pong(self, event: Frame) -> None:
+        self._forget_whole_frames()
+        super().handle_pong(event)
+
+    def _forget_whole_frames(self) -> None:
+        """Pings are no part of a message; the parts that came before are."""
+        self._unfinished_bytes = sum(map(len, self.frames))
+
+    def _allow(self, most_bytes: int) -> None:
+        self._most_bytes = max(self._most_bytes, most_bytes)

@@ -1,0 +1,176 @@
+"""What AgentX clients send, as ours: frames, and the requests among them."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.http.decoding import decode_body_aside
+from threadkeep.http.json_shape import check_shape
+
+_REQUEST = re.compile(r"([a-z][a-z_]{0,60})_request")
+_MOST_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Auth:
+    """Signs in. Only this one header is taken: no other could be trusted in a message."""
+
+    authorization: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """Follows a session, from a cursor on."""
+
+    session_id: str
+    after_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    """Leaves a session."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Asks for something by name, without the `_request` at its end."""
+
+    name: str
+    request_id: str | int
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """Says that an event has come. Nothing waits for it."""
+
+
+Frame = Auth | Subscribe | Unsubscribe | Request | Ack
+
+
+class _Incoming(Struct, frozen=True, rename="camel"):
+    type: str = ""
+    session_id: str = ""
+    after_cursor: str | None = None
+    headers: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+    ack: str | None = msgspec.field(default=None, name="__ack")
+
+
+_decoder = msgspec.json.Decoder(_Incoming)
+
+
+async def decode(raw: bytes) -> Frame:
+    """A frame as a client sent it."""
+    check_shape(raw)
+    incoming = await decode_body_aside(raw, _decoder)
+    if incoming.type == "auth":
+        return Auth(_authorization(incoming.headers))
+    if incoming.type == "subscribe":
+        return Subscribe(incoming.session_id, incoming.after_cursor)
+    if incoming.type == "unsubscribe":
+        return Unsubscribe(incoming.session_id)
+    if named := _REQUEST.fullmatch(incoming.type):
+        return Request(named[1], _request_id(incoming.data), incoming.data)
+    if incoming.ack is not None:
+        return Ack()
+    raise InvalidRequest("There is no message of this type.", param="type")
+
+
+def _authorization(headers: dict[str, Any]) -> str:
+    given = [value for name, value in headers.items() if name.lower() == "authorization"]
+    if len(given) != 1 or not isinstance(given[0], str) or not given[0].isascii():
+        raise InvalidRequest("Send one header: `Authorization: Bearer <token>`.", param="headers")
+    return given[0]
+
+
+def _request_id(data: dict[str, Any]) -> str | int:
+    given = data.get("requestId", "")
+    return given if isinstance(given, str | int) else ""
+
+
+class NoData(Struct, frozen=True):
+    """A request that needs nothing."""
+
+
+class Container(Struct, frozen=True, rename="camel"):
+    """A request about an agent of ours."""
+
+    container_id: str
+
+
+class Image(Struct, frozen=True, rename="camel"):
+    """A request about a conversation."""
+
+    image_id: str
+
+
+class RunningAgent(Struct, frozen=True, rename="camel"):
+    """A request about the running side of a conversation."""
+
+    agent_id: str
+
+
+class ImageOrAgent(Struct, frozen=True, rename="camel"):
+    """A request about a conversation, by its id or, as older clients do, by its agent's."""
+
+    image_id: str | None = None
+    agent_id: str | None = None
+
+
+class ImageConfig(Struct, frozen=True):
+    """What a conversation is to be; the rest of what clients send belongs to the agent here."""
+
+    name: str | None = None
+
+
+class ImageCreate(Struct, frozen=True, rename="camel"):
+    """A conversation to be made."""
+
+    container_id: str
+    config: ImageConfig | None = None
+
+
+class ImageList(Struct, frozen=True, rename="camel"):
+    """Which conversations are meant: all, or those with one agent."""
+
+    container_id: str | None = None
+
+
+class ImageUpdate(Struct, frozen=True, rename="camel"):
+    """A conversation to be renamed."""
+
+    image_id: str
+    updates: ImageConfig
+
+
+class ContentPart(Struct, frozen=True):
+    """A piece of what a user says."""
+
+    type: str
+    text: str = ""
+
+
+class MessageSend(ImageOrAgent, frozen=True, rename="camel", kw_only=True):
+    """What a user says."""
+
+    content: str | list[ContentPart]
+
+
+def text_of(content: str | list[ContentPart]) -> str:
+    """What a user says, as text; other parts are refused, for they would be lost."""
+    if isinstance(content, str):
+        return content
+    for part in content:
+        if part.type != "text":
+            raise InvalidRequest(
+                f"Parts of the type `{part.type[:_MOST_SHOWN]}` are not supported yet; send text.",
+                param="content",
+            )
+    return "".join(part.text for part in content)

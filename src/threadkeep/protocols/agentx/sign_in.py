@@ -1,0 +1,69 @@
+"""Who is at the other end of a socket: by the handshake's headers, its subprotocol, or a message."""
+
+import logging
+
+from starlette.websockets import WebSocket
+
+from threadkeep.domain.errors import Forbidden, ThreadkeepError
+from threadkeep.domain.ids import UserId
+from threadkeep.domain.user import User
+from threadkeep.http.auth import SignIn
+
+log = logging.getLogger("threadkeep.ws")
+
+BEARER = "bearer."
+
+
+class SocketSignIn:
+    """The sign-in of one socket. It stays one user's, whatever comes later."""
+
+    def __init__(self, websocket: WebSocket, sign_in: SignIn) -> None:
+        self._websocket = websocket
+        self._sign_in = sign_in
+        self._signed = _with_subprotocol(websocket)
+        self._user_id: UserId | None = None
+
+    @property
+    def user_id(self) -> UserId | None:
+        """Who has signed in, if anybody has."""
+        return self._user_id
+
+    async def look(self) -> None:
+        """Whether the handshake signs anybody in; a session may be followed without."""
+        try:
+            await self.user()
+        except ThreadkeepError:
+            return
+        except Exception:
+            log.exception("a sign-in on /ws failed")
+
+    async def user(self) -> User:
+        """Who is signed in now: tokens expire."""
+        return await self._user_of(self._signed)
+
+    async def take(self, authorization: str) -> None:
+        """Signs in by a message, or renews a token. Where it is refused, nothing changes."""
+        signed = _with_authorization(self._websocket, [authorization.encode()])
+        await self._user_of(signed)
+        self._signed = signed
+
+    async def _user_of(self, connection: WebSocket) -> User:
+        user = await self._sign_in.user(connection)
+        if self._user_id not in {None, user.id}:
+            raise Forbidden("This socket is another user's; open one of your own.")
+        self._user_id = user.id
+        return user
+
+
+def _with_subprotocol(websocket: WebSocket) -> WebSocket:
+    """The connection with the tokens of its subprotocols, where a browser can put them, as headers."""
+    offered: list[str] = websocket.scope.get("subprotocols", [])
+    tokens = [it.removeprefix(BEARER) for it in offered if it.startswith(BEARER)]
+    given = [value for name, value in websocket.scope["headers"] if name == b"authorization"]
+    return _with_authorization(websocket, [*given, *(b"Bearer " + token.encode() for token in tokens)])
+
+
+def _with_authorization(websocket: WebSocket, values: list[bytes]) -> WebSocket:
+    others = [header for header in websocket.scope["headers"] if header[0] != b"authorization"]
+    headers = [*others, *((b"authorization", value) for value in values)]
+    return WebSocket({**websocket.scope, "headers": headers}, websocket.receive, websocket.send)

@@ -1,0 +1,70 @@
+"""What AgentX clients send, as ours."""
+
+import json
+from typing import Any
+
+import pytest
+
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.protocols.agentx.decode import (
+    Ack,
+    Auth,
+    ContentPart,
+    Request,
+    Subscribe,
+    Unsubscribe,
+    decode,
+    text_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("frame", "decoded"),
+    [
+        ({"type": "auth", "headers": {"Authorization": "Bearer t"}}, Auth("Bearer t")),
+        ({"type": "auth", "headers": {"authorization": "Bearer t", "Cookie": "a=b"}}, Auth("Bearer t")),
+        ({"type": "subscribe", "sessionId": "s"}, Subscribe("s", None)),
+        ({"type": "subscribe", "sessionId": "s", "afterCursor": "c"}, Subscribe("s", "c")),
+        ({"type": "unsubscribe", "sessionId": "s"}, Unsubscribe("s")),
+        ({"__ack": "c"}, Ack()),
+        (
+            {"type": "image_get_request", "timestamp": 1, "data": {"requestId": "r", "imageId": "i"}},
+            Request("image_get", "r", {"requestId": "r", "imageId": "i"}),
+        ),
+        ({"type": "x_request", "data": {"requestId": 7}}, Request("x", 7, {"requestId": 7})),
+        ({"type": "x_request", "data": {"requestId": {}}}, Request("x", "", {"requestId": {}})),
+        ({"type": "x_request"}, Request("x", "", {})),
+    ],
+)
+async def test_frame_is_read_as_what_it_means(frame: dict[str, Any], decoded: object):
+    assert await decode(json.dumps(frame).encode()) == decoded
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"type": "image_get_response", "data": {}},
+        {"type": "_request"},
+        {"type": "IMAGE_GET_request"},
+        {"type": f"{'x' * 100}_request"},
+        {"type": "auth", "headers": {"Authorization": "Bearer a", "authorization": "Bearer b"}},
+        {"type": "auth", "headers": {"X-User": "alice"}},
+        {"type": "image_get_request", "data": "text"},
+    ],
+)
+async def test_frame_that_means_nothing_is_refused(frame: dict[str, Any]):
+    with pytest.raises(InvalidRequest):
+        await decode(json.dumps(frame).encode())
+
+
+def test_texts_of_parts_are_joined_as_they_are():
+    assert text_of("as it is") == "as it is"
+    assert text_of([ContentPart("text", "Hello "), ContentPart("text", "world")]) == "Hello world"
+    assert text_of([]) == ""
+
+
+@pytest.mark.parametrize("kind", ["image", "file", "", "x" * 5000])
+def test_part_that_would_be_lost_is_refused(kind: str):
+    with pytest.raises(InvalidRequest) as refused:
+        text_of([ContentPart("text", "Look"), ContentPart(kind)])
+    assert len(refused.value.message) < 200
