@@ -6,7 +6,7 @@ away with every row that it reads and every byte that it sends.
 
 import asyncio
 
-from threadkeep.retrieval.terms import MOST_WORD_CHARACTERS, spans, terms, windows
+from threadkeep.retrieval.terms import MOST_WORD_CHARACTERS, places, spans, terms, windows
 
 
 async def terms_of(text: str) -> list[str]:
@@ -21,7 +21,7 @@ async def terms_of(text: str) -> list[str]:
 async def first_places(text: str, wanted: frozenset[str], within: int) -> list[tuple[int, int]]:
     """The first place of wanted terms in a text, and those that begin so many characters after it at most."""
     for window_begin, window_end in windows(text):
-        place = next(spans(text[window_begin:window_end], wanted), None)
+        place = next(places(text[window_begin:window_end], wanted), None)
         if place is not None:
             first = window_begin + place[0]
             near = text[first : first + within + MOST_WORD_CHARACTERS]

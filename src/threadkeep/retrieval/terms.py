@@ -23,7 +23,7 @@ _DENSE = (
 _MARKS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
 # Possessive: a run is never looked at twice, and a long word costs one step for each of its parts.
 _RUN = re.compile(f"([{_DENSE}]++)|((?:[^\\W_{_DENSE}]++|[{_MARKS}]++)++)")
-_GAP = re.compile(f"[^\\w{_MARKS}]|_")
+_GAP = re.compile(f"[\\W_](?<![{_MARKS}])")
 _IS_DENSE = re.compile(f"[{_DENSE}]+").fullmatch
 # What folding leaves out: accents, and the spaces and signs into which ⑴ and ﷺ are taken apart.
 _NO_PART = re.compile(r"[\u0300-\u036f\s!-/:-@\[-`{-~]+")
@@ -67,7 +67,7 @@ def windows(text: str) -> Iterator[tuple[int, int]]:
 def spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
     """Where a text has wanted terms, in order, with touching and overlapping places joined."""
     begin = end = -1
-    for first, last in _places(text, wanted):
+    for first, last in places(text, wanted):
         if first > end:
             if end > 0:
                 yield begin, end
@@ -94,8 +94,8 @@ def _pairs(dense: str) -> list[str]:
     return [first + second for first, second in pairwise(dense)]
 
 
-def _places(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Where wanted terms stand, one by one: first places first."""
+def places(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Where a text has wanted terms, one by one, in order."""
     dense_wanted = [term for term in wanted if _IS_DENSE(term)]
     for match in _RUN.finditer(text):
         if match[1]:
