@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.browser import tour
@@ -220,14 +221,18 @@ def test_other_tabs_follow_the_choice_and_the_turn(page: Page, context: BrowserC
     expect(box(other)).to_have_value("half a thought")
 
 
-def test_choice_of_a_program_is_seen_when_one_comes_back(page: Page, model: ScriptedModel):
+@pytest.mark.parametrize("is_told", [True, False], ids=["over the socket", "when one comes back"])
+def test_choice_of_a_program_is_followed(page: Page, model: ScriptedModel, is_told: bool):
+    if not is_told:
+        page.route_web_socket(re.compile("/ws$"), lambda _: None)
     talk(page, model, 1)
     first, _ = stored(page)
     model.script([Say("b1.")])
     edit(page, "q1", "else")
     done(page)
     page.request.post(f"/api/conversations/{conversation_id(page)}/path", data={"messageId": first["id"]})
-    page.evaluate("window.dispatchEvent(new Event('focus'))")
+    if not is_told:
+        page.evaluate("window.dispatchEvent(new Event('focus'))")
     expect_path(page, "q1", "a1")
 
 

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 
 import { fileName } from "../src/api/download";
 import { EventParser } from "../src/api/sse";
-import { turnOf } from "../src/api/socket";
+import { newsOf } from "../src/api/socket";
 import { serversOf } from "../src/components/server-form";
 import { hrefOf, parseRoute } from "../src/state/route";
 
@@ -14,13 +14,19 @@ it("puts events together, wherever the network cuts them", () => {
   }
 });
 
-it("hears turns begin and end over the socket, and nothing else", () => {
+it("hears turns begin and end over the socket, and no pieces of them", () => {
   const envelope = (type: string) =>
     JSON.stringify({ __msgId: "c", __payload: JSON.stringify({ type, context: { sessionId: "s", turnId: "t" } }) });
-  expect(turnOf(envelope("conversation_start"))).toEqual({ sessionId: "s", turnId: "t" });
-  expect(turnOf(envelope("conversation_end"))).toEqual({ sessionId: "s", turnId: "t" });
-  expect(turnOf(envelope("text_delta"))).toBeNull();
-  expect(turnOf('{"type": "error"}')).toBeNull();
+  const news = { type: "turn", turnId: "t" };
+  expect(newsOf(envelope("conversation_start"))).toEqual({ sessionId: "s", news });
+  expect(newsOf(envelope("conversation_end"))).toEqual({ sessionId: "s", news });
+  expect(newsOf(envelope("text_delta"))).toBeNull();
+  expect(newsOf('{"type": "error"}')).toBeNull();
+});
+
+it("hears over the socket that another branch was chosen", () => {
+  const told = { type: "path_changed", data: { messageId: "m" }, context: { sessionId: "s" } };
+  expect(newsOf(JSON.stringify(told))).toEqual({ sessionId: "s", news: { type: "moved", tip: "m" } });
 });
 
 it.each([

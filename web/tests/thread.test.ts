@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { type ConversationView, type MessageView } from "../src/api/schema";
+import { socket } from "../src/api/socket";
 import { tipOf } from "../src/thread/reduce";
 import { Thread } from "../src/thread/thread";
 import { answer } from "./draw";
@@ -26,6 +27,7 @@ const numbers = (from: number, to: number, letter = "") =>
 class Server {
   path: MessageView[] = [];
   asked: { call: string; body: unknown }[] = [];
+  sessionId: string | undefined;
   refuse: { status: number; code: string } | null = null;
   branches: Record<string, MessageView[]> = {};
 
@@ -41,7 +43,8 @@ class Server {
     if (call === "messages") return Response.json(this.page(url.searchParams));
     const messages = this.path.slice(-50);
     const nextCursor = this.path.length > 50 ? "older" : null;
-    return Response.json({ id: "c", title: "Title", activeTurnId: null, summary: null, messages, nextCursor });
+    const { sessionId } = this;
+    return Response.json({ id: "c", title: "Title", activeTurnId: null, summary: null, messages, nextCursor, sessionId });
   };
 
   private page(query: URLSearchParams): { items: MessageView[]; nextCursor: string | null } {
@@ -188,15 +191,24 @@ it("goes on at the end where the agent has a conversation already", async () => 
   expect(server.asked).toEqual([{ call: "messages", body: { content: "hi", tip: "2" } }]);
 });
 
-it("looks again when one comes back, and follows what another tab has chosen", async () => {
+it("looks again when one comes back", async () => {
   await opened("1", "2");
   server.path = chain("1", "3b");
   window.dispatchEvent(new Event("focus"));
   await vi.waitFor(() => expect(ids()).toEqual(["1", "3b"]));
-  server.path = chain("1", "2");
-  const otherTab = new BroadcastChannel("threadkeep.path");
-  otherTab.postMessage("another conversation");
-  otherTab.postMessage("c");
-  await vi.waitFor(() => expect(ids()).toEqual(["1", "2"]));
-  otherTab.close();
+});
+
+it("follows what another tab has chosen, and reads nothing where it shows that already", async () => {
+  const subscribe = vi.spyOn(socket, "subscribe").mockReturnValue(() => undefined);
+  server.sessionId = "s";
+  await opened("1", "2");
+  const told = subscribe.mock.lastCall![1];
+  server.path = chain("1", "3b");
+  const asked = answer.mock.calls.length;
+  told({ type: "moved", tip: "2" });
+  expect(answer.mock.calls.length).toBe(asked);
+  told({ type: "moved", tip: "3b" });
+  expect(answer.mock.calls.length).toBe(asked + 1);
+  await vi.waitFor(() => expect(ids()).toEqual(["1", "3b"]));
+  subscribe.mockRestore();
 });

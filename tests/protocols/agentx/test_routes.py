@@ -202,6 +202,23 @@ async def test_two_tabs_stay_in_step(talk: Talk, model: ScriptedModel):
     assert first.events[0][1]["context"]["turnId"] == sent["turnId"]
 
 
+async def test_follower_is_told_that_another_branch_was_chosen(talk: Talk, model: ScriptedModel):
+    model.script([Say("one")], [Say("two")])
+    conversation_id, session_id = await conversation(talk)
+    first = await talk.ask(conversation_id)
+    path = f"/api/conversations/{conversation_id}/messages?wait=true"
+    body = {"content": "else", "parentId": None}
+    await talk.client.post(path, json=body, headers={"Accept": "application/json"})
+    async with tab(talk) as client:
+        await (await client.subscribe(session_id)).settle()
+        chosen = {"messageId": first["id"]}
+        await talk.client.post(f"/api/conversations/{conversation_id}/path", json=chosen)
+        moved = await client.receive()
+    assert (moved["type"], moved["category"], moved["data"]) == ("path_changed", "state", chosen)
+    assert moved["context"] == {"sessionId": session_id}
+    assert client.events == []  # it has no cursor: it belongs to no turn
+
+
 # Resuming
 
 

@@ -1,27 +1,38 @@
-/** `/ws`: tells that a turn began or ended in a conversation, whoever started it. */
+/** `/ws`: tells that a turn began or ended in a conversation, or that another branch was chosen, whoever did it. */
 
 import { address } from "./client";
 
 const WAITS_MS = [500, 1000, 3000, 10_000, 30_000];
 
-type Told = (turnId: string | null) => void;
+export type News =
+  | { type: "turn"; turnId: string }
+  /** Another branch has become the active path; it ends with this message. */
+  | { type: "moved"; tip: string | null }
+  /** The connection was gone for a while. */
+  | { type: "missed" };
 
-interface Wrapped {
-  __payload?: string;
-}
+type Told = (news: News) => void;
 
 interface Envelope {
   type: string;
+  data?: { messageId?: string | null };
   context?: { sessionId?: string; turnId?: string };
 }
 
-/** The turn of an envelope that begins or ends one. */
-export function turnOf(data: string): { sessionId: string; turnId: string } | null {
-  const { __payload: payload } = JSON.parse(data) as Wrapped;
-  if (!payload) return null;
-  const { type, context } = JSON.parse(payload) as Envelope;
-  if (type !== "conversation_start" && type !== "conversation_end") return null;
-  return { sessionId: context?.sessionId ?? "", turnId: context?.turnId ?? "" };
+/** What a message of the socket tells of a conversation, if it concerns the page. */
+export function newsOf(text: string): { sessionId: string; news: News } | null {
+  const sent = JSON.parse(text) as Envelope & { __payload?: string };
+  const { type, data, context } = sent.__payload ? (JSON.parse(sent.__payload) as Envelope) : sent;
+  const sessionId = context?.sessionId ?? "";
+  switch (type) {
+    case "conversation_start":
+    case "conversation_end":
+      return { sessionId, news: { type: "turn", turnId: context?.turnId ?? "" } };
+    case "path_changed":
+      return { sessionId, news: { type: "moved", tip: data?.messageId ?? null } };
+    default:
+      return null;
+  }
 }
 
 class Socket {
@@ -30,7 +41,7 @@ class Socket {
   #failures = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
-  /** Calls `told` at every turn's start and end, and with null when some may have been missed. */
+  /** Calls `told` with what happens in a conversation. */
   subscribe(sessionId: string, told: Told): () => void {
     const readers = this.#told.get(sessionId) ?? new Set();
     readers.add(told);
@@ -60,12 +71,12 @@ class Socket {
       this.#failures = 0;
       for (const [sessionId, readers] of this.#told) {
         this.#say("subscribe", sessionId);
-        if (again) for (const told of readers) told(null);
+        if (again) for (const told of readers) told({ type: "missed" });
       }
     };
     socket.onmessage = (message) => {
-      const turn = turnOf(message.data as string);
-      if (turn) for (const told of this.#told.get(turn.sessionId) ?? []) told(turn.turnId);
+      const found = newsOf(message.data as string);
+      if (found) for (const told of this.#told.get(found.sessionId) ?? []) told(found.news);
     };
     socket.onclose = () => {
       this.#open = null;

@@ -8,8 +8,7 @@ import {
   type PageView_MessageView,
   type StartedTurnView,
 } from "../api/schema";
-import { socket } from "../api/socket";
-import { hearTabs, tellTabs } from "../api/tabs";
+import { socket, type News } from "../api/socket";
 import { Store } from "../state/store";
 import { follow, pause } from "../turn/follow";
 import { type TurnEvent } from "../turn/events";
@@ -198,7 +197,6 @@ export class Thread {
     this.#tell({ type: "choosing" });
     try {
       await send("POST", `/api/conversations/${this.id}/path`, { messageId, tip });
-      tellTabs(this.id);
       await show();
       this.#tell({ type: "settled" });
     } catch (error) {
@@ -315,15 +313,25 @@ export class Thread {
     return (text.length - Math.max(0, text.lastIndexOf("\n\n"))) / CHARACTERS_A_MS;
   }
 
-  /** Another tab or program may begin a turn here: its start is told over the socket. */
+  /** Another tab or program may begin a turn here or choose a branch: both are told over the socket. */
   #listen(sessionId: string | undefined): void {
     if (!sessionId || this.#unsubscribe || this.#closing.signal.aborted) return;
-    this.#unsubscribe = socket.subscribe(sessionId, (turnId) => {
-      if (turnId !== this.#following && !this.state.get().sending) void this.refresh();
-    });
+    this.#unsubscribe = socket.subscribe(sessionId, (news) => this.#hear(news));
   }
 
-  /** Another tab may choose a branch, and so may another program or device, which is seen when one comes back. */
+  #hear(news: News): void {
+    const state = this.state.get();
+    if (news.type === "moved") {
+      if (state.choosing || news.tip === tipOf(state)) return;
+      // Whoever reads an older part is asked first.
+      if (state.hasNewer) this.#tell({ type: "failed", problem: MOVED });
+      else void this.refresh();
+    } else if ((news.type === "missed" || news.turnId !== this.#following) && !state.sending) {
+      void this.refresh();
+    }
+  }
+
+  /** What nobody told, since the socket was not there, is seen when one comes back. */
   #keepUp(): void {
     const { signal } = this.#closing;
     const look = () => {
@@ -332,12 +340,6 @@ export class Thread {
     };
     window.addEventListener("focus", look, { signal });
     document.addEventListener("visibilitychange", look, { signal });
-    const follow = () => {
-      // Whoever reads an older part is asked first.
-      if (this.state.get().hasNewer) this.#tell({ type: "failed", problem: MOVED });
-      else void this.refresh();
-    };
-    hearTabs(this.id, follow, signal);
   }
 
   async #fail(error: unknown, again?: () => Promise<void>): Promise<void> {

@@ -21,7 +21,7 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
     Unauthenticated,
 )
-from threadkeep.domain.ids import UserId
+from threadkeep.domain.ids import MessageId, UserId
 from threadkeep.http.auth import SignIn
 from threadkeep.http.services import Services
 from threadkeep.protocols.agentx.decode import Ack, Auth, Request, Subscribe, Unsubscribe, decode
@@ -276,12 +276,23 @@ class Socket:
         async def fail(error: ThreadkeepError) -> None:
             await self._fail(error, session_id)
 
+        async def move(tip_id: MessageId | None) -> None:
+            # Not of a turn, so it has no cursor: whoever missed it reads the conversation again anyway.
+            moved = Envelope(
+                "path_changed",
+                system_clock(),
+                {"messageId": tip_id},
+                category="state",
+                context={"sessionId": session_id},
+            )
+            await self._outgoing.put(moved.json().decode())
+
         async def end(error: ThreadkeepError) -> None:
             self._subscriptions.pop(session_id, None)
             self._note_idle()
             await self._fail(error, session_id)
 
-        return Reader(tell, fail, end)
+        return Reader(tell=tell, fail=fail, move=move, end=end)
 
     async def _answer(self, request: Request) -> None:
         self._may_tell.clear()

@@ -18,7 +18,7 @@ from threadkeep.domain.errors import (
     StorageError,
     ThreadkeepError,
 )
-from threadkeep.domain.ids import TurnId, UserId
+from threadkeep.domain.ids import MessageId, TurnId, UserId
 from threadkeep.domain.turn import Turn
 from threadkeep.log.following import Follower
 from threadkeep.log.format import decode_chunk
@@ -47,6 +47,8 @@ class Reader:
     tell: Callable[[Cursor, Envelope], Awaitable[None]]
     fail: Callable[[ThreadkeepError], Awaitable[None]]
     """Something cannot be told; what follows will be."""
+    move: Callable[[MessageId | None], Awaitable[None]]
+    """Another branch has become the active path; it ends with this message."""
     end: Callable[[ThreadkeepError], Awaitable[None]]
     """The subscription has ended by itself."""
 
@@ -137,8 +139,11 @@ class Subscription:
         await end_tasks(self._watching, self._telling)
 
     async def _watch(self) -> None:
-        """Notices that a turn has begun or that the session is no more. Looks by itself, too."""
-        known_seq = self._conversation.last_seq
+        """Notices that a turn has begun, another branch was chosen, or the session is no more.
+
+        Looks by itself, too.
+        """
+        known = self._conversation
         with self._turns.changes(self._conversation.id) as changed:
             while True:
                 changed.clear()
@@ -146,9 +151,11 @@ class Subscription:
                     now = await self._store.conversations.by_session(self._conversation.session_id.reveal())
                     if now is None:
                         break
-                    if now.last_seq > known_seq:
-                        known_seq = now.last_seq
+                    if now.last_seq > known.last_seq:
                         self._more.set()
+                    elif now.tip_id != known.tip_id:
+                        await self._reader.move(now.tip_id)
+                    known = now
                 except StorageError as exc:
                     log.warning("conversation %s cannot be read: %s", self._conversation.id, exc.message)
                 with contextlib.suppress(TimeoutError):
