@@ -21,7 +21,7 @@ from threadkeep.storage.store import open_store
 
 GROUPS = (*OPERATIONS, "http", "turns")
 READING = "reading"
-READING_HEADINGS = ("operation", "httpx", *HEADINGS[2:])
+READING_HEADINGS = ("operation", "httpx2", *HEADINGS[2:])
 MEASURABLE = (*GROUPS, READING, *KNOWLEDGE)
 GROUPS_ON = {"slow-disk": ("writers",)}
 

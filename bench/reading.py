@@ -1,4 +1,4 @@
-"""What reading a model's answer costs through our own transport, against httpx's.
+"""What reading a model's answer costs through our own transport, against httpx2's.
 
 The model sends a piece when the one before it has been read, so that each comes by itself, however busy the
 machine is; counted is the processor time of the reading thread alone.
@@ -15,7 +15,7 @@ from itertools import chain
 from queue import Empty, SimpleQueue
 from typing import Any, cast
 
-import httpx
+import httpx2
 
 from bench.measure import Effort, compare
 from bench.table import Aim, Line
@@ -29,7 +29,7 @@ PIECES = 1_000
 REQUEST = ModelRequest("scripted", "", (ModelMessage("user", (TextBlock("Hello"),)),))
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
-Read = Callable[[str, httpx.AsyncBaseTransport], AsyncIterator[object]]
+Read = Callable[[str, httpx2.AsyncBaseTransport], AsyncIterator[object]]
 
 
 async def measure(effort: Effort) -> list[Line]:
@@ -41,7 +41,7 @@ async def measure(effort: Effort) -> list[Line]:
 
 
 async def _compare(name: str, read: Read, effort: Effort) -> Line:
-    theirs, mine = httpx.AsyncHTTPTransport(), StreamTransport()
+    theirs, mine = httpx2.AsyncHTTPTransport(), StreamTransport()
     floor: list[float] = []
     ours: list[float] = []
     with _Model().serve() as model:
@@ -54,7 +54,7 @@ async def _compare(name: str, read: Read, effort: Effort) -> Line:
     return Line(f"{name}, CPU", compare(floor[1:], ours[1:]), Aim("≤", 0.5))
 
 
-async def _cost(model: "_Model", transport: httpx.AsyncBaseTransport, read: Read) -> float:
+async def _cost(model: "_Model", transport: httpx2.AsyncBaseTransport, read: Read) -> float:
     """Microseconds of this thread's processor time a piece."""
     before, count = time.thread_time_ns(), 0
     async for _ in read(model.url, transport):
@@ -64,16 +64,16 @@ async def _cost(model: "_Model", transport: httpx.AsyncBaseTransport, read: Read
     return (time.thread_time_ns() - before) / 1_000 / PIECES
 
 
-async def _bytes(url: str, transport: httpx.AsyncBaseTransport) -> AsyncIterator[bytes]:
-    request = httpx.Request("POST", f"{url}/v1/messages", content=b"{}")
+async def _bytes(url: str, transport: httpx2.AsyncBaseTransport) -> AsyncIterator[bytes]:
+    request = httpx2.Request("POST", f"{url}/v1/messages", content=b"{}")
     response = await transport.handle_async_request(request)
-    assert isinstance(response.stream, httpx.AsyncByteStream)
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
     async for piece in response.stream:
         yield piece
     await response.aclose()
 
 
-async def _texts(url: str, transport: httpx.AsyncBaseTransport) -> AsyncIterator[TextDelta]:
+async def _texts(url: str, transport: httpx2.AsyncBaseTransport) -> AsyncIterator[TextDelta]:
     async for event in AnthropicGateway(url, "", "scripted", transport=transport).stream(REQUEST):
         if isinstance(event, TextDelta):
             yield event

@@ -19,7 +19,6 @@ LogFormat = Literal["text", "json"]
 _MOST_CAUSES = 10
 # They tell of every request, or repeat what servers sent, session ids included.
 _TALKATIVE = {
-    "httpx": logging.WARNING,
     "httpx2": logging.WARNING,
     "mcp": logging.CRITICAL,
     "client": logging.CRITICAL,

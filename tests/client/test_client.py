@@ -85,7 +85,8 @@ async def test_whole_life_of_a_conversation(inside: Client, model: ScriptedModel
 
 async def test_branches_are_begun_chosen_and_forked(inside: Client, model: ScriptedModel):
     model.script([Say("One.")], [Say("Two.")], [Say("Three.")])
-    conversation = await default_conversation(inside)
+    agent = await inside.create_agent("Law")
+    conversation = (await inside.create_conversation(agent.id, title="Lease")).id  # so no title is asked for
     first = await inside.ask(conversation, "First?", tip=None)
     edited = await inside.ask(conversation, "Other?", parent_id=None, tip=first.id)
     again = [event async for event in inside.regenerate(conversation, first.id, tip=edited.id)]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import httpx
+import httpx2
 import pytest
 from starlette.requests import Request
 
@@ -322,14 +323,14 @@ async def test_endpoint_that_answers_nonsense_is_no_hit(store: Store, monkeypatc
     agent = await keep_agent(store)
     await keep_document(store, agent.id, "the harbour is closed")
     for answer in (
-        httpx.Response(500, text="no"),
-        httpx.Response(200, text="no json"),
-        httpx.Response(200, json={"data": []}),
-        httpx.Response(200, json={"data": [{"index": 0, "embedding": []}]}),
+        httpx2.Response(500, text="no"),
+        httpx2.Response(200, text="no json"),
+        httpx2.Response(200, json={"data": []}),
+        httpx2.Response(200, json={"data": [{"index": 0, "embedding": []}]}),
     ):
         embedder = EndpointEmbedder("http://localhost/v1", None, "m")
-        transport = httpx.MockTransport(lambda request, answer=answer: answer)
-        monkeypatch.setattr(embedder, "_client", httpx.AsyncClient(transport=transport))
+        transport = httpx2.MockTransport(lambda request, answer=answer: answer)
+        monkeypatch.setattr(embedder, "_client", httpx2.AsyncClient(transport=transport))
         found = await DocumentIndex(store.chunks, embedder).search(agent.id, "harbour", top_k=5, threshold=0)
         assert len(found.hits) == 1
         assert found.notice

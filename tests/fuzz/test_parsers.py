@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 import pytest
 from hypothesis import given
@@ -87,7 +87,7 @@ MODEL_STREAMS = st.lists(
 ).map(b"".join)
 
 
-class Whole(httpx.AsyncByteStream):
+class Whole(httpx2.AsyncByteStream):
     """A body that comes in one piece."""
 
     def __init__(self, body: bytes) -> None:
@@ -101,7 +101,7 @@ class Whole(httpx.AsyncByteStream):
 @bounded(60)
 @given(stream=MODEL_STREAMS, status=st.sampled_from([200, 200, 200, 400, 429, 500]))
 async def test_answer_of_a_model_is_read_or_is_an_error_of_the_gateway(wire: str, stream: bytes, status: int):
-    transport = httpx.MockTransport(lambda _: httpx.Response(status, stream=Whole(stream)))
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(status, stream=Whole(stream)))
     await ask(make_gateway(wire, "http://model.test", transport=transport))  # raises all but GatewayError
 
 
@@ -253,8 +253,8 @@ JWK = st.fixed_dictionaries(
     | st.lists(JWK, max_size=3).map(lambda keys: dumped({"keys": keys}))
 )
 async def test_key_set_is_read_or_counts_as_unreachable(document: bytes):
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Whole(document)))
-    async with httpx.AsyncClient(transport=transport) as client:
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, stream=Whole(document)))
+    async with httpx2.AsyncClient(transport=transport) as client:
         keys = KeySet("https://keys.test/", client, clock=lambda: 0.0)
         with suppress(Unauthenticated, SignInUnavailable):
             await keys.key("a", "RS256")
@@ -321,7 +321,7 @@ ONLY_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_header_and_no_query_fails_on_our_side(api: Api, given_: dict[str, bytes], text: str):
     client = api.as_user("alice")
     headers = [(name.encode(), value) for name, value in given_.items()]
-    query = httpx.QueryParams({"q": text[:1000]})
+    query = httpx2.QueryParams({"q": text[:1000]})
     for method, url in (("GET", "/api/me"), ("GET", "/api/search"), ("POST", "/api/agents"), ("GET", "/")):
         answer = await client.request(method, url, params=query, headers=headers)
         assert answer.status_code < 500, (method, url, answer.text)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
+import httpx2
 
 from threadkeep.gateways.anthropic import AnthropicGateway
 from threadkeep.gateways.http import Patience
@@ -63,7 +63,7 @@ def make_gateway(
     url: str,
     *,
     key: str = KEY,
-    transport: httpx.AsyncBaseTransport | None = None,
+    transport: httpx2.AsyncBaseTransport | None = None,
     naps: Callable[[float], Awaitable[None]] | None = None,
     silence_s: float = PATIENCE_S,
     now: float = 0,

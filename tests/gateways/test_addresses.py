@@ -5,7 +5,7 @@ import socket
 from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import contextmanager, suppress
 
-import httpx
+import httpx2
 import pytest
 
 from tests.gateways.test_connection import SIZED, serving
@@ -145,13 +145,13 @@ async def silent() -> AsyncIterator[Address]:
 
 async def test_dead_address_does_not_keep_a_request_from_the_live_one(silent: Address):
     async with serving(SIZED) as server:
-        port = httpx.URL(server.url).port
+        port = httpx2.URL(server.url).port
         live = Address(OLD, ("127.0.0.1", port))
 
         async def both(host: str, port: int) -> Sequence[Address]:
             return [silent, live]
 
-        async with httpx.AsyncClient(
+        async with httpx2.AsyncClient(
             transport=StreamTransport(resolve=both), trust_env=False, timeout=PATIENCE_S
         ) as client:
             assert (await client.post("http://models.test/")).text == "hello world"
@@ -161,6 +161,6 @@ async def test_connecting_takes_no_longer_than_allowed(silent: Address):
     async def dead(host: str, port: int) -> Sequence[Address]:
         return [silent, silent]
 
-    async with httpx.AsyncClient(transport=StreamTransport(resolve=dead), timeout=0.05) as client:
-        with pytest.raises(httpx.ConnectTimeout):
+    async with httpx2.AsyncClient(transport=StreamTransport(resolve=dead), timeout=0.05) as client:
+        with pytest.raises(httpx2.ConnectTimeout):
             await client.get("http://models.test/")

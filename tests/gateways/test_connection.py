@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -73,13 +73,13 @@ async def serving(*pieces: bytes, closes: bool = True) -> AsyncGenerator[Server]
 
 
 @pytest.fixture
-async def client() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(transport=StreamTransport(), trust_env=False, timeout=PATIENCE_S) as client:
+async def client() -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(transport=StreamTransport(), trust_env=False, timeout=PATIENCE_S) as client:
         yield client
 
 
 @pytest.mark.parametrize("data", [CHUNKED, SIZED, TO_THE_END, OLD, ANNOUNCED])
-async def test_each_kind_of_body_is_read_whole(client: httpx.AsyncClient, data: bytes):
+async def test_each_kind_of_body_is_read_whole(client: httpx2.AsyncClient, data: bytes):
     async with serving(data) as server:
         assert (await client.post(server.url, content=b"x")).text == "hello world"
     async with serving(*(data[at : at + 1] for at in range(len(data)))) as server:
@@ -99,9 +99,9 @@ async def test_each_kind_of_body_is_read_whole(client: httpx.AsyncClient, data: 
         pytest.param(b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nabc", id="upgrade"),
     ],
 )
-async def test_what_is_not_a_whole_response_is_an_error(client: httpx.AsyncClient, data: bytes):
+async def test_what_is_not_a_whole_response_is_an_error(client: httpx2.AsyncClient, data: bytes):
     async with serving(data) as server:
-        with pytest.raises(httpx.RemoteProtocolError):
+        with pytest.raises(httpx2.RemoteProtocolError):
             await client.post(server.url, content=b"x")
 
 
@@ -112,9 +112,9 @@ async def test_what_is_not_a_whole_response_is_an_error(client: httpx.AsyncClien
         pytest.param(CHUNKED[:-2] + b"X: ", id="trailer"),
     ],
 )
-async def test_line_that_never_ends_is_given_up(client: httpx.AsyncClient, data: bytes):
+async def test_line_that_never_ends_is_given_up(client: httpx2.AsyncClient, data: bytes):
     async with serving(data, *[b"y" * 10_000] * 100, closes=False) as server:
-        with pytest.raises(httpx.RemoteProtocolError, match="not HTTP"):
+        with pytest.raises(httpx2.RemoteProtocolError, match="not HTTP"):
             await client.post(server.url, content=b"x")
 
 
@@ -130,7 +130,7 @@ async def test_line_that_never_ends_is_given_up(client: httpx.AsyncClient, data:
     ],
 )
 async def test_connection_is_used_again_only_where_it_can_be(
-    client: httpx.AsyncClient, data: bytes, closes: bool, connections: int
+    client: httpx2.AsyncClient, data: bytes, closes: bool, connections: int
 ):
     async with serving(data, closes=closes) as server:
         for _ in range(3):
@@ -142,7 +142,7 @@ async def test_connection_is_used_again_only_where_it_can_be(
         assert server.connections == connections
 
 
-async def test_response_that_is_not_read_to_its_end_costs_the_connection(client: httpx.AsyncClient):
+async def test_response_that_is_not_read_to_its_end_costs_the_connection(client: httpx2.AsyncClient):
     async with serving(CHUNKED[:-5], closes=False) as server:
         async with client.stream("POST", server.url) as response:
             assert response.status_code == 200
@@ -150,9 +150,9 @@ async def test_response_that_is_not_read_to_its_end_costs_the_connection(client:
             assert await anext(response.aiter_raw()) == b"hello world"
 
 
-async def test_header_with_a_line_break_is_not_sent(client: httpx.AsyncClient):
+async def test_header_with_a_line_break_is_not_sent(client: httpx2.AsyncClient):
     async with serving(SIZED) as server:
-        with pytest.raises(httpx.LocalProtocolError) as refused:
+        with pytest.raises(httpx2.LocalProtocolError) as refused:
             await client.post(server.url, headers={"x-secret": "a\r\nb: c"})
     assert "b: c" not in str(refused.value)
 

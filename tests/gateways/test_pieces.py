@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import AsyncIterator, Sequence
 
-import httpx
+import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -32,7 +32,7 @@ def stream_of(wire: WireName) -> bytes:
     return b"".join([writer.begin(), *map(writer.write, REPLY), writer.end()])
 
 
-class Pieces(httpx.AsyncByteStream):
+class Pieces(httpx2.AsyncByteStream):
     def __init__(self, pieces: Sequence[bytes]) -> None:
         self._pieces = pieces
 
@@ -42,7 +42,7 @@ class Pieces(httpx.AsyncByteStream):
 
 
 async def ask_in_pieces(wire: str, pieces: Sequence[bytes]):
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Pieces(pieces)))
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, stream=Pieces(pieces)))
     return await ask(make_gateway(wire, "http://model.test", transport=transport))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import httpx2
 import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -126,7 +127,7 @@ async def key_set(
     provider: Provider, clock: Clock | None = None, issuer: str | None = None, audience: str | None = None
 ) -> AsyncGenerator[KeySetSignIn]:
     # A proxy of the machine that runs the tests has no business between two loopback sockets.
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx2.AsyncClient(trust_env=False) as client:
         way = KeySetSignIn(provider.url, Expected(issuer, audience), client, clock=clock or Clock())
         try:
             yield way
@@ -533,7 +534,7 @@ async def test_slow_drip_ends_at_the_time_limit(wait_at_most: Callable[[float], 
         ended.set()
 
     server = await asyncio.start_server(drip, "127.0.0.1", 0)
-    async with server, httpx.AsyncClient(trust_env=False) as client:
+    async with server, httpx2.AsyncClient(trust_env=False) as client:
         way = KeySetSignIn(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", Expected(), client)
         with pytest.raises(SignInUnavailable):
             await way.user(with_token(rsa_token()))
@@ -545,7 +546,7 @@ async def test_slow_drip_ends_at_the_time_limit(wait_at_most: Callable[[float], 
 async def test_unusable_address_of_the_provider_makes_sign_in_unavailable(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx2.AsyncClient(trust_env=False) as client:
         way = KeySetSignIn(url, Expected(), client)
         with pytest.raises(SignInUnavailable):
             await way.user(with_token(rsa_token()))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from tests.making import ALICE, keep_agent, keep_document
@@ -34,15 +34,15 @@ class Endpoint:
         self.is_away = True
         self.requests = 0
 
-    def answer(self, request: httpx.Request) -> httpx.Response:
+    def answer(self, request: httpx2.Request) -> httpx2.Response:
         self.requests += 1
         if self.is_away:
             if self.requests % 2:
-                raise httpx.ConnectError("refused", request=request)
-            return httpx.Response(503, text="later")
-        count = len(httpx.Response(200, content=request.content).json()["input"])
+                raise httpx2.ConnectError("refused", request=request)
+            return httpx2.Response(503, text="later")
+        count = len(httpx2.Response(200, content=request.content).json()["input"])
         data = [{"index": index, "embedding": [1.0, 0.0]} for index in range(count)]
-        return httpx.Response(200, json={"data": data})
+        return httpx2.Response(200, json={"data": data})
 
 
 async def test_documents_get_their_vectors_when_the_endpoint_is_back_without_anybody_doing_anything(
@@ -52,7 +52,7 @@ async def test_documents_get_their_vectors_when_the_endpoint_is_back_without_any
     monkeypatch.setattr(jobs_module, "FIRST_PAUSE_MS", 0)
     endpoint = Endpoint()
     embedder = EndpointEmbedder("http://endpoint/v1", None, "m")
-    client = httpx.AsyncClient(transport=httpx.MockTransport(endpoint.answer))
+    client = httpx2.AsyncClient(transport=httpx2.MockTransport(endpoint.answer))
     monkeypatch.setattr(embedder, "_client", client)
     agent = await keep_agent(store)
     await keep_document(store, agent.id, *(f"text {number}" for number in range(20)))

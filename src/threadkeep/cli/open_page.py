@@ -7,7 +7,7 @@ import webbrowser
 from http import HTTPStatus
 from pathlib import Path
 
-import httpx
+import httpx2
 
 from threadkeep.cli.commands import Commands
 from threadkeep.client.errors import NotReached
@@ -46,8 +46,8 @@ def _open(settings: Settings, given: argparse.Namespace) -> int:
 def _wants_token(url: str) -> bool:
     """Whether a server lets us in, or lets us do everything, only with its token."""
     try:
-        answer = httpx.get(f"{url}api/me", timeout=ANSWER_S, trust_env=False)
-    except httpx.HTTPError as exc:
+        answer = httpx2.get(f"{url}api/me", timeout=ANSWER_S, trust_env=False)
+    except httpx2.HTTPError as exc:
         raise NotReached(f"No server answers at {url}; start it with `threadkeep serve`.") from exc
     return answer.status_code == HTTPStatus.UNAUTHORIZED or not Accounts().are_known
 

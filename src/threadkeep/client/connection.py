@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, TypeVar
 
-import httpx
+import httpx2
 import msgspec
 
 from threadkeep.client.errors import NotReached, to_error
@@ -29,15 +29,15 @@ class Connection:
     """One server, and who we are to it."""
 
     def __init__(
-        self, url: str, headers: Mapping[str, str], transport: httpx.AsyncBaseTransport | None = None
+        self, url: str, headers: Mapping[str, str], transport: httpx2.AsyncBaseTransport | None = None
     ) -> None:
         self._url = url
         address = _address(url)
         try:
-            self._http = httpx.AsyncClient(
+            self._http = httpx2.AsyncClient(
                 base_url=address,
                 headers=headers,
-                timeout=httpx.Timeout(SILENCE_S, connect=CONNECT_S),
+                timeout=httpx2.Timeout(SILENCE_S, connect=CONNECT_S),
                 transport=transport,
                 trust_env=transport is None and not is_loopback(address.host),
             )
@@ -52,15 +52,15 @@ class Connection:
         """Whether a Threadkeep answers at all."""
         try:
             answer = await self._http.get("/healthz", timeout=within_s)
-        except httpx.HTTPError:
+        except httpx2.HTTPError:
             return False
         return answer.status_code == 200 and "threadkeep-version" in answer.headers
 
-    async def send(self, method: str, path: str, **request: Any) -> httpx.Response:
+    async def send(self, method: str, path: str, **request: Any) -> httpx2.Response:
         """An answer that is no error."""
         try:
             answer = await self._http.request(method, path, **request)
-        except httpx.HTTPError as exc:
+        except httpx2.HTTPError as exc:
             raise self._away() from exc
         if not answer.is_success:
             raise to_error(answer)
@@ -95,7 +95,7 @@ class Connection:
         tries = 0
         while True:
             tries += 1
-            broke: httpx.HTTPError | None = None
+            broke: httpx2.HTTPError | None = None
             try:
                 async with self._http.stream(method, path, **request) as answer:
                     if not answer.is_success:
@@ -111,7 +111,7 @@ class Connection:
                         yield event
                         if event.is_terminal:
                             return
-            except httpx.HTTPError as exc:
+            except httpx2.HTTPError as exc:
                 broke = exc
             may_repeat = method == "GET" or "Idempotency-Key" in request.get("headers", {})
             if tries >= MOST_TRIES or not may_repeat:
@@ -122,10 +122,10 @@ class Connection:
         return NotReached(f"Threadkeep at {self._url} does not answer.")
 
 
-def _address(url: str) -> httpx.URL:
+def _address(url: str) -> httpx2.URL:
     try:
-        address = httpx.URL(url)
-    except (httpx.InvalidURL, ValueError) as exc:
+        address = httpx2.URL(url)
+    except (httpx2.InvalidURL, ValueError) as exc:
         raise _no_address(url) from exc
     if address.scheme not in {"http", "https"} or not address.host or (address.port or 1) not in _PORTS:
         raise _no_address(url)
@@ -141,7 +141,7 @@ def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-async def _events(answer: httpx.Response) -> AsyncGenerator[TurnEvent]:
+async def _events(answer: httpx2.Response) -> AsyncGenerator[TurnEvent]:
     reader = EventReader()
     async for piece in answer.aiter_bytes():
         for event in reader.feed(piece):

@@ -1,6 +1,6 @@
 """What a client's calls raise."""
 
-import httpx
+import httpx2
 import msgspec
 
 from threadkeep.domain.errors import ThreadkeepError
@@ -43,7 +43,7 @@ class _Answer(msgspec.Struct):
     error: _Error
 
 
-def to_error(answer: httpx.Response) -> ThreadkeepError:
+def to_error(answer: httpx2.Response) -> ThreadkeepError:
     """The error that an answer tells."""
     try:
         told = msgspec.json.decode(answer.content, type=_Answer).error

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 
-import httpx
+import httpx2
 
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.inside import INSIDE
@@ -17,24 +17,24 @@ AsgiApplication = Callable[
 """An application as ASGI defines it; written out here, so that a client needs no web framework."""
 
 
-class InProcessTransport(httpx.AsyncBaseTransport):
-    """A transport without a network. httpx's own one gives an answer only when it is complete."""
+class InProcessTransport(httpx2.AsyncBaseTransport):
+    """A transport without a network. httpx2's own one gives an answer only when it is complete."""
 
     def __init__(self, app: AsgiApplication) -> None:
         self._app = app
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Runs the application until it has begun to answer; the rest is read from the answer's stream."""
         exchange = _Exchange(await request.aread())
         exchange.begin(self._app, _scope(request))
         head = await exchange.messages.get()
         if head is None:
             await exchange.aclose()
-            raise httpx.RemoteProtocolError("The application ended without an answer.", request=request)
-        return httpx.Response(head["status"], headers=head["headers"], stream=exchange)
+            raise httpx2.RemoteProtocolError("The application ended without an answer.", request=request)
+        return httpx2.Response(head["status"], headers=head["headers"], stream=exchange)
 
 
-class _Exchange(httpx.AsyncByteStream):
+class _Exchange(httpx2.AsyncByteStream):
     """One request and its answer."""
 
     def __init__(self, body: bytes) -> None:
@@ -73,7 +73,7 @@ class _Exchange(httpx.AsyncByteStream):
             await end_tasks(self._running)
 
 
-def _scope(request: httpx.Request) -> dict[str, Any]:
+def _scope(request: httpx2.Request) -> dict[str, Any]:
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-import httpx
+import httpx2
 import msgspec
 
 from threadkeep.gateways.history import sendable
@@ -77,7 +77,7 @@ class AnthropicGateway:
         model: str,
         *,
         context_tokens: int = 200_000,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
         patience: Patience | None = None,
     ) -> None:
         base, self._key = str(check_url(url)).removesuffix("/v1"), check_key(api_key)

@@ -1,6 +1,6 @@
 """HTTP/1.1 for answers that come in many small pieces.
 
-httpx's own transport takes about five times the CPU for each piece (`python -m bench --only reading`), which
+httpx2's own transport takes about five times the CPU for each piece (`python -m bench --only reading`), which
 would be most of what a turn costs. It stays in use where a proxy is set.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import cast
 
 import httptools
-import httpx
+import httpx2
 
 from threadkeep.gateways.addresses import Resolve, connect_first, resolve
 
@@ -22,7 +22,7 @@ MOST_WAITING_BYTES = 256 * 1024  # then the sender is held back until somebody r
 _Origin = tuple[str, str, int]
 
 
-class StreamTransport(httpx.AsyncBaseTransport):
+class StreamTransport(httpx2.AsyncBaseTransport):
     """Opens connections and keeps those that can be used again."""
 
     def __init__(self, tls: ssl.SSLContext | None = None, *, resolve: Resolve = resolve) -> None:
@@ -31,7 +31,7 @@ class StreamTransport(httpx.AsyncBaseTransport):
         self._idle: dict[_Origin, list[_Connection]] = {}
         self._busy: set[_Connection] = set()
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends a request; gives the response once its head is there."""
         content = await request.aread()
         timeout: dict[str, float | None] = request.extensions.get("timeout", {})
@@ -49,7 +49,7 @@ class StreamTransport(httpx.AsyncBaseTransport):
         except BaseException:
             release()
             raise
-        return httpx.Response(status, headers=headers, stream=_Body(connection, release))
+        return httpx2.Response(status, headers=headers, stream=_Body(connection, release))
 
     async def aclose(self) -> None:
         """Closes every connection."""
@@ -85,29 +85,29 @@ class StreamTransport(httpx.AsyncBaseTransport):
                     lambda: _Connection(loop), sock=sock, ssl=tls, server_hostname=host if tls else None
                 )
         except TimeoutError as exc:
-            raise httpx.ConnectTimeout("The connection could not be made in time.") from exc
+            raise httpx2.ConnectTimeout("The connection could not be made in time.") from exc
         except (OSError, UnicodeError) as exc:
-            raise httpx.ConnectError(str(exc)) from exc
+            raise httpx2.ConnectError(str(exc)) from exc
         return connection
 
 
 def tls_context() -> ssl.SSLContext:
-    """Checks certificates as httpx does."""
-    context = httpx.create_ssl_context()
+    """Checks certificates as httpx2 does."""
+    context = httpx2.create_ssl_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
-def _encode(request: httpx.Request) -> bytes:
+def _encode(request: httpx2.Request) -> bytes:
     lines = [b"%s %s HTTP/1.1" % (request.method.encode(), request.url.raw_path)]
     for name, value in request.headers.raw:
         if b"\r" in value or b"\n" in value or b"\0" in value:
-            raise httpx.LocalProtocolError(f"The value of {name!r} cannot be sent.")
+            raise httpx2.LocalProtocolError(f"The value of {name!r} cannot be sent.")
         lines.append(b"%s: %s" % (name, value))
     return b"\r\n".join((*lines, b"", b""))
 
 
-class _Body(httpx.AsyncByteStream):
+class _Body(httpx2.AsyncByteStream):
     """The rest of a response, as it comes."""
 
     def __init__(self, connection: "_Connection", release: Callable[[], None]) -> None:
@@ -145,7 +145,7 @@ class _Connection(asyncio.Protocol):
         self._is_paused = False
         self._is_complete = False
         self._can_be_kept = False
-        self._error: httpx.TransportError | None = None
+        self._error: httpx2.TransportError | None = None
 
     async def send(self, data: bytes, silence_s: float | None) -> tuple[int, list[tuple[bytes, bytes]]]:
         """Sends a request; gives status and headers of the response."""
@@ -204,7 +204,7 @@ class _Connection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _fail(self, error: httpx.TransportError) -> None:
+    def _fail(self, error: httpx2.TransportError) -> None:
         if self._error is None and not self._is_complete:
             self._error = error
         self._wake()
@@ -217,7 +217,7 @@ class _Connection(asyncio.Protocol):
         now = self._loop.time()
         until = (self._waiting_since if self._waiter else now) + self._silence_s
         if now >= until:
-            self._fail(httpx.ReadTimeout("Nothing came for too long."))
+            self._fail(httpx2.ReadTimeout("Nothing came for too long."))
         else:
             self._timer = self._loop.call_at(until, self._watch)
 
@@ -234,17 +234,17 @@ class _Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as exc:
-            self._fail(httpx.RemoteProtocolError(f"This is not HTTP: {type(exc).__name__}."))
+            self._fail(httpx2.RemoteProtocolError(f"This is not HTTP: {type(exc).__name__}."))
         # The parser joins the pieces of a header's line, and tells of it only when it ends.
         if self._other_bytes > MOST_HEADER_BYTES:
-            self._fail(httpx.RemoteProtocolError("This is not HTTP: too many headers."))
+            self._fail(httpx2.RemoteProtocolError("This is not HTTP: too many headers."))
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._is_complete and self._status and exc is None and self._ends_with_connection():
             self._is_complete = True
         self._transport = None
-        self._fail(httpx.RemoteProtocolError("The connection was closed before the answer was complete."))
+        self._fail(httpx2.RemoteProtocolError("The connection was closed before the answer was complete."))
 
     def _ends_with_connection(self) -> bool:
         names = {name.lower() for name, _ in self._headers}

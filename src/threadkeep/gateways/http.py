@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from dataclasses import dataclass
 from typing import Protocol
 
-import httpx
+import httpx2
 
 from threadkeep.domain.errors import SettingsError
 from threadkeep.gateways.connection import StreamTransport, tls_context
@@ -78,9 +78,9 @@ class Provider:
         headers: Mapping[str, str],
         secret: str,
         patience: Patience,
-        transport: httpx.AsyncBaseTransport | None,
+        transport: httpx2.AsyncBaseTransport | None,
     ) -> None:
-        self._headers = httpx.Headers(
+        self._headers = httpx2.Headers(
             {
                 "user-agent": "threadkeep",
                 "accept": "text/event-stream, application/json",
@@ -89,7 +89,7 @@ class Provider:
                 **headers,
             }
         )
-        self._url = httpx.URL(url)
+        self._url = httpx2.URL(url)
         self._secret = secret
         self._patience = patience
         # No client above it: redirects, cookies and what else it does are nothing for a model's address.
@@ -173,31 +173,31 @@ class Provider:
                 yield meaning
         except EventTooLong as exc:
             raise Unreadable from exc
-        except httpx.ReadTimeout as exc:
+        except httpx2.ReadTimeout as exc:
             raise self._silent() from exc
-        except httpx.HTTPError as exc:
+        except httpx2.HTTPError as exc:
             raise broke_off() from exc
         finally:
             await response.aclose()
 
-    async def _send(self, body: bytes) -> httpx.Response:
-        timeout = httpx.Timeout(self._patience.silence_s, connect=CONNECT_S, pool=None).as_dict()
-        request = httpx.Request(
+    async def _send(self, body: bytes) -> httpx2.Response:
+        timeout = httpx2.Timeout(self._patience.silence_s, connect=CONNECT_S, pool=None).as_dict()
+        request = httpx2.Request(
             "POST", self._url, content=body, headers=self._headers, extensions={"timeout": timeout}
         )
         try:
             return await self._transport.handle_async_request(request)
-        except httpx.ReadTimeout as exc:
+        except httpx2.ReadTimeout as exc:
             raise self._silent() from exc
-        except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
             _log.warning("The model provider cannot be reached: %s", exc)
             raise Unanswered("The model provider cannot be reached.", code="MODEL_UNREACHABLE") from exc
-        except httpx.HTTPError as exc:
+        except httpx2.HTTPError as exc:
             _log.warning("The model provider closed the connection: %s", type(exc).__name__)
             message = "The model provider closed the connection."
             raise Unanswered(message, code="MODEL_UNREACHABLE") from exc
 
-    async def _refusal(self, response: httpx.Response) -> GatewayError:
+    async def _refusal(self, response: httpx2.Response) -> GatewayError:
         body = bytearray()
         try:
             async with asyncio.timeout(ERROR_BODY_S):
@@ -205,7 +205,7 @@ class Provider:
                     body += piece
                     if len(body) >= MOST_ERROR_BYTES:
                         break
-        except (httpx.HTTPError, TimeoutError):
+        except (httpx2.HTTPError, TimeoutError):
             pass  # the status says enough
         after_s = pause_asked_for(response.headers, self._patience.clock)
         return refusal(
@@ -217,10 +217,10 @@ class Provider:
         return GatewayError(f"The model did not send anything for {silence}.", retryable=True)
 
 
-def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
+def _pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
     if "content-encoding" in response.headers:  # some proxies compress what was asked for plain
         return response.aiter_bytes()
-    assert isinstance(response.stream, httpx.AsyncByteStream)
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
     return aiter(response.stream)
 
 
@@ -265,15 +265,15 @@ async def _read_last_bytes(pieces: AsyncIterator[bytes]) -> None:
         async with asyncio.timeout(LAST_BYTES_S):
             async for _ in pieces:
                 pass
-    except (httpx.HTTPError, TimeoutError):
+    except (httpx2.HTTPError, TimeoutError):
         pass  # the answer is complete all the same
 
 
-def check_url(url: str) -> httpx.URL:
+def check_url(url: str) -> httpx2.URL:
     """The address of a provider, as an operator has written it."""
     try:
-        parsed = httpx.URL(url.strip().rstrip("/"))
-    except httpx.InvalidURL as exc:
+        parsed = httpx2.URL(url.strip().rstrip("/"))
+    except httpx2.InvalidURL as exc:
         raise SettingsError(f"The model's address cannot be read: {exc}") from exc
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise SettingsError("The model's address must begin with http:// or https:// and name a host.")
@@ -290,15 +290,15 @@ def check_key(key: str) -> str:
     return key
 
 
-def _open_transport(url: httpx.URL) -> httpx.AsyncBaseTransport:
+def _open_transport(url: httpx2.URL) -> httpx2.AsyncBaseTransport:
     proxy = _proxy(url)
     if proxy is not None:
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
-        return httpx.AsyncHTTPTransport(proxy=proxy, limits=limits)
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
+        return httpx2.AsyncHTTPTransport(proxy=proxy, limits=limits)
     return StreamTransport(tls_context() if url.scheme == "https" else None)
 
 
-def _proxy(url: httpx.URL) -> str | None:
+def _proxy(url: httpx2.URL) -> str | None:
     """The machine's proxy that stands between; never for a model on the machine itself."""
     try:
         is_local = ipaddress.ip_address(url.host).is_loopback

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, cast
 
-import httpx
+import httpx2
 import msgspec
 
 from threadkeep.gateways.history import sendable
@@ -75,7 +75,7 @@ class OpenAIGateway:
         model: str,
         *,
         context_tokens: int = 128_000,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
         patience: Patience | None = None,
     ) -> None:
         self._key = check_key(api_key)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-import httpx
+import httpx2
 import jwt
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
@@ -117,7 +117,7 @@ class LocalSignIn(SignIn):
 def is_inside(scope: Scope) -> bool:
     """Whether a request was made in this very process, without a network: then it is our own."""
     server = scope.get("server")
-    # So httpx calls an application: a connection has a port at both ends.
+    # So httpx2 calls an application: a connection has a port at both ends.
     return INSIDE in scope.get("extensions", ()) or (server is not None and server[1] is None)
 
 
@@ -171,7 +171,7 @@ class KeySetSignIn(SignIn):
         self,
         url: str,
         expected: Expected,
-        client: httpx.AsyncClient | None = None,
+        client: httpx2.AsyncClient | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import jwt
 import msgspec
 
@@ -25,9 +25,9 @@ _log = logging.getLogger(__name__)
 class KeySet:
     """The keys at one address."""
 
-    def __init__(self, url: str, client: httpx.AsyncClient | None, clock: Callable[[], float]) -> None:
+    def __init__(self, url: str, client: httpx2.AsyncClient | None, clock: Callable[[], float]) -> None:
         self._url, self._clock = url, clock
-        self._client, self._owns_client = client or httpx.AsyncClient(), client is None
+        self._client, self._owns_client = client or httpx2.AsyncClient(), client is None
         self._keys: list[jwt.PyJWK] = []
         self._fresh_until = self._next_fetch = self._failed_at = float("-inf")
         self._fetching: asyncio.Task[None] | None = None
@@ -70,7 +70,7 @@ class KeySet:
         try:
             async with asyncio.timeout(FETCH_TIMEOUT_S):
                 self._keys = _usable_keys(await self._download())
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, RecursionError) as exc:
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, RecursionError) as exc:
             _log.warning("The sign-in provider's keys could not be fetched: %s", describe(exc))
             self._failed_at = self._clock()
             self._next_fetch = self._failed_at + (FETCH_PAUSE_S if self._keys else FIRST_FETCH_PAUSE_S)

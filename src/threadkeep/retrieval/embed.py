@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
-import httpx
+import httpx2
 import msgspec
 
 from threadkeep.ports.embedder import EmbedderError
@@ -135,7 +135,7 @@ class EndpointEmbedder:
         self.name = model
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._url = f"{url.rstrip('/')}/embeddings"
-        self._client = httpx.AsyncClient(headers=headers, timeout=TIMEOUT_S)
+        self._client = httpx2.AsyncClient(headers=headers, timeout=TIMEOUT_S)
 
     def understands(self, text: str) -> bool:
         """Whoever configures a model knows in which languages the documents are."""
@@ -155,7 +155,7 @@ class EndpointEmbedder:
             answer = await self._client.post(
                 self._url, json={"model": self.name, "input": list(texts), "encoding_format": "float"}
             )
-        except httpx.HTTPError as exc:
+        except httpx2.HTTPError as exc:
             raise EmbedderError("The embedding endpoint cannot be reached.") from exc
         if answer.status_code != 200:
             raise EmbedderError(f"The embedding endpoint answered with status {answer.status_code}.")
