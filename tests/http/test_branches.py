@@ -1,14 +1,17 @@
 """Branches over HTTP: messages are edited, answered again, chosen and forked, and nothing is lost."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.talking import JSON, Talk
-from threadkeep.domain.ids import ConversationId
+from threadkeep.domain.conversation import Branch
+from threadkeep.domain.ids import ConversationId, MessageId
 from threadkeep.ports.messages import MessageWindow
+from threadkeep.storage.branches import SqlBranches
 from threadkeep.testing import Gate, Say, ScriptedModel, UseTool, Wait
 
 Message = dict[str, Any]
@@ -371,3 +374,45 @@ async def test_export_has_every_branch_and_a_report_the_active_path(
     report = await talk.client.get(f"/api/conversations/{conversation}/report", params={"format": format_})
     assert all(text in export.text for text in ("q1", "q2", "other", "fresh"))
     assert "fresh" in report.text and "q2" not in report.text
+
+
+def once_the_branch_is_read(monkeypatch: pytest.MonkeyPatch, do: Callable[[], Awaitable[Any]]) -> None:
+    """Does something between the reading of a branch and the reading of its messages, the first time."""
+    read, left = SqlBranches.up_to, [do]
+
+    async def read_then_do(
+        self: SqlBranches, conversation_id: ConversationId, message_id: MessageId | None
+    ) -> Branch | None:
+        branch = await read(self, conversation_id, message_id)
+        if left:
+            await left.pop()()
+        return branch
+
+    monkeypatch.setattr(SqlBranches, "up_to", read_then_do)
+
+
+@pytest.mark.parametrize("parent", [None, "a1"])
+async def test_fork_that_is_made_while_the_path_is_left_has_all_up_to_its_message(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, parent: str | None
+):
+    conversation = await straight(talk, model)
+    ids = {it["content"]: it["id"] for it in await path_of(talk, conversation)}
+    model.otherwise = [Say("fresh")]
+    other = (await send(talk, conversation, "other", parentId=parent and ids[parent])).json()["id"]
+    path = f"/api/conversations/{conversation}/path"
+    await talk.client.post(path, json={"messageId": ids["a2"]})
+    once_the_branch_is_read(monkeypatch, lambda: talk.client.post(path, json={"messageId": other}))
+    forked = await talk.client.post(f"/api/conversations/{conversation}/fork", json={"messageId": ids["a2"]})
+    assert forked.status_code == 201
+    assert await texts(talk, forked.json()["id"]) == ["q1", "a1", "q2", "a2"]
+
+
+async def test_fork_of_a_conversation_that_is_purged_meanwhile_is_refused(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    conversation = await straight(talk, model)
+    tip = (await path_of(talk, conversation))[-1]["id"]
+    purge = f"/api/conversations/{conversation}?purge=true"
+    once_the_branch_is_read(monkeypatch, lambda: talk.client.delete(purge))
+    forked = await talk.client.post(f"/api/conversations/{conversation}/fork", json={"messageId": tip})
+    assert refusal(forked) == (404, "CONVERSATION_NOT_FOUND")
