@@ -353,7 +353,7 @@ async def test_malformed_request_is_answered_at_once(talk: Talk):
 
 async def test_unknown_request_is_answered_at_once(talk: Talk):
     async with agentx(talk) as client:
-        for name in ("image_snapshot", "runtime_rewind", "x"):
+        for name in ("image_snapshot", "runtime_rewind", "x", "os_exec2", "imageGet", "runtime.image-get"):
             answer = await client.request(name, imageId="x")
             assert answer["errorCode"] == "INVALID_REQUEST"
             assert name in answer["error"]

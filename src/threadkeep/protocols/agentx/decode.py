@@ -11,7 +11,7 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.http.decoding import decode_body_aside
 from threadkeep.http.json_shape import check_shape
 
-_REQUEST = re.compile(r"([a-z][a-z_]{0,60})_request")
+_REQUEST = re.compile(r"([A-Za-z0-9_.-]{1,64})_request")
 _MOST_SHOWN = 40
 
 
