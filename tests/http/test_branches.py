@@ -295,6 +295,20 @@ async def test_edit_of_an_archived_message_leaves_the_summary_behind(talk: Talk,
     assert [it["archived"] for it in await path_of(talk, conversation)] == [True] * 4 + [False] * 2
 
 
+async def test_message_off_the_path_is_not_archived_by_a_summary_of_the_path(
+    talk: Talk, model: ScriptedModel
+):
+    conversation = await straight(talk, model, settings={"compactionThreshold": 4})
+    first = (await path_of(talk, conversation))[1]
+    for number in (2, 3):
+        model.script([Say(f"b{number}")])
+        await send(talk, conversation, f"p{number}", **({"parentId": first["id"]} if number == 2 else {}))
+    model.script([Say("Summary of q1 and p2.")])
+    await talk.client.post(f"/api/conversations/{conversation}/compact", json={"keepLast": 2})
+    flagged = [it["content"] for it in await talk.messages(conversation) if it["archived"]]
+    assert flagged == ["q1", "a1", "p2", "b2"]
+
+
 async def test_summary_of_one_branch_is_not_sent_on_another(talk: Talk, model: ScriptedModel):
     conversation = await archived(talk, model)
     tip = (await path_of(talk, conversation))[-1]
