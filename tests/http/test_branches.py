@@ -249,6 +249,23 @@ async def test_card_that_is_off_the_path_is_added_again_at_its_end(talk: Talk, m
     assert len(await path_of(talk, conversation)) == 1
 
 
+async def test_card_that_names_another_briefing_is_not_taken_for_that_ones_card(
+    talk: Talk, model: ScriptedModel
+):
+    agent = (await talk.client.post("/api/agents", json={"name": "Watch"})).json()["id"]
+    body = {"agentId": agent, "userId": "local", "title": "Late", "summary": "30 h", "priority": "P1"}
+    first = (await talk.client.post("/api/briefings", json=body)).json()["id"]
+    body["data"] = {"briefing_id": first}
+    second = (await talk.client.post("/api/briefings", json=body)).json()["id"]
+    opened = (await talk.client.post(f"/api/briefings/{first}/actions/start_conversation")).json()
+    model.otherwise = [Say("ok")]
+    await send(talk, opened["conversationId"], "without it", parentId=None)
+    other = (await talk.client.post(f"/api/briefings/{second}/actions/start_conversation")).json()
+    again = (await talk.client.post(f"/api/briefings/{first}/actions/start_conversation")).json()
+    assert again["messageId"] not in {opened["messageId"], other["messageId"]}
+    assert (await path_of(talk, opened["conversationId"]))[-1]["id"] == again["messageId"]
+
+
 @pytest.mark.parametrize("purged", [False, True])
 async def test_conversation_with_branches_is_deleted_whole(talk: Talk, model: ScriptedModel, purged: bool):
     conversation = await straight(talk, model)
