@@ -1,7 +1,7 @@
 """Branches over HTTP: messages are edited, answered again, chosen and forked, and nothing is lost."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import httpx
@@ -10,8 +10,10 @@ import pytest
 from tests.talking import JSON, Talk
 from threadkeep.domain.conversation import Branch
 from threadkeep.domain.ids import ConversationId, MessageId
+from threadkeep.domain.message import Message as StoredMessage
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.storage.branches import SqlBranches
+from threadkeep.storage.messages import SqlMessages
 from threadkeep.testing import Gate, Say, ScriptedModel, UseTool, Wait
 
 Message = dict[str, Any]
@@ -447,3 +449,31 @@ async def test_fork_of_a_conversation_that_is_purged_meanwhile_is_refused(
     once_the_branch_is_read(monkeypatch, lambda: talk.client.delete(purge))
     forked = await talk.client.post(f"/api/conversations/{conversation}/fork", json={"messageId": tip})
     assert refusal(forked) == (404, "CONVERSATION_NOT_FOUND")
+
+
+async def test_summary_is_of_one_path_although_that_is_left_while_it_is_read(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    conversation = await straight(talk, model, settings={"compactionThreshold": 4})
+    tip = (await path_of(talk, conversation))[-1]["id"]
+    model.otherwise = [Say("fresh")]
+    await send(talk, conversation, "other", parentId=None)
+    other = (await send(talk, conversation, "more")).json()["id"]
+    path = f"/api/conversations/{conversation}/path"
+    await talk.client.post(path, json={"messageId": tip})
+    monkeypatch.setattr("threadkeep.services.compactions.MESSAGES_A_PAGE", 2)
+    read, left = SqlMessages.page, [other]
+
+    async def read_then_leave(
+        self: SqlMessages, conversation_id: ConversationId, which: MessageWindow, *, offset: int, limit: int
+    ) -> Sequence[StoredMessage]:
+        page = await read(self, conversation_id, which, offset=offset, limit=limit)
+        if left:
+            await talk.client.post(path, json={"messageId": left.pop()})
+        return page
+
+    monkeypatch.setattr(SqlMessages, "page", read_then_leave)
+    done = await talk.client.post(f"/api/conversations/{conversation}/compact", json={"keepLast": 0})
+    assert (done.status_code, done.json()["archivedCount"]) == (200, 4)
+    summarised = str(model.requests[-1].body["messages"])
+    assert "other" in summarised and "q1" not in summarised
