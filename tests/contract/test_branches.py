@@ -205,3 +205,25 @@ async def test_there_is_no_branch_through_a_message_of_another_conversation(stor
     for id_ in (theirs, MessageId(new_uuid())):
         assert await store.branches.up_to(conversation.id, id_) is None
         assert await store.branches.through(conversation.id, id_) is None
+
+
+@pytest.mark.parametrize("what", ["chosen", "edited"])
+async def test_branch_that_was_read_on_another_path_is_refused_although_the_first_is_back(
+    store: Store, what: str
+):
+    conversation = await keep_straight(store)
+    known = await by_text(store, conversation)
+    edited = await keep_edited(store, conversation, known["a1"].id, "q2 again", "a2 again")
+    known = await by_text(store, edited)
+    first = await choose(store, edited, known["a2"].id)
+    other = await choose(store, first, known["a2 again"].id)
+    branch = await store.branches.up_to(first.id, known["a2 again"].id)  # as seen from the other path
+    assert branch is not None
+    back = await choose(store, other, known["a2"].id)
+    with pytest.raises(StorageConflict):
+        if what == "chosen":
+            await store.branches.follow(first, branch)
+        else:
+            await keep_begun(store, first.begin_turn("q3", NOW, branch=branch))
+    assert await current(store, first) == back
+    assert await path_of(store, first) == ["q1", "a1", "q2", "a2"]

@@ -1,14 +1,19 @@
 """Branches over HTTP: messages are edited, answered again, chosen and forked, and nothing is lost."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.talking import JSON, Talk
-from threadkeep.domain.ids import ConversationId
+from threadkeep.domain.conversation import Branch
+from threadkeep.domain.ids import ConversationId, MessageId
+from threadkeep.domain.message import Message as StoredMessage
 from threadkeep.ports.messages import MessageWindow
+from threadkeep.storage.branches import SqlBranches
+from threadkeep.storage.messages import SqlMessages
 from threadkeep.testing import Gate, Say, ScriptedModel, UseTool, Wait
 
 Message = dict[str, Any]
@@ -246,6 +251,23 @@ async def test_card_that_is_off_the_path_is_added_again_at_its_end(talk: Talk, m
     assert len(await path_of(talk, conversation)) == 1
 
 
+async def test_card_that_names_another_briefing_is_not_taken_for_that_ones_card(
+    talk: Talk, model: ScriptedModel
+):
+    agent = (await talk.client.post("/api/agents", json={"name": "Watch"})).json()["id"]
+    body = {"agentId": agent, "userId": "local", "title": "Late", "summary": "30 h", "priority": "P1"}
+    first = (await talk.client.post("/api/briefings", json=body)).json()["id"]
+    body["data"] = {"briefing_id": first}
+    second = (await talk.client.post("/api/briefings", json=body)).json()["id"]
+    opened = (await talk.client.post(f"/api/briefings/{first}/actions/start_conversation")).json()
+    model.otherwise = [Say("ok")]
+    await send(talk, opened["conversationId"], "without it", parentId=None)
+    other = (await talk.client.post(f"/api/briefings/{second}/actions/start_conversation")).json()
+    again = (await talk.client.post(f"/api/briefings/{first}/actions/start_conversation")).json()
+    assert again["messageId"] not in {opened["messageId"], other["messageId"]}
+    assert (await path_of(talk, opened["conversationId"]))[-1]["id"] == again["messageId"]
+
+
 @pytest.mark.parametrize("purged", [False, True])
 async def test_conversation_with_branches_is_deleted_whole(talk: Talk, model: ScriptedModel, purged: bool):
     conversation = await straight(talk, model)
@@ -290,6 +312,20 @@ async def test_edit_of_an_archived_message_leaves_the_summary_behind(talk: Talk,
     detail = (await talk.client.get(f"/api/conversations/{conversation}")).json()
     assert detail["summary"]
     assert [it["archived"] for it in await path_of(talk, conversation)] == [True] * 4 + [False] * 2
+
+
+async def test_message_off_the_path_is_not_archived_by_a_summary_of_the_path(
+    talk: Talk, model: ScriptedModel
+):
+    conversation = await straight(talk, model, settings={"compactionThreshold": 4})
+    first = (await path_of(talk, conversation))[1]
+    for number in (2, 3):
+        model.script([Say(f"b{number}")])
+        await send(talk, conversation, f"p{number}", **({"parentId": first["id"]} if number == 2 else {}))
+    model.script([Say("Summary of q1 and p2.")])
+    await talk.client.post(f"/api/conversations/{conversation}/compact", json={"keepLast": 2})
+    flagged = [it["content"] for it in await talk.messages(conversation) if it["archived"]]
+    assert flagged == ["q1", "a1", "p2", "b2"]
 
 
 async def test_summary_of_one_branch_is_not_sent_on_another(talk: Talk, model: ScriptedModel):
@@ -371,3 +407,73 @@ async def test_export_has_every_branch_and_a_report_the_active_path(
     report = await talk.client.get(f"/api/conversations/{conversation}/report", params={"format": format_})
     assert all(text in export.text for text in ("q1", "q2", "other", "fresh"))
     assert "fresh" in report.text and "q2" not in report.text
+
+
+def once_the_branch_is_read(monkeypatch: pytest.MonkeyPatch, do: Callable[[], Awaitable[Any]]) -> None:
+    """Does something between the reading of a branch and the reading of its messages, the first time."""
+    read, left = SqlBranches.up_to, [do]
+
+    async def read_then_do(
+        self: SqlBranches, conversation_id: ConversationId, message_id: MessageId | None
+    ) -> Branch | None:
+        branch = await read(self, conversation_id, message_id)
+        if left:
+            await left.pop()()
+        return branch
+
+    monkeypatch.setattr(SqlBranches, "up_to", read_then_do)
+
+
+@pytest.mark.parametrize("parent", [None, "a1"])
+async def test_fork_that_is_made_while_the_path_is_left_has_all_up_to_its_message(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, parent: str | None
+):
+    conversation = await straight(talk, model)
+    ids = {it["content"]: it["id"] for it in await path_of(talk, conversation)}
+    model.otherwise = [Say("fresh")]
+    other = (await send(talk, conversation, "other", parentId=parent and ids[parent])).json()["id"]
+    path = f"/api/conversations/{conversation}/path"
+    await talk.client.post(path, json={"messageId": ids["a2"]})
+    once_the_branch_is_read(monkeypatch, lambda: talk.client.post(path, json={"messageId": other}))
+    forked = await talk.client.post(f"/api/conversations/{conversation}/fork", json={"messageId": ids["a2"]})
+    assert forked.status_code == 201
+    assert await texts(talk, forked.json()["id"]) == ["q1", "a1", "q2", "a2"]
+
+
+async def test_fork_of_a_conversation_that_is_purged_meanwhile_is_refused(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    conversation = await straight(talk, model)
+    tip = (await path_of(talk, conversation))[-1]["id"]
+    purge = f"/api/conversations/{conversation}?purge=true"
+    once_the_branch_is_read(monkeypatch, lambda: talk.client.delete(purge))
+    forked = await talk.client.post(f"/api/conversations/{conversation}/fork", json={"messageId": tip})
+    assert refusal(forked) == (404, "CONVERSATION_NOT_FOUND")
+
+
+async def test_summary_is_of_one_path_although_that_is_left_while_it_is_read(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    conversation = await straight(talk, model, settings={"compactionThreshold": 4})
+    tip = (await path_of(talk, conversation))[-1]["id"]
+    model.otherwise = [Say("fresh")]
+    await send(talk, conversation, "other", parentId=None)
+    other = (await send(talk, conversation, "more")).json()["id"]
+    path = f"/api/conversations/{conversation}/path"
+    await talk.client.post(path, json={"messageId": tip})
+    monkeypatch.setattr("threadkeep.services.compactions.MESSAGES_A_PAGE", 2)
+    read, left = SqlMessages.page, [other]
+
+    async def read_then_leave(
+        self: SqlMessages, conversation_id: ConversationId, which: MessageWindow, *, offset: int, limit: int
+    ) -> Sequence[StoredMessage]:
+        page = await read(self, conversation_id, which, offset=offset, limit=limit)
+        if left:
+            await talk.client.post(path, json={"messageId": left.pop()})
+        return page
+
+    monkeypatch.setattr(SqlMessages, "page", read_then_leave)
+    done = await talk.client.post(f"/api/conversations/{conversation}/compact", json={"keepLast": 0})
+    assert (done.status_code, done.json()["archivedCount"]) == (200, 4)
+    summarised = str(model.requests[-1].body["messages"])
+    assert "other" in summarised and "q1" not in summarised

@@ -1,6 +1,7 @@
 """Branches: which way through the tree of its messages a conversation takes, and forks of it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
+from dataclasses import replace
 
 from msgspec import UNSET, UnsetType
 
@@ -67,12 +68,19 @@ class Branches:
 
     async def fork(self, user: User, conversation_id: str, message_id: str) -> Conversation:
         """A new conversation with everything up to a message; the original stays as it is."""
-        conversation = await own_conversation(self._store, user, conversation_id)
-        agent = await agent_to_ask(self._store, user, conversation)
-        if agent.settings.conversation_mode is ConversationMode.SINGLE:
-            raise Conflict("This agent has a single conversation with each user.")
-        branch = await branch_up_to(self._store, conversation, message_id)
-        messages = await self._messages(conversation, branch)
+        for _ in range(TRIES):
+            conversation = await own_conversation(self._store, user, conversation_id)
+            agent = await agent_to_ask(self._store, user, conversation)
+            if agent.settings.conversation_mode is ConversationMode.SINGLE:
+                raise Conflict("This agent has a single conversation with each user.")
+            branch = await branch_up_to(self._store, conversation, message_id)
+            messages = await self._messages(conversation, branch)
+            if await self._store.branches.up_to(conversation.id, branch.tip_id) == branch:
+                return await self._keep_fork(conversation, messages)
+            # somebody else has left the path, or purged it, while it was read: read it again
+        raise Conflict("The conversation changes too quickly; try again.")
+
+    async def _keep_fork(self, conversation: Conversation, messages: Sequence[Message]) -> Conversation:
         if any(message.status not in ENDS for message in messages):
             raise TurnInProgress("The agent is still answering; fork when it has finished.")
         forked = Forked(
@@ -95,15 +103,20 @@ class Branches:
 
     async def _messages(self, conversation: Conversation, branch: Branch) -> list[Message]:
         """The messages of a branch from the first one on."""
-        found: list[Message] = []
-        window = MessageWindow(before_seq=branch.fork_seq + 1)
+        shared = MessageWindow(before_seq=branch.fork_seq + 1)
+        found = [message async for message in self._all_messages(conversation, shared)]
+        if own := frozenset(branch.shown):
+            after = MessageWindow(branch.fork_seq, with_overwritten=True)
+            found += [it async for it in self._all_messages(conversation, after) if it.id in own]
+        return found
+
+    async def _all_messages(
+        self, conversation: Conversation, window: MessageWindow
+    ) -> AsyncGenerator[Message]:
         while page := await self._store.messages.page(conversation.id, window, offset=0, limit=ROWS_AT_ONCE):
-            found += page
-            window = MessageWindow(page[-1].seq, branch.fork_seq + 1)
-        return [
-            *found,
-            *[it for id_ in branch.shown if (it := await self._store.messages.get(conversation.id, id_))],
-        ]
+            for message in page:
+                yield message
+            window = replace(window, after_seq=page[-1].seq)
 
     async def _all_turns(self, conversation: Conversation) -> list[KeptTurn]:
         found: list[KeptTurn] = []

@@ -90,8 +90,8 @@ class Compactions:
                 raise GatewayNotConfigured
             conversation.check_idle()
             agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
-            compaction = await self._compaction(self._gateway, agent, conversation, keep_last)
             try:
+                compaction = await self._compaction(self._gateway, agent, conversation, keep_last)
                 await self._store.compactions.add(compaction)
             except StorageConflict:
                 continue  # somebody else has compacted, undone or left the path meanwhile: decide again
@@ -171,4 +171,8 @@ class Compactions:
         ):
             found += page
             window = MessageWindow(page[-1].seq)
+        if len(found) > MESSAGES_A_PAGE:  # several pages may be of several paths
+            now = await self._store.conversations.get(conversation.user_id, conversation.id)
+            if now is None or now.tip_id != conversation.tip_id:
+                raise StorageConflict("The path has changed while it was read.")
         return found

@@ -42,6 +42,9 @@ _COUNT_AFTER = Statement(
     """SELECT COUNT(*) FROM tk_messages
     WHERE conversation_id = :conversation_id AND on_path AND seq > :fork_seq"""
 )
+_IS_ON_PATH = Statement(
+    "SELECT 1 FROM tk_messages WHERE conversation_id = :conversation_id AND on_path AND seq = :seq"
+)
 _ARCHIVED = with_ids(
     """SELECT COALESCE(MAX(compaction.to_seq), 0) FROM tk_compactions AS compaction
     JOIN tk_messages AS last
@@ -149,11 +152,22 @@ def _follow(conversation: Conversation, branch: Branch) -> Plan[None]:
 
 def move_path(conversation_id: ConversationId, branch: Branch) -> Plan[None]:
     """Takes what lies after the fork off the path and puts the branch on it; the conversation is held."""
+    yield from _check_fork(conversation_id, branch)
     if branch.hidden:
         yield _HIDE(conversation_id=conversation_id, fork_seq=branch.fork_seq)
     if branch.shown:
         yield _SHOW(conversation_id=conversation_id, ids=to_json(branch.shown))
     yield RENEW_ARCHIVED(conversation_id=conversation_id)
+
+
+def _check_fork(conversation_id: ConversationId, branch: Branch) -> Plan[None]:
+    """Refuses a branch of another path, which may have been chosen for just as long as it was read."""
+    ((hidden,),) = yield _COUNT_AFTER(conversation_id=conversation_id, fork_seq=branch.fork_seq)
+    forks_here = branch.fork_seq == 0 or (
+        yield _IS_ON_PATH(conversation_id=conversation_id, seq=branch.fork_seq)
+    )
+    if hidden != branch.hidden or not forks_here:
+        raise StorageConflict("The path has changed since the branch was read.")
 
 
 def siblings(conversation_id: ConversationId, messages: Sequence[Message]) -> Plan[Siblings]:

@@ -95,9 +95,9 @@ class SqlBriefings:
 
     async def card_on_path(self, conversation: Conversation, briefing: Briefing) -> MessageId | None:
         """A card of the briefing on the active path of a conversation."""
-        rows = await self._database.fetch(
-            _CARD_ON_PATH(conversation_id=conversation.id, named=f"%{briefing.id}%")
-        )
+        # A card begins with its briefing's id; in its data it may name others.
+        named = f'{{"briefing_id":"{briefing.id}"%'
+        rows = await self._database.fetch(_CARD_ON_PATH(conversation_id=conversation.id, named=named))
         return rows[0][0] if rows else None
 
     async def add_card(self, briefing: Briefing, conversation: Conversation, message: Message) -> None:

@@ -137,7 +137,7 @@ def message_views(
     return [
         message_view(
             message,
-            archived=message.seq <= conversation.archived_to_seq,
+            archived=message.on_path and message.seq <= conversation.archived_to_seq,
             siblings=families.get(message.id, ()),
         )
         for message in messages

@@ -351,9 +351,23 @@ async def test_malformed_request_is_answered_at_once(talk: Talk):
                 assert (await client.request(name, **wrong))["errorCode"] == "INVALID_REQUEST"
 
 
+async def test_request_whose_data_cannot_be_taken_is_answered_at_once(talk: Talk):
+    nested: list[Any] = []
+    for _ in range(150):
+        nested = [nested]
+    async with agentx(talk) as client:
+        record = await create(client)
+        for content in ("NUL: \x00", nested, [0] * 60_000):
+            answer = await client.request("message_send", imageId=record["imageId"], content=content)
+            assert answer["errorCode"] in {"INVALID_REQUEST", "PAYLOAD_TOO_LARGE"}
+        assert "error" not in client.frames
+        history = await client.request("image_messages", imageId=record["imageId"])
+        assert history["messages"] == []
+
+
 async def test_unknown_request_is_answered_at_once(talk: Talk):
     async with agentx(talk) as client:
-        for name in ("image_snapshot", "runtime_rewind", "x"):
+        for name in ("image_snapshot", "runtime_rewind", "x", "os_exec2", "imageGet", "runtime.image-get"):
             answer = await client.request(name, imageId="x")
             assert answer["errorCode"] == "INVALID_REQUEST"
             assert name in answer["error"]

@@ -45,7 +45,7 @@ async def test_frame_is_read_as_what_it_means(frame: dict[str, Any], decoded: ob
     [
         {"type": "image_get_response", "data": {}},
         {"type": "_request"},
-        {"type": "IMAGE_GET_request"},
+        {"type": "not a name_request"},
         {"type": f"{'x' * 100}_request"},
         {"type": "auth", "headers": {"Authorization": "Bearer a", "authorization": "Bearer b"}},
         {"type": "auth", "headers": {"X-User": "alice"}},

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.errors import InvalidRequest, ThreadkeepError
 from threadkeep.http.decoding import decode_body_aside
 from threadkeep.http.json_shape import check_shape
 
-_REQUEST = re.compile(r"([a-z][a-z_]{0,60})_request")
+_REQUEST = re.compile(r"([A-Za-z0-9_.-]{1,64})_request")
 _MOST_SHOWN = 40
 
 
@@ -44,6 +44,8 @@ class Request:
     name: str
     request_id: str | int
     data: dict[str, Any]
+    refusal: ThreadkeepError | None = None
+    """Why its data cannot be taken; then it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +65,30 @@ class _Incoming(Struct, frozen=True, rename="camel"):
     ack: str | None = msgspec.field(default=None, name="__ack")
 
 
+class _Numbered(Struct, frozen=True, rename="camel"):
+    request_id: str | int
+
+
+class _Asked(Struct, frozen=True):
+    """What of a request is enough to answer it; the rest is passed over."""
+
+    type: str
+    data: _Numbered
+
+
 _decoder = msgspec.json.Decoder(_Incoming)
+_asked_decoder = msgspec.json.Decoder(_Asked)
 
 
 async def decode(raw: bytes) -> Frame:
     """A frame as a client sent it."""
-    check_shape(raw)
-    incoming = await decode_body_aside(raw, _decoder)
+    try:
+        check_shape(raw)
+        incoming = await decode_body_aside(raw, _decoder)
+    except ThreadkeepError as exc:
+        if (request := _refused(raw, exc)) is None:
+            raise
+        return request
     if incoming.type == "auth":
         return Auth(_authorization(incoming.headers))
     if incoming.type == "subscribe":
@@ -81,6 +100,16 @@ async def decode(raw: bytes) -> Frame:
     if incoming.ack is not None:
         return Ack()
     raise InvalidRequest("There is no message of this type.", param="type")
+
+
+def _refused(raw: bytes, refusal: ThreadkeepError) -> Request | None:
+    """A request that cannot be taken, as far as it can be answered: its client waits for that."""
+    try:
+        asked = _asked_decoder.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    named = _REQUEST.fullmatch(asked.type)
+    return Request(named[1], asked.data.request_id, {}, refusal) if named else None
 
 
 def _authorization(headers: dict[str, Any]) -> str:

@@ -59,6 +59,8 @@ async def answer(services: Services, sign_in: Callable[[], Awaitable[User]], req
     """What a request is answered with, an error too. Who asks is checked each time, because tokens expire."""
     try:
         user = await sign_in()
+        if request.refusal is not None:
+            raise request.refusal
         kind, handle = _find(request.name)
         return await handle(services, user, _body(request, kind))
     except ThreadkeepError as exc:
