@@ -17,6 +17,7 @@ from threadkeep import Settings, User, UserRole, create_app
 from threadkeep.domain.ids import UserId
 from threadkeep.http import server
 from threadkeep.http.access_tokens import issue_token
+from threadkeep.protocols.agentx.sign_in import SocketSignIn
 from threadkeep.testing.waiting import PATIENCE_S
 
 MB = 1024 * 1024
@@ -100,3 +101,24 @@ async def test_signed_in_client_sends_large_messages_as_soon_as_it_is_open(tmp_p
             await socket.send(request(MB))
             assert await answer(socket) == "CONVERSATION_NOT_FOUND"
             assert await is_refused(socket, request(3 * MB))
+
+
+async def test_large_message_right_behind_a_slow_sign_in_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    take = SocketSignIn.take
+
+    async def take_slowly(self: SocketSignIn, authorization: str) -> None:
+        await asyncio.sleep(0.2)
+        await take(self, authorization)
+
+    monkeypatch.setattr(SocketSignIn, "take", take_slowly)
+    auth = msgspec.json.encode({"type": "auth", "headers": {"Authorization": ALICE}}).decode()
+    async with served(tmp_path) as url, connect(url) as socket:
+        await socket.send(auth)
+        await socket.send(request(MB))
+        assert await answer(socket) == "CONVERSATION_NOT_FOUND"
+    wrong = auth.replace("Bearer ", "Bearer x")
+    async with served(tmp_path / "other") as url, connect(url) as socket:
+        await socket.send(wrong)
+        assert await is_refused(socket, request(MB))

@@ -26,6 +26,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
     def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any]) -> None:
         super().__init__(config, server_state, app_state)
         self._most_bytes = MOST_MESSAGE_BYTES
+        self._is_awaited = False
         self._unfinished_bytes = 0
         """What has come since the last whole message. One part may begin with the end of another message."""
 
@@ -41,9 +42,33 @@ class SocketConnection(WebSocketsSansIOProtocol):
         if not self.handshake_initiated:  # the whole request comes at once: uvicorn has refused it
             self.transport.write(b"".join(self.conn.data_to_send()))
             self.transport.close()
-        elif self._unfinished_bytes > self._most_bytes + MOST_MESSAGE_BYTES and not self.close_sent:
+        elif self._is_too_large:
+            self._refuse_or_wait()
+
+    async def receive(self) -> Any:
+        """The next message; whoever asks for it has handled those before."""
+        self._is_awaited = True
+        if self.read_paused and self.queue.empty():  # we waited for that
+            self.read_paused = False
+            self.transport.resume_reading()
+            if self._is_too_large:
+                self._refuse_or_wait()
+        message = await super().receive()
+        self._is_awaited = False
+        return message
+
+    @property
+    def _is_too_large(self) -> bool:
+        return self._unfinished_bytes > self._most_bytes + MOST_MESSAGE_BYTES and not self.close_sent
+
+    def _refuse_or_wait(self) -> None:
+        """Refuses what is too large, unless a message before it may yet sign the client in."""
+        if self._is_awaited:
             self.conn.fail(_TOO_BIG, "The message is too big.")
             self.handle_parser_exception()
+        elif not self.read_paused:
+            self.read_paused = True
+            self.transport.pause_reading()
 
     def send_receive_event_to_app(self) -> None:
         self._unfinished_bytes = 0
