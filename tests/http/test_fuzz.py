@@ -218,10 +218,11 @@ def test_fuzzed_operation_answers_as_documented(
         }
         headers = {**fuzzed.headers(user), "Accept": accept}
         answer = case.call(base_url=fuzzed.talk.url, headers=headers, timeout=PATIENCE_S)
-        case.validate_response(answer, checks=Tool.load().checks)
+        assert answer.status_code not in {500, 501}
         told = {name: values[0] for name, values in answer.headers.items()}
-        # Something made up can lead elsewhere, such as an id with a slash in it.
+        # Something made up can lead elsewhere, such as an id that is a dot or has a slash in it.
         if operation_of(operation.method, unquote(urlsplit(str(answer.request.url)).path)) == operation:
+            case.validate_response(answer, checks=Tool.load().checks)
             check(operation, answer.status_code, httpx.Headers(told), answer.content)
         if told.get("content-type", "").startswith("text/event-stream") and case.query.get("dialect") in {
             None,
