@@ -26,6 +26,12 @@ pytestmark = pytest.mark.usefixtures("piece_by_piece")
 
 
 @pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    """SQLite only: what a database has to do with it, `test_routes.py` tests on both."""
+    return f"sqlite:///{tmp_path}/data/threadkeep.db"
+
+
+@pytest.fixture
 async def guarded(database_url: str, model: ScriptedModel) -> AsyncIterator[Talk]:
     """Threadkeep with sign-in."""
     async with talking(scripted_settings(model, database_url=database_url, jwt_secret=SECRET)) as talk:
