@@ -206,7 +206,7 @@ class Conversation:
         """Refuses what a person decided while looking at another path than the active one."""
         if (shown_tip.lower() if shown_tip else None) != self.tip_id:
             raise PathChanged(
-                "The conversation goes on differently by now.",
+                "The conversation has continued on another path. Read it again, then repeat the request.",
                 param="tip",
                 details={"tip": self.tip_id},
             )

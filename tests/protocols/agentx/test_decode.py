@@ -68,3 +68,12 @@ def test_part_that_would_be_lost_is_refused(kind: str):
     with pytest.raises(InvalidRequest) as refused:
         text_of([ContentPart("text", "Look"), ContentPart(kind)])
     assert len(refused.value.message) < 200
+
+
+async def test_request_with_half_a_pair_can_be_answered():
+    """JavaScript cuts an emoji in two and sends one half."""
+    raw = b'{"type": "message_send_request", "data": {"requestId": "7", "content": "half \\ud83d"}}'
+    request = await decode(raw)
+    assert isinstance(request, Request)
+    assert (request.name, request.request_id, request.data) == ("message_send", "7", {})
+    assert request.refusal is not None
