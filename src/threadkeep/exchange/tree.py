@@ -42,7 +42,7 @@ def read_tree(
 ) -> Tree:
     """The tree of these nodes. Parents that are missing are none.
 
-    `parents` has its nodes from the oldest to the newest: where no current one is told, it is the last.
+    `parents` has its nodes from the oldest to the newest: without a current node, the last one is current.
     """
     _check(parents)
     has_children = set(parents.values())

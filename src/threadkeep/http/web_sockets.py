@@ -1,4 +1,4 @@
-"""One web socket: how much of a message we keep before it is whole, and for whom."""
+"""One web socket: how much of an unfinished message we keep, before and after sign-in."""
 
 import sys
 from typing import Any
@@ -12,7 +12,7 @@ from websockets.http11 import Request
 from threadkeep.protocols.agentx.routes import LARGE_MESSAGES, MOST_MESSAGE_BYTES
 
 ANY_SIZE = sys.maxsize
-"""What uvicorn is told: the limit is ours, and changes when the client signs in."""
+"""Switches uvicorn's own limit off: ours changes when the client signs in."""
 
 _TOO_BIG = 1009
 
@@ -46,7 +46,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
             self._refuse_or_wait()
 
     async def receive(self) -> Any:
-        """The next message; whoever asks for it has handled those before."""
+        """The next message. The application asks for it once it has handled those before."""
         self._is_awaited = True
         if self.read_paused and self.queue.empty():  # we waited for that
             self.read_paused = False

@@ -42,7 +42,7 @@ def read_job(document: Document, owner_id: UserId | None) -> dict[str, str]:
 
 
 def embed_job(agent_id: AgentId, user_id: str) -> dict[str, str]:
-    """The arguments of the job that gives an agent's chunks their vectors, for whom its documents are."""
+    """The arguments of the job that embeds an agent's chunks, which counts as the work of their owner."""
     return {"agent_id": agent_id, "user_id": user_id}
 
 

@@ -41,7 +41,7 @@ _CREDENTIALS = (
     ".pypirc", ".config/gcloud", ".config/gh", ".local/share/keyrings", ".mozilla", ".bash_history",
     ".zsh_history", ".psql_history", ".python_history",
 )  # fmt: skip
-# Secrets that the system hands out, and sockets of those who run a program for whoever asks, outside.
+# Secrets of the system, and sockets of services that start programs outside the sandbox on request.
 _OF_THE_SYSTEM = (
     "/run/secrets", "/run/credentials", "/run/user", "/run/dbus", "/run/docker.sock", "/run/containerd",
     "/run/podman",

@@ -16,7 +16,7 @@ class DocumentFiles(Protocol):
         ...
 
     async def open(self, agent_id: AgentId, document_id: DocumentId) -> BinaryIO | None:
-        """A file, for whoever reads and closes it; None where it is no longer there."""
+        """An open file, which the caller closes; None if it no longer exists."""
         ...
 
     async def remove(self, agent_id: AgentId, document_id: DocumentId) -> None:

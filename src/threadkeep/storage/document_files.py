@@ -45,7 +45,7 @@ class FolderDocumentFiles:
             raise StorageUnavailable(f"The file cannot be kept: {exc.strerror}.") from exc
 
     async def open(self, agent_id: AgentId, document_id: DocumentId) -> BinaryIO | None:
-        """A file, for whoever reads and closes it; None where it is no longer there."""
+        """An open file, which the caller closes; None if it no longer exists."""
         try:
             return await asyncio.to_thread(_open, self._workspaces.of(agent_id), document_id)
         except OSError as exc:

@@ -25,7 +25,7 @@ def words_of(message: Message) -> str:
 
 
 def section_title(number: int, exchange: Exchange) -> str:
-    """What stands above an exchange."""
+    """The heading of an exchange."""
     return str(number) if exchange.on_path else f"{number} (another branch)"
 
 

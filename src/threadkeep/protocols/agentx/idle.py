@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Idle(Protocol):
-    """A socket, as far as it concerns whoever counts them."""
+    """A socket that can be closed to make room."""
 
     def make_room(self) -> None:
         """Another socket needs its place."""

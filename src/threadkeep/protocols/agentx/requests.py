@@ -71,7 +71,7 @@ async def answer(services: Services, sign_in: Callable[[], Awaitable[User]], req
 
 
 def internal_error() -> ThreadkeepError:
-    """What clients are told of a failure of ours."""
+    """The error that clients get when our own code fails."""
     return ThreadkeepError("Something went wrong on our side; it has been logged.")
 
 
