@@ -3,10 +3,14 @@
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from threadkeep.domain.approval import ApprovalAction, ApprovalKind, ApprovalScope
 from threadkeep.domain.events import (
+    ApprovalRequest,
+    ApprovalResponse,
     Done,
     EventBody,
     Failed,
+    IterationRestart,
     IterationStart,
     Notice,
     Retrieval,
@@ -16,8 +20,10 @@ from threadkeep.domain.events import (
     ToolProgress,
     ToolResulted,
     TurnEvent,
+    TurnResumed,
     TurnStart,
     UsageReported,
+    UserMessage,
 )
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage
@@ -95,6 +101,27 @@ KINDS: dict[type[EventBody], st.SearchStrategy[EventBody]] = {
     TurnStart: st.builds(TurnStart, texts, texts, texts, maybe_texts),
     Retrieval: st.builds(Retrieval, texts, st.lists(hits, min_size=1).map(tuple), maybe_texts),
     IterationStart: st.builds(IterationStart, counts),
+    TurnResumed: st.builds(TurnResumed, counts),
+    IterationRestart: st.builds(IterationRestart, counts, counts),
+    UserMessage: st.builds(UserMessage, texts, texts),
+    ApprovalRequest: st.builds(
+        ApprovalRequest,
+        request_id=texts,
+        kind=st.sampled_from(ApprovalKind),
+        message=texts,
+        expires_at=counts,
+        tool_call_id=maybe_texts,
+        schema=st.none() | st.dictionaries(texts, values),
+        url=maybe_texts,
+    ),
+    ApprovalResponse: st.builds(
+        ApprovalResponse,
+        request_id=texts,
+        action=st.sampled_from(ApprovalAction),
+        scope=st.none() | st.sampled_from(ApprovalScope),
+        arguments=st.none() | st.dictionaries(texts, values),
+        content=values,
+    ),
     Thought: st.builds(Thought, texts),
     Text: st.builds(Text, texts),
     ToolCalled: st.builds(ToolCalled, texts, texts, texts, st.dictionaries(texts, values), model_name=texts),

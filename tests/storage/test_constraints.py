@@ -63,6 +63,14 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "conversation_id": at.conversation, "position": 0, "tool_name": "search", "server": "web",
         "arguments": "{}", "status": "ok", "created_at": NOW,
     },
+    "tk_approvals": lambda at: {
+        "id": new_uuid(), "turn_id": at.turn, "conversation_id": at.conversation, "kind": "tool",
+        "message": "m", "created_at": NOW, "expires_at": NOW,
+    },
+    "tk_queued": lambda at: {
+        "message_id": at.message, "conversation_id": at.conversation, "position": 1, "content": "c",
+        "created_at": NOW,
+    },
     "tk_compactions": lambda at: {
         "id": new_uuid(), "conversation_id": at.conversation, "from_seq": 1, "to_seq": 2, "summary": "s",
         "archived_count": 2, "tokens_before": 2, "tokens_after": 1, "created_at": NOW,

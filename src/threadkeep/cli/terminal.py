@@ -20,9 +20,12 @@ from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
+    ApprovalRequest,
+    ApprovalResponse,
     Done,
     EventBody,
     Failed,
+    IterationRestart,
     IterationStart,
     Notice,
     Retrieval,
@@ -31,8 +34,10 @@ from threadkeep.domain.events import (
     ToolCalled,
     ToolProgress,
     ToolResulted,
+    TurnResumed,
     TurnStart,
     UsageReported,
+    UserMessage,
 )
 from threadkeep.gateways.local import DEMONSTRATION_MODEL
 from threadkeep.settings import Settings
@@ -93,6 +98,18 @@ class Screen:
             case IterationStart(iteration):
                 self._wait()
                 self._begins_call = iteration > 1
+            case TurnResumed():
+                self.aside("(the server was interrupted; it continues)")
+            case IterationRestart():
+                self.aside("(the answer starts again)")
+                self._wait()
+                self._begins_call = True
+            case UserMessage(content=content):
+                self.aside(f"> {_short(content)}")
+            case ApprovalRequest(message=message):
+                self.aside(f"? {message}")
+            case ApprovalResponse(action=action):
+                self.aside(f"({action})")
             case Retrieval() | ToolProgress() | UsageReported():
                 pass
 

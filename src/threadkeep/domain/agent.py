@@ -9,11 +9,13 @@ from threadkeep.domain.errors import AgentNotFound, Forbidden, InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer
 from threadkeep.domain.text import check_line, check_storable
+from threadkeep.domain.tool_rules import ToolRule
 from threadkeep.domain.user import User
 
 DEFAULT_ROLE_ID = "assistant"
 
 _NO_SERVERS: Mapping[str, McpServer] = {}
+_NO_RULES: Mapping[str, ToolRule] = {}
 
 
 class Visibility(Choice):
@@ -37,6 +39,13 @@ class ConversationMode(Choice):
     SINGLE = "single"
 
 
+class OnCrash(Choice):
+    """What becomes of a turn whose node is lost: another one continues it, or it ends."""
+
+    CONTINUE = "continue"
+    INTERRUPT = "interrupt"
+
+
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
     """An agent's limits and habits; 0 means no limit."""
@@ -56,6 +65,12 @@ class AgentSettings:
     max_tokens: int | None = None
     tool_result_tokens: int = 32_000
     mcp_servers: Mapping[str, McpServer] = field(default_factory=lambda: _NO_SERVERS)
+    on_crash: OnCrash = OnCrash.CONTINUE
+    approval_timeout_s: float = 7 * 24 * 60 * 60
+    ask_user: bool = False
+    """Whether the model may ask the user a question in the middle of a turn."""
+    tools: Mapping[str, ToolRule] = field(default_factory=lambda: _NO_RULES)
+    """Rules by `server.tool`, `server.*` or `*`."""
 
 
 @dataclass(frozen=True, slots=True)

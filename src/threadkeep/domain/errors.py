@@ -13,6 +13,7 @@ ThreadkeepError
 │   ├── TurnNotFound
 │   ├── BriefingNotFound
 │   ├── CompactionNotFound
+│   ├── ApprovalNotFound
 │   ├── DocumentNotFound
 │   ├── ArtifactNotFound
 │   ├── UserNotFound
@@ -34,10 +35,12 @@ ThreadkeepError
 ├── LimitNotAllowed                more than the operator allows; `details` has the limit
 ├── Conflict
 │   ├── TurnInProgress
+│   ├── ApprovalAnswered           the request has another answer already
 │   ├── PathChanged                the active path is another than the one the client shows
 │   ├── NothingToRegenerate
 │   ├── TooFewMessages
 │   └── IllegalTransition          a state machine was asked for a step it does not have
+├── ApprovalExpired                nobody answered in time, or the turn has ended
 ├── EventsExpired                  the log of an old turn has been trimmed
 ├── PreconditionFailed
 ├── RateLimited                    one user asks for too much at once
@@ -127,6 +130,10 @@ class MessageNotFound(NotFound):
 
 class TurnNotFound(NotFound):
     code, noun = "TURN_NOT_FOUND", "turn"
+
+
+class ApprovalNotFound(NotFound):
+    code, noun = "APPROVAL_NOT_FOUND", "approval"
 
 
 class BriefingNotFound(NotFound):
@@ -255,6 +262,12 @@ class TurnInProgress(Conflict):
     code = "TURN_IN_PROGRESS"
 
 
+class ApprovalAnswered(Conflict):
+    """The request has another answer already."""
+
+    code = "APPROVAL_ANSWERED"
+
+
 class PathChanged(Conflict):
     """The active path is another than the one the client shows; `details.tip` names its last message."""
 
@@ -277,6 +290,12 @@ class IllegalTransition(Conflict):
     """This step is not possible in the present state."""
 
     code = "ILLEGAL_TRANSITION"
+
+
+class ApprovalExpired(ThreadkeepError):
+    """Nobody answered in time, or the turn that asked has ended."""
+
+    code = "APPROVAL_EXPIRED"
 
 
 class EventsExpired(ThreadkeepError):

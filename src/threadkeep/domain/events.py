@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from threadkeep.domain.approval import ApprovalAction, ApprovalKind, ApprovalScope
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import RetrievalHit
@@ -45,6 +46,58 @@ class IterationStart:
 
     type: ClassVar[str] = "iteration_start"
     iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResumed:
+    """Another node, or the same one after its restart, continues the turn; `attempt` counts losses."""
+
+    type: ClassVar[str] = "turn_resumed"
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class IterationRestart:
+    """A model call that was cut off is made again: its events from `from_seq` on are superseded."""
+
+    type: ClassVar[str] = "iteration_restart"
+    iteration: int
+    from_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """The turn took in a message that its user sent while it ran."""
+
+    type: ClassVar[str] = "user_message"
+    message_id: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """The turn asks its user. `schema` describes the answer as a form; `url` is where they give it."""
+
+    type: ClassVar[str] = "approval_request"
+    request_id: str
+    kind: ApprovalKind
+    message: str
+    expires_at: int
+    tool_call_id: str | None = None
+    schema: Mapping[str, Any] | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalResponse:
+    """What the user answered, or that they did not in time."""
+
+    type: ClassVar[str] = "approval_response"
+    request_id: str
+    action: ApprovalAction
+    scope: ApprovalScope | None = None
+    arguments: Mapping[str, Any] | None = None
+    content: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +225,11 @@ EventBody = (
     TurnStart
     | Retrieval
     | IterationStart
+    | TurnResumed
+    | IterationRestart
+    | UserMessage
+    | ApprovalRequest
+    | ApprovalResponse
     | Thought
     | Text
     | ToolCalled

@@ -4,10 +4,11 @@ Everything else that a message shows (its text, its thought process, its tool ca
 artifacts) is a view of its parts, made here and nowhere else.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from threadkeep.domain.approval import Answer, CallApproval
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.retrieval import Citation, PassageNumbers, RetrievalHit
@@ -44,10 +45,11 @@ class ThoughtPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallPart:
-    """A tool call with its result."""
+    """A tool call with its result, and what its user was asked about it."""
 
     type: ClassVar[str] = "tool_call"
     call: ToolCall
+    approval: CallApproval | None = None
     iteration: int = 0
     superseded: bool = False
 
@@ -61,6 +63,35 @@ class RetrievalPart:
     hits: tuple[RetrievalHit, ...]
     at: int
     tool_call_id: str | None = None
+    iteration: int = 0
+    superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionPart:
+    """What the model or an MCP server asked the user; `answer` is None while it waits."""
+
+    type: ClassVar[str] = "question"
+    request_id: str
+    message: str
+    at: int
+    expires_at: int
+    tool_call_id: str | None = None
+    schema: Mapping[str, Any] | None = None
+    url: str | None = None
+    answer: Answer | None = None
+    iteration: int = 0
+    superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserTextPart:
+    """What the user sent while the turn ran, where the turn took it in."""
+
+    type: ClassVar[str] = "user_text"
+    message_id: str
+    text: str
+    at: int
     iteration: int = 0
     superseded: bool = False
 
@@ -102,7 +133,17 @@ class CardPart:
     superseded: bool = False
 
 
-Part = TextPart | ThoughtPart | ToolCallPart | RetrievalPart | NoticePart | FilePart | CardPart
+Part = (
+    TextPart
+    | ThoughtPart
+    | ToolCallPart
+    | RetrievalPart
+    | QuestionPart
+    | UserTextPart
+    | NoticePart
+    | FilePart
+    | CardPart
+)
 Parts = tuple[Part, ...]
 
 
@@ -140,6 +181,40 @@ class TextJoin:
         return separator + text
 
 
+class SaidText:
+    """The text of a reply as its message will have it, from its pieces as they come."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._join = TextJoin()
+        self._begun_at = 0
+
+    @property
+    def text(self) -> str:
+        """What the message says so far."""
+        return "".join(self._pieces)
+
+    def add(self, text: str) -> None:
+        """A piece of the reply."""
+        self._pieces.append(self._join.add(text))
+
+    def interrupt(self) -> None:
+        """A tool call or another model call lies between what came and what comes."""
+        self._join.interrupt()
+
+    def begin_iteration(self) -> None:
+        """Another model call begins."""
+        self.interrupt()
+        self._begun_at = len(self._pieces)
+
+    def restart(self) -> None:
+        """The model call is made again: what it had said counts for nothing."""
+        del self._pieces[self._begun_at :]
+        self._join = TextJoin()
+        self._join.add(self.text)
+        self._join.interrupt()
+
+
 def text_parts(text: str) -> Parts:
     """The parts of a message that is nothing but text."""
     return (TextPart(text=text),) if text else ()
@@ -167,7 +242,7 @@ def joined_texts(parts: Iterable[Part]) -> Iterator[tuple[TextPart, str]]:
             iteration = part.iteration
         if isinstance(part, TextPart):
             yield part, join.add(part.text)
-        elif isinstance(part, ToolCallPart):
+        elif isinstance(part, ToolCallPart | UserTextPart):
             join.interrupt()
 
 
@@ -224,7 +299,10 @@ def _step(part: Part) -> ThoughtStep | None:
             return ThoughtStep("retrieval", part.query, sources, part.at, 0, part.tool_call_id)
         case NoticePart():
             return ThoughtStep("notice", part.code, part.message, part.at, 0)
-        case TextPart() | FilePart() | CardPart():
+        case QuestionPart():
+            asked = "" if part.answer is None else part.answer.action
+            return ThoughtStep("question", part.message, asked, part.at, 0, part.tool_call_id)
+        case TextPart() | UserTextPart() | FilePart() | CardPart():
             return None
 
 

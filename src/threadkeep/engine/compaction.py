@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 
 from threadkeep.domain.message import Message, MessageRole
-from threadkeep.domain.parts import Part, TextPart, ToolCallPart, card_of
+from threadkeep.domain.parts import Part, TextPart, ToolCallPart, UserTextPart, card_of
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.engine.completion import complete
@@ -70,6 +70,8 @@ def _line(part: Part) -> str:
     match part:
         case TextPart(superseded=False):
             return part.text.strip()
+        case UserTextPart():
+            return f"(The user added: {part.text.strip()})"
         case ToolCallPart(superseded=False):
             return _outcome(part.call, MOST_ARGUMENT_CHARACTERS, MOST_RESULT_CHARACTERS)
         case _:

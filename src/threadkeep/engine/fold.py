@@ -4,9 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
+from threadkeep.domain.approval import Answer, ApprovalKind, ApprovalScope, CallApproval
 from threadkeep.domain.events import (
+    ApprovalRequest,
+    ApprovalResponse,
     Done,
     Failed,
+    IterationRestart,
     IterationStart,
     Notice,
     Retrieval,
@@ -16,12 +20,23 @@ from threadkeep.domain.events import (
     ToolProgress,
     ToolResulted,
     TurnEvent,
+    TurnResumed,
     TurnStart,
     UsageReported,
+    UserMessage,
 )
 from threadkeep.domain.ids import MessageId, PayloadId, TurnId
 from threadkeep.domain.message import Failure, Message, MessageStatus, Usage
-from threadkeep.domain.parts import NoticePart, Part, RetrievalPart, TextPart, ThoughtPart, ToolCallPart
+from threadkeep.domain.parts import (
+    NoticePart,
+    Part,
+    QuestionPart,
+    RetrievalPart,
+    TextPart,
+    ThoughtPart,
+    ToolCallPart,
+    UserTextPart,
+)
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 
 
@@ -65,6 +80,8 @@ class Folding:
         self._growing: _Growing | None = None
         self._calls: dict[str, int] = {}
         """Where in the parts each tool call is."""
+        self._requests: dict[str, int] = {}
+        """Where in the parts each request to the user is: with its tool call, or as a question."""
         self._iteration = 0
         self._is_asking = True
         self._usage: Usage | None = None
@@ -113,6 +130,10 @@ class Folding:
             case IterationStart(iteration):
                 self._close(at)
                 self._iteration, self._is_asking = iteration, True
+            case IterationRestart(iteration):
+                self._close(at)
+                self._supersede(iteration)
+                self._iteration, self._is_asking = iteration, True
             case ToolProgress():
                 pass
             case ToolCalled() as body:
@@ -120,6 +141,18 @@ class Folding:
                 self._called(event.turn_id, body, at)
             case ToolResulted() as body:
                 self._resulted(body)
+            case ApprovalRequest() as body:
+                self._close(at)
+                self._asked(body, at)
+            case ApprovalResponse() as body:
+                self._answered(body, at)
+            case UserMessage(message_id, content):
+                self._close(at)
+                self._parts.append(
+                    UserTextPart(message_id=message_id, text=content, at=at, iteration=self._iteration)
+                )
+            case TurnResumed():
+                self._close(at)
             case Notice(code, message):
                 self._close(at)
                 self._parts.append(NoticePart(code=code, message=message, at=at, iteration=self._iteration))
@@ -172,6 +205,51 @@ class Folding:
             self._growing.last_at = at
             self._parts.append(self._growing.part())
             self._growing = None
+
+    def _supersede(self, iteration: int) -> None:
+        """A model call is made again: what there was of it stays visible and counts for nothing."""
+        for at, part in enumerate(self._parts):
+            if part.iteration == iteration:
+                self._parts[at] = replace(part, superseded=True)
+
+    def _asked(self, body: ApprovalRequest, at: int) -> None:
+        if body.kind is ApprovalKind.TOOL and body.tool_call_id is not None:
+            place = self._requests[body.request_id] = self._calls[body.tool_call_id]
+            call = self._parts[place]
+            assert isinstance(call, ToolCallPart)
+            asked = CallApproval(request_id=body.request_id, message=body.message, expires_at=body.expires_at)
+            self._parts[place] = replace(call, approval=asked)
+            return
+        self._requests[body.request_id] = len(self._parts)
+        self._parts.append(
+            QuestionPart(
+                request_id=body.request_id,
+                message=body.message,
+                at=at,
+                expires_at=body.expires_at,
+                tool_call_id=body.tool_call_id,
+                schema=body.schema,
+                url=body.url,
+                iteration=self._iteration,
+            )
+        )
+
+    def _answered(self, body: ApprovalResponse, at: int) -> None:
+        place = self._requests[body.request_id]
+        answer = Answer(
+            action=body.action,
+            at=at,
+            scope=body.scope or ApprovalScope.ONCE,
+            arguments=body.arguments,
+            content=body.content,
+        )
+        match self._parts[place]:
+            case QuestionPart() as asked:
+                self._parts[place] = replace(asked, answer=answer)
+            case ToolCallPart(approval=CallApproval() as approval) as call:
+                self._parts[place] = replace(call, approval=replace(approval, answer=answer))
+            case _:
+                raise AssertionError("an answer belongs to a question or a call")
 
     def _called(self, turn_id: str, body: ToolCalled, at: int) -> None:
         call = ToolCall(

@@ -20,6 +20,7 @@ from threadkeep.domain.parts import (
     TextPart,
     ThoughtPart,
     ToolCallPart,
+    UserTextPart,
 )
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank, one_line
@@ -105,6 +106,8 @@ class Rendering:
                 call, sent_id = part.call, self._sent_id(part.call)
                 blocks.append(ToolUseBlock(sent_id, model_name_of(call), self._arguments(call)))
                 results.append(self._result(sent_id, call))
+            elif isinstance(part, UserTextPart):
+                results.append(TextBlock(part.text))
             elif isinstance(part, ThoughtPart) and self.thoughts and not is_blank(part.text):
                 blocks.append(TextBlock(_as_thought(part.text)))
         yield from _model_call(blocks, results)
@@ -118,6 +121,8 @@ class Rendering:
                     yield text
                 case ThoughtPart(text=text) if self.thoughts and not is_blank(text):
                     yield _as_thought(text)
+                case UserTextPart(text=text):
+                    yield f"[The user added: {text}]"
                 case ToolCallPart(call=call):
                     yield describe_call(
                         call.tool_name,

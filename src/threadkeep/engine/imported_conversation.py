@@ -13,10 +13,12 @@ from threadkeep.domain.parts import (
     FilePart,
     NoticePart,
     Part,
+    QuestionPart,
     RetrievalPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
+    UserTextPart,
 )
 from threadkeep.domain.payload import PayloadKind
 from threadkeep.domain.retrieval import RetrievalHit
@@ -87,9 +89,9 @@ def _check_message(
                 _require(produced <= artifact_ids, f"a file of message {message.id} is missing")
             case FilePart():
                 _require(part.file_id in artifact_ids, f"a file of message {message.id} is missing")
-            case TextPart() | ThoughtPart():
+            case TextPart() | ThoughtPart() | UserTextPart():
                 check_storable(part.text, "parts")
-            case RetrievalPart() | NoticePart() | CardPart():
+            case RetrievalPart() | QuestionPart() | NoticePart() | CardPart():
                 pass
             case _ as never:
                 assert_never(never)
@@ -142,6 +144,10 @@ def with_new_ids(whole: WholeConversation, rename: Rename, documents: Mapping[st
                 return replace(before, file_id=PayloadId(rename(before.file_id)))
             case RetrievalPart():
                 return replace(before, hits=tuple(map(hit, before.hits)))
+            case QuestionPart():
+                return replace(before, request_id=rename(before.request_id))
+            case UserTextPart():
+                return replace(before, message_id=rename(before.message_id))
             case TextPart() | ThoughtPart() | NoticePart() | CardPart():
                 return before
 

@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from typing import Literal, assert_never, cast
 
+from threadkeep.domain.approval import Answer, ApprovalKind, CallApproval
 from threadkeep.domain.events import (
+    ApprovalRequest,
+    ApprovalResponse,
     Done,
     EventBody,
     Failed,
@@ -17,6 +20,7 @@ from threadkeep.domain.events import (
     TurnEvent,
     TurnStart,
     UsageReported,
+    UserMessage,
 )
 from threadkeep.domain.message import Message, MessageStatus, Usage
 from threadkeep.domain.parts import (
@@ -25,10 +29,12 @@ from threadkeep.domain.parts import (
     NoticePart,
     Part,
     Parts,
+    QuestionPart,
     RetrievalPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
+    UserTextPart,
 )
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
@@ -92,12 +98,22 @@ def _of_part(part: Part, now: int) -> Iterator[tuple[int, EventBody]]:
             yield part.started_at, Thought(part.text if part.title is None else _titled(part))
         case ToolCallPart(call=call):
             yield call.created_at, _called(call)
+            if part.approval is not None:
+                yield call.created_at, _permission(call, part.approval)
+                if part.approval.answer is not None:
+                    yield part.approval.answer.at, _response(part.approval.request_id, part.approval.answer)
             if call.status is not ToolCallStatus.RUNNING:
                 yield call.created_at + (call.duration_ms or 0), _resulted(call)
         case RetrievalPart():
             yield part.at, Retrieval(part.query, part.hits, part.tool_call_id)
         case NoticePart():
             yield part.at, Notice(part.code, part.message)
+        case QuestionPart():
+            yield part.at, _question(part)
+            if part.answer is not None:
+                yield part.answer.at, _response(part.request_id, part.answer)
+        case UserTextPart():
+            yield part.at, UserMessage(part.message_id, part.text)
         case FilePart() | CardPart():  # no event tells of them
             return
         case _ as never:
@@ -107,6 +123,32 @@ def _of_part(part: Part, now: int) -> Iterator[tuple[int, EventBody]]:
 def _titled(part: ThoughtPart) -> str:
     """A step of another engine: an event has no title, so the text begins with it."""
     return f"{part.title}: {part.text}" if part.text else f"{part.title}"
+
+
+def _permission(call: ToolCall, approval: CallApproval) -> ApprovalRequest:
+    return ApprovalRequest(
+        request_id=approval.request_id,
+        kind=ApprovalKind.TOOL,
+        message=approval.message,
+        expires_at=approval.expires_at,
+        tool_call_id=call.tool_call_id,
+    )
+
+
+def _question(part: QuestionPart) -> ApprovalRequest:
+    return ApprovalRequest(
+        request_id=part.request_id,
+        kind=ApprovalKind.QUESTION,
+        message=part.message,
+        expires_at=part.expires_at,
+        tool_call_id=part.tool_call_id,
+        schema=part.schema,
+        url=part.url,
+    )
+
+
+def _response(request_id: str, answer: Answer) -> ApprovalResponse:
+    return ApprovalResponse(request_id, answer.action, answer.scope, answer.arguments, answer.content)
 
 
 def _called(call: ToolCall) -> ToolCalled:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from threadkeep.domain.approval import Answer, CallApproval
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import PayloadId
@@ -20,10 +21,12 @@ from threadkeep.domain.parts import (
     NoticePart,
     Part,
     Parts,
+    QuestionPart,
     RetrievalPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
+    UserTextPart,
     card_of,
     joined_texts,
 )
@@ -78,12 +81,15 @@ class _Thought(_Kept, tag="thought", kw_only=True):
 
 class _ToolCall(_Kept, tag="tool_call", kw_only=True):
     id: str
+    approval: CallApproval | None = None
 
     def part(self, _: str, calls: Calls) -> Part | None:
         call = calls.get(self.id)  # its row may have gone since the message was read: it is being purged
         if call is None:
             return None
-        return _tool_call_part(call=call, iteration=self.iteration, superseded=self.superseded)
+        return _tool_call_part(
+            call=call, approval=self.approval, iteration=self.iteration, superseded=self.superseded
+        )
 
 
 class _Retrieval(_Kept, tag="retrieval", kw_only=True):
@@ -101,6 +107,29 @@ class _Retrieval(_Kept, tag="retrieval", kw_only=True):
             iteration=self.iteration,
             superseded=self.superseded,
         )
+
+
+class _Question(_Kept, tag="question", kw_only=True):
+    request_id: str
+    message: str
+    at: int
+    expires_at: int
+    tool_call_id: str | None = None
+    schema: dict[str, Any] | None = None
+    url: str | None = None
+    answer: Answer | None = None
+
+    def part(self, _: str, __: Calls) -> Part:
+        return QuestionPart(**msgspec.structs.asdict(self))
+
+
+class _UserText(_Kept, tag="user_text", kw_only=True):
+    message_id: str
+    text: str
+    at: int
+
+    def part(self, _: str, __: Calls) -> Part:
+        return UserTextPart(**msgspec.structs.asdict(self))
 
 
 class _Notice(_Kept, tag="notice", kw_only=True):
@@ -139,7 +168,7 @@ class _File(_Kept, tag="file", kw_only=True):
         )
 
 
-_AnyKept = _Text | _Thought | _ToolCall | _Retrieval | _Notice | _File
+_AnyKept = _Text | _Thought | _ToolCall | _Retrieval | _Question | _UserText | _Notice | _File
 _decode = msgspec.json.Decoder(list[_AnyKept]).decode
 
 
@@ -223,11 +252,25 @@ def _keep(part: Part, begins: Iterator[int]) -> _AnyKept:
                 **common,
             )
         case ToolCallPart():
-            return _ToolCall(id=part.call.tool_call_id, **common)
+            return _ToolCall(id=part.call.tool_call_id, approval=part.approval, **common)
         case RetrievalPart():
             return _Retrieval(
                 query=part.query, hits=part.hits, at=part.at, tool_call_id=part.tool_call_id, **common
             )
+        case QuestionPart():
+            return _Question(
+                request_id=part.request_id,
+                message=part.message,
+                at=part.at,
+                expires_at=part.expires_at,
+                tool_call_id=part.tool_call_id,
+                schema=None if part.schema is None else dict(part.schema),
+                url=part.url,
+                answer=part.answer,
+                **common,
+            )
+        case UserTextPart():
+            return _UserText(message_id=part.message_id, text=part.text, at=part.at, **common)
         case NoticePart():
             return _Notice(code=part.code, message=part.message, at=part.at, **common)
         case FilePart():

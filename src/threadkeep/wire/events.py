@@ -7,9 +7,12 @@ import msgspec
 
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
+    ApprovalRequest,
+    ApprovalResponse,
     Done,
     EventBody,
     Failed,
+    IterationRestart,
     IterationStart,
     Notice,
     Retrieval,
@@ -19,8 +22,10 @@ from threadkeep.domain.events import (
     ToolProgress,
     ToolResulted,
     TurnEvent,
+    TurnResumed,
     TurnStart,
     UsageReported,
+    UserMessage,
 )
 from threadkeep.domain.retrieval import RetrievalHit
 
@@ -59,6 +64,12 @@ def _further_fields(body: EventBody) -> object:
             return body
         case TurnStart() | IterationStart() | Notice() | UsageReported() | Done() | Failed():
             return body
+        case TurnResumed() | IterationRestart() | UserMessage():
+            return body
+        case ApprovalRequest():
+            return _without_empty(body, "tool_call_id", "schema", "url")
+        case ApprovalResponse():
+            return _without_empty(body, "scope", "arguments", "content")
         case ToolCalled():
             return _without_empty(body)
         case Retrieval():
@@ -73,18 +84,17 @@ def _further_fields(body: EventBody) -> object:
             assert_never(never)
 
 
-def _without_empty(
-    body: Retrieval | ToolCalled | ToolProgress | ToolResulted, *optional: str
-) -> dict[str, Any]:
+_WithOptional = Retrieval | ToolCalled | ToolProgress | ToolResulted | ApprovalRequest | ApprovalResponse
+
+
+def _without_empty(body: _WithOptional, *optional: str) -> dict[str, Any]:
     values = _present(body, *optional)
     if not values.get("refs"):
         values.pop("refs", None)
     return values
 
 
-def _present(
-    value: Retrieval | ToolCalled | ToolProgress | ToolResulted | RetrievalHit, *optional: str
-) -> dict[str, Any]:
+def _present(value: _WithOptional | RetrievalHit, *optional: str) -> dict[str, Any]:
     """The fields that clients see, the optional ones only where they say something."""
     values = {it.name: getattr(value, it.name) for it in fields(value) if it.name not in PRIVATE}
     return {name: it for name, it in values.items() if name not in optional or it not in (None, ())}

@@ -3,17 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, assert_never
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalScope, CallApproval
 from threadkeep.domain.parts import (
     CardPart,
     FilePart,
     NoticePart,
     Part,
+    QuestionPart,
     RetrievalPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
+    UserTextPart,
 )
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_call import ToolCallStatus
@@ -42,6 +46,28 @@ class ThoughtPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="
     superseded: Superseded = False
 
 
+class CallApprovalView(View, frozen=True, kw_only=True, omit_defaults=True):
+    """What the user was asked about a tool call; without `action` while it waits."""
+
+    request_id: Id
+    message: str
+    expires_at: Time
+    action: ApprovalAction | UnsetType = UNSET
+    scope: ApprovalScope | UnsetType = UNSET
+    at: Time | UnsetType = UNSET
+    arguments: Annotated[
+        Mapping[str, Any] | UnsetType, Meta(description="The arguments that the user chose instead.")
+    ] = UNSET
+
+
+class AnswerView(View, frozen=True, kw_only=True, omit_defaults=True):
+    """What the user answered."""
+
+    action: ApprovalAction
+    at: Time
+    content: Any = None
+
+
 class ToolCallPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="tool_call"):
     """A tool call with its result."""
 
@@ -56,6 +82,7 @@ class ToolCallPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag=
     error: str | UnsetType = UNSET
     chart_data: Any | UnsetType = UNSET
     artifact_ids: Sequence[str] | UnsetType = UNSET
+    approval: CallApprovalView | UnsetType = UNSET
     superseded: Superseded = False
 
 
@@ -109,6 +136,29 @@ class CardPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="car
     superseded: Superseded = False
 
 
+class QuestionPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="question"):
+    """What the model or an MCP server asked the user; without `answer` while it waits."""
+
+    request_id: Id
+    message: str
+    expires_at: Time
+    iteration: Iteration
+    tool_call_id: str | None = None
+    schema: Annotated[Mapping[str, Any] | None, Meta(description="The answer as a form.")] = None
+    url: Annotated[str | None, Meta(description="Where the user gives the answer.")] = None
+    answer: AnswerView | UnsetType = UNSET
+    superseded: Superseded = False
+
+
+class UserTextPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="user_text"):
+    """What the user sent while the turn ran, where the turn took it in."""
+
+    message_id: Id
+    text: str
+    iteration: Iteration
+    superseded: Superseded = False
+
+
 class NoticePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="notice"):
     """Something degraded, and the turn went on."""
 
@@ -123,6 +173,8 @@ PartView = (
     | ThoughtPartView
     | ToolCallPartView
     | RetrievalPartView
+    | QuestionPartView
+    | UserTextPartView
     | FilePartView
     | CardPartView
     | NoticePartView
@@ -151,6 +203,25 @@ def part_view(part: Part) -> PartView:
                 hits=[_hit_view(hit) for hit in part.hits],
                 iteration=part.iteration,
                 tool_call_id=part.tool_call_id,
+                superseded=part.superseded,
+            )
+        case QuestionPart():
+            return QuestionPartView(
+                request_id=part.request_id,
+                message=part.message,
+                expires_at=rfc3339(part.expires_at),
+                iteration=part.iteration,
+                tool_call_id=part.tool_call_id,
+                schema=part.schema,
+                url=part.url,
+                answer=UNSET if part.answer is None else _answer_view(part.answer),
+                superseded=part.superseded,
+            )
+        case UserTextPart():
+            return UserTextPartView(
+                message_id=part.message_id,
+                text=part.text,
+                iteration=part.iteration,
                 superseded=part.superseded,
             )
         case FilePart():
@@ -191,8 +262,28 @@ def _tool_call_view(part: ToolCallPart) -> ToolCallPartView:
         error=UNSET if call.error is None else call.error,
         chart_data=UNSET if call.chart_data is None else call.chart_data,
         artifact_ids=call.artifact_ids or UNSET,
+        approval=UNSET if part.approval is None else _approval_view(part.approval),
         superseded=part.superseded,
     )
+
+
+def _approval_view(approval: CallApproval) -> CallApprovalView:
+    asked = CallApprovalView(
+        request_id=approval.request_id, message=approval.message, expires_at=rfc3339(approval.expires_at)
+    )
+    if (answer := approval.answer) is None:
+        return asked
+    return msgspec.structs.replace(
+        asked,
+        action=answer.action,
+        scope=answer.scope,
+        at=rfc3339(answer.at),
+        arguments=UNSET if answer.arguments is None else answer.arguments,
+    )
+
+
+def _answer_view(answer: Answer) -> AnswerView:
+    return AnswerView(action=answer.action, at=rfc3339(answer.at), content=answer.content)
 
 
 def _hit_view(hit: RetrievalHit) -> RetrievalHitView:

@@ -167,6 +167,19 @@ export interface AgentView {
   version?: number;
 }
 
+/** What the user answered. */
+export interface AnswerView {
+  action: ApprovalAction;
+  at: string;
+  content?: unknown;
+}
+
+/** How a request ended; nobody but the clock chooses `expire`. */
+export type ApprovalAction = "allow" | "answer" | "deny" | "edit" | "expire";
+
+/** How far leave goes: this call, or every call of this tool in the conversation. */
+export type ApprovalScope = "conversation" | "once";
+
 /** Who changed which agent, and which of its fields. */
 export interface AuditEntryView {
   id: string;
@@ -213,6 +226,17 @@ export interface BriefingView {
   messageId: string | null;
   createdAt: string;
   readAt: string | null;
+}
+
+/** What the user was asked about a tool call; without `action` while it waits. */
+export interface CallApprovalView {
+  requestId: string;
+  message: string;
+  expiresAt: string;
+  action?: ApprovalAction;
+  scope?: ApprovalScope;
+  at?: string;
+  arguments?: Record<string, unknown>;
 }
 
 /** A briefing shown in a conversation. */
@@ -608,7 +632,7 @@ export interface MessageView {
   role: MessageRole;
   contentType: ContentType;
   content: string | BriefingCardView;
-  parts: (TextPartView | ThoughtPartView | ToolCallPartView | RetrievalPartView | FilePartView | CardPartView | NoticePartView)[];
+  parts: (TextPartView | ThoughtPartView | ToolCallPartView | RetrievalPartView | QuestionPartView | UserTextPartView | FilePartView | CardPartView | NoticePartView)[];
   status: MessageStatus;
   thoughtProcess: ThoughtStepView[];
   citations: CitationView[];
@@ -726,6 +750,20 @@ export interface PromptView {
   length: number;
   editable: string[];
   notices: PromptNoticeView[];
+}
+
+/** What the model or an MCP server asked the user; without `answer` while it waits. */
+export interface QuestionPartView {
+  type: "question";
+  requestId: string;
+  message: string;
+  expiresAt: string;
+  iteration: number;
+  toolCallId?: string | null;
+  schema?: Record<string, unknown> | null;
+  url?: string | null;
+  answer?: AnswerView;
+  superseded?: boolean;
 }
 
 /** What the model was sent in a turn; the same request can be built from it again.
@@ -904,6 +942,7 @@ export interface ToolCallPartView {
   error?: string;
   chartData?: unknown;
   artifactIds?: string[];
+  approval?: CallApprovalView;
   superseded?: boolean;
 }
 
@@ -977,6 +1016,15 @@ export interface UsageView {
 
 /** `admin` manages agents and users; it does not open other people's conversations. */
 export type UserRole = "admin" | "user";
+
+/** What the user sent while the turn ran, where the turn took it in. */
+export interface UserTextPartView {
+  type: "user_text";
+  messageId: string;
+  text: string;
+  iteration: number;
+  superseded?: boolean;
+}
 
 /** Who may talk to an agent: its owner, or everyone. */
 export type Visibility = "private" | "public";

@@ -7,12 +7,20 @@ from typing import assert_never
 
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
-from threadkeep.domain.parts import NoticePart, TextPart, ThoughtPart, ToolCallPart
+from threadkeep.domain.parts import (
+    NoticePart,
+    QuestionPart,
+    TextPart,
+    ThoughtPart,
+    ToolCallPart,
+    UserTextPart,
+)
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.http.reports.chart_svg import draw
 from threadkeep.http.reports.text import (
     ShownPart,
+    answer_text,
     chart_of,
     heading_of,
     section_title,
@@ -96,6 +104,10 @@ def _part(part: ShownPart) -> Iterator[str]:
             yield f'<div class="thought">{escape(part.text)}</div></details>'
         case ToolCallPart(call=call):
             yield from _call(call)
+        case QuestionPart():
+            yield f'<p class="notice">{escape(part.message)} → {escape(answer_text(part))}</p>'
+        case UserTextPart():
+            yield f'<div class="asked">{escape(part.text)}</div>'
         case NoticePart():
             yield f'<p class="notice">{escape(part.message)}</p>'
         case _ as never:

@@ -9,12 +9,20 @@ from typing import assert_never
 from threadkeep.domain.chart import Chart, ChartKind
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
-from threadkeep.domain.parts import NoticePart, TextPart, ThoughtPart, ToolCallPart
+from threadkeep.domain.parts import (
+    NoticePart,
+    QuestionPart,
+    TextPart,
+    ThoughtPart,
+    ToolCallPart,
+    UserTextPart,
+)
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.http.reports.text import (
     ShownPart,
+    answer_text,
     chart_of,
     heading_of,
     section_title,
@@ -90,6 +98,11 @@ def _part(part: ShownPart) -> Iterator[str]:
             yield "\n</details>"
         case ToolCallPart(call=call):
             yield from _call(call)
+        case QuestionPart():
+            yield f"**Asked:** {_line(part.message)}"
+            yield f"**Answered:** {_line(answer_text(part))}"
+        case UserTextPart():
+            yield from (f"> {line}" for line in part.text.splitlines())
         case NoticePart():
             yield f"*{_line(part.message)}*"
         case _ as never:

@@ -7,7 +7,14 @@ import msgspec
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.chart import Chart, read_chart
 from threadkeep.domain.message import Message
-from threadkeep.domain.parts import NoticePart, TextPart, ThoughtPart, ToolCallPart
+from threadkeep.domain.parts import (
+    NoticePart,
+    QuestionPart,
+    TextPart,
+    ThoughtPart,
+    ToolCallPart,
+    UserTextPart,
+)
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.services.reports import Exchange
@@ -15,7 +22,7 @@ from threadkeep.services.reports import Exchange
 MOST_VALUE_CHARACTERS = 20_000
 MOST_BYTES_LAID_OUT = 256 * 1024
 
-ShownPart = TextPart | ThoughtPart | ToolCallPart | NoticePart
+ShownPart = TextPart | ThoughtPart | ToolCallPart | QuestionPart | UserTextPart | NoticePart
 
 
 def words_of(message: Message) -> str:
@@ -34,8 +41,16 @@ def shown_parts(message: Message) -> Iterator[ShownPart]:
     for part in message.parts:
         if part.superseded or (isinstance(part, TextPart) and is_blank(part.text)):
             continue
-        if isinstance(part, TextPart | ThoughtPart | ToolCallPart | NoticePart):
+        if isinstance(part, TextPart | ThoughtPart | ToolCallPart | QuestionPart | UserTextPart | NoticePart):
             yield part
+
+
+def answer_text(part: QuestionPart) -> str:
+    """What the user answered to a question, for people."""
+    if part.answer is None:
+        return "no answer"
+    content = part.answer.content
+    return part.answer.action if content is None else value_text(content)
 
 
 def thought_heading(part: ThoughtPart) -> str:

@@ -5,8 +5,8 @@ A turn is one AgentX message, however many times the model was called and whatev
 | event | envelopes, in this order |
 |---|---|
 | turn_start | conversation_start, message_start |
-| text | text_delta; after a tool call or another model call it begins with a blank line; |
-| | conversation_responding with the first of a model call |
+| text | text_delta; after a tool call, another model call or one that is made again it begins with a blank |
+| | line; conversation_responding with the first of a model call |
 | tool_call | tool_use_start, input_json_delta (the arguments in one piece), tool_use_stop, |
 | | tool_planned, tool_executing, tool_call_message |
 | tool_result | tool_result; `isError` unless the status is `ok`, the result is then the error's text; |
@@ -16,9 +16,11 @@ A turn is one AgentX message, however many times the model was called and whatev
 | done, CANCELLED | the same with the text so far, conversation_end `interrupted` |
 | error, timeouts too | message_stop `error`, the same with the text so far, error, conversation_end |
 | | `error`, error_occurred, error_message |
-| iteration_start, thought, retrieval, tool_progress, notice | none: the wire has no envelope for them |
+| iteration_start, thought, retrieval, tool_progress, notice, turn_resumed, user_message | none: the wire |
+| | has no envelope for them |
 
-assistant_message is left out where there is nothing to read. A cursor counts an event's envelopes, so
+message_complete and assistant_message have the final text, without what a model call had said that was made
+again. assistant_message is left out where there is nothing to read. A cursor counts an event's envelopes, so
 whatever is added later comes after those that an event has already.
 """
 
@@ -30,8 +32,11 @@ import msgspec
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.events import (
+    ApprovalRequest,
+    ApprovalResponse,
     Done,
     Failed,
+    IterationRestart,
     IterationStart,
     Notice,
     Retrieval,
@@ -41,10 +46,12 @@ from threadkeep.domain.events import (
     ToolProgress,
     ToolResulted,
     TurnEvent,
+    TurnResumed,
     TurnStart,
     UsageReported,
+    UserMessage,
 )
-from threadkeep.domain.parts import TextJoin
+from threadkeep.domain.parts import SaidText, TextJoin
 from threadkeep.domain.text import is_blank
 from threadkeep.protocols.agentx.messages import (
     assistant_message,
@@ -115,7 +122,7 @@ class AgentXTurn:
 
     def __init__(self, turn: TurnContext) -> None:
         self._message_id = turn.message_id
-        self._text: list[str] = []
+        self._said = SaidText()
         self._join = TextJoin()
         self._is_responding = False
         context = {
@@ -139,6 +146,7 @@ class AgentXTurn:
         at = event.at
         match event.body:
             case Text(text):
+                self._said.add(text)
                 return self._delta(at, self._join.add(text))
             case TurnStart(message_id=message_id, model=model):
                 return [
@@ -147,6 +155,7 @@ class AgentXTurn:
                 ]
             case ToolCalled() as body:
                 self._join.interrupt()
+                self._said.interrupt()
                 return self._call(at, body)
             case ToolResulted() as body:
                 return self._result(at, body)
@@ -161,16 +170,27 @@ class AgentXTurn:
                 return self._failure(at, body)
             case IterationStart():
                 self._join.interrupt()
+                self._said.begin_iteration()
                 self._is_responding = False
                 return []
-            case Thought() | Retrieval() | ToolProgress() | Notice():
+            case IterationRestart():
+                self._join.interrupt()
+                self._said.restart()
+                self._is_responding = False
+                return []
+            case UserMessage():
+                self._join.interrupt()
+                self._said.interrupt()
+                return []
+            case Thought() | Retrieval() | ToolProgress() | Notice() | TurnResumed():
+                return []
+            case ApprovalRequest() | ApprovalResponse():
                 return []
             case _ as never:
                 assert_never(never)
 
     def _delta(self, at: int, text: str) -> list[Envelope]:
         """A piece of the reply; with the first of a model call, that the agent responds."""
-        self._text.append(text)
         delta = self._envelope("text_delta", at, {"text": text})
         if self._is_responding:
             return [delta]
@@ -216,7 +236,7 @@ class AgentXTurn:
 
     def _message(self, at: int, status: str, stop_reason: str) -> list[Envelope]:
         """The whole message, as its end is told."""
-        text = "".join(self._text)
+        text = self._said.text
         complete = {"messageId": self._message_id, "content": text, "status": status}
         told = [
             self._envelope("message_stop", at, {"stopReason": stop_reason}),

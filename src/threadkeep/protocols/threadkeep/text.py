@@ -2,7 +2,8 @@
 
 | event | frames |
 |---|---|
-| text | `data: <text>`; after a tool call or another model call it begins with a blank line |
+| text | `data: <text>`; after a tool call, another model call or one that is made again it begins with a |
+| | blank line |
 | error | `event: error`, `data: {"code", "message"}` |
 | all others | none |
 | the end, however the turn ended | `data: [DONE]` |
@@ -14,8 +15,11 @@ from typing import assert_never
 import msgspec
 
 from threadkeep.domain.events import (
+    ApprovalRequest,
+    ApprovalResponse,
     Done,
     Failed,
+    IterationRestart,
     IterationStart,
     Notice,
     Retrieval,
@@ -25,8 +29,10 @@ from threadkeep.domain.events import (
     ToolProgress,
     ToolResulted,
     TurnEvent,
+    TurnResumed,
     TurnStart,
     UsageReported,
+    UserMessage,
 )
 from threadkeep.domain.parts import TextJoin
 from threadkeep.protocols.sse import Dialect, Frames, TurnContext, frame
@@ -48,12 +54,12 @@ class _TextFrames:
                 return [frame(piece) for piece in ((text[:4], text[4:]) if text == DONE else (text,))]
             case Failed(code, message):
                 return [frame(msgspec.json.encode({"code": code, "message": message}), event="error")]
-            case IterationStart() | ToolCalled():
+            case IterationStart() | IterationRestart() | ToolCalled() | UserMessage():
                 self._join.interrupt()
                 return ()
             case TurnStart() | Retrieval() | Thought() | Notice() | UsageReported() | Done():
                 return ()
-            case ToolProgress() | ToolResulted():
+            case ToolProgress() | ToolResulted() | TurnResumed() | ApprovalRequest() | ApprovalResponse():
                 return ()
             case _ as never:
                 assert_never(never)

@@ -1,0 +1,53 @@
+"""Approvals: what a turn asks its user, and what they answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from threadkeep.domain.choice import Choice
+
+
+class ApprovalKind(Choice):
+    """What a turn waits for: leave to call a tool, an answer for the model, or one for an MCP server."""
+
+    TOOL = "tool"
+    QUESTION = "question"
+    ELICITATION = "elicitation"
+
+
+class ApprovalAction(Choice):
+    """How a request ended; nobody but the clock chooses `expire`."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+    EDIT = "edit"
+    ANSWER = "answer"
+    EXPIRE = "expire"
+
+
+class ApprovalScope(Choice):
+    """How far leave goes: this call, or every call of this tool in the conversation."""
+
+    ONCE = "once"
+    CONVERSATION = "conversation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a user answered. `arguments` are those of an edited call, `content` answers a question."""
+
+    action: ApprovalAction
+    at: int
+    scope: ApprovalScope = ApprovalScope.ONCE
+    arguments: Mapping[str, Any] | None = None
+    content: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallApproval:
+    """What a tool call's user was asked about it; `answer` is None while it waits."""
+
+    request_id: str
+    message: str
+    expires_at: int
+    answer: Answer | None = None

@@ -1,0 +1,43 @@
+"""What clients see of what turns ask their users."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from threadkeep.domain.approval import ApprovalKind
+from threadkeep.wire.view import Id, Time, View
+
+
+class ApprovalView(View, frozen=True, kw_only=True):
+    """Something a turn asks its user; it waits until they answer, or the time is over."""
+
+    request_id: Id
+    turn_id: Id
+    conversation_id: Id
+    kind: ApprovalKind
+    message: str
+    created_at: Time
+    expires_at: Time
+    tool_call_id: str | UnsetType = UNSET
+    tool_name: str | UnsetType = UNSET
+    server: str | UnsetType = UNSET
+    arguments: Mapping[str, Any] | UnsetType = UNSET
+    schema: Annotated[
+        Mapping[str, Any] | UnsetType, Meta(description="A JSON Schema of the answer, to be shown as a form.")
+    ] = UNSET
+    url: Annotated[str | UnsetType, Meta(description="Where the user gives the answer.")] = UNSET
+
+
+class ApprovalsView(View, frozen=True, kw_only=True):
+    """What one's turns wait for, oldest first."""
+
+    items: Sequence[ApprovalView]
+
+
+class WaitingTurnView(View, frozen=True, kw_only=True):
+    """A turn that waits for its user."""
+
+    status: Literal["WAITING"]
+    turn_id: Id
+    approvals: Sequence[ApprovalView]
