@@ -106,7 +106,9 @@ class InMemoryTools:
         ]
         return tools, self._away
 
-    async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+    async def call(
+        self, tool: Tool, arguments: Mapping[str, Any], *, key: str
+    ) -> AsyncGenerator[Progress | Outcome]:
         """Runs the function, with an await before every step."""
         self.calls.append((tool.name, arguments))
         self.open_calls += 1

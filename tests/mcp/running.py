@@ -21,6 +21,8 @@ from threadkeep.testing.waiting import until
 
 __all__ = ["ALICE", "BOB", "Limits"]
 
+LIMITS = Limits(most_servers=8, budget_s=60, connect_s=60, ping_s=60, idle_s=600)
+
 CHAOS = Path(__file__).parent / "chaos.py"
 ENVIRONMENT = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 

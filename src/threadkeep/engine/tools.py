@@ -171,7 +171,8 @@ class Toolbox:
 
     async def _call(self, tool: Tool, use: ToolUse, tell: Callable[[ToolEvent], None]) -> Outcome:
         assert self._session is not None
-        steps, limit = self._session.call(tool, use.arguments), asyncio.timeout(tool.timeout_s or None)
+        steps = self._session.call(tool, use.arguments, key=use.id)
+        limit = asyncio.timeout(tool.timeout_s or None)
         try:
             async with limit:
                 async for step in steps:

@@ -27,6 +27,9 @@ from threadkeep.version import __version__
 
 log = logging.getLogger("threadkeep.mcp")
 
+IDEMPOTENCY_KEY = "threadkeep/idempotencyKey"
+"""The field of `_meta` that is the same for a call that runs again."""
+
 _PROGRESS_EVERY_S = 0.1
 _ENDING_S = 5.0
 _CLIENT = mcp.Implementation(name="threadkeep", version=__version__)
@@ -100,10 +103,12 @@ class Connection:
                 raise LinkBroken("It does not tell which tools it has.") from exc
         return self._tools
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], call_key: str = ""
+    ) -> AsyncGenerator[Progress | Outcome]:
         """Calls a tool: any number of Progress, then one Outcome. Closing it cancels the call there too."""
         steps: asyncio.Queue[Progress | Outcome] = asyncio.Queue()
-        task = asyncio.create_task(self._ask(self._use(), name, arguments, steps))
+        task = asyncio.create_task(self._ask(self._use(), _params(name, arguments, call_key), steps))
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
         try:
@@ -191,8 +196,7 @@ class Connection:
     async def _ask(
         self,
         session: ClientSession,
-        name: str,
-        arguments: Mapping[str, Any],
+        params: mcp.CallToolRequestParams,
         steps: "asyncio.Queue[Progress | Outcome]",
     ) -> None:
         """One request, from the first byte to its one outcome."""
@@ -204,7 +208,6 @@ class Connection:
                 told_at = now
                 steps.put_nowait(Progress(progress, total, message))
 
-        params = mcp.CallToolRequestParams(name=name, arguments=dict(arguments))
         try:
             # Not `call_tool`: it would check the result against a schema of the server's own making, whose
             # patterns can keep this process busy for as long as the server likes.
@@ -217,7 +220,7 @@ class Connection:
         except ValueError:
             outcome = Outcome("error", error="The server's answer is not a valid MCP result.")
         except Exception as exc:
-            log.exception("a call of %s on server %s failed", name, self._server)
+            log.exception("a call of %s on server %s failed", params.name, self._server)
             outcome = Outcome("error", error=f"The tool failed: {type(exc).__name__}.")
         steps.put_nowait(outcome)
 
@@ -268,6 +271,11 @@ class Connection:
             case _:
                 log.warning("the session with server %s broke", self._server, exc_info=cause)
                 return f"The session broke: {type(cause).__name__}."
+
+
+def _params(name: str, arguments: Mapping[str, Any], call_key: str) -> mcp.CallToolRequestParams:
+    meta: mcp.RequestParamsMeta | None = {IDEMPOTENCY_KEY: call_key} if call_key else None
+    return mcp.CallToolRequestParams(name=name, arguments=dict(arguments), _meta=meta)
 
 
 async def _agree(session: ClientSession) -> None:

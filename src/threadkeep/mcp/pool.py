@@ -109,14 +109,23 @@ class Pool:
             raise LinkBroken(server.hide(str(exc))) from exc
 
     async def call(
-        self, key: ServerKey, server: McpServer, name: str, arguments: Mapping[str, Any]
+        self,
+        key: ServerKey,
+        server: McpServer,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        call_key: str = "",
     ) -> AsyncGenerator[Progress | Outcome]:
-        """Calls a tool: any number of Progress, then one Outcome. Closing it cancels the call."""
+        """Calls a tool: any number of Progress, then one Outcome. Closing it cancels the call.
+
+        The server is told the `call_key`, by which it can recognise a call that runs again.
+        """
         place = self._place(key, server)
         try:
             with place.in_use():
                 connection = await self._connected(key, place, self._limits.budget_s)
-                async with aclosing(connection.call(name, arguments)) as steps:
+                async with aclosing(connection.call(name, arguments, call_key)) as steps:
                     async for step in steps:
                         if isinstance(step, Outcome) and connection.is_open:
                             place.breaker.succeeded()

@@ -7,12 +7,14 @@ has found, so each user has all three for themselves, in a folder of the agent's
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.mcp import PROMPTX, ServerScope, StdioServer
 from threadkeep.domain.secret import Secret
+from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.link import LinkBroken
@@ -32,7 +34,7 @@ class PromptXCommand:
         self, command: Sequence[str], tools: Sequence[Tool], workspaces: Workspaces, pool: Pool
     ) -> None:
         self._command, *self._args = command
-        self._tools = tools
+        self._tools = tuple(map(_as_the_program_does_it, tools))
         self._workspaces = workspaces
         self._pool = pool
 
@@ -58,7 +60,8 @@ class PromptXCommand:
                     pass
         # Later versions have dropped the prefix.
         theirs = name if name in offered else name.removeprefix("promptx_")
-        async with aclosing(self._pool.call(key, server, theirs, arguments)) as steps:
+        calling = self._pool.call(key, server, theirs, arguments, call_key=caller.call_key)
+        async with aclosing(calling) as steps:
             async for step in steps:
                 yield _known_role(step, arguments) if name == "promptx_action" else step
 
@@ -88,6 +91,11 @@ class PromptXCommand:
             cwd=f"{FOLDER}/{folder.name}",
             scope=ServerScope.USER,
         )
+
+
+def _as_the_program_does_it(tool: Tool) -> Tool:
+    """A tool with its effect there: how often a memory is kept that came twice is not ours to say."""
+    return tool if tool.effect is ToolEffect.READ else replace(tool, effect=ToolEffect.WRITE)
 
 
 def _known_role(step: Progress | Outcome, arguments: Mapping[str, Any]) -> Progress | Outcome:

@@ -3,11 +3,13 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.mcp import McpServer, fingerprint
+from threadkeep.domain.tool_rules import ToolEffect, effect_of
 from threadkeep.domain.user import User
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.pool import Pool
@@ -83,11 +85,11 @@ class AgentTools:
     def call(
         self, caller: Caller, tool: Tool, arguments: Mapping[str, Any]
     ) -> AsyncGenerator[Progress | Outcome]:
-        """Runs a tool of one of the agent's own servers."""
+        """Runs a tool of one of the agent's own servers; the server is told the caller's key of the call."""
         # As it was when the turn began; turns that begin after a change have the new one.
         server = caller.agent.settings.mcp_servers[tool.server]
         key = ServerKey.of(caller.agent.id, tool.server, server, caller.user.id)
-        return self._pool.call(key, server, tool.name, arguments)
+        return self._pool.call(key, server, tool.name, arguments, call_key=caller.call_key)
 
     def _servers(self, agent: Agent) -> dict[str, McpServer]:
         """The servers that the agent's owner has added; what else still runs for the agent is ended."""
@@ -106,7 +108,9 @@ class AgentTools:
         except LinkBroken as exc:
             return Unavailable(name, str(exc))
         await self._record(caller.agent, name, tools)
-        return tools
+        if server.trust_annotations:
+            return tools
+        return [replace(tool, effect=ToolEffect.WRITE) for tool in tools]
 
     async def _record(self, agent: Agent, name: str, tools: Sequence[Tool]) -> None:
         mark = fingerprint((tool.name, tool.description, tool.input_schema) for tool in tools)
@@ -125,13 +129,21 @@ class TurnTools:
         self._agents = agents
 
     async def list(self) -> tuple[Sequence[Tool], Sequence[Unavailable]]:
-        """What can be called now, our own tools first, and what is away."""
+        """What can be called now, our own tools first, each with its effect, and what is away."""
         tools = [tool for server in self._own.values() for tool in await server.tools(self._caller)]
         others, away = await self._agents.list(self._caller)
-        return [*tools, *others], away
+        return [self._ruled(tool) for tool in (*tools, *others)], away
 
-    def call(self, tool: Tool, arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+    def call(
+        self, tool: Tool, arguments: Mapping[str, Any], *, key: str
+    ) -> AsyncGenerator[Progress | Outcome]:
         """Runs a tool: any number of Progress, then exactly one Outcome. Closing it ends the call."""
+        caller = replace(self._caller, call_key=key)
         if tool.is_own:
-            return self._own[tool.server].call(self._caller, tool.name, arguments)
-        return self._agents.call(self._caller, tool, arguments)
+            return self._own[tool.server].call(caller, tool.name, arguments)
+        return self._agents.call(caller, tool, arguments)
+
+    def _ruled(self, tool: Tool) -> Tool:
+        """A tool with the effect that the agent's owner says it has, if they do."""
+        effect = effect_of(self._caller.agent.settings.tools, tool.server, tool.name)
+        return tool if effect in {None, tool.effect} else replace(tool, effect=effect)

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.user import User
 
 MOST_RESULT_BYTES = 8 * 1024 * 1024
@@ -17,7 +18,8 @@ MOST_RESULT_BYTES = 8 * 1024 * 1024
 class Tool:
     """A tool as its server names and describes it. A time-out of 0 means no limit.
 
-    `is_own` marks the tools of our own servers: the model knows them by their bare names.
+    `is_own` marks the tools of our own servers: the model knows them by their bare names. `asks_user` marks
+    the one whose calls the turn's user answers, and no server.
     """
 
     server: str
@@ -26,15 +28,21 @@ class Tool:
     input_schema: Mapping[str, Any]
     timeout_s: float
     is_own: bool = False
+    effect: ToolEffect = ToolEffect.WRITE
+    asks_user: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """For whom a tool is called, and where: in a conversation as it was when the turn began."""
+    """For whom a tool is called, and where: in a conversation as it was when the turn began.
+
+    A call that runs again has the same `call_key`.
+    """
 
     agent: Agent
     user: User
     conversation: Conversation
+    call_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +113,13 @@ class ToolSession(Protocol):
         """What can be called now, and what is away."""
         ...
 
-    def call(self, tool: Tool, arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
-        """Runs a tool: any number of Progress, then exactly one Outcome. Closing it ends the call."""
+    def call(
+        self, tool: Tool, arguments: Mapping[str, Any], *, key: str
+    ) -> AsyncGenerator[Progress | Outcome]:
+        """Runs a tool: any number of Progress, then exactly one Outcome. Closing it ends the call.
+
+        A call that runs again has the same `key`: by it, its server can tell that it is the same.
+        """
         ...
 
 
