@@ -39,12 +39,12 @@ _call_key: ContextVar[str] = ContextVar("call_key", default="")
 class ToolUse:
     """One use of a tool, with the arguments that it was given.
 
-    A call that runs again has the same `key`; it does not count when uses are compared.
+    A call that runs again has the same `key`; it is neither compared nor shown.
     """
 
     tool_name: str
     arguments: Mapping[str, Any]
-    key: str = field(default="", compare=False)
+    key: str = field(default="", compare=False, repr=False)
 
 
 class ToolServer:
