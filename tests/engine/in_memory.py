@@ -1,7 +1,7 @@
 """A model and tools that live in the test: no wire, no thread, every step an await of its own."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from threadkeep.domain.ids import ConversationId, PayloadId
@@ -93,7 +93,7 @@ class InMemoryTools:
         """A tool goes."""
         del self._runs[name]
 
-    def session(self, caller: Caller) -> "InMemoryTools":
+    def session(self, caller: Caller, used: Collection[str] = ()) -> "InMemoryTools":
         """The same for everyone."""
         return self
 

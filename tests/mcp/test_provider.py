@@ -1,5 +1,6 @@
 """The tools of a turn: what they do when they run, and what their servers learn of a call."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -7,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.server.mcpserver import Context
 
 from tests.making import ALICE, NOW, make_agent
-from tests.mcp.running import LIMITS, Pooled, pooled
-from threadkeep.domain.agent import AgentSettings
+from tests.mcp.running import LIMITS, Pooled, chaos, pooled
+from threadkeep.domain.agent import Agent, AgentSettings
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.ids import AgentId
-from threadkeep.domain.mcp import McpServer, RemoteServer
+from threadkeep.domain.ids import AgentId, is_uuid
+from threadkeep.domain.mcp import McpServer, RemoteServer, ServerScope
 from threadkeep.domain.tool_rules import ToolEffect, ToolRule
 from threadkeep.domain.user import User
 from threadkeep.mcp.catalog import Catalog
@@ -56,6 +58,12 @@ def put() -> str:
     return "there"
 
 
+def where(context: Context) -> str:
+    """Says where it is called."""
+    headers = context.headers or {}
+    return f"{headers.get('threadkeep-user-id')} {headers.get('threadkeep-conversation-id')}"
+
+
 @pytest.fixture
 async def here(tmp_path: Path) -> AsyncIterator[Pooled]:
     """A pool that must leave nothing behind."""
@@ -68,12 +76,14 @@ def shop() -> ToolServer:
     return ToolServer(buy, name="shop", reading=[look], idempotent=[put])
 
 
-def tools_of_turn(here: Pooled, server: McpServer, **settings: Any) -> TurnTools:
-    """The tools of a turn of an agent with this one server, `shop`."""
-    agent = make_agent(settings=AgentSettings(mcp_servers={"shop": server}, **settings))
+def tools_of_turn(
+    here: Pooled, server: McpServer, *, agent: Agent | None = None, used: Sequence[str] = (), **settings: Any
+) -> TurnTools:
+    """The tools of a turn, in a new conversation, of an agent with this one server, `shop`."""
+    agent = agent or make_agent(settings=AgentSettings(mcp_servers={"shop": server}, **settings))
     catalog = Catalog(("python",), stdio_needs_admin=False, allow_private=True)
     tools = AgentTools((ChartServer(), QuestionServer()), catalog, here.pool, NothingSeen())
-    return tools.session(Caller(agent, User(ALICE), Conversation.start(ALICE, agent.id, NOW)))
+    return tools.session(Caller(agent, User(ALICE), Conversation.start(ALICE, agent.id, NOW)), used)
 
 
 async def effects(session: TurnTools) -> dict[str, ToolEffect]:
@@ -132,3 +142,56 @@ async def test_server_is_told_the_key_by_which_it_recognises_a_call(here: Pooled
             outcome = await call(session, "buy", key, what="tea")
             assert outcome.result == {"result": "bought tea"}
         assert [use.key for use in running.uses] == ["one", "one", "two"]
+
+
+async def test_each_conversation_has_a_process_where_the_scope_says_so(here: Pooled):
+    server = chaos(scope=ServerScope.CONVERSATION)
+    agent = make_agent(settings=AgentSettings(mcp_servers={"shop": server}))
+    sessions = [tools_of_turn(here, server, agent=agent) for _ in range(2)]
+    environments = [json.loads((await call(session, "environment")).result) for session in sessions]
+    assert {environment["THREADKEEP_USER_ID"] for environment in environments} == {ALICE}
+    conversations = {environment["THREADKEEP_CONVERSATION_ID"] for environment in environments}
+    assert len(conversations) == 2
+    # The process of a conversation is that of its next call, too.
+    assert (await call(sessions[0], "count")).result == "2"
+    assert len(set(here.pids())) == 2
+
+
+async def test_remote_server_is_told_in_which_conversation_it_is_called(here: Pooled):
+    with ToolServer(where) as running:
+        session = tools_of_turn(here, RemoteServer(running.url, scope=ServerScope.CONVERSATION))
+        found = (await call(session, "where")).result["result"]
+        assert found.startswith(f"{ALICE} ")
+        assert is_uuid(found.removeprefix(f"{ALICE} "))
+        shared = tools_of_turn(here, RemoteServer(running.url))
+        assert (await call(shared, "where")).result == {"result": "None None"}
+
+
+async def test_first_result_of_a_restarted_program_says_so(here: Pooled):
+    session = tools_of_turn(here, chaos())
+    assert not (await call(session, "count")).restarted
+    assert (await call(session, "crash")).status == "error"
+    again = await call(session, "count")
+    assert (again.result, again.restarted) == ("1", True)
+    assert not (await call(session, "count")).restarted
+
+
+async def test_program_that_another_turn_used_before_was_not_restarted_for_this_one(here: Pooled):
+    server = chaos()
+    agent = make_agent(settings=AgentSettings(mcp_servers={"shop": server}))
+    first, second = (tools_of_turn(here, server, agent=agent) for _ in range(2))
+    await call(first, "crash")
+    assert not (await call(second, "count")).restarted
+    assert (await call(first, "count")).restarted
+
+
+async def test_turn_that_was_taken_over_finds_its_programs_restarted(here: Pooled):
+    session = tools_of_turn(here, chaos(), used=["shop", "other"])
+    assert (await call(session, "count")).restarted
+    assert not (await call(session, "count")).restarted
+
+
+async def test_remote_server_is_not_restarted_with_us(here: Pooled):
+    with shop() as running:
+        session = tools_of_turn(here, RemoteServer(running.url), used=["shop"])
+        assert not (await call(session, "look")).restarted

@@ -69,6 +69,7 @@ class Connection:
         self._closed: str | None = None
         self._calls: set[asyncio.Task[None]] = set()
         self._check: asyncio.Task[None] | None = None
+        self.start_number = 0  # greater than that of every server which was started before, on this node
         self.used_at = time.monotonic()
         self.failure: str | None = None
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()

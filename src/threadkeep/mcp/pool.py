@@ -1,6 +1,7 @@
 """The pool of MCP servers: started when they are needed, shared by turns, watched, and ended."""
 
 import asyncio
+import itertools
 import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Mapping
@@ -18,6 +19,7 @@ from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.lines import ServerLog
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.programs import ServerEnvironment, ServerKey
+from threadkeep.mcp.used_servers import UsedServers
 from threadkeep.ports.mcp import ServerState, ServerStatus
 from threadkeep.ports.tools import Outcome, Progress, Tool
 from threadkeep.tasks import end_tasks
@@ -89,6 +91,7 @@ class Pool:
         self._reading = Reading()
         self._places: dict[ServerKey, _Place] = {}
         self._live: set[Connection] = set()
+        self._start_numbers = itertools.count(1)
         self._entrance = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
@@ -116,20 +119,27 @@ class Pool:
         arguments: Mapping[str, Any],
         *,
         call_key: str = "",
+        used: UsedServers | None = None,
     ) -> AsyncGenerator[Progress | Outcome]:
         """Calls a tool: any number of Progress, then one Outcome. Closing it cancels the call.
 
-        The server is told the `call_key`, by which it can recognise a call that runs again.
+        The server is told the `call_key`, by which it can recognise a call that runs again. With `used`, the
+        first result of a program that was restarted says so.
         """
+        used = used or UsedServers()
         place = self._place(key, server)
         try:
             with place.in_use():
                 connection = await self._connected(key, place, self._limits.budget_s)
                 async with aclosing(connection.call(name, arguments, call_key)) as steps:
                     async for step in steps:
-                        if isinstance(step, Outcome) and connection.is_open:
+                        if not isinstance(step, Outcome):
+                            yield step
+                            continue
+                        if connection.is_open:
                             place.breaker.succeeded()
-                        yield _hiding(server, step)
+                        restarted = used.was_restarted(key, server, connection.start_number)
+                        yield replace(_hiding(server, step), restarted=restarted)
         except LinkBroken as exc:
             yield Outcome("error", error=f"The server {key.name} is away: {server.hide(str(exc))}")
 
@@ -248,6 +258,7 @@ class Pool:
                 connection = await launch(
                     key, place.server, self._environment, place.log, self._limits, self._reading
                 )
+                connection.start_number = next(self._start_numbers)
                 place.connection = connection
                 self._live.add(connection)
         except _NoRoom:
@@ -298,11 +309,9 @@ class _NoRoom(LinkBroken):
     """Not the server's fault."""
 
 
-def _hiding(server: McpServer, step: Progress | Outcome) -> Progress | Outcome:
-    """A step in whose error none of the server's secrets is."""
-    if isinstance(step, Outcome) and step.error is not None:
-        return replace(step, error=server.hide(step.error))
-    return step
+def _hiding(server: McpServer, outcome: Outcome) -> Outcome:
+    """An outcome in whose error none of the server's secrets is."""
+    return outcome if outcome.error is None else replace(outcome, error=server.hide(outcome.error))
 
 
 def _load_launch() -> "Launch":

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import ServerKey
 from threadkeep.mcp.promptx_command import PromptXCommand
+from threadkeep.mcp.used_servers import UsedServers
 from threadkeep.ports.mcp import SeenTools, ServerCatalog, ServerState, ServerStatus
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool, ToolServer, Unavailable
 
@@ -33,9 +34,9 @@ class AgentTools:
         self._pool = pool
         self._seen = seen
 
-    def session(self, caller: Caller) -> "TurnTools":
-        """The tools for one turn."""
-        return TurnTools(caller, self._own, self)
+    def session(self, caller: Caller, used: Collection[str] = ()) -> "TurnTools":
+        """The tools for one turn; `used` are the servers that it used on another node."""
+        return TurnTools(caller, self._own, self, UsedServers(used))
 
     def states(self) -> Sequence[ServerState]:
         """How all servers of this node are."""
@@ -83,13 +84,13 @@ class AgentTools:
         return tools, away
 
     def call(
-        self, caller: Caller, tool: Tool, arguments: Mapping[str, Any]
+        self, caller: Caller, tool: Tool, arguments: Mapping[str, Any], used: UsedServers
     ) -> AsyncGenerator[Progress | Outcome]:
         """Runs a tool of one of the agent's own servers; the server is told the caller's key of the call."""
         # As it was when the turn began; turns that begin after a change have the new one.
         server = caller.agent.settings.mcp_servers[tool.server]
-        key = ServerKey.of(caller.agent.id, tool.server, server, caller.user.id)
-        return self._pool.call(key, server, tool.name, arguments, call_key=caller.call_key)
+        key = _key(caller, tool.server, server)
+        return self._pool.call(key, server, tool.name, arguments, call_key=caller.call_key, used=used)
 
     def _servers(self, agent: Agent) -> dict[str, McpServer]:
         """The servers that the agent's owner has added; what else still runs for the agent is ended."""
@@ -102,9 +103,7 @@ class AgentTools:
         if problem := self._catalog.problem(server):
             return Unavailable(name, problem)
         try:
-            tools = await self._pool.tools(
-                ServerKey.of(caller.agent.id, name, server, caller.user.id), server
-            )
+            tools = await self._pool.tools(_key(caller, name, server), server)
         except LinkBroken as exc:
             return Unavailable(name, str(exc))
         await self._record(caller.agent, name, tools)
@@ -123,10 +122,13 @@ class AgentTools:
 class TurnTools:
     """The tools of one turn."""
 
-    def __init__(self, caller: Caller, own: Mapping[str, ToolServer], agents: AgentTools) -> None:
+    def __init__(
+        self, caller: Caller, own: Mapping[str, ToolServer], agents: AgentTools, used: UsedServers
+    ) -> None:
         self._caller = caller
         self._own = own
         self._agents = agents
+        self._used = used
 
     async def list(self) -> tuple[Sequence[Tool], Sequence[Unavailable]]:
         """What can be called now, our own tools first, each with its effect, and what is away."""
@@ -141,9 +143,13 @@ class TurnTools:
         caller = replace(self._caller, call_key=key)
         if tool.is_own:
             return self._own[tool.server].call(caller, tool.name, arguments)
-        return self._agents.call(caller, tool, arguments)
+        return self._agents.call(caller, tool, arguments, self._used)
 
     def _ruled(self, tool: Tool) -> Tool:
         """A tool with the effect that the agent's owner says it has, if they do."""
         effect = effect_of(self._caller.agent.settings.tools, tool.server, tool.name)
         return tool if effect in {None, tool.effect} else replace(tool, effect=effect)
+
+
+def _key(caller: Caller, name: str, server: McpServer) -> ServerKey:
+    return ServerKey.of(caller.agent.id, name, server, caller.user.id, caller.conversation.id)

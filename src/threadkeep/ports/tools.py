@@ -1,6 +1,6 @@
 """Tools that a turn may use."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -68,6 +68,7 @@ class Outcome:
     """How the call ended. A tool's failure is data, not an exception.
 
     `hits` without a `result` are the result: the model gets them with the numbers by which it cites them.
+    `restarted`: this is the first result since the server was restarted; what the server held is gone.
     """
 
     status: Literal["ok", "error", "timeout", "denied"]
@@ -77,6 +78,7 @@ class Outcome:
     files: tuple[ProducedFile, ...] = ()
     query: str = ""
     hits: tuple[RetrievalHit, ...] = ()
+    restarted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,6 @@ class ToolSession(Protocol):
 class ToolProvider(Protocol):
     """Where tools come from."""
 
-    def session(self, caller: Caller) -> ToolSession:
-        """The tools for one turn."""
+    def session(self, caller: Caller, used: Collection[str] = ()) -> ToolSession:
+        """The tools for one turn; `used` are the names of servers that it used on another node."""
         ...
