@@ -8,7 +8,7 @@ from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.payload import Payload
 from threadkeep.engine.large_values import LargeValues
 from threadkeep.ports.gateway import ModelEvent, ModelRequest
-from threadkeep.ports.tools import Caller, Outcome, Progress, Tool, Unavailable
+from threadkeep.ports.tools import Caller, GivenInput, Outcome, Progress, Tool, Unavailable
 
 Step = ModelEvent | Exception | asyncio.Event
 """What a model does: gives an event, raises, or waits until the test lets it go on."""
@@ -107,7 +107,7 @@ class InMemoryTools:
         return tools, self._away
 
     async def call(
-        self, tool: Tool, arguments: Mapping[str, Any], *, key: str
+        self, tool: Tool, arguments: Mapping[str, Any], *, key: str, given: GivenInput | None = None
     ) -> AsyncGenerator[Progress | Outcome]:
         """Runs the function, with an await before every step."""
         self.calls.append((tool.name, arguments))

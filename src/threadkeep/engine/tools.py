@@ -27,7 +27,7 @@ from threadkeep.engine.tool_results import (
 )
 from threadkeep.engine.values import TooDeep, clean
 from threadkeep.ports.gateway import ToolResultBlock, ToolSpec, ToolUse
-from threadkeep.ports.tools import Outcome, Progress, Tool, ToolSession
+from threadkeep.ports.tools import Asked, InputRequired, Outcome, Progress, Tool, ToolSession
 
 log = logging.getLogger("threadkeep.engine")
 
@@ -176,9 +176,15 @@ class Toolbox:
         try:
             async with limit:
                 async for step in steps:
-                    if isinstance(step, Outcome):
-                        return step
-                    tell(_progress(use, step))
+                    match step:
+                        case Outcome():
+                            return step
+                        case Progress():
+                            tell(_progress(use, step))
+                        case Asked():
+                            step.answer(None)
+                        case InputRequired():
+                            return Outcome("error", error="The tool asks the user, who cannot be asked yet.")
             return Outcome("error", error="The tool ended without a result.")
         except Exception as exc:
             if limit.expired():

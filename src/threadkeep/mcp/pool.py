@@ -21,7 +21,7 @@ from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.programs import ServerEnvironment, ServerKey
 from threadkeep.mcp.used_servers import UsedServers
 from threadkeep.ports.mcp import ServerState, ServerStatus
-from threadkeep.ports.tools import Outcome, Progress, Tool
+from threadkeep.ports.tools import Asked, GivenInput, InputRequired, Outcome, Step, Tool
 from threadkeep.tasks import end_tasks
 
 if TYPE_CHECKING:
@@ -119,27 +119,24 @@ class Pool:
         arguments: Mapping[str, Any],
         *,
         call_key: str = "",
+        given: GivenInput | None = None,
         used: UsedServers | None = None,
-    ) -> AsyncGenerator[Progress | Outcome]:
-        """Calls a tool: any number of Progress, then one Outcome. Closing it cancels the call.
+    ) -> AsyncGenerator[Step]:
+        """Calls a tool: any number of Progress and Asked, then one Outcome or InputRequired.
 
-        The server is told the `call_key`, by which it can recognise a call that runs again. With `used`, the
-        first result of a program that was restarted says so.
+        Closing it cancels the call. The server is told the `call_key`, by which it can recognise a call that
+        runs again. With `used`, the first result of a program that was restarted says so.
         """
         used = used or UsedServers()
         place = self._place(key, server)
         try:
             with place.in_use():
                 connection = await self._connected(key, place, self._limits.budget_s)
-                async with aclosing(connection.call(name, arguments, call_key)) as steps:
+                async with aclosing(connection.call(name, arguments, call_key, given)) as steps:
                     async for step in steps:
-                        if not isinstance(step, Outcome):
-                            yield step
-                            continue
-                        if connection.is_open:
+                        if isinstance(step, Outcome | InputRequired) and connection.is_open:
                             place.breaker.succeeded()
-                        restarted = used.was_restarted(key, server, connection.start_number)
-                        yield replace(_hiding(server, step), restarted=restarted)
+                        yield _marked(_hiding(server, step), key, server, connection, used)
         except LinkBroken as exc:
             yield Outcome("error", error=f"The server {key.name} is away: {server.hide(str(exc))}")
 
@@ -309,9 +306,27 @@ class _NoRoom(LinkBroken):
     """Not the server's fault."""
 
 
-def _hiding(server: McpServer, outcome: Outcome) -> Outcome:
-    """An outcome in whose error none of the server's secrets is."""
-    return outcome if outcome.error is None else replace(outcome, error=server.hide(outcome.error))
+def _hiding(server: McpServer, step: Step) -> Step:
+    """A step in whose error or question none of the server's secrets is."""
+    match step:
+        case Outcome(error=str(error)):
+            return replace(step, error=server.hide(error))
+        case Asked():
+            return replace(step, message=server.hide(step.message))
+        case InputRequired():
+            hidden = (replace(it, message=server.hide(it.message)) for it in step.requests)
+            return replace(step, requests=tuple(hidden))
+        case _:
+            return step
+
+
+def _marked(
+    step: Step, key: ServerKey, server: McpServer, connection: "Connection", used: UsedServers
+) -> Step:
+    """A step that says so where it is the first outcome of a program that was restarted."""
+    if isinstance(step, Outcome) and used.was_restarted(key, server, connection.start_number):
+        return replace(step, restarted=True)
+    return step
 
 
 def _load_launch() -> "Launch":

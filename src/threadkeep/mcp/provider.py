@@ -17,7 +17,7 @@ from threadkeep.mcp.programs import ServerKey
 from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.mcp.used_servers import UsedServers
 from threadkeep.ports.mcp import SeenTools, ServerCatalog, ServerState, ServerStatus
-from threadkeep.ports.tools import Caller, Outcome, Progress, Tool, ToolServer, Unavailable
+from threadkeep.ports.tools import Caller, GivenInput, Step, Tool, ToolServer, Unavailable
 
 log = logging.getLogger("threadkeep.mcp")
 
@@ -84,13 +84,20 @@ class AgentTools:
         return tools, away
 
     def call(
-        self, caller: Caller, tool: Tool, arguments: Mapping[str, Any], used: UsedServers
-    ) -> AsyncGenerator[Progress | Outcome]:
+        self,
+        caller: Caller,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        given: GivenInput | None,
+        used: UsedServers,
+    ) -> AsyncGenerator[Step]:
         """Runs a tool of one of the agent's own servers; the server is told the caller's key of the call."""
         # As it was when the turn began; turns that begin after a change have the new one.
         server = caller.agent.settings.mcp_servers[tool.server]
         key = _key(caller, tool.server, server)
-        return self._pool.call(key, server, tool.name, arguments, call_key=caller.call_key, used=used)
+        return self._pool.call(
+            key, server, tool.name, arguments, call_key=caller.call_key, given=given, used=used
+        )
 
     def _servers(self, agent: Agent) -> dict[str, McpServer]:
         """The servers that the agent's owner has added; what else still runs for the agent is ended."""
@@ -137,13 +144,13 @@ class TurnTools:
         return [self._ruled(tool) for tool in (*tools, *others)], away
 
     def call(
-        self, tool: Tool, arguments: Mapping[str, Any], *, key: str
-    ) -> AsyncGenerator[Progress | Outcome]:
-        """Runs a tool: any number of Progress, then exactly one Outcome. Closing it ends the call."""
+        self, tool: Tool, arguments: Mapping[str, Any], *, key: str, given: GivenInput | None = None
+    ) -> AsyncGenerator[Step]:
+        """Runs a tool: any number of Progress and Asked, then one Outcome or InputRequired."""
         caller = replace(self._caller, call_key=key)
         if tool.is_own:
             return self._own[tool.server].call(caller, tool.name, arguments)
-        return self._agents.call(caller, tool, arguments, self._used)
+        return self._agents.call(caller, tool, arguments, given, self._used)
 
     def _ruled(self, tool: Tool) -> Tool:
         """A tool with the effect that the agent's owner says it has, if they do."""

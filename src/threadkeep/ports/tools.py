@@ -1,10 +1,11 @@
 """Tools that a turn may use."""
 
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from threadkeep.domain.agent import Agent
+from threadkeep.domain.approval import Answer
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_rules import ToolEffect
@@ -82,6 +83,48 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """The tool's server asks the user, and waits: to fill in a form of a schema, or to open an address.
+
+    The call goes on once `answer` was called; None means that there is no answer. Later answers do not count.
+    """
+
+    message: str
+    schema: Mapping[str, Any] | None
+    url: str | None
+    answer: Callable[[Answer | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class InputRequest:
+    """One thing that a server asks the user: to fill in a form of a schema, or to open an address."""
+
+    key: str
+    message: str
+    schema: Mapping[str, Any] | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InputRequired:
+    """How a call ended that needs answers of the user: it goes on, on any node, when it is made with them."""
+
+    requests: tuple[InputRequest, ...]
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenInput:
+    """What the user answered to each of the requests; None means that there is no answer."""
+
+    state: str
+    answers: Mapping[str, Answer | None]
+
+
+Step = Progress | Asked | InputRequired | Outcome
+
+
+@dataclass(frozen=True, slots=True)
 class Unavailable:
     """A server that is away; the turn goes on with the others."""
 
@@ -101,9 +144,7 @@ class ToolServer(Protocol):
         """What this caller may use; none where the server is inactive."""
         ...
 
-    def call(
-        self, caller: Caller, name: str, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[Progress | Outcome]:
+    def call(self, caller: Caller, name: str, arguments: Mapping[str, Any]) -> AsyncGenerator[Step]:
         """Runs a tool: any number of Progress, then exactly one Outcome. Closing it ends the call."""
         ...
 
@@ -116,11 +157,12 @@ class ToolSession(Protocol):
         ...
 
     def call(
-        self, tool: Tool, arguments: Mapping[str, Any], *, key: str
-    ) -> AsyncGenerator[Progress | Outcome]:
-        """Runs a tool: any number of Progress, then exactly one Outcome. Closing it ends the call.
+        self, tool: Tool, arguments: Mapping[str, Any], *, key: str, given: GivenInput | None = None
+    ) -> AsyncGenerator[Step]:
+        """Runs a tool: any number of Progress and Asked, then one Outcome or InputRequired.
 
-        A call that runs again has the same `key`: by it, its server can tell that it is the same.
+        Closing it ends the call. A call that runs again has the same `key`, by which its server can tell. One
+        that ended in InputRequired goes on with what was `given`.
         """
         ...
 

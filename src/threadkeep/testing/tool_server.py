@@ -24,7 +24,8 @@ from typing import Any, Self
 from mcp.server.context import CallNext, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
+from mcp.shared.exceptions import MCPError
+from mcp_types import METHOD_NOT_FOUND, ToolAnnotations
 
 from threadkeep.client.blocking import LoopThread
 from threadkeep.testing.listening import listening
@@ -53,7 +54,8 @@ class ToolServer:
     A tool is named after its function, and its docstring describes it to the model. What it raises is the
     tool's error, in the exception's words. A parameter of the type `mcp.server.mcpserver.Context` gets the
     context of the call. Those of `reading` and `idempotent` are annotated so: a server with
-    `trustAnnotations` may be given such a call again.
+    `trustAnnotations` may be given such a call again. With `newest_only` it speaks MCP of 2026 and later: a
+    tool may return an `InputRequiredResult`.
     """
 
     def __init__(
@@ -62,11 +64,14 @@ class ToolServer:
         name: str = "tools",
         reading: Sequence[Callable[..., Any]] = (),
         idempotent: Sequence[Callable[..., Any]] = (),
+        newest_only: bool = False,
     ) -> None:
         self.uses: list[ToolUse] = []
         self.url = ""  # where it is, while it runs
         self._server = MCPServer(name, log_level="WARNING")
         self._server.middleware.append(_remember_call_key)
+        if newest_only:
+            self._server.middleware.append(_refuse_handshake)
         for kind, annotations in ((tools, None), (reading, _READ), (idempotent, _IDEMPOTENT)):
             for tool in kind:
                 self._server.add_tool(self._noted(tool), annotations=annotations)
@@ -109,6 +114,8 @@ class ToolServer:
             try:
                 result = tool(**arguments)
                 return await result if inspect.isawaitable(result) else result
+            except MCPError:
+                raise
             except Exception as exc:
                 raise ToolError(str(exc)) from exc
 
@@ -117,4 +124,10 @@ class ToolServer:
 
 async def _remember_call_key(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
     _call_key.set(str((ctx.meta or {}).get("threadkeep/idempotencyKey", "")))
+    return await call_next(ctx)
+
+
+async def _refuse_handshake(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
+    if ctx.method == "initialize":
+        raise MCPError(code=METHOD_NOT_FOUND, message="This server has no handshake.")
     return await call_next(ctx)
