@@ -119,8 +119,9 @@ async def test_merge_patch_adds_changes_and_removes_single_servers(admin: httpx.
     path = await with_servers(admin, search=SEARCH)
     await save(admin, path, docs=DOCS)
     assert (await servers_of(admin, path)).keys() == {"search", "docs"}
-    await save(admin, path, search={"timeoutS": 30, "disabled": True})
-    assert (await servers_of(admin, path))["search"] == SHOWN_SEARCH | {"timeoutS": 30.0, "disabled": True}
+    change = {"timeoutS": 30.0, "disabled": True, "trustAnnotations": True}
+    await save(admin, path, search=change)
+    assert (await servers_of(admin, path))["search"] == SHOWN_SEARCH | change
     await save(admin, path, search=None)
     assert (await servers_of(admin, path)).keys() == {"docs"}
     await save(admin, path, docs={"url": None, "headers": None, "command": "uvx", "args": ["x"]})
