@@ -63,6 +63,11 @@ async def nag(context: Context) -> str:
     return str(sum(answer.action == "accept" for answer in answers))
 
 
+async def shout(context: Context) -> str:
+    """Asks, but does not say in which call."""
+    return (await context.session.elicit_form("Which size?", FORM)).action
+
+
 async def later(context: Context) -> str | mcp.InputRequiredResult:
     """Asks in the way of the newer version: its call ends, and it is called again."""
     if context.input_responses is None:
@@ -181,6 +186,19 @@ async def test_remote_server_asks_on_the_stream_of_the_call_whose_user_it_means(
         server = RemoteServer(running.url)  # of all users
         results = await asyncio.gather(*(ordered(server, size) for size in sizes.values()))
     assert results == [{"result": "accept S"}, {"result": "accept M"}]
+
+
+@pytest.mark.parametrize(
+    ("scope", "asked", "told"), [(ServerScope.AGENT, 0, "decline"), (ServerScope.USER, 1, "accept")]
+)
+async def test_remote_server_that_does_not_say_in_which_call_it_asks_needs_to_have_one_user(
+    here: Pooled, scope: ServerScope, asked: int, told: str
+):
+    with ToolServer(shout) as running:
+        server = RemoteServer(running.url, scope=scope)
+        *questions, outcome = await converse(here, server, "shout", says(ANSWERED))
+    assert isinstance(outcome, Outcome)
+    assert (len(questions), outcome.result) == (asked, {"result": told})
 
 
 @pytest.mark.parametrize(("answer", "told"), [(ALLOWED, "accept"), (DENIED, "decline"), (None, "cancel")])
