@@ -64,6 +64,7 @@ from threadkeep.services.history import History
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
+from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
 from threadkeep.services.running_turns import RunningTurns
@@ -375,6 +376,7 @@ async def _start_services(
         documents=Documents(store, agents, document_files, retriever, jobs, system_clock, caps),
         history=history,
         turns=turns,
+        queue=Queue(store, caps),
         branches=Branches(store, turns, history, system_clock),
         running_turns=running_turns,
         prompts=prompts,

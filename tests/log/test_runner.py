@@ -31,6 +31,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.turn import Turn
+from threadkeep.engine.steering import Steering
 from threadkeep.engine.stop import Stop
 from threadkeep.log import writer as log_writer
 from threadkeep.log.format import decode_chunk
@@ -132,8 +133,8 @@ async def test_who_has_seen_the_end_is_not_counted_any_more(nodes: Nodes, store:
     begun = await make_begun(store)
     script, tidied = Script(begun), asyncio.Event()
 
-    async def events(stop: Stop) -> AsyncGenerator[EventBody]:
-        async for body in script.events(stop):
+    async def events(stop: Stop, steering: Steering) -> AsyncGenerator[EventBody]:
+        async for body in script.events(stop, steering):
             yield body
         await tidied.wait()
 

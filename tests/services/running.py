@@ -11,6 +11,7 @@ from threadkeep.domain.events import Done, EventBody, Failed, TurnEvent
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, Usage
 from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.engine.steering import Steering, nobody_steers
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.log.following import Follower
 from threadkeep.log.format import decode_chunk
@@ -18,7 +19,7 @@ from threadkeep.log.live import LiveLog
 from threadkeep.log.node import Node
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.ports.turns import IdempotencyKey
+from threadkeep.ports.turns import FromQueue, IdempotencyKey, NextTurn
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database import Database
 from threadkeep.storage.secrets import SecretBox
@@ -89,24 +90,38 @@ class FaultyTurns(SqlTurns):
         self._fault = fault
 
     async def begin(
-        self, begun: BegunTurn, lease: Lease, opening: LogChunk, key: IdempotencyKey | None = None
+        self,
+        begun: BegunTurn,
+        lease: Lease,
+        opening: LogChunk,
+        key: IdempotencyKey | None = None,
+        *,
+        queue: FromQueue | None = None,
     ) -> None:
         """Keeps a begun turn, or not."""
         await self._beginning.hold()
         what = self._beginning.next()
         if what == "before":
             raise AWAY
-        await super().begin(begun, lease, opening, key)
+        await super().begin(begun, lease, opening, key, queue=queue)
         if what == "after":
             raise AWAY
 
-    async def end(self, ended: EndedTurn, chunk: LogChunk, fence: int) -> None:
+    async def end(
+        self,
+        ended: EndedTurn,
+        chunk: LogChunk,
+        fence: int,
+        *,
+        queue_version: int = 0,
+        following: NextTurn | None = None,
+    ) -> None:
         """Keeps a turn's end, or not."""
         await self._fault.hold()
         what = self._fault.next()
         if what == "before":
             raise AWAY
-        await super().end(ended, chunk, fence)
+        await super().end(ended, chunk, fence, queue_version=queue_version, following=following)
         if what == "after":
             raise AWAY
 
@@ -158,7 +173,7 @@ class Script:
         reply = self._begun.assistant_message.id
         return Done("COMPLETED" if status == "COMPLETED" else "CANCELLED", reply, Usage(1, 1), "end_turn")
 
-    async def events(self, stop: Stop) -> AsyncGenerator[EventBody]:
+    async def events(self, stop: Stop, steering: Steering = nobody_steers) -> AsyncGenerator[EventBody]:
         """Plays it."""
         try:
             while True:

@@ -26,6 +26,7 @@ from threadkeep.engine.call_ids import CallIds, TakenIds, none_taken
 from threadkeep.engine.context import TOKENS_KEPT_FOR_THE_REPLY
 from threadkeep.engine.ending import MAX_ITERATIONS, TURN_ENDED, answered, failed, last_events, stopped
 from threadkeep.engine.model_call import ModelCall
+from threadkeep.engine.steering import Steering, nobody_steers, with_user_text
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.token_estimates import estimate_request_tokens, estimate_tokens
 from threadkeep.engine.tools import Toolbox, clean_use
@@ -70,16 +71,18 @@ async def run_turn(
     stop: Stop,
     *,
     opening: Sequence[Notice | Retrieval] = (),
+    steering: Steering = nobody_steers,
     taken_ids: TakenIds = none_taken,
 ) -> AsyncGenerator[EventBody]:
     """Everything that happens in a turn once it has begun, ending in exactly one Done or Failed, always.
 
-    `opening` is what was amiss or was found before it began. `taken_ids` knows the conversation's earlier
+    `opening` is what was amiss or was found before it began. `steering` gives what the user says meanwhile,
+    which is in the turn's log already. `taken_ids` knows the conversation's earlier
     tool calls.
     """
     for event in opening:
         yield event
-    run = _Run(turn, build, gateway, toolbox, limits, taken_ids)
+    run = _Run(turn, build, gateway, toolbox, limits, steering, taken_ids)
     steps = run.steps()
     timer = None
     if limits.generation_timeout_s:
@@ -115,6 +118,7 @@ class _Run:
         gateway: Gateway,
         toolbox: Toolbox,
         limits: TurnLimits,
+        steering: Steering,
         taken_ids: TakenIds,
     ) -> None:
         self._build = build
@@ -123,6 +127,7 @@ class _Run:
         self._signed_by = signer(gateway.name, turn.model or gateway.default_model)
         self._toolbox = toolbox
         self._limits = limits
+        self._steering = steering
         self._call: ModelCall | None = None
         self._taken_ids = taken_ids
         self._call_ids = CallIds((), taken_ids)
@@ -142,6 +147,7 @@ class _Run:
         iteration = 0
         while True:
             iteration += 1
+            await self._take_in_what_user_says()
             yield IterationStart(iteration)
             call = self._call = ModelCall(self._signed_by)
             async with aclosing(self._call_model(call)) as said:
@@ -160,6 +166,11 @@ class _Run:
             async with aclosing(self._use_tools(call, self._room_for_results(spent))) as used:
                 async for event in used:
                     yield event
+
+    async def _take_in_what_user_says(self) -> None:
+        """Lets the next call know what the user has sent since the last one, after the tools' results."""
+        if said := await self._steering():
+            self._request = with_user_text(self._request, [it.content for it in said])
 
     async def _call_model(self, call: ModelCall) -> AsyncGenerator[EventBody]:
         stream = self._gateway.stream(self._request)

@@ -14,14 +14,16 @@ from threadkeep.log.heartbeat import attempt, beat
 from threadkeep.log.leases import Leases
 from threadkeep.log.mirrors import Mirrors
 from threadkeep.log.recovery import Recovery
-from threadkeep.log.runner import Events, Runner
+from threadkeep.log.runner import Runner
 from threadkeep.log.running import RunningTurns
 from threadkeep.log.signals import Signals
+from threadkeep.log.steering import SteeringDesk
+from threadkeep.log.work import Events, Succeed
 from threadkeep.log.writer import LogWriter
 from threadkeep.metrics import Metrics
 from threadkeep.ports.bus import Bus
 from threadkeep.ports.store import Store
-from threadkeep.ports.turns import IdempotencyKey
+from threadkeep.ports.turns import FromQueue, IdempotencyKey
 from threadkeep.tasks import end_tasks
 
 ABORT_S = 8.0  # longer than a lease: a node that is gone has lost its turns by then
@@ -41,8 +43,11 @@ class Node:
         self._writer = LogWriter(
             store.log, clock, self._signals.wrote, metrics.event_lag, lambda: self._running.count
         )
-        end_writer = EndWriter(store, self._writer, self._signals, clock, metrics)
-        self._runner = Runner(self.id, store, self._running, self._writer, end_writer, self._signals)
+        end_writer = EndWriter(self.id, store, self._writer, self._signals, clock, metrics)
+        steering = SteeringDesk(store, self._writer, self._signals, clock)
+        self._runner = Runner(
+            self.id, store, self._running, self._writer, end_writer, steering, self._signals
+        )
         self._following = Following(store, self._running, self._mirrors)
         leases = Leases(self.id, store.log, self._running)
         self._recovery = Recovery(self.id, store.log, self._running, self._writer, end_writer, alone=alone)
@@ -54,9 +59,20 @@ class Node:
         """Ends the turns of nodes that are gone without waiting for the next beat."""
         await attempt(self._recovery.recover_abandoned)
 
-    async def begin(self, begun: BegunTurn, key: IdempotencyKey | None, events: Events) -> None:
-        """Stores a turn and its first event, and runs it, whatever becomes of the request."""
-        await self._runner.begin(begun, key, events)
+    async def begin(
+        self,
+        begun: BegunTurn,
+        key: IdempotencyKey | None,
+        events: Events,
+        *,
+        succeed: Succeed | None = None,
+        queue: FromQueue | None = None,
+    ) -> None:
+        """Stores a turn and its first event, and runs it, whatever becomes of the request.
+
+        `succeed` prepares the turn of the next queued message; without it, the queue is held.
+        """
+        await self._runner.begin(begun, key, events, succeed=succeed, queue=queue)
 
     async def follow(self, turn: Turn, after: int = 0, *, from_first: bool = False) -> Follower | None:
         """A turn's log for a reader who has seen its events up to `after`; None when nothing is left."""

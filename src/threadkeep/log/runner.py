@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import StorageError, StorageUnavailable
@@ -11,24 +11,23 @@ from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import INTERNAL_ERROR
 from threadkeep.engine.stop import Stop
-from threadkeep.log.end_writer import EndWriter
+from threadkeep.log.end_writer import Begun, EndWriter
 from threadkeep.log.leases import lease_of
 from threadkeep.log.mirrors import feed
 from threadkeep.log.running import RunningTurn, RunningTurns
 from threadkeep.log.signals import Signals
+from threadkeep.log.steering import SteeringDesk
+from threadkeep.log.work import Events, Succeed
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import IdempotencyKey
+from threadkeep.ports.turns import FromQueue, IdempotencyKey
 from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.turns")
 
 CLOSE_S = 10.0
-
-Events = Callable[[Stop], AsyncGenerator[EventBody]]
-"""What happens in a turn after its start, until it is asked to stop."""
 
 
 class Runner:
@@ -41,6 +40,7 @@ class Runner:
         running: RunningTurns,
         writer: LogWriter,
         end_writer: EndWriter,
+        steering: SteeringDesk,
         signals: Signals,
     ) -> None:
         self._node_id = node_id
@@ -48,17 +48,26 @@ class Runner:
         self._running = running
         self._writer = writer
         self._end_writer = end_writer
+        self._steering = steering
         self._signals = signals
         self._beginning: dict[TurnId, tuple[UserId, asyncio.Task[None]]] = {}
         self._given_up: set[asyncio.Task[None]] = set()
         self.is_draining = False
 
-    async def begin(self, begun: BegunTurn, key: IdempotencyKey | None, events: Events) -> None:
+    async def begin(
+        self,
+        begun: BegunTurn,
+        key: IdempotencyKey | None,
+        events: Events,
+        *,
+        succeed: Succeed | None = None,
+        queue: FromQueue | None = None,
+    ) -> None:
         """Stores a turn with this node's lease and its first event, which is shown at once, and runs it.
 
         The request may be cancelled meanwhile: what is stored has to be run.
         """
-        task = asyncio.create_task(self._begin(begun, key, events))
+        task = asyncio.create_task(self._begin(begun, key, queue, events, succeed))
         self._beginning[begun.turn.id] = begun.conversation.user_id, task
         await asyncio.shield(task)
 
@@ -101,13 +110,20 @@ class Runner:
             await asyncio.wait(tasks, timeout=CLOSE_S)
         return tasks
 
-    async def _begin(self, begun: BegunTurn, key: IdempotencyKey | None, events: Events) -> None:
+    async def _begin(
+        self,
+        begun: BegunTurn,
+        key: IdempotencyKey | None,
+        queue: FromQueue | None,
+        events: Events,
+        succeed: Succeed | None,
+    ) -> None:
         lease = lease_of(self._node_id)
         turn_log = self._writer.open(begun.turn.id, lease.fence)
         opening = turn_log.take(TurnStart.of(begun.turn))
         assert opening is not None
         try:
-            await self._store.turns.begin(begun, lease, opening, key)
+            await self._store.turns.begin(begun, lease, opening, key, queue=queue)
         except StorageUnavailable:
             # Unless it was stored, and only the answer was lost on the way.
             if await self._store.turns.status(begun.turn.id) is not TurnStatus.RUNNING:
@@ -115,28 +131,50 @@ class Runner:
         finally:
             del self._beginning[begun.turn.id]
         turn_log.live.extend([opening])
-        stop = Stop()
         held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, lease.fence)
-        task = asyncio.create_task(self._run(held, turn_log, events(stop)))
-        self._running.add(RunningTurn(begun.conversation.user_id, task, turn_log, stop))
+        self._start(held, turn_log, events, succeed)
 
-    async def _run(self, held: HeldTurn, turn_log: TurnLog, events: AsyncGenerator[EventBody]) -> None:
+    def _start(self, held: HeldTurn, turn_log: TurnLog, events: Events, succeed: Succeed | None) -> None:
+        """Runs a turn whose beginning is stored."""
+        stop = Stop()
+        body = events(stop, lambda: self._steering.take_in(held, turn_log))
+        task = asyncio.create_task(self._run(held, turn_log, body, succeed))
+        self._running.add(RunningTurn(held.conversation.user_id, task, turn_log, stop))
+
+    def _run_next(self, next_turn: Begun) -> None:
+        """Runs the turn of a queued message, which has begun with the end of the one before it."""
+        successor = next_turn.successor
+        self._start(next_turn.held, next_turn.log, successor.events, successor.succeed)
+
+    async def _run(
+        self,
+        held: HeldTurn,
+        turn_log: TurnLog,
+        events: AsyncGenerator[EventBody],
+        succeed: Succeed | None,
+    ) -> None:
         add_to_subject(conversation_id=held.conversation.id, turn_id=held.turn.id)
         try:
             await self._signals.began(held.turn)
-            await self._write(held, turn_log, events)
+            await self._write(held, turn_log, events, succeed)
             if not turn_log.live.ended:
                 await self._give_up(turn_log)
         finally:
             turn_log.live.close()
 
-    async def _write(self, held: HeldTurn, turn_log: TurnLog, events: AsyncGenerator[EventBody]) -> None:
+    async def _write(
+        self,
+        held: HeldTurn,
+        turn_log: TurnLog,
+        events: AsyncGenerator[EventBody],
+        succeed: Succeed | None,
+    ) -> None:
         """Stores and shows a turn's events to the end, if that can be."""
         asks_for_tools = False
         try:
             async for body in events:
                 if isinstance(body, Done | Failed):
-                    await self._end_writer.end(held, turn_log, body)
+                    await self._end_writer.end(held, turn_log, body, succeed=succeed, run_next=self._run_next)
                     continue
                 asks_for_tools = asks_for_tools or isinstance(body, ToolCalled)
                 # A call of the model with all that it asks for is stored before its tools run.

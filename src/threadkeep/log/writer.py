@@ -12,7 +12,7 @@ with its end.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from threadkeep.clock import Clock
@@ -99,6 +99,12 @@ class TurnLog:
         except Exception as exc:  # what comes after would leave a gap
             self.error = exc
             raise
+
+    def show_stored(self, chunk: LogChunk, events: Sequence[TurnEvent]) -> None:
+        """Shows the next chunk, which was stored by other means than the writer's."""
+        for event in events:
+            self.folding.add(event)
+        self.live.extend([chunk])
 
 
 class LogWriter:

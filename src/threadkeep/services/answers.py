@@ -21,6 +21,7 @@ from threadkeep.engine.ending import failed, stopped
 from threadkeep.engine.history import sent_refs
 from threadkeep.engine.large_values import LargeValues
 from threadkeep.engine.loop import TurnLimits, run_turn
+from threadkeep.engine.steering import Steering, nobody_steers
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.tools import Toolbox
 from threadkeep.jobs.queue import Jobs
@@ -83,7 +84,12 @@ class Answers:
         return agent.model or gateway.default_model
 
     async def events(
-        self, user: User, agent: Agent, begun: BegunTurn, stop: Stop
+        self,
+        user: User,
+        agent: Agent,
+        begun: BegunTurn,
+        stop: Stop,
+        steering: Steering = nobody_steers,
     ) -> AsyncGenerator[EventBody]:
         """The events of a turn that has begun. Whoever takes one keeps it before taking the next."""
         turn, gateway = begun.turn, self._model_gateway()
@@ -119,6 +125,7 @@ class Answers:
             limits,
             stop,
             opening=prepared.opening,
+            steering=steering,
             taken_ids=lambda ids: self._store.messages.ids_in_use(turn.conversation_id, ids),
         )
         async with aclosing(run):

@@ -25,6 +25,7 @@ from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.migrate import check_migrated, migrations
 from threadkeep.storage.payload_folder import FolderContents
 from threadkeep.storage.payloads import SqlPayloads, TableContents
+from threadkeep.storage.queue import SqlQueue
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
@@ -127,6 +128,7 @@ async def store_reading(
         messages=SqlMessages(database, rows),
         branches=SqlBranches(database),
         turns=SqlTurns(database),
+        queue=SqlQueue(database),
         log=SqlTurnLog(database, rows),
         compactions=SqlCompactions(database),
         receipts=SqlReceipts(database),
