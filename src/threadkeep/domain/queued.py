@@ -19,7 +19,7 @@ class WhenBusy(Choice):
 
 @dataclass(frozen=True, slots=True)
 class QueuedMessage:
-    """A message that waits. While its conversation has no active turn, it is held until its user sends one."""
+    """A message that waits. While its conversation has no active turn, it is held until its user sends."""
 
     id: MessageId
     conversation_id: ConversationId

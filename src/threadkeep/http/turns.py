@@ -114,7 +114,7 @@ async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery,
         idempotency_key=_idempotency_key(call.request),
     )
     if isinstance(sent, QueuedMessage):
-        return Reply(queued_view(sent), 202)
+        return Reply(queued_view(sent), 202, {"Location": call.link(_place_of(sent))})
     turn, conversation = sent
     return await _answer(call, turn, conversation, query)
 
@@ -226,6 +226,13 @@ async def _answer(call: ApiCall, turn: Turn, conversation: Conversation, query: 
         assistant_message_id=turn.assistant_message_id,
     )
     return Reply(started, 202, location)
+
+
+def _place_of(message: QueuedMessage) -> str:
+    """Where a client reads what becomes of a message that waits."""
+    if message.steers_turn_id is not None:
+        return f"/api/turns/{message.steers_turn_id}"
+    return f"/api/conversations/{message.conversation_id}"
 
 
 def _good(message: Message) -> Message:
