@@ -266,7 +266,14 @@ _TABLE = (
         "/api/conversations/{conversation_id}/queued/{message_id}",
         queue.edit_queued_message,
         "Messages",
-        errors=(*_CONVERSATION, AgentNotFound, MessageNotFound, MessageContentRequired, MessageTooLong),
+        errors=(
+            *_CONVERSATION,
+            AgentNotFound,
+            MessageNotFound,
+            MessageContentRequired,
+            MessageTooLong,
+            ModelNotAllowed,
+        ),
         most_body_bytes=None,
     ),
     Route(

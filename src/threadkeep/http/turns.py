@@ -64,8 +64,8 @@ class MessageBody(ChatBody, frozen=True, kw_only=True, rename="camel", forbid_un
         WhenBusy,
         Meta(
             description="While the agent answers: `reject` (409, the default), `queue` (202; sent when the"
-            " turn has completed) or `steer` (202; joins the turn before its next model call). Not with"
-            " `parentId`."
+            " turn has completed) or `steer` (202; joins the turn before its next model call). A queued"
+            " message cannot name its `parentId`."
         ),
     ] = WhenBusy.REJECT
 

@@ -98,8 +98,6 @@ class Turns:
 
         Where messages are held, the first of them is sent, and this one is queued behind them.
         """
-        if when_busy is not WhenBusy.REJECT and position.parent_id is not UNSET:
-            raise InvalidRequest("A message that may be queued cannot name its parent.", param="parentId")
         key = None
         if idempotency_key:
             key = IdempotencyKey(idempotency_key, _request_hash(content, position, when_busy))
@@ -110,6 +108,8 @@ class Turns:
                 return found
             try:
                 if conversation.active_turn_id is not None:
+                    if when_busy is not WhenBusy.REJECT and position.parent_id is not UNSET:
+                        raise InvalidRequest("A queued message cannot name its parent.", param="parentId")
                     return await self._send_while_busy(conversation, content, when_busy, key)
                 branch = await self._branch(conversation, position)
                 # A message with a place of its own is sent from there; what is held comes after it.

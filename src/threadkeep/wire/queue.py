@@ -15,7 +15,7 @@ class QueuedMessageView(View, frozen=True, kw_only=True):
 
     message_id: Annotated[Id, Meta(description="It keeps this id when it is sent.")]
     content: str
-    files: Sequence[str] = ()
+    files: Sequence[Id]
     created_at: Time
     held: Annotated[
         bool, Meta(description="Nothing runs before it: it waits until its user sends a message.")
@@ -47,6 +47,7 @@ def queued_message_view(conversation: Conversation, message: QueuedMessage) -> Q
     return QueuedMessageView(
         message_id=message.id,
         content=message.content,
+        files=(),
         created_at=rfc3339(message.created_at),
         held=active is None,
         steers=True if active is not None and message.steers_turn_id == active else UNSET,

@@ -779,7 +779,7 @@ export interface QueuedMessagePatch {
 export interface QueuedMessageView {
   messageId: string;
   content: string;
-  files?: string[];
+  files: string[];
   createdAt: string;
   held: boolean;
   steers?: true;
