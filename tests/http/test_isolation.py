@@ -283,7 +283,9 @@ async def test_admin_does_not_read_other_peoples_conversations(api: Api, her: Al
     for operation in await served_operations(admin):
         if "conversation_id" in operation.path_names:
             for id_ in her.ids("conversation_id"):
-                url = operation.url(conversation_id=id_, compaction_id=her.compaction_id)
+                url = operation.url(
+                    conversation_id=id_, compaction_id=her.compaction_id, message_id=her.message_id
+                )
                 for body in bodies(operation):
                     answer = await admin.request(operation.method, url, json=body)
                     refusal(answer, 404, "CONVERSATION_NOT_FOUND")
