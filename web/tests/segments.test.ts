@@ -16,6 +16,12 @@ function brief(segment: Segment): string {
       return `files ${segment.ids.length}`;
     case "notice":
       return `! ${segment.message}`;
+    case "question":
+      return `? ${segment.question.message}`;
+    case "said":
+      return `> ${segment.text}`;
+    case "superseded":
+      return `~ ${segment.segments.map(brief).join(" | ")}`;
   }
 }
 

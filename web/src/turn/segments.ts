@@ -17,13 +17,20 @@ export type Segment = Range &
     | { kind: "tool"; call: PartOf<"tool_call"> }
     | { kind: "files"; ids: readonly string[] }
     | { kind: "notice"; message: string }
+    | { kind: "question"; question: PartOf<"question"> }
+    /** What the user said meanwhile. */
+    | { kind: "said"; text: string }
+    /** What came of a model call that was made again. */
+    | { kind: "superseded"; segments: readonly Segment[] }
   );
 
 export function segmentsOf(parts: readonly Part[]): Segment[] {
   const segments: Segment[] = [];
   parts.forEach((part, at) => {
-    const next = segmentOf(part, { from: at, to: at });
-    if (!next) return;
+    const range = { from: at, to: at };
+    const own = segmentOf(part, range);
+    if (!own) return;
+    const next: Segment = part.superseded ? { ...range, kind: "superseded", segments: [own] } : own;
     const joined = join(segments.at(-1), next);
     if (joined) segments[segments.length - 1] = joined;
     else segments.push(next);
@@ -46,6 +53,10 @@ function segmentOf(part: Part, range: Range): Segment | null {
       return { ...range, kind: "files", ids: [part.fileId] };
     case "notice":
       return { ...range, kind: "notice", message: part.message };
+    case "question":
+      return { ...range, kind: "question", question: part };
+    case "user_text":
+      return { ...range, kind: "said", text: part.text };
     case "card":
       return null;
   }
@@ -55,5 +66,11 @@ function segmentOf(part: Part, range: Range): Segment | null {
 function join(last: Segment | undefined, { to, ...next }: Segment): Segment | null {
   if (last?.kind === "steps" && next.kind === "steps") return { ...last, to, steps: [...last.steps, ...next.steps] };
   if (last?.kind === "files" && next.kind === "files") return { ...last, to, ids: [...last.ids, ...next.ids] };
+  if (last?.kind === "superseded" && next.kind === "superseded") {
+    const [first] = next.segments;
+    const inner = join(last.segments.at(-1), first!);
+    const segments = inner ? last.segments.with(-1, inner) : [...last.segments, first!];
+    return { ...last, to, segments };
+  }
   return null;
 }
