@@ -6,12 +6,14 @@ Where the log is gone, the server makes the events from the reply's parts (a rep
 import { type TurnEvent } from "./events";
 
 export interface Span {
-  kind: "model" | "tool" | "retrieval";
+  kind: "model" | "tool" | "retrieval" | "waiting";
   title: string;
   /** Milliseconds from the turn's start. */
   from: number;
   to: number;
   ok: boolean;
+  /** A model call that was made again. */
+  superseded?: boolean;
 }
 
 export interface Timeline {
@@ -24,16 +26,41 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
   const end = (events.at(-1)?.at ?? start) - start;
   const spans: Span[] = [];
   const openTools = new Map<string, Span>();
+  const openRequests = new Map<string, Span>();
   let call: Span | null = null;
   let resultsAt = 0;
+  /** When something last happened: a call that was cut off ended there, as far as anybody knows. */
+  let lastAt = 0;
+  let heardAt = 0;
   for (const event of events) {
     const at = event.at - start;
+    if (event.type !== "turn_resumed") [heardAt, lastAt] = [lastAt, at];
     switch (event.type) {
       case "iteration_start":
         // In a replay, tools that ran side by side follow one another.
         call = { kind: "model", title: String(event.iteration), from: Math.max(at, resultsAt), to: end, ok: true };
         spans.push(call);
         break;
+      case "iteration_restart":
+        if (call) {
+          call.to = Math.max(call.from, heardAt);
+          call.ok = false;
+          call.superseded = true;
+        }
+        call = { kind: "model", title: String(event.iteration), from: at, to: end, ok: true };
+        spans.push(call);
+        break;
+      case "approval_request": {
+        const span: Span = { kind: "waiting", title: "", from: at, to: end, ok: true };
+        openRequests.set(event.request_id, span);
+        spans.push(span);
+        break;
+      }
+      case "approval_response": {
+        const span = openRequests.get(event.request_id);
+        if (span) span.to = at;
+        break;
+      }
       case "usage":
         if (call) call.to = at;
         // What the model asked for runs once it has finished.
