@@ -238,7 +238,7 @@ LOGS: dict[str, list[TurnEvent]] = {
         START,
         IterationStart(1),
         UsageReported(10, 5),
-        ToolCalled("a", "ask_user", "threadkeep", {"message": "Which?"}),
+        ToolCalled("a", "ask_user", "user", {"question": "Which?"}),
         ApprovalRequest("q1", ApprovalKind.QUESTION, "Which?", EXPIRES, "a", {"enum": ["Red", "Blue"]}),
         ApprovalResponse("q1", ApprovalAction.ANSWER, content="Blue"),
         ToolResulted("a", "ask_user", "ok", "Blue"),

@@ -53,7 +53,7 @@ it.each([
     ["~ (First, ) | I look", "I look at both.", "<sales unknown>", "~ So | (Hm.)", "It grew."],
   ],
   ["steered", ["I look at 2025.", "<sales ok>", "> No, 2026!", "Then 2026.", "> Thanks.", "Gladly."]],
-  ["questions", ["<ask_user ok>", "? Which?", "<book denied>", "? How many?", "? Pay."]],
+  ["questions", ["? Which?", "<book denied>", "? How many?", "? Pay."]],
   ["texts that show nothing", ["<sales ok>", "Done", "! mail cannot be reached", " here.", "<sales denied>", "Really."]],
 ])("shows the parts in the order in which they arrived: %s", (name, shown) => {
   expect(segmentsOf(recording(name).message.parts).map(brief)).toEqual(shown);

@@ -37,8 +37,11 @@ export type WhenBusy = "reject" | "queue" | "steer";
 export interface QueuedMessageView {
   messageId: string;
   content: string;
+  files?: string[];
   createdAt: string;
   held: boolean;
+  /** It joins the running turn before the next model call, unless the turn ends first. */
+  steers?: true;
 }
 
 export type ConversationWithQueue = ConversationDetailView & { queued?: QueuedMessageView[] };

@@ -37,7 +37,7 @@ export function ApprovalsMenu() {
           {open.length}
         </span>
       </summary>
-      <div role="group" aria-label={label}>
+      <div>
         {open.map((it) => (
           <button key={it.requestId} type="button" onClick={() => follow(it)}>
             <span dir="auto">{it.kind === "tool" && it.toolName ? words.allowCall(it.toolName, it.server ?? "") : it.message}</span>

@@ -32,7 +32,7 @@ export function CallApproval({ call, approval, isOpen, onAnswer }: Props) {
   return (
     <div className="approval open" role="group" aria-label={label} aria-busy={sending} {...open}>
       <p className="asked">{label}</p>
-      {approval.message && <p className="detail">{approval.message}</p>}
+      {says(approval, call) && <p className="detail">{approval.message}</p>}
       {editing ? (
         <EditArguments
           initial={call.arguments}
@@ -62,6 +62,11 @@ export function CallApproval({ call, approval, isOpen, onAnswer }: Props) {
       <AnswerProblem problem={problem} />
     </div>
   );
+}
+
+/** Whether the request says more than which tool is to be called, as when a call may have taken effect before. */
+function says({ message }: CallApprovalView, { toolName, server }: ToolCallPartView): boolean {
+  return message !== "" && message !== `Call ${toolName} of ${server}?`;
 }
 
 interface EditProps {

@@ -81,7 +81,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
         <small className="state">
           <Icon aria-hidden /> {steers ? words.steering : held ? words.held : words.queued}
         </small>
-        {!steers && !isLocal(messageId) && edited === null && (
+        {!isLocal(messageId) && edited === null && (
           <>
             <IconButton icon={Pencil} label={words.editQueued} onClick={() => setEdited(content)} />
             <IconButton icon={Trash2} label={words.removeQueued} onClick={() => void change(thread.removeQueued(messageId))} />

@@ -36,7 +36,7 @@ export interface ThreadState {
 }
 
 /** A message that no turn has taken yet. */
-export interface PendingMessage extends QueuedMessageView {
+export interface PendingMessage extends Omit<QueuedMessageView, "steers"> {
   /** It joins the turn that runs, or, with null, has a turn of its own when that has ended. */
   steers: string | null;
 }
@@ -260,7 +260,7 @@ function withLive(state: ThreadState): ThreadState {
   return { ...state, live: reply ? startReply(reply) : null };
 }
 
-/** The queue as the server has it, with what it does not list: what is on its way, and what joins its running turn. */
+/** The queue as the server has it, with what it does not list yet. */
 function pending(
   { queued: known }: ThreadState,
   { activeTurnId, messages }: ConversationWithQueue,
@@ -272,7 +272,10 @@ function pending(
     ({ messageId, steers }) =>
       !listed.has(messageId) && !taken.has(messageId) && (isLocal(messageId) || (steers !== null && steers === activeTurnId)),
   );
-  return [...own.filter((it) => it.steers !== null), ...queued.map((it) => ({ ...it, steers: null })), ...own.filter((it) => it.steers === null)];
+  const read = queued.map((it) => ({ ...it, steers: it.steers ? activeTurnId : null }));
+  const all = [...read.filter((it) => !taken.has(it.messageId)), ...own];
+  // Those that join the running turn come before those that wait for its end.
+  return [...all.filter((it) => it.steers !== null), ...all.filter((it) => it.steers === null)];
 }
 
 /** What a turn has not taken in yet. */

@@ -48,6 +48,7 @@ function segmentOf(part: Part, range: Range): Segment | null {
       // The card of the tool that searched stands for it.
       return part.toolCallId ? null : { ...range, kind: "steps", steps: [part] };
     case "tool_call":
+      if (isAsking(part)) return null;
       return { ...range, kind: "tool", call: part };
     case "file":
       return { ...range, kind: "files", ids: [part.fileId] };
@@ -60,6 +61,11 @@ function segmentOf(part: Part, range: Range): Segment | null {
     case "card":
       return null;
   }
+}
+
+/** The question stands for the call by which the model asks it, unless that fails. */
+function isAsking({ server, toolName, status }: PartOf<"tool_call">): boolean {
+  return server === "user" && toolName === "ask_user" && !["error", "timeout", "unknown"].includes(status);
 }
 
 /** Two that stand side by side as one, where they are of a kind that is shown together. */
