@@ -115,7 +115,7 @@ export function Composer({ draftKey, placeholder, limit, running, disabled, note
           </button>
         )}
         {running && onStop && (
-          <button type="button" className="send" onClick={onStop} disabled={stopping} aria-label={words.stop}>
+          <button type="button" className="send stop" onClick={onStop} disabled={stopping} aria-label={words.stop}>
             <Square aria-hidden />
           </button>
         )}
