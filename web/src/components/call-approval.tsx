@@ -37,7 +37,10 @@ export function CallApproval({ call, approval, isOpen, onAnswer }: Props) {
         <EditArguments
           initial={call.arguments}
           sending={sending}
-          onCancel={() => setEditing(false)}
+          onCancel={() => {
+            setEditing(false);
+            open.ref.current?.focus();
+          }}
           onSave={(edited) => void answer({ action: "edit", arguments: edited })}
         />
       ) : (

@@ -27,6 +27,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
   const { messageId, content, held, steers } = message;
   const [edited, setEdited] = useState<string | null>(null);
   const change = async (work: Promise<void>) => {
+    document.getElementById("message")?.focus();
     try {
       await work;
     } catch (error) {
@@ -36,6 +37,10 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
   const save = () => {
     if (edited?.trim()) void change(thread.editQueued(messageId, edited.trim()));
     setEdited(null);
+  };
+  const leave = () => {
+    setEdited(null);
+    document.getElementById("message")?.focus();
   };
   const Icon = steers ? CornerDownRight : Clock;
   return (
@@ -61,7 +66,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
             onChange={(event) => setEdited(event.target.value)}
             onKeyDown={(event) => {
               if (event.nativeEvent.isComposing) return;
-              if (event.key === "Escape") setEdited(null);
+              if (event.key === "Escape") leave();
               if (event.key !== "Enter" || event.shiftKey) return;
               event.preventDefault();
               save();
@@ -71,7 +76,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
             <button type="submit" className="primary" disabled={!edited.trim()}>
               {words.save}
             </button>
-            <button type="button" className="quiet" onClick={() => setEdited(null)}>
+            <button type="button" className="quiet" onClick={leave}>
               {words.cancel}
             </button>
           </div>
