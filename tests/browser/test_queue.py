@@ -114,7 +114,7 @@ def test_message_steers_the_turn_that_runs(page: Page, model: ScriptedModel, dra
         expect(reply.get_by_role("note", name="You said")).to_have_text("No, a cat!")
         expect(reply.locator(".markdown")).to_have_text(["I draw a fox.", "Then a cat."])
         page.reload()
-    assert "No, a cat!" in str(model.requests[-1].body["messages"])
+    assert any("No, a cat!" in str(it.body["messages"][-1]) for it in model.requests)
 
 
 def test_message_that_comes_too_late_to_steer_is_sent_next(page: Page, model: ScriptedModel, gate: Gate):
