@@ -89,7 +89,7 @@ export const zh: Words = {
   continued: "中断后已继续。",
   superseded: "曾中断，已重新开始",
   waitingForYou: "等待您的回应",
-  waitingHint: "智能体正在等待您回应上面的请求。发送新消息会结束这一轮。",
+  waitingHint: "正在等待您的回应；发送新消息会结束这一轮。",
 
   allowCall: (tool: string, server: string) => (server ? `允许调用 ${tool}（${server}）吗？` : `允许调用 ${tool} 吗？`),
   allowOnce: "允许一次",
@@ -201,7 +201,7 @@ export const zh: Words = {
   details: "详情",
   turnDetails: "本轮发生了什么",
   timeline: "时间线",
-  waitedForYou: "等待您的回应的时间",
+  waitedForYou: "等待您回应",
   supersededCall: (title: string) => `${title}（已中断）`,
   modelCall: (index: number) => `第 ${index} 次模型调用`,
   context: "发送给模型的内容",
