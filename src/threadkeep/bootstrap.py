@@ -54,9 +54,11 @@ from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.answers import Answers
+from threadkeep.services.approvals import Approvals
 from threadkeep.services.branches import Branches
 from threadkeep.services.briefings import Briefings
 from threadkeep.services.compactions import COMPACTION_JOB, Compactions
+from threadkeep.services.continuing import Continuing
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
@@ -356,8 +358,6 @@ async def _start_services(
     started.push_async_callback(jobs.close)
     node = Node(store, outside.bus, system_clock, metrics, alone=outside.alone)
     started.push_async_callback(node.close)
-    if outside.alone:  # nobody is refused because of a turn that ended with the process before this one
-        await node.recover_abandoned()
     roles = WorkspaceRoles(workspaces)
     prompts = Prompts(store, agents, FolderPromptFiles(workspaces), roles, gateway)
     retriever = DocumentIndex(store.chunks, outside.embedder, vector_index=outside.vector_index)
@@ -366,6 +366,9 @@ async def _start_services(
         store, gateway, prompts, Passages(retriever), history, tools, jobs, system_clock, settings.zone
     )
     turns = Turns(store, node, answers, outside.allowances, system_clock, caps)
+    continuing = Continuing(store, answers, within_hours=settings.resume_within_hours, caps=caps)
+    node.continue_with(continuing.steps)
+    await node.recover_abandoned()  # a turn that ended with the process before this one goes on at once
     running_turns = RunningTurns(store, node, system_clock)
     conversations = Conversations(store, agents, turns, history, system_clock, settings.zone)
     services = Services(
@@ -375,6 +378,7 @@ async def _start_services(
         documents=Documents(store, agents, document_files, retriever, jobs, system_clock, caps),
         history=history,
         turns=turns,
+        approvals=Approvals(store, node, system_clock),
         branches=Branches(store, turns, history, system_clock),
         running_turns=running_turns,
         prompts=prompts,

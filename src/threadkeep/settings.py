@@ -96,6 +96,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     turn_log_ttl_hours: Annotated[
         int, Meta(ge=0, description="Hours for which the events of a finished turn can be replayed.")
     ] = 24
+    resume_within_hours: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Hours after which a turn that nobody runs is not continued any more but ended: its "
+            "user has gone on without it.",
+        ),
+    ] = 24
     jwt_secret: Annotated[
         Secret, Meta(description="Sign-in with HS256 tokens: the shared secret, 32 characters or more.")
     ] = None

@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
+from threadkeep.domain.approval import Answer
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.payload import Payload
+from threadkeep.engine.batch import Asking
 from threadkeep.engine.large_values import LargeValues
 from threadkeep.ports.gateway import ModelEvent, ModelRequest
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool, Unavailable
@@ -64,6 +66,32 @@ class InMemoryGateway:
 
     async def close(self) -> None:
         """There is nothing to let go of."""
+
+
+class NobodyAsked:
+    """Approvals of a turn that never asks."""
+
+    expires_at = 0
+
+    def request_id(self, tool_call_id: str) -> str:
+        """The id of a request."""
+        return f"request of {tool_call_id}"
+
+    async def granted(self) -> frozenset[tuple[str, str]]:
+        """Nothing is granted."""
+        return frozenset()
+
+    async def ask(self, asking: Asking) -> None:
+        """Fails."""
+        raise AssertionError("nobody is asked")
+
+    async def answers(self) -> Mapping[str, Answer]:
+        """There are none."""
+        return {}
+
+    async def arrived(self) -> None:
+        """Never."""
+        await asyncio.Event().wait()
 
 
 class InMemoryTools:

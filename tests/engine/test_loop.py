@@ -3,12 +3,22 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
 
-from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Kept, Run, adds, gives, large_values
+from tests.engine.in_memory import (
+    InMemoryGateway,
+    InMemoryTools,
+    Kept,
+    NobodyAsked,
+    Run,
+    adds,
+    gives,
+    large_values,
+)
 from threadkeep.domain.events import (
     Done,
     EventBody,
@@ -28,7 +38,9 @@ from threadkeep.domain.ids import ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.tool_call import SENT_TO_MODEL
 from threadkeep.domain.turn import Turn, TurnStatus
-from threadkeep.engine.loop import TurnLimits, run_turn
+from threadkeep.engine.call_ids import TakenIds, none_taken
+from threadkeep.engine.journal import JOURNAL_ENTRIES
+from threadkeep.engine.loop import HandOff, Pause, TurnLimits, TurnTools, run_turn
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.token_estimates import estimate_request_tokens
 from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS
@@ -78,7 +90,24 @@ def turn(
     limits: TurnLimits = UNLIMITED,
     stop: Stop | None = None,
 ) -> AsyncGenerator[EventBody]:
-    return run_turn(TURN, build, gateway, Toolbox(tools, large_values()), limits, stop or Stop())
+    return events_of(Toolbox(tools, large_values()), gateway, limits=limits, stop=stop)
+
+
+async def events_of(
+    toolbox: Toolbox,
+    gateway: InMemoryGateway,
+    *,
+    limits: TurnLimits = UNLIMITED,
+    stop: Stop | None = None,
+    taken_ids: TakenIds = none_taken,
+) -> AsyncGenerator[EventBody]:
+    """The events of a turn, without the entries of its journal."""
+    tools = TurnTools(toolbox, NobodyAsked(), taken_ids=taken_ids)
+    async with aclosing(run_turn(TURN, build, gateway, tools, limits, stop or Stop())) as steps:
+        async for step in steps:
+            if not isinstance(step, JOURNAL_ENTRIES):
+                assert not isinstance(step, Pause | HandOff)
+                yield step
 
 
 async def run(
@@ -220,8 +249,7 @@ async def test_id_that_an_earlier_turn_has_used_is_replaced_before_anyone_sees_i
         use(ToolUse("1", "adds", {"a": 1}), ToolUse("2", "adds", {"a": 2})), reply(TextDelta("Three."))
     )
     toolbox = Toolbox(InMemoryTools(adds=adds), large_values())
-    turn = run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop(), taken_ids=taken)
-    events = [event async for event in turn]
+    events = [event async for event in events_of(toolbox, gateway, taken_ids=taken)]
     first, second = (it.tool_call_id for it in events if isinstance(it, ToolCalled))
     assert (first == "1", second) == (False, "2")
     assert sorted(results(events)) == sorted([first, second])
@@ -354,7 +382,7 @@ async def test_result_is_cut_for_the_model_and_kept_whole():
     kept: Kept = {}
     gateway = InMemoryGateway(use(ToolUse("1", "tool", {})), reply(TextDelta("Done.")))
     toolbox = Toolbox(InMemoryTools(tool=gives(Outcome("ok", {"text": long}))), large_values(kept))
-    events = [it async for it in run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop())]
+    events = [it async for it in events_of(toolbox, gateway)]
     result = results(events)["1"]
     assert result.status == "ok"
     assert json.loads(kept[result.refs["result"]]) == {"text": long}
@@ -380,7 +408,7 @@ async def test_results_of_one_answer_fit_the_model_and_the_next_turns_are_sent_t
         use(*calls), use(ToolUse("more", "reads", {})), reply(TextDelta("Done.")), context_tokens=32_000
     )
     toolbox = Toolbox(InMemoryTools(reads=gives(Outcome("ok", "工具 " * 3000))), large_values(kept))
-    events = [it async for it in run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop())]
+    events = [it async for it in events_of(toolbox, gateway)]
     ended = results(events)
     for request in gateway.requests:
         assert estimate_request_tokens(request) <= gateway.context_tokens

@@ -1,5 +1,6 @@
 """Nodes on one database, for tests."""
 
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from tests.services.running import (
@@ -10,10 +11,15 @@ from threadkeep.clock import Clock, system_clock
 from threadkeep.domain.events import (
     TurnEvent,
 )
+from threadkeep.engine.ending import ABANDONED, cut_off
+from threadkeep.engine.fold import Folding
+from threadkeep.engine.loop import TurnStep
+from threadkeep.log.format import LogEntry
 from threadkeep.log.node import Node
+from threadkeep.log.running import TurnControl
 from threadkeep.metrics import Metrics
 from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import Lease
+from threadkeep.ports.turn_log import HeldTurn, Lease
 from threadkeep.storage.bus import LocalBus
 from threadkeep.storage.database import Database
 
@@ -40,8 +46,26 @@ class Nodes:
     ) -> Node:
         """Another node."""
         store = faulty(self.store, self.database, log=log, beginning=beginning, turns=turns)
-        self.made.append(Node(store, bus or LocalBus(), clock, Metrics(), alone=alone))
-        return self.made[-1]
+        node = Node(store, bus or LocalBus(), clock, Metrics(), alone=alone)
+        node.continue_with(gives_up)
+        self.made.append(node)
+        return node
+
+
+async def gives_up(
+    held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, is_takeover: bool
+) -> AsyncGenerator[TurnStep]:
+    """Ends a turn that is taken over, with what there is of it."""
+    folding = Folding()
+    for entry in entries:
+        if isinstance(entry, TurnEvent):
+            folding.add(entry)
+    reply = folding.message(held.reply)
+    last = cut_off(
+        ABANDONED, reply, folding.open_calls, open_iteration=folding.open_iteration, request_tokens=0
+    )
+    for event in last:
+        yield event
 
 
 def kinds(events: list[TurnEvent]) -> list[str]:

@@ -19,7 +19,9 @@ from threadkeep.domain.events import (
     TurnStart,
     UsageReported,
 )
+from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched
 from threadkeep.log import writer as log_writer
+from threadkeep.log.format import decode_entries
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost
 from threadkeep.metrics import Histogram
 from threadkeep.ports.store import Store
@@ -126,11 +128,11 @@ async def test_idle_writer_stores_immediately_and_what_comes_while_it_rests_goes
 async def test_finished_model_call_and_tool_result_end_the_rest(writing: Writing, urgent: EventBody):
     turn_log = await writing.open()
     call = ToolCalled("1", "add", "", {})
-    await turn_log.add(call, at_once=True)
     await turn_log.add(Text("a"))
+    await turn_log.add(call)
     await turn_log.add(urgent)
     await turn_log.live.changed()
-    assert await writing.bodies(turn_log) == [call, Text("a"), urgent]
+    assert await writing.bodies(turn_log) == [Text("a"), call, urgent]
 
 
 async def test_adjacent_pieces_that_are_stored_together_are_one_event(writing: Writing):
@@ -138,12 +140,36 @@ async def test_adjacent_pieces_that_are_stored_together_are_one_event(writing: W
     call = ToolCalled("1", "add", "", {})
     for body in (Thought("a"), Thought("b"), Text("c"), Text("d"), Text(""), Thought("e"), Text("f")):
         await turn_log.add(body)
-    await turn_log.add(call, at_once=True)
+    await turn_log.add(call)
+    await turn_log.add(UsageReported(1, 1), at_once=True)
     await turn_log.add(Text("g"), at_once=True)
     await turn_log.add(Text("h"), at_once=True)
     assert await writing.bodies(turn_log) == [
-        Thought("ab"), Text("cd"), Thought("e"), Text("f"), call, Text("g"), Text("h")
+        Thought("ab"), Text("cd"), Thought("e"), Text("f"), call, UsageReported(1, 1), Text("g"), Text("h")
     ]  # fmt: skip
+
+
+async def test_model_call_is_stored_whole_or_not_at_all(writing: Writing):
+    turn_log = await writing.open()
+    call, finished = ToolCalled("1", "add", "", {}), CallFinished(1, "tool_use")
+    await turn_log.add(Text("a"), at_once=True)
+    for step in (call, Text("b"), finished):
+        await turn_log.add(step, at_once=True)
+    assert await writing.bodies(turn_log) == [Text("a")]
+    await turn_log.add(UsageReported(1, 1), at_once=True)
+    assert await writing.bodies(turn_log) == [Text("a"), call, Text("b"), UsageReported(1, 1)]
+
+
+async def test_entries_of_the_journal_without_events_are_stored_with_those_before(writing: Writing):
+    turn_log = await writing.open()
+    dispatched = Dispatched((Dispatch("1"),))
+    await turn_log.add(Text("a"), at_once=True)
+    await turn_log.add(dispatched, at_once=True)
+    await turn_log.add(Text("b"), at_once=True)
+    assert await writing.bodies(turn_log) == [Text("a"), Text("b")]
+    chunks = await writing.store.log.read(turn_log.turn_id, 0)
+    entries = [entry for chunk in chunks for entry in decode_entries(chunk.events)]
+    assert entries[2] == dispatched
 
 
 async def test_what_comes_during_a_write_goes_with_the_next(writing: Writing):
@@ -214,6 +240,7 @@ async def test_event_that_cannot_be_written_harms_its_own_turn_only(writing: Wri
     good, bad = await writing.open(), await writing.open()
     await good.add(Text("x"))
     await bad.add(ToolCalled("1", "add", "", cast("Any", {"it": object()})))
+    await bad.add(UsageReported(1, 1))
     results = await asyncio.gather(*map(writing.writer.flush, (good, bad)), return_exceptions=True)
     assert results[0] is None
     assert isinstance(results[1], TypeError)

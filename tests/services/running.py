@@ -11,13 +11,16 @@ from threadkeep.domain.events import Done, EventBody, Failed, TurnEvent
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, Usage
 from threadkeep.domain.turn import Turn, TurnStatus
-from threadkeep.engine.stop import Stop, Stopped
+from threadkeep.engine.journal import JournalEntry
+from threadkeep.engine.loop import HandOff, TurnStep
+from threadkeep.engine.stop import Stopped
 from threadkeep.log.following import Follower
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.log.node import Node
+from threadkeep.log.running import TurnControl
 from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
 from threadkeep.ports.turns import IdempotencyKey
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database import Database
@@ -73,11 +76,11 @@ class FaultyLog(SqlTurnLog):
             raise AWAY
         return await super().renew(node_id, turn_ids, length_ms)
 
-    async def abandoned(self, node_id: str, *, alone: bool) -> Sequence[TurnId]:
+    async def abandoned(self, node_id: str, *, alone: bool, limit: int) -> Sequence[TurnId]:
         """Turns of the dead, unless the node is stalled."""
         if self._fault.stalled or self._fault.away:
             raise AWAY
-        return await super().abandoned(node_id, alone=alone)
+        return await super().abandoned(node_id, alone=alone, limit=limit)
 
 
 class FaultyTurns(SqlTurns):
@@ -145,10 +148,10 @@ class Script:
 
     def __init__(self, begun: BegunTurn) -> None:
         self._begun = begun
-        self._bodies: asyncio.Queue[EventBody | Exception] = asyncio.Queue()
+        self._bodies: asyncio.Queue[EventBody | JournalEntry | Exception] = asyncio.Queue()
         self.closed = False
 
-    def say(self, *bodies: EventBody | Exception) -> None:
+    def say(self, *bodies: EventBody | JournalEntry | Exception) -> None:
         """What comes next."""
         for body in bodies:
             self._bodies.put_nowait(body)
@@ -158,15 +161,17 @@ class Script:
         reply = self._begun.assistant_message.id
         return Done("COMPLETED" if status == "COMPLETED" else "CANCELLED", reply, Usage(1, 1), "end_turn")
 
-    async def events(self, stop: Stop) -> AsyncGenerator[EventBody]:
+    async def steps(self, held: HeldTurn, control: TurnControl) -> AsyncGenerator[TurnStep]:
         """Plays it."""
         try:
             while True:
                 try:
-                    body = await stop.guard(self._bodies.get)
+                    body = await control.stop.guard(self._bodies.get)
                 except Stopped as stopped:
                     if stopped.reason == "abort":
                         yield self.done("CANCELLED")
+                    elif stopped.reason == "hand_off":
+                        yield HandOff()
                     else:
                         yield Failed("INTERRUPTED", "Stopped.", retryable=True)
                     return
@@ -183,7 +188,7 @@ async def run(node: Node, store: Store) -> tuple[BegunTurn, Script]:
     """A scripted turn that runs on a node."""
     begun = await make_begun(store)
     script = Script(begun)
-    await node.begin(begun, None, script.events)
+    await node.begin(begun, None, script.steps)
     return begun, script
 
 

@@ -42,6 +42,11 @@ class Answer:
     arguments: Mapping[str, Any] | None = None
     content: Any = None
 
+    @property
+    def is_grant(self) -> bool:
+        """Whether it allows every call of the tool in the conversation."""
+        return self.action is ApprovalAction.ALLOW and self.scope is ApprovalScope.CONVERSATION
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallApproval:

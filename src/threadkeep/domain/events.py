@@ -243,7 +243,7 @@ EventBody = (
 Terminal = Done | Failed
 
 
-def joined(before: EventBody, after: EventBody) -> Text | Thought | None:
+def joined(before: object, after: object) -> Text | Thought | None:
     """Two adjacent pieces of text, or of thought, as one; None for all else."""
     match before, after:
         case Text(begun), Text(text):

@@ -27,21 +27,23 @@ _steps: ContextVar[Iterator[int]] = ContextVar("steps")
 
 def problem_with(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
     """What is wrong with the arguments, in words that the model can mend them by; None when nothing is."""
+    problem = problem_with_value(tool.input_schema, arguments, f"{tool.name} of {tool.server}")
+    return problem and f"The arguments do not fit the tool's schema. {problem}"
+
+
+def problem_with_value(schema: Mapping[str, Any], value: Any, name: str = "an answer") -> str | None:
+    """Where a value does not fit a schema; None where it does, or nobody can tell."""
     _steps.set(iter(range(MOST_STEPS)))
     try:
-        errors = list(islice(_errors(tool.input_schema, arguments), MOST_PROBLEMS))
+        errors = list(islice(_errors(schema, value), MOST_PROBLEMS))
     except Exception as exc:  # noqa: BLE001 - whatever a stranger's schema can cause
-        log.warning(
-            "the schema of %s of %s cannot be checked: %s", tool.name, tool.server, type(exc).__name__
-        )
-        return None
-    if not errors:
+        log.warning("the schema of %s cannot be checked: %s", name, type(exc).__name__)
         return None
     told = (f"{error.json_path}: {error.message}"[:MOST_PROBLEM_CHARACTERS] for error in errors)
-    return f"The arguments do not fit the tool's schema. {'; '.join(told)}"
+    return "; ".join(told) or None
 
 
-def _errors(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[Any]:
+def _errors(schema: Mapping[str, Any], arguments: Any) -> Iterator[Any]:
     from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - slow to load
     from referencing import Registry  # noqa: PLC0415 - slow to load
 

@@ -4,7 +4,7 @@ A turn ends in exactly one Done or Failed. Before that, every tool call has its 
 the model its usage, also where the turn was broken off in the middle of them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
@@ -24,6 +24,7 @@ INTERNAL_ERROR = Failed("INTERNAL_ERROR", "Something went wrong on our side; it 
 ABANDONED = Failed("INTERRUPTED", "The server could not go on with this turn.", retryable=True)
 """The end of a turn whose node is gone."""
 
+NOT_ANSWERED = "The user did not answer."
 TURN_ENDED = "The turn ended before the tool."
 PROCESS_ENDED = "The process that ran the tool ended."
 
@@ -57,9 +58,11 @@ def stopped(turn: Turn, reason: StopReason, *, timeout_s: float = 0) -> Terminal
     match reason:
         case "abort":
             return Done("CANCELLED", turn.assistant_message_id, Usage(0, 0), "aborted")
+        case "expire":
+            return Done("CANCELLED", turn.assistant_message_id, Usage(0, 0), "expired")
         case "timeout":
             return Failed("GENERATION_TIMEOUT", f"The turn took longer than {timeout_s:g} s.", retryable=True)
-        case "interrupt":
+        case "interrupt" | "hand_off":
             return Failed("INTERRUPTED", "The server was stopped during this turn.", retryable=True)
 
 
@@ -81,13 +84,18 @@ def last_events(
     why: str,
     reported: Usage,
     unreported: Usage | None,
+    waiting: Collection[str] = (),
 ) -> Iterator[EventBody]:
     """What a turn's log still lacks: results of open calls, the usage of an open call of the model, the end.
 
-    `why` is what happened to the open calls. The end of a turn that went well has all that was spent.
+    `why` is what happened to the open calls; those that were waiting for their user are denied. The end of a
+    turn that went well has all that was spent.
     """
     for call in open_calls:
-        yield ToolResulted(call.tool_call_id, call.tool_name, "interrupted", error=why)
+        if call.tool_call_id in waiting:
+            yield ToolResulted(call.tool_call_id, call.tool_name, "denied", error=NOT_ANSWERED)
+        else:
+            yield ToolResulted(call.tool_call_id, call.tool_name, "interrupted", error=why)
     if unreported is not None:
         yield UsageReported.of(unreported)
     yield replace(end, usage=reported + (unreported or Usage(0, 0))) if isinstance(end, Done) else end
@@ -108,7 +116,7 @@ def cut_off(
     """
     unreported = None
     if open_iteration is not None:
-        spent = _spent_in(open_iteration, reply, request_tokens)
+        spent = spent_in(open_iteration, reply.parts, request_tokens)
         unreported = spent if spent.input_tokens or spent.output_tokens else None
     return last_events(
         failure,
@@ -119,10 +127,11 @@ def cut_off(
     )
 
 
-def _spent_in(iteration: int, reply: Message, request_tokens: int) -> Usage:
+def spent_in(iteration: int, parts: Iterable[Part], request_tokens: int) -> Usage:
     """What a call of the model has cost so far: it was sent what came before it in its turn."""
-    before = sum(_tokens(part) for part in reply.parts if part.iteration < iteration)
-    written = sum(_tokens(part) for part in reply.parts if part.iteration == iteration)
+    counting = [part for part in parts if not part.superseded]
+    before = sum(_tokens(part) for part in counting if part.iteration < iteration)
+    written = sum(_tokens(part) for part in counting if part.iteration == iteration)
     return Usage(request_tokens + before, written, estimated=True)
 
 

@@ -1,6 +1,6 @@
 """Events to a message of parts, pure: the same for a stream that is watched and one that nobody sees."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
@@ -91,6 +91,11 @@ class Folding:
         self.last_seq = 0
 
     @property
+    def parts(self) -> Sequence[Part]:
+        """The reply as far as the events go."""
+        return [*self._parts, self._growing.part()] if self._growing else self._parts
+
+    @property
     def open_calls(self) -> list[ToolCall]:
         """Tool calls that have no result yet."""
         calls = (part.call for part in self._parts if isinstance(part, ToolCallPart))
@@ -167,11 +172,10 @@ class Folding:
 
     def message(self, message: Message) -> Message:
         """The reply as far as the events go."""
-        parts = [*self._parts, self._growing.part()] if self._growing else self._parts
         return replace(
             message,
             status=self._status(message.status),
-            parts=tuple(_of_message(part, message.id) for part in parts),
+            parts=tuple(_of_message(part, message.id) for part in self.parts),
             token_count=self._usage.output_tokens if self._usage else None,
             usage=self._usage,
             model=self._model or message.model,

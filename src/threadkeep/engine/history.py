@@ -104,7 +104,7 @@ class Rendering:
                     blocks.append(TextBlock(part.text))
             elif isinstance(part, ToolCallPart):
                 call, sent_id = part.call, self._sent_id(part.call)
-                blocks.append(ToolUseBlock(sent_id, model_name_of(call), self._arguments(call)))
+                blocks.append(ToolUseBlock(sent_id, model_name_of(call), self.arguments_of(call)))
                 results.append(self._result(sent_id, call))
             elif isinstance(part, UserTextPart):
                 results.append(TextBlock(part.text))
@@ -126,7 +126,7 @@ class Rendering:
                 case ToolCallPart(call=call):
                     yield describe_call(
                         call.tool_name,
-                        self._arguments(call),
+                        self.arguments_of(call),
                         call.status,
                         self.result_of(call),
                         most_given=MOST_DESCRIBED_CHARACTERS,
@@ -178,7 +178,8 @@ class Rendering:
             case None:
                 return result_text(call.sent_id, call.result, call.error)
 
-    def _arguments(self, call: ToolCall) -> Mapping[str, Any]:
+    def arguments_of(self, call: ToolCall) -> Mapping[str, Any]:
+        """The arguments of a call, also those that lie in the payload store."""
         match self._value(call, "arguments"):
             case Lost(reason):
                 return {"unavailable": True, "reason": reason}

@@ -1,46 +1,59 @@
-"""One turn: model, tools, model … until the model has answered."""
+"""One turn: model, tools, model … until the model has answered, from wherever the turn stands."""
 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
+    ApprovalResponse,
     EventBody,
+    IterationRestart,
     IterationStart,
     Notice,
     Retrieval,
     Terminal,
     Text,
     Thought,
-    ToolCalled,
     ToolResulted,
+    TurnResumed,
     UsageReported,
+    UserMessage,
 )
 from threadkeep.domain.message import Usage
 from threadkeep.domain.text import is_blank, storable
+from threadkeep.domain.tool_rules import Rules, ToolRule
 from threadkeep.domain.turn import Turn
+from threadkeep.engine.batch import Approvals, Batch, Paused
 from threadkeep.engine.call_ids import CallIds, TakenIds, none_taken
 from threadkeep.engine.context import TOKENS_KEPT_FOR_THE_REPLY
-from threadkeep.engine.ending import MAX_ITERATIONS, TURN_ENDED, answered, failed, last_events, stopped
-from threadkeep.engine.model_call import ModelCall
+from threadkeep.engine.ending import (
+    MAX_ITERATIONS,
+    TURN_ENDED,
+    OpenCall,
+    answered,
+    failed,
+    last_events,
+    stopped,
+)
+from threadkeep.engine.journal import JournalEntry
+from threadkeep.engine.model_call import ModelCall, with_user_text
+from threadkeep.engine.replay import NEW_TURN, OpenBatch, TurnState
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.token_estimates import estimate_request_tokens, estimate_tokens
 from threadkeep.engine.tools import Toolbox, clean_use
 from threadkeep.ports.gateway import (
     Gateway,
-    ModelMessage,
     ModelRequest,
     ModelStopped,
     ModelUsage,
     Retrying,
-    TextBlock,
     TextDelta,
     ThoughtDelta,
     ThoughtSigned,
-    ToolResultBlock,
     ToolSpec,
     ToolUse,
     signer,
@@ -55,43 +68,84 @@ class TurnLimits:
 
     max_iterations: int
     generation_timeout_s: float
+    hands_off: bool = True
+    """Whether another node may continue the turn; if not, it ends with its process."""
 
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The turn waits for its user to answer the requests with these ids."""
+
+    requests: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class HandOff:
+    """The turn is left to another node, which continues it from its log."""
+
+
+TurnStep = EventBody | JournalEntry | Pause | HandOff
+"""What a turn does: what its log and its journal keep, or that it goes on later."""
 
 Build = Callable[[Sequence[ToolSpec]], Awaitable[ModelRequest]]
 """Makes the first request, once the tools are known, and keeps its receipt."""
+
+Steering = Callable[[], Awaitable[Sequence[UserMessage]]]
+"""What the user has sent since the turn began, to be taken in before the next model call."""
+
+
+async def nothing_sent() -> Sequence[UserMessage]:
+    """For a turn that nobody steers."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTools:
+    """What a turn may use, who is asked about it, and what its agent's owner says of it."""
+
+    toolbox: Toolbox
+    approvals: Approvals
+    rules: Rules = field(default_factory=dict[str, ToolRule])
+    taken_ids: TakenIds = none_taken
+    """Knows the conversation's earlier tool calls."""
 
 
 async def run_turn(
     turn: Turn,
     build: Build,
     gateway: Gateway,
-    toolbox: Toolbox,
+    tools: TurnTools,
     limits: TurnLimits,
     stop: Stop,
     *,
-    opening: Sequence[Notice | Retrieval] = (),
-    taken_ids: TakenIds = none_taken,
-) -> AsyncGenerator[EventBody]:
-    """Everything that happens in a turn once it has begun, ending in exactly one Done or Failed, always.
+    state: TurnState = NEW_TURN,
+    opening: Sequence[Notice | Retrieval | TurnResumed] = (),
+    steering: Steering = nothing_sent,
+) -> AsyncGenerator[TurnStep]:
+    """Everything that happens in a turn from where it stands.
 
-    `opening` is what was amiss or was found before it began. `taken_ids` knows the conversation's earlier
-    tool calls.
+    It ends in exactly one Done or Failed, unless it pauses or is handed off. `opening` is what was amiss or
+    was found before it began, or that it is resumed.
     """
     for event in opening:
         yield event
-    run = _Run(turn, build, gateway, toolbox, limits, taken_ids)
+    run = _Run(turn, build, gateway, tools, limits, stop, state, steering)
     steps = run.steps()
     timer = None
     if limits.generation_timeout_s:
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(limits.generation_timeout_s, stop.request, "timeout")
+        left_s = max(limits.generation_timeout_s - state.ran_ms / 1000, 0)
+        timer = asyncio.get_running_loop().call_later(left_s, stop.request, "timeout")
     try:
         while True:
             yield await stop.guard(steps.__anext__)
     except StopAsyncIteration:
         end = answered(turn, stop_reason=run.stop_reason, has_spoken=run.has_spoken)
+    except Paused as exc:
+        end = Pause(exc.requests)
     except Stopped as exc:
-        end = stopped(turn, exc.reason, timeout_s=limits.generation_timeout_s)
+        is_handed_off = exc.reason == "hand_off" and limits.hands_off
+        timeout_s = limits.generation_timeout_s
+        end = HandOff() if is_handed_off else stopped(turn, exc.reason, timeout_s=timeout_s)
     except ThreadkeepError as exc:
         end = failed(exc)
     except Exception as exc:
@@ -101,6 +155,12 @@ async def run_turn(
         if timer is not None:
             timer.cancel()
         await steps.aclose()
+    if isinstance(end, Pause | HandOff):
+        yield end
+        return
+    if stop.reason == "expire":
+        for tool_call_id in state.waiting:
+            yield ApprovalResponse(tools.approvals.request_id(tool_call_id), ApprovalAction.EXPIRE)
     for event in run.last_events(end):
         yield event
 
@@ -113,53 +173,97 @@ class _Run:
         turn: Turn,
         build: Build,
         gateway: Gateway,
-        toolbox: Toolbox,
+        tools: TurnTools,
         limits: TurnLimits,
-        taken_ids: TakenIds,
+        stop: Stop,
+        state: TurnState,
+        steering: Steering,
     ) -> None:
         self._build = build
-        self._request = ModelRequest(None, "", ())
+        self._request = state.request or ModelRequest(None, "", ())
         self._gateway = gateway
         self._signed_by = signer(gateway.name, turn.model or gateway.default_model)
-        self._toolbox = toolbox
+        self._tools = tools
+        self._toolbox = tools.toolbox
         self._limits = limits
+        self._stop = stop
+        self._state = state
+        self._restart_from = state.restart_from
+        self._steering = steering
+        self._asked_for: OpenBatch | None = None
+        self._spent = Usage(estimate_request_tokens(self._request), 0)
+        self._iteration = state.iteration
         self._call: ModelCall | None = None
-        self._taken_ids = taken_ids
-        self._call_ids = CallIds((), taken_ids)
-        self._open_calls: dict[str, ToolCalled] = {}
-        self._usage = Usage(0, 0)
-        self.stop_reason = "end_turn"
+        self._call_ids = CallIds((), tools.taken_ids)
+        self._open_calls: dict[str, OpenCall] = {it.tool_call_id: it for it in state.open_calls}
+        self._usage = state.usage
+        self._unreported = state.unreported
+        self.stop_reason = state.stop_reason or "end_turn"
         """Why the model stopped, or we asked it no more."""
-        self.has_spoken = False
+        self.has_spoken = state.has_spoken
         """Whether the reply has anything to read."""
 
-    async def steps(self) -> AsyncGenerator[EventBody]:
+    async def steps(self) -> AsyncGenerator[EventBody | JournalEntry]:
         """The turn as it goes well."""
+        if self._state.stop_reason is not None:  # nothing but the end is missing
+            return
         for notice in await self._toolbox.open():
             yield notice
-        self._request = await self._build(self._toolbox.specs)
-        self._call_ids = CallIds(self._request.messages, self._taken_ids)
-        iteration = 0
+        if self._state.is_new:
+            self._request = await self._build(self._toolbox.specs)
+        self._call_ids = CallIds(self._request.messages, self._tools.taken_ids)
+        batch = self._state.batch
         while True:
-            iteration += 1
-            yield IterationStart(iteration)
-            call = self._call = ModelCall(self._signed_by)
-            async with aclosing(self._call_model(call)) as said:
-                async for event in said:
-                    yield event
-            self._call, spent = None, self._cost(call)
-            self._usage += spent
-            yield UsageReported.of(spent)
-            self.stop_reason = call.stop_reason
-            if not call.tool_uses:
+            if batch is None:
+                async with aclosing(self._ask_model()) as asked:
+                    async for step in asked:
+                        yield step
+                batch = self._asked_for
+            if batch is None:
                 return
-            if self._limits.max_iterations and iteration >= self._limits.max_iterations:
-                self.stop_reason = MAX_ITERATIONS
-                yield Notice("MAX_ITERATIONS", f"The agent may use tools {iteration} times and has done so.")
+            if self._limits.max_iterations and self._iteration >= self._limits.max_iterations:
+                self.stop_reason, most = MAX_ITERATIONS, self._iteration
+                yield Notice("MAX_ITERATIONS", f"The agent may use tools {most} times and has done so.")
                 return
-            async with aclosing(self._use_tools(call, self._room_for_results(spent))) as used:
-                async for event in used:
-                    yield event
+            async with aclosing(self._use_tools(batch)) as used:
+                async for step in used:
+                    yield step
+            batch = None
+
+    async def _ask_model(self) -> AsyncGenerator[EventBody | JournalEntry]:
+        """One model call, or the one that was cut off once more; it ends with what it has cost."""
+        self._check_boundary()
+        for event in await self._begin_call():
+            yield event
+        call = self._call = ModelCall(self._signed_by)
+        async with aclosing(self._call_model(call)) as said:
+            async for event in said:
+                yield event
+        self._spent = self._unreported = self._cost(call)
+        self._call, self.stop_reason = None, call.stop_reason
+        finished = call.finished(self._iteration)
+        self._asked_for = OpenBatch(finished) if finished.tool_uses else None
+        yield finished.entry()
+        self._unreported, self._usage = None, self._usage + self._spent
+        yield UsageReported.of(self._spent)
+
+    def _check_boundary(self) -> None:
+        if self._limits.hands_off:
+            self._stop.check_boundary()
+
+    async def _begin_call(self) -> list[EventBody]:
+        """What comes before a model call: what the user has sent meanwhile, and that it begins, or again."""
+        if self._restart_from is not None:
+            restart = IterationRestart(self._iteration, self._restart_from)
+            spent, self._unreported, self._restart_from = self._unreported, None, None
+            self._usage += spent or Usage(0, 0)
+            return [UsageReported.of(spent), restart] if spent else [restart]
+        sent = await self._steering()
+        for message in sent:
+            messages = with_user_text(self._request.messages, message.content)
+            self._request = replace(self._request, messages=messages)
+        self._iteration += 1
+        return [*sent, IterationStart(self._iteration)]
 
     async def _call_model(self, call: ModelCall) -> AsyncGenerator[EventBody]:
         stream = self._gateway.stream(self._request)
@@ -191,24 +295,28 @@ class _Run:
         finally:
             await stream.aclose()
 
-    def _room_for_results(self, spent: Usage) -> int:
+    def _room_for_results(self) -> int:
         """How many tokens the results of an answer may take: half of what is left, for more may follow."""
         reply = self._request.max_tokens or TOKENS_KEPT_FOR_THE_REPLY
-        return (self._gateway.context_tokens - reply - spent.input_tokens - spent.output_tokens) // 2
+        spent = self._spent.input_tokens + self._spent.output_tokens
+        return (self._gateway.context_tokens - reply - spent) // 2
 
-    async def _use_tools(self, call: ModelCall, room: int) -> AsyncGenerator[EventBody]:
-        running = self._toolbox.run(call.tool_uses, room=room)
-        try:
-            async for event in running:
-                if isinstance(event, ToolResulted):
-                    del self._open_calls[event.tool_call_id]
-                yield event
-        finally:
-            await running.aclose()
-        answers = [self._toolbox.answer(use) for use in call.tool_uses]
-        exchanged = call.message(), ModelMessage("user", tuple(answers))
-        if not self._request.tools:
-            exchanged = _without_tool_blocks(call, answers)
+    async def _use_tools(self, asked_for: OpenBatch) -> AsyncGenerator[EventBody | JournalEntry]:
+        batch = Batch(
+            asked_for,
+            self._toolbox,
+            self._tools.approvals,
+            self._tools.rules,
+            self._state.unknown,
+            room=self._room_for_results(),
+            check_boundary=self._check_boundary,
+        )
+        async with aclosing(batch.run()) as running:
+            async for step in running:
+                if isinstance(step, ToolResulted):
+                    del self._open_calls[step.tool_call_id]
+                yield step
+        exchanged = asked_for.call.exchange(batch.answers(), as_blocks=bool(self._request.tools))
         self._request = replace(self._request, messages=(*self._request.messages, *exchanged))
 
     def _cost(self, call: ModelCall) -> Usage:
@@ -230,16 +338,6 @@ class _Run:
             open_calls=self._open_calls.values(),
             why=TURN_ENDED,
             reported=self._usage,
-            unreported=self._cost(self._call) if self._call else None,
+            unreported=self._cost(self._call) if self._call else self._unreported,
+            waiting=self._state.waiting,
         )
-
-
-def _without_tool_blocks(
-    call: ModelCall, answers: Sequence[ToolResultBlock]
-) -> tuple[ModelMessage, ModelMessage]:
-    """Calls and results of a model that was offered no tools: providers refuse tool blocks without tools."""
-    said = call.text
-    names = ", ".join(use.name for use in call.tool_uses)
-    asked = f"(Asks for tools: {names}.)" if is_blank(said) else said
-    heard = "\n".join(answer.content for answer in answers)
-    return ModelMessage("assistant", (TextBlock(asked),)), ModelMessage("user", (TextBlock(heard),))

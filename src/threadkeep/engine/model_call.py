@@ -1,14 +1,17 @@
 """One call of the model: what it has said and asked for so far, in the order in which it came."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from threadkeep.domain.text import is_blank
+from threadkeep.engine.journal import CallFinished, UseNoted
 from threadkeep.ports.gateway import (
     Block,
     ModelMessage,
     ModelUsage,
     TextBlock,
     ThinkingBlock,
+    ToolResultBlock,
     ToolUse,
     ToolUseBlock,
 )
@@ -25,17 +28,6 @@ class ModelCall:
         self._text: list[str] = []  # of the block under way
         self._thought: list[str] = []
         self._written: list[str] = []
-
-    @property
-    def tool_uses(self) -> list[ToolUse]:
-        """The tools that the model asks for."""
-        return [block for block in self._blocks if isinstance(block, ToolUse)]
-
-    @property
-    def text(self) -> str:
-        """All that was said."""
-        blocks = (*self._blocks, *self._open_text())
-        return "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock))
 
     @property
     def written(self) -> str:
@@ -67,9 +59,9 @@ class ModelCall:
         self._thought.clear()
         self._blocks.append(use)
 
-    def message(self) -> ModelMessage:
-        """The call as a message of the history, its blocks in the order in which they came."""
-        return ModelMessage("assistant", tuple(map(_block, (*self._blocks, *self._open_text()))))
+    def finished(self, iteration: int) -> "FinishedCall":
+        """The call now that it is complete, its blocks in the order in which they came."""
+        return FinishedCall(iteration, self.stop_reason, (*self._blocks, *self._open_text()))
 
     def _open_text(self) -> Sequence[TextBlock]:
         text = "".join(self._text)
@@ -78,6 +70,54 @@ class ModelCall:
     def _close_text(self) -> None:
         self._blocks.extend(self._open_text())
         self._text.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedCall:
+    """A model call that is complete: what it said, and the tools that it asks for."""
+
+    iteration: int
+    stop_reason: str
+    blocks: tuple[TextBlock | ThinkingBlock | ToolUse, ...]
+
+    @property
+    def tool_uses(self) -> list[ToolUse]:
+        """The tools that the model asks for."""
+        return [block for block in self.blocks if isinstance(block, ToolUse)]
+
+    def entry(self) -> CallFinished:
+        """The call in the journal; where it asks for no tools, nothing of it goes back."""
+        uses = bool(self.tool_uses)
+        return CallFinished(self.iteration, self.stop_reason, tuple(map(_noted, self.blocks)) if uses else ())
+
+    def exchange(
+        self, answers: Sequence[ToolResultBlock], *, as_blocks: bool
+    ) -> tuple[ModelMessage, ModelMessage]:
+        """The call and the results of its tools as messages of the history.
+
+        Providers refuse tool blocks where no tools are offered: then both are text.
+        """
+        if as_blocks:
+            return ModelMessage("assistant", tuple(map(_block, self.blocks))), ModelMessage(
+                "user", tuple(answers)
+            )
+        said = "\n\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
+        names = ", ".join(use.name for use in self.tool_uses)
+        asked = f"(Asks for tools: {names}.)" if is_blank(said) else said
+        heard = "\n".join(answer.content for answer in answers)
+        return ModelMessage("assistant", (TextBlock(asked),)), ModelMessage("user", (TextBlock(heard),))
+
+
+def with_user_text(messages: Sequence[ModelMessage], text: str) -> tuple[ModelMessage, ...]:
+    """A history to which the user has added something: roles alternate, so it joins their last message."""
+    *before, last = messages
+    if last.role != "user":
+        return (*messages, ModelMessage("user", (TextBlock(text),)))
+    return (*before, ModelMessage("user", (*last.blocks, TextBlock(text))))
+
+
+def _noted(block: TextBlock | ThinkingBlock | ToolUse) -> TextBlock | ThinkingBlock | UseNoted:
+    return UseNoted(block.id, block.problem) if isinstance(block, ToolUse) else block
 
 
 def _block(block: TextBlock | ThinkingBlock | ToolUse) -> Block:

@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 
 T = TypeVar("T")
 
-StopReason = Literal["abort", "interrupt", "timeout"]
+StopReason = Literal["abort", "interrupt", "timeout", "expire", "hand_off"]
 
 
 class Stopped(Exception):
@@ -18,10 +18,15 @@ class Stopped(Exception):
 
 
 class Stop:
-    """Asks one turn to stop: a user's `abort`, the process's `interrupt`, or a `timeout`."""
+    """Asks one turn to stop.
+
+    A user may `abort` it or let a request `expire`; the process may `interrupt` it or `hand_off` to another.
+    """
 
     def __init__(self) -> None:
         self.reason: StopReason | None = None
+        self.at_boundary = False
+        """Whether the turn is to be handed off as soon as nothing of it is under way."""
         self._guarded: asyncio.Task[object] | None = None
         self._has_cancelled = False
 
@@ -31,6 +36,11 @@ class Stop:
             self.reason = reason
             # Not at once: the request may come out of the very step that is guarded.
             asyncio.get_running_loop().call_soon(self._cancel)
+
+    def check_boundary(self) -> None:
+        """Called where nothing is under way: raises Stopped where the turn is to be handed off."""
+        if self.at_boundary:
+            raise Stopped("hand_off")
 
     def _cancel(self) -> None:
         if self._guarded is not None:

@@ -1,10 +1,9 @@
-"""Runs the tools that a model asks for; each call ends in exactly one result."""
+"""The tools of a turn: what they are called, how one is called, and what is kept of what it returns."""
 
 import asyncio
 import logging
 import math
-import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -52,7 +51,6 @@ class Toolbox:
         self._tools: Mapping[str, Tool] = {}
         self._problems: dict[str, str] = {}
         self._answers: dict[str, ToolResultBlock] = {}
-        self._most_tokens = 0  # of each result of the calls that run
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -85,35 +83,6 @@ class Toolbox:
             return ToolCalled(use.id, name, server, {}, model_name=use.name)
         return ToolCalled(use.id, name, server, {} if refs else use.arguments, refs, model_name=use.name)
 
-    async def run(self, uses: Sequence[ToolUse], *, room: int) -> AsyncGenerator[ToolEvent]:
-        """Runs calls at the same time; gives their events as they come.
-
-        `room` is how many tokens their results may take in the next request. Each is cut as it comes, to an
-        equal share: the next turns are sent the same.
-        """
-        self._most_tokens = max(room // max(len(uses), 1), LEAST_RESULT_TOKENS)
-        events: asyncio.Queue[ToolEvent | BaseException] = asyncio.Queue()
-
-        def break_off(task: "asyncio.Task[None]") -> None:
-            if not task.cancelled() and (exc := task.exception()):
-                events.put_nowait(exc)
-
-        tasks = [asyncio.create_task(self._run_one(use, events.put_nowait)) for use in uses]
-        for task in tasks:
-            task.add_done_callback(break_off)
-        missing = len(tasks)
-        try:
-            while missing:
-                event = await events.get()
-                if isinstance(event, BaseException):
-                    raise event  # our own failure; a tool's would be a result
-                missing -= isinstance(event, ToolResulted)
-                yield event
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
     def answer(self, use: ToolUse) -> ToolResultBlock:
         """What the model is told of a call that has ended."""
         return self._answers.pop(use.id)
@@ -122,10 +91,53 @@ class Toolbox:
         tool = self._tools.get(use.name)
         return (tool.name, tool.server) if tool else (use.name, "")
 
-    async def _run_one(self, use: ToolUse, tell: Callable[[ToolEvent], None]) -> None:
-        begun = time.monotonic()
+    def tool(self, use: ToolUse) -> Tool | None:
+        """The tool that a call asks for, if there is one."""
+        return self._tools.get(use.name)
+
+    def problem(self, use: ToolUse, arguments: Mapping[str, Any]) -> str | None:
+        """Why a call cannot be made at all, in words that the model can mend it by."""
+        if problem := use.problem or self._problems.get(use.id):
+            return problem
+        tool = self.tool(use)
+        if tool is None:
+            return f"There is no tool named {use.name!r}."
+        return problem_with(tool, arguments)
+
+    async def call(
+        self, tool: Tool, id_: str, arguments: Mapping[str, Any], tell: Callable[[ToolEvent], None]
+    ) -> Outcome:
+        """Hands a call to its tool; a failure of the tool is an outcome too."""
+        assert self._session is not None
+        steps, limit = self._session.call(tool, arguments), asyncio.timeout(tool.timeout_s or None)
+        try:
+            async with limit:
+                async for step in steps:
+                    if isinstance(step, Outcome):
+                        return step
+                    tell(_progress(id_, step))
+            return Outcome("error", error="The tool ended without a result.")
+        except Exception as exc:
+            if limit.expired():
+                return Outcome("timeout", error=f"The tool took longer than {tool.timeout_s:g} seconds.")
+            log.exception("tool %s of %s failed", tool.name, tool.server)
+            return Outcome("error", error=f"The tool failed: {type(exc).__name__}.")
+        finally:
+            await steps.aclose()
+
+    async def finish(
+        self,
+        use: ToolUse,
+        outcome: Outcome,
+        tell: Callable[[ToolEvent], None],
+        *,
+        duration_ms: int = 0,
+        most_tokens: int = LEAST_RESULT_TOKENS,
+        preface: str = "",
+    ) -> None:
+        """Keeps how a call ended, and tells it; `preface` is what the model reads before the result."""
         # In a thread, for a large result is hundreds of thousands of small values.
-        outcome = await asyncio.to_thread(_clean, await self._outcome(use, tell))
+        outcome = await asyncio.to_thread(_clean, outcome)
         if outcome.hits:
             # Numbered and told in one go: other calls run beside this one.
             numbers = self._numbers.add(outcome.hits)
@@ -136,10 +148,10 @@ class Toolbox:
             artifact_ids = await self._large_values.store_files(outcome.files)
             values = {"result": outcome.result, "chart_data": outcome.chart_data}
             refs = await self._large_values.store(values, always=("chart_data",))
-            text = as_text(outcome.result, outcome.error)
-            shown = cut_result(use.id, text, self._most_tokens)
+            text = preface + as_text(outcome.result, outcome.error)
+            shown = cut_result(use.id, text, most_tokens)
             # The next turns are sent the same, without reading all of it.
-            if "result" in refs or shown != cut_result(use.id, text):
+            if preface or "result" in refs or shown != cut_result(use.id, text):
                 refs |= await self._large_values.store({SENT_TO_MODEL: shown}, always=(SENT_TO_MODEL,))
         except (StorageError, TooLarge) as exc:
             outcome = Outcome("error", error=f"The result cannot be kept. {exc}")
@@ -152,40 +164,12 @@ class Toolbox:
                 outcome.status,
                 Excerpt.of(shown).to_store() if "result" in refs else outcome.result,
                 outcome.error,
-                int((time.monotonic() - begun) * 1000),
+                duration_ms,
                 None if "chart_data" in refs else outcome.chart_data,
                 artifact_ids,
                 refs,
             )
         )
-
-    async def _outcome(self, use: ToolUse, tell: Callable[[ToolEvent], None]) -> Outcome:
-        tool = self._tools.get(use.name)
-        if problem := use.problem or self._problems.pop(use.id, None):
-            return Outcome("error", error=problem)
-        if tool is None:
-            return Outcome("error", error=f"There is no tool named {use.name!r}.")
-        if problem := problem_with(tool, use.arguments):
-            return Outcome("error", error=problem)
-        return await self._call(tool, use, tell)
-
-    async def _call(self, tool: Tool, use: ToolUse, tell: Callable[[ToolEvent], None]) -> Outcome:
-        assert self._session is not None
-        steps, limit = self._session.call(tool, use.arguments), asyncio.timeout(tool.timeout_s or None)
-        try:
-            async with limit:
-                async for step in steps:
-                    if isinstance(step, Outcome):
-                        return step
-                    tell(_progress(use, step))
-            return Outcome("error", error="The tool ended without a result.")
-        except Exception as exc:
-            if limit.expired():
-                return Outcome("timeout", error=f"The tool took longer than {tool.timeout_s:g} seconds.")
-            log.exception("tool %s of %s failed", tool.name, tool.server)
-            return Outcome("error", error=f"The tool failed: {type(exc).__name__}.")
-        finally:
-            await steps.aclose()
 
 
 def clean_use(use: ToolUse) -> ToolUse:
@@ -213,8 +197,8 @@ def _cut(text: str, most: int) -> str:
     return f"{text[:most]}\n… [cut here: {len(text)} characters, of which the first {most} are shown]"
 
 
-def _progress(use: ToolUse, step: Progress) -> ToolProgress:
+def _progress(id_: str, step: Progress) -> ToolProgress:
     message = None if step.message is None else storable(step.message[:MOST_PROGRESS_CHARACTERS])
     progress = step.progress if math.isfinite(step.progress) else 0.0
     total = step.total if step.total is not None and math.isfinite(step.total) else None
-    return ToolProgress(use.id, progress, total, message)
+    return ToolProgress(id_, progress, total, message)

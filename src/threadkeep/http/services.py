@@ -9,6 +9,7 @@ from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.store import Store
 from threadkeep.protocols.agentx.sessions import Sessions
 from threadkeep.services.agents import Agents
+from threadkeep.services.approvals import Approvals
 from threadkeep.services.branches import Branches
 from threadkeep.services.briefings import Briefings
 from threadkeep.services.compactions import Compactions
@@ -36,6 +37,7 @@ class Services:
     documents: Documents
     history: History
     turns: Turns
+    approvals: Approvals
     branches: Branches
     running_turns: RunningTurns
     prompts: Prompts

@@ -1,14 +1,14 @@
 """Following a turn from any event on, wherever it runs or has run: what streams, sockets and waiters read."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from types import TracebackType
 from typing import Self
 
 from threadkeep.domain.errors import EventsExpired, TurnNotFound
 from threadkeep.domain.ids import ConversationId, TurnId
-from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.domain.turn import Turn
 from threadkeep.log.live import LiveLog
 from threadkeep.log.mirrors import Mirrors
 from threadkeep.log.replies import replayed
@@ -31,12 +31,13 @@ class Follower:
 
     def __init__(
         self,
-        opening: AbstractAsyncContextManager[LiveLog],
+        opening: Callable[[], AbstractAsyncContextManager[LiveLog]],
         after: int,
         payloads: PayloadStore,
         conversation_id: ConversationId,
     ) -> None:
-        self._opening = opening
+        self._open = opening
+        self._opening = opening()
         self._conversation_id = conversation_id
         self._seen = after
         self._payloads = payloads
@@ -57,14 +58,23 @@ class Follower:
     async def __anext__(self) -> Sequence[LogChunk]:
         chunks = self._live.since(self._seen)
         if not chunks:
-            if self._live.closed:
+            if self._live.moved and not self._live.ended:
+                await self._reopen()
+            elif self._live.closed:
                 raise StopAsyncIteration
-            await self._live.changed()
+            else:
+                await self._live.changed()
             chunks = self._live.since(self._seen)
         if not chunks:
             return ()
         self._seen = chunks[-1].last_seq
         return await whole_chunks(self._payloads, self._conversation_id, chunks)
+
+    async def _reopen(self) -> None:
+        """Follows the turn where it goes on."""
+        await self._opening.__aexit__(None, None, None)
+        self._opening = self._open()
+        self._live = await self._opening.__aenter__()
 
     @property
     def has_ended(self) -> bool:
@@ -92,16 +102,18 @@ class Following:
         reader who has seen a part gets EventsExpired.
         """
         first = 0 if from_first else after
-        if turn.status is TurnStatus.RUNNING:
-            return self._follower(turn, self.watch(turn.id), first)
+        if turn.is_active:
+            return self._follower(turn, lambda: self.watch(turn.id), first)
         if after >= turn.last_event_seq:
             return None
         chunks = await self._store.log.read(turn.id, first) or [await self._replayed(turn, after)]
         ended = LiveLog(turn.id)
         ended.extend(chunks, ended=True)
-        return self._follower(turn, nullcontext(ended), first)
+        return self._follower(turn, lambda: nullcontext(ended), first)
 
-    def _follower(self, turn: Turn, opening: AbstractAsyncContextManager[LiveLog], after: int) -> Follower:
+    def _follower(
+        self, turn: Turn, opening: Callable[[], AbstractAsyncContextManager[LiveLog]], after: int
+    ) -> Follower:
         return Follower(opening, after, self._store.payloads, turn.conversation_id)
 
     def watch(self, turn_id: TurnId) -> AbstractAsyncContextManager[LiveLog]:

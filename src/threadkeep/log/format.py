@@ -20,6 +20,7 @@ import msgspec
 from threadkeep.domain.events import ToolCalled, ToolResulted, TurnEvent
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.tool_call import field_refs
+from threadkeep.engine.journal import JournalEntry
 from threadkeep.wire.events import UnreadableEvent, decode_event, encode_event
 
 
@@ -30,18 +31,22 @@ class _Private(msgspec.Struct, omit_defaults=True):
 
 
 _TAB = "\t"
+LogEntry = TurnEvent | JournalEntry
 _REFERENCES = '"refs":{'
 _REPLAYED = ',"replayed":true}'
 _encode = msgspec.json.Encoder().encode
 _decode_private = msgspec.json.Decoder(_Private).decode
+_decode_entry = msgspec.json.Decoder(JournalEntry).decode
 
 
-def encode_chunk(events: Iterable[TurnEvent]) -> str:
-    """A run of events as the log stores it."""
-    return b"\n".join(map(_encode_line, events)).decode()
+def encode_chunk(entries: Iterable[LogEntry]) -> str:
+    """A run of events as the log stores it, with the entries of the journal among them."""
+    return b"\n".join(map(_encode_line, entries)).decode()
 
 
-def _encode_line(event: TurnEvent) -> bytes:
+def _encode_line(event: LogEntry) -> bytes:
+    if not isinstance(event, TurnEvent):
+        return b"\t" + _encode(event)
     line = encode_event(event)
     if isinstance(event.body, ToolCalled) and event.body.model_name:
         line += b"\t" + _encode(_Private(model_name=event.body.model_name))
@@ -61,6 +66,20 @@ def decode_chunk(lines: bytes | str) -> list[TurnEvent]:
     """The events of a stored chunk."""
     text = lines.decode() if isinstance(lines, bytes) else lines
     return [_decode_line(line) for line in text.split("\n") if line and not line.startswith(_TAB)]
+
+
+def decode_entries(text: str) -> list[LogEntry]:
+    """The events of a stored chunk and the entries of the journal, in order."""
+    return [_decode_any(line) for line in text.split("\n") if line]
+
+
+def _decode_any(line: str) -> LogEntry:
+    if not line.startswith(_TAB):
+        return _decode_line(line)
+    try:
+        return _decode_entry(line[1:])
+    except msgspec.DecodeError as exc:
+        raise UnreadableEvent(f"An entry of the journal cannot be read: {exc}") from exc
 
 
 def _decode_line(line: str) -> TurnEvent:

@@ -1,10 +1,11 @@
 """Leases: a node's right to write the turns that it runs, which lapses unless it is renewed."""
 
+import time
+
 from threadkeep.log.running import RunningTurns
 from threadkeep.log.writer import TurnLost
-from threadkeep.ports.turn_log import Lease, TurnLogStore
+from threadkeep.ports.turn_log import LEASE_MS, Lease, TurnLogStore
 
-LEASE_MS = 4_000
 FIRST_FENCE = 1
 
 
@@ -26,10 +27,14 @@ class Leases:
         ours = self._running.all()
         if not ours:
             return
+        asked_at = time.monotonic()
         held = await self._store.renew(self._node_id, ours, LEASE_MS)
         for turn_id, turn in ours.items():
             if turn_id not in held:
                 turn.log.error = turn.log.error or TurnLost()
-                turn.stop.request("interrupt")
-            elif held[turn_id]:
-                turn.stop.request("abort")
+                turn.control.stop.request("interrupt")
+                continue
+            turn.leased_until = asked_at + LEASE_MS / 1000
+            turn.control.nudge()  # a signal may be lost
+            if held[turn_id]:
+                turn.control.stop.request("abort")

@@ -17,6 +17,8 @@ class LiveLog:
         """Whether the turn's last event is here."""
         self.closed = False
         """Whether no more will come: the turn has ended, or we cannot know how it goes on."""
+        self.moved = False
+        """Whether the turn goes on elsewhere, or later: who follows it opens it again."""
         self._chunks: list[LogChunk] = []
         self._changed = asyncio.Event()
 
@@ -27,14 +29,14 @@ class LiveLog:
 
     def extend(self, chunks: Sequence[LogChunk], *, ended: bool = False) -> None:
         """Shows chunks that are stored; those that are shown already are passed over."""
-        self._chunks += [chunk for chunk in chunks if chunk.first_seq > self.last_seq]
+        self._chunks += [chunk for chunk in chunks if chunk.first_seq > self.last_seq and chunk.has_events]
         self.ended = self.ended or ended
         self.closed = self.closed or ended
         self.wake()
 
-    def close(self) -> None:
-        """Shows no more, whether the turn has ended or not."""
-        self.closed = True
+    def close(self, *, moved: bool = False) -> None:
+        """Shows no more, whether the turn has ended or goes on elsewhere."""
+        self.closed, self.moved = True, self.moved or moved
         self.wake()
 
     def since(self, seq: int) -> Sequence[LogChunk]:

@@ -14,13 +14,14 @@ from threadkeep.log.heartbeat import attempt, beat
 from threadkeep.log.leases import Leases
 from threadkeep.log.mirrors import Mirrors
 from threadkeep.log.recovery import Recovery
-from threadkeep.log.runner import Events, Runner
+from threadkeep.log.runner import ContinuedSteps, Runner, Steps
 from threadkeep.log.running import RunningTurns
 from threadkeep.log.signals import Signals
 from threadkeep.log.writer import LogWriter
 from threadkeep.metrics import Metrics
 from threadkeep.ports.bus import Bus
 from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.ports.turns import IdempotencyKey
 from threadkeep.tasks import end_tasks
 
@@ -28,7 +29,7 @@ ABORT_S = 8.0  # longer than a lease: a node that is gone has lost its turns by 
 
 
 class Node:
-    """Runs turns, follows them wherever they run, and ends those of nodes that are gone."""
+    """Runs turns, follows them wherever they run, and continues those of nodes that are gone."""
 
     def __init__(self, store: Store, bus: Bus, clock: Clock, metrics: Metrics, *, alone: bool) -> None:
         self.id = new_uuid()
@@ -36,7 +37,10 @@ class Node:
         self._running = RunningTurns()
         self._mirrors = Mirrors(store)
         self._signals = Signals(
-            bus, on_wrote=self._mirrors.wake, on_abort=lambda it: self._running.stop(it, "abort")
+            bus,
+            on_wrote=self._mirrors.wake,
+            on_abort=lambda it: self._running.stop(it, "abort"),
+            on_answered=self._running.nudge,
         )
         self._writer = LogWriter(
             store.log, clock, self._signals.wrote, metrics.event_lag, lambda: self._running.count
@@ -45,26 +49,46 @@ class Node:
         self._runner = Runner(self.id, store, self._running, self._writer, end_writer, self._signals)
         self._following = Following(store, self._running, self._mirrors)
         leases = Leases(self.id, store.log, self._running)
-        self._recovery = Recovery(self.id, store.log, self._running, self._writer, end_writer, alone=alone)
-        # Apart, so that no lease of ours runs out while the many turns of a dead node are ended.
-        look_after = (leases.renew, self._recovery.recover_abandoned)
+        self._recovery = Recovery(self.id, store, self._running, self._runner, clock, alone=alone)
+        # Apart, so that no lease of ours runs out while the many turns of a dead node are taken over.
+        look_after = (leases.renew, self._recovery.recover_abandoned, self._recovery.end_expired)
         self._beats = [asyncio.create_task(beat(it)) for it in look_after]
 
     async def recover_abandoned(self) -> None:
-        """Ends the turns of nodes that are gone without waiting for the next beat."""
+        """Takes over turns of nodes that are gone without waiting for the next beat."""
         await attempt(self._recovery.recover_abandoned)
 
-    async def begin(self, begun: BegunTurn, key: IdempotencyKey | None, events: Events) -> None:
+    def continue_with(self, steps: ContinuedSteps) -> None:
+        """From now on turns of nodes that are gone are taken over, and go on so."""
+        self._runner.continue_with(steps)
+
+    async def begin(
+        self, begun: BegunTurn, key: IdempotencyKey | None, steps: Steps, *, by_admin: bool = False
+    ) -> None:
         """Stores a turn and its first event, and runs it, whatever becomes of the request."""
-        await self._runner.begin(begun, key, events)
+        await self._runner.begin(begun, key, steps, by_admin=by_admin)
+
+    async def resume(self, held: HeldTurn) -> None:
+        """Continues a turn whose user has answered; where this node is ending, another one does."""
+        if self._runner.can_continue:
+            await self._runner.resume(held)
+        else:
+            await self._store.log.release(held.turn.id, held.fence)
+
+    async def answered(self, turn_id: TurnId) -> None:
+        """Tells the node that runs a turn that its user has answered."""
+        self._running.nudge(turn_id)
+        await self._signals.answered(turn_id)
 
     async def follow(self, turn: Turn, after: int = 0, *, from_first: bool = False) -> Follower | None:
         """A turn's log for a reader who has seen its events up to `after`; None when nothing is left."""
         return await self._following.follow(turn, after, from_first=from_first)
 
     async def abort(self, turn_id: TurnId) -> bool:
-        """Aborts a turn, wherever it runs; tells whether it has ended, or its node does not answer."""
-        if not self._running.stop(turn_id, "abort"):
+        """Aborts a turn, wherever it runs or waits; tells whether it has ended: its node may not answer."""
+        if not self._running.stop(turn_id, "abort") and not await self._recovery.end_waiting(
+            turn_id, "abort"
+        ):
             await self._store.log.request_abort(turn_id)
             await self._signals.abort(turn_id)
         async with self._following.watch(turn_id) as live:
@@ -96,11 +120,11 @@ class Node:
         return self._runner.is_draining
 
     async def drain(self, grace_s: float) -> None:
-        """Begins no further turn, gives those that run so long to end by themselves, and ends the rest."""
+        """Begins no further turn and hands off those that run; what is under way has so long to end."""
         await self._runner.drain(grace_s)
 
     async def close(self) -> None:
-        """Ends the turns that run here as interrupted, keeping what they have said, and follows no other."""
+        """Hands off the turns that run here, keeping what they have said, and follows no other."""
         self._signals.close()
         await end_tasks(*self._beats)
         await self._runner.close()

@@ -1,19 +1,18 @@
-"""Recovery: turns whose node is gone are ended, so that their conversations go on."""
+"""Recovery: turns whose node is gone, or has released them, are continued here."""
 
 import asyncio
-import logging
 
+from threadkeep.clock import Clock
 from threadkeep.domain.ids import TurnId
-from threadkeep.engine.ending import ABANDONED
-from threadkeep.log.end_writer import EndWriter
-from threadkeep.log.format import UnreadableEvent, decode_chunk
+from threadkeep.engine.stop import StopReason
 from threadkeep.log.leases import lease_of
+from threadkeep.log.runner import Runner
 from threadkeep.log.running import RunningTurns
-from threadkeep.log.writer import LogWriter, TurnLog, TurnLost
 from threadkeep.logs import Subject, about
-from threadkeep.ports.turn_log import TurnLogStore
+from threadkeep.ports.store import Store
 
-log = logging.getLogger("threadkeep.turns")
+MOST_AT_ONCE = 20
+"""So many turns are taken over at a beat: a node that starts after a crash has others to serve, too."""
 
 
 class Recovery:
@@ -22,49 +21,50 @@ class Recovery:
     def __init__(
         self,
         node_id: str,
-        store: TurnLogStore,
+        store: Store,
         running: RunningTurns,
-        writer: LogWriter,
-        end_writer: EndWriter,
+        runner: Runner,
+        clock: Clock,
         *,
         alone: bool,
     ) -> None:
         self._node_id = node_id
         self._store = store
+        self._clock = clock
         self._running = running
-        self._writer = writer
-        self._end_writer = end_writer
+        self._runner = runner
         self._alone = alone
         self._free = asyncio.Lock()
 
     async def recover_abandoned(self) -> None:
-        """Ends all turns whose lease has run out; one call at a time."""
+        """Takes over turns whose lease has run out, as many as one can at once; one call at a time."""
+        if not self._runner.can_continue:
+            return
         async with self._free:
-            for turn_id in await self._store.abandoned(self._node_id, alone=self._alone):
+            found = await self._store.log.abandoned(self._node_id, alone=self._alone, limit=MOST_AT_ONCE)
+            for turn_id in found:
                 if self._running.get(turn_id) is None:  # ours are late at most
                     with about(Subject(turn_id=turn_id)):
                         await self._recover(turn_id)
 
-    async def _recover(self, turn_id: TurnId) -> None:
-        """Takes a turn over and ends it: what was shown is kept."""
-        held = await self._store.adopt(turn_id, lease_of(self._node_id), alone=self._alone)
-        if held is None:
+    async def end_expired(self) -> None:
+        """Ends turns whose user has not answered in time, as many as one can at once."""
+        if not self._runner.can_continue:
             return
-        turn_log = self._writer.open(turn_id, held.fence)
-        await self._read(turn_log)
-        try:
-            await self._end_writer.cut_off(held, turn_log, ABANDONED)
-        except TurnLost:
-            return
-        log.warning("turn %s was ended: its node is gone", turn_id)
+        for turn_id in await self._store.approvals.expired(self._clock(), limit=MOST_AT_ONCE):
+            with about(Subject(turn_id=turn_id)):
+                await self.end_waiting(turn_id, "expire")
 
-    async def _read(self, turn_log: TurnLog) -> None:
-        """Folds what is stored of a turn, as far as it can be read."""
-        chunks = await self._store.read(turn_log.turn_id, 0)
-        try:
-            for chunk in chunks:
-                for event in decode_chunk(chunk.events):
-                    turn_log.folding.add(event)
-        except UnreadableEvent as exc:  # of a node of a later version: what comes before it is kept
-            log.warning("turn %s is ended with what can be read of it: %s", turn_log.turn_id, exc.message)
-            turn_log.folding.last_seq = chunks[-1].last_seq
+    async def end_waiting(self, turn_id: TurnId, reason: StopReason) -> bool:
+        """Ends a turn that waits for its user; False when it does not wait."""
+        if not self._runner.can_continue:
+            return False
+        held = await self._store.log.adopt_waiting(turn_id, lease_of(self._node_id))
+        if held is not None:
+            await self._runner.resume(held, stop_reason=reason)
+        return held is not None
+
+    async def _recover(self, turn_id: TurnId) -> None:
+        held = await self._store.log.adopt(turn_id, lease_of(self._node_id), alone=self._alone)
+        if held is not None:
+            await self._runner.resume(held, is_takeover=True)

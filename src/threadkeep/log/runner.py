@@ -1,34 +1,44 @@
-"""Runs turns: each begins, says what it says into its log, and ends, whether or not anybody follows it."""
+"""Runs turns: each says what it says into its log until it ends, whether or not anybody follows it.
+
+A turn that this node takes over, or that goes on after its user has answered, starts from its log.
+"""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
 
 from threadkeep.domain.conversation import BegunTurn
-from threadkeep.domain.errors import StorageError, StorageUnavailable
-from threadkeep.domain.events import Done, EventBody, Failed, ToolCalled, TurnStart, UsageReported
+from threadkeep.domain.errors import StorageConflict, StorageError, StorageUnavailable
+from threadkeep.domain.events import Done, Failed, TurnStart, UsageReported
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.engine.ending import INTERNAL_ERROR
-from threadkeep.engine.stop import Stop
+from threadkeep.engine.ending import ABANDONED, INTERNAL_ERROR
+from threadkeep.engine.journal import BegunByAdmin, Dispatched
+from threadkeep.engine.loop import HandOff, Pause, TurnStep
+from threadkeep.engine.stop import StopReason
 from threadkeep.log.end_writer import EndWriter
+from threadkeep.log.format import LogEntry, decode_entries
 from threadkeep.log.leases import lease_of
-from threadkeep.log.mirrors import feed
-from threadkeep.log.running import RunningTurn, RunningTurns
+from threadkeep.log.running import RunningTurn, RunningTurns, TurnControl
 from threadkeep.log.signals import Signals
-from threadkeep.log.writer import LogWriter, TurnLog, TurnLost
+from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, Written, persist
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.ports.turns import IdempotencyKey
 from threadkeep.tasks import end_tasks
+from threadkeep.wire.events import UnreadableEvent
 
 log = logging.getLogger("threadkeep.turns")
 
 CLOSE_S = 10.0
 
-Events = Callable[[Stop], AsyncGenerator[EventBody]]
-"""What happens in a turn after its start, until it is asked to stop."""
+Steps = Callable[[HeldTurn, TurnControl], AsyncGenerator[TurnStep]]
+"""What happens in a turn that begins, after its start."""
+
+ContinuedSteps = Callable[[HeldTurn, Sequence[LogEntry], TurnControl, bool], AsyncGenerator[TurnStep]]
+"""What happens in a turn that goes on from its log; whether it was taken over from a node that is gone."""
 
 
 class Runner:
@@ -50,17 +60,47 @@ class Runner:
         self._end_writer = end_writer
         self._signals = signals
         self._beginning: dict[TurnId, tuple[UserId, asyncio.Task[None]]] = {}
-        self._given_up: set[asyncio.Task[None]] = set()
+        self._continued: ContinuedSteps | None = None
         self.is_draining = False
 
-    async def begin(self, begun: BegunTurn, key: IdempotencyKey | None, events: Events) -> None:
+    @property
+    def can_continue(self) -> bool:
+        """Whether this node can take turns over."""
+        return self._continued is not None and not self.is_draining
+
+    def continue_with(self, steps: ContinuedSteps) -> None:
+        """From now on turns that are taken over go on so."""
+        self._continued = steps
+
+    async def begin(
+        self, begun: BegunTurn, key: IdempotencyKey | None, steps: Steps, *, by_admin: bool = False
+    ) -> None:
         """Stores a turn with this node's lease and its first event, which is shown at once, and runs it.
 
         The request may be cancelled meanwhile: what is stored has to be run.
         """
-        task = asyncio.create_task(self._begin(begun, key, events))
+        task = asyncio.create_task(self._begin(begun, key, steps, by_admin))
         self._beginning[begun.turn.id] = begun.conversation.user_id, task
         await asyncio.shield(task)
+
+    async def resume(
+        self, held: HeldTurn, *, is_takeover: bool = False, stop_reason: StopReason | None = None
+    ) -> None:
+        """Runs a turn that this node holds from where its log ends; with a reason, to its end."""
+        assert self._continued is not None
+        turn_log = self._writer.open(held.turn.id, held.fence)
+        try:
+            entries = await self._read(turn_log)
+        except (UnreadableEvent, LookupError, AssertionError) as exc:
+            log.error("turn %s cannot be continued, for its log is damaged: %s", held.turn.id, exc)
+            await self._end_damaged(held, turn_log)
+            return
+        control = TurnControl()
+        if stop_reason is not None:
+            control.stop.request(stop_reason)
+        if held.is_aborting:
+            control.stop.request("abort")
+        self._start(held, turn_log, control, self._continued(held, entries, control, is_takeover))
 
     def count_of(self, user_id: UserId) -> int:
         """How many turns of a user run here or begin to; who has seen a turn's end can begin the next."""
@@ -68,23 +108,24 @@ class Runner:
         return self._running.count_of(user_id) + beginning
 
     async def drain(self, grace_s: float) -> None:
-        """Begins no further turn, gives those that run so long to end by themselves, and ends the rest.
+        """Begins no further turn and hands off those that run, so that another node continues them.
 
-        Followers see how each turn ends, as long as somebody serves them while this runs.
+        A model call or a tool that is under way has so long to end by itself.
         """
         await self._begin_no_more()
         tasks = self._running.tasks
+        for turn in self._running.all().values():
+            turn.control.stop.at_boundary = True
         if tasks and grace_s:
             log.info("waiting for %d running turns, %g s at most", len(tasks), grace_s)
             await asyncio.wait(tasks, timeout=grace_s)
-        await self._interrupt()
+        await self._hand_off_all()
 
     async def close(self) -> None:
-        """Ends the turns that run here as interrupted, keeping what they have said."""
+        """Hands off the turns that run here, keeping what they have said."""
         await self._begin_no_more()
         await end_tasks(*(task for _, task in self._beginning.values()))
-        await end_tasks(*self._given_up)
-        await end_tasks(*await self._interrupt())
+        await end_tasks(*await self._hand_off_all())
 
     async def _begin_no_more(self) -> None:
         """Lets those turns run that are being stored, unless that takes too long, and no others."""
@@ -92,19 +133,21 @@ class Runner:
         if self._beginning:
             await asyncio.wait([task for _, task in self._beginning.values()], timeout=CLOSE_S)
 
-    async def _interrupt(self) -> set["asyncio.Task[None]"]:
-        """Stops what runs here; the turns that had to be stopped, ended unless they took too long."""
+    async def _hand_off_all(self) -> set["asyncio.Task[None]"]:
+        """Stops what runs here; the tasks that had to be stopped, done unless they took too long."""
         tasks = self._running.tasks
         for turn in self._running.all().values():
-            turn.stop.request("interrupt")
+            turn.control.stop.request("hand_off")
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSE_S)
         return tasks
 
-    async def _begin(self, begun: BegunTurn, key: IdempotencyKey | None, events: Events) -> None:
+    async def _begin(
+        self, begun: BegunTurn, key: IdempotencyKey | None, steps: Steps, by_admin: bool
+    ) -> None:
         lease = lease_of(self._node_id)
         turn_log = self._writer.open(begun.turn.id, lease.fence)
-        opening = turn_log.take(TurnStart.of(begun.turn))
+        opening = turn_log.take(TurnStart.of(begun.turn), *([BegunByAdmin()] if by_admin else ()))
         assert opening is not None
         try:
             await self._store.turns.begin(begun, lease, opening, key)
@@ -115,57 +158,117 @@ class Runner:
         finally:
             del self._beginning[begun.turn.id]
         turn_log.live.extend([opening])
-        stop = Stop()
+        control = TurnControl()
+        control.stop.at_boundary = self.is_draining
         held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, lease.fence)
-        task = asyncio.create_task(self._run(held, turn_log, events(stop)))
-        self._running.add(RunningTurn(begun.conversation.user_id, task, turn_log, stop))
+        self._start(held, turn_log, control, steps(held, control))
 
-    async def _run(self, held: HeldTurn, turn_log: TurnLog, events: AsyncGenerator[EventBody]) -> None:
+    def _start(
+        self, held: HeldTurn, turn_log: TurnLog, control: TurnControl, steps: AsyncGenerator[TurnStep]
+    ) -> None:
+        task = asyncio.create_task(self._run(held, turn_log, control, steps))
+        self._running.add(RunningTurn(held.conversation.user_id, task, turn_log, control))
+
+    async def _read(self, turn_log: TurnLog) -> list[LogEntry]:
+        """What is stored of a turn, and its log as far as it goes."""
+        chunks = await self._store.log.read(turn_log.turn_id, 0)
+        entries = [entry for chunk in chunks for entry in decode_entries(chunk.events)]
+        turn_log.fill(chunks, entries)
+        return entries
+
+    async def _run(
+        self, held: HeldTurn, turn_log: TurnLog, control: TurnControl, steps: AsyncGenerator[TurnStep]
+    ) -> None:
         add_to_subject(conversation_id=held.conversation.id, turn_id=held.turn.id)
         try:
             await self._signals.began(held.turn)
-            await self._write(held, turn_log, events)
-            if not turn_log.live.ended:
-                await self._give_up(turn_log)
+            while await self._write(held, turn_log, control, steps):
+                assert self._continued is not None
+                steps = self._continued(held, await self._entries(turn_log), control, False)
         finally:
-            turn_log.live.close()
+            # Who follows it here follows it where it goes on: on another node, or when its user has answered.
+            self._running.discard(turn_log.turn_id)
+            turn_log.live.close(moved=not turn_log.live.ended and not self.is_draining)
 
-    async def _write(self, held: HeldTurn, turn_log: TurnLog, events: AsyncGenerator[EventBody]) -> None:
-        """Stores and shows a turn's events to the end, if that can be."""
-        asks_for_tools = False
+    async def _entries(self, turn_log: TurnLog) -> list[LogEntry]:
+        chunks = await self._store.log.read(turn_log.turn_id, 0)
+        return [entry for chunk in chunks for entry in decode_entries(chunk.events)]
+
+    async def _write(
+        self, held: HeldTurn, turn_log: TurnLog, control: TurnControl, steps: AsyncGenerator[TurnStep]
+    ) -> bool:
+        """Stores and shows what a turn does, as far as that can be; whether it goes on from its log."""
         try:
-            async for body in events:
-                if isinstance(body, Done | Failed):
-                    await self._end_writer.end(held, turn_log, body)
-                    continue
-                asks_for_tools = asks_for_tools or isinstance(body, ToolCalled)
-                # A call of the model with all that it asks for is stored before its tools run.
-                is_asked = asks_for_tools and isinstance(body, UsageReported)
-                asks_for_tools = asks_for_tools and not is_asked
-                await turn_log.add(body, at_once=is_asked)
+            async for step in steps:
+                match step:
+                    case Done() | Failed():
+                        await self._end_writer.end(held, turn_log, step)
+                    case Pause(requests):
+                        return not await self._pause(held, turn_log, control, requests)
+                    case HandOff():
+                        await self._hand_off(turn_log)
+                    case _:
+                        await self._add(held, turn_log, step)
         except TurnLost:
             log.warning("turn %s was taken over by another node", held.turn.id)
         except StorageError as exc:
-            # Nobody was shown what is not stored.
+            # Nobody was shown what is not stored; its lease runs out, and then it is continued.
             log.error("turn %s could not be stored: %s", held.turn.id, exc.message)
         except Exception:
             log.exception("turn %s broke", held.turn.id)
             if not turn_log.live.ended:
                 await self._end_broken(held, turn_log)
         finally:
-            await events.aclose()
+            await steps.aclose()
+        return False
+
+    async def _add(self, held: HeldTurn, turn_log: TurnLog, step: Written) -> None:
+        """Stores one step: that a call is handed to its tool before it is, while the turn is still ours."""
+        if isinstance(step, Dispatched):
+            await turn_log.add(step, at_once=True)
+            self._running.check_lease(turn_log.turn_id)
+        elif isinstance(step, UsageReported) and held.attempts:
+            await turn_log.add(step, at_once=True)
+            await self._store.log.reset_attempts(held.turn.id, held.fence)
+        else:
+            await turn_log.add(step)
+
+    async def _pause(
+        self, held: HeldTurn, turn_log: TurnLog, control: TurnControl, requests: frozenset[str]
+    ) -> bool:
+        """Has the turn wait for its user; False where it goes on at once, for they have answered."""
+        await self._writer.flush(turn_log)
+        try:
+            paused = await persist(lambda: self._store.log.pause(held.turn.id, held.fence, requests))
+        except StorageConflict as exc:
+            # Unless it was stored at the first try, and only the answer was lost on the way.
+            if await self._store.turns.status(held.turn.id) is not TurnStatus.WAITING:
+                raise TurnLost from exc
+            paused = "paused"
+        if paused == "aborting":
+            control.stop.request("abort")
+        if paused == "paused":
+            log.info("turn waits for its user")
+            await self._signals.paused(held.turn)
+        return paused == "paused"
+
+    async def _hand_off(self, turn_log: TurnLog) -> None:
+        await self._writer.flush(turn_log)
+        await persist(lambda: self._store.log.release(turn_log.turn_id, turn_log.fence))
+        log.info("turn was handed off")
 
     async def _end_broken(self, held: HeldTurn, turn_log: TurnLog) -> None:
         """Ends a turn that we ourselves broke. Where even that fails, its lease runs out."""
         try:
+            turn_log.release()
             await self._writer.flush(turn_log)
             await self._end_writer.cut_off(held, turn_log, INTERNAL_ERROR)
         except Exception:
             log.exception("turn %s could not be ended", held.turn.id)
 
-    async def _give_up(self, turn_log: TurnLog) -> None:
-        """Lets the lease of a turn run out, so that another node ends it; its followers see that end."""
-        turn = self._running.pop(turn_log.turn_id)
-        self._given_up.add(turn.task)
-        turn.task.add_done_callback(self._given_up.discard)
-        await feed(self._store, turn_log.live, asyncio.Event())
+    async def _end_damaged(self, held: HeldTurn, turn_log: TurnLog) -> None:
+        """Ends a turn of whose log only a part can be read, with that part."""
+        chunks = await self._store.log.read(held.turn.id, 0)
+        turn_log.fill_readable(chunks)
+        with suppress(TurnLost):
+            await self._end_writer.cut_off(held, turn_log, ABANDONED)

@@ -1,21 +1,42 @@
 """The turns that run on this node."""
 
 import asyncio
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.engine.stop import Stop, StopReason
-from threadkeep.log.writer import TurnLog
+from threadkeep.log.writer import TurnLog, TurnLost
+from threadkeep.ports.turn_log import LEASE_MS
 
 
-@dataclass(frozen=True, slots=True)
+class TurnControl:
+    """How a turn hears from outside: that it is to stop, or that there may be something from its user."""
+
+    def __init__(self) -> None:
+        self.stop = Stop()
+        self._heard = asyncio.Event()
+
+    def nudge(self) -> None:
+        """There may be something from the user."""
+        self._heard.set()
+
+    async def heard(self) -> None:
+        """Returns when there may be something from the user."""
+        await self._heard.wait()
+        self._heard.clear()
+
+
+@dataclass(slots=True)
 class RunningTurn:
     """A turn that runs here."""
 
     user_id: UserId
     task: "asyncio.Task[None]"
     log: TurnLog
-    stop: Stop
+    control: TurnControl
+    leased_until: float = field(default_factory=lambda: time.monotonic() + LEASE_MS / 1000)
+    """By this process's own clock: it is no use while the process was stopped."""
 
 
 class RunningTurns:
@@ -28,11 +49,21 @@ class RunningTurns:
         """A turn that has begun to run."""
         turn_id = turn.log.turn_id
         self._turns[turn_id] = turn
-        turn.task.add_done_callback(lambda _: self._turns.pop(turn_id, None))
+        turn.task.add_done_callback(lambda _: self._forget(turn))
 
-    def pop(self, turn_id: TurnId) -> RunningTurn:
-        """Forgets a turn that this node cannot write any more."""
-        return self._turns.pop(turn_id)
+    def _forget(self, turn: RunningTurn) -> None:
+        if self._turns.get(turn.log.turn_id) is turn:
+            del self._turns[turn.log.turn_id]
+
+    def discard(self, turn_id: TurnId) -> None:
+        """Forgets a turn that this node writes no more."""
+        self._turns.pop(turn_id, None)
+
+    def check_lease(self, turn_id: TurnId) -> None:
+        """Raises TurnLost where a turn's lease may have run out: another node may have it by now."""
+        turn = self._turns.get(turn_id)
+        if turn is None or turn.leased_until < time.monotonic():
+            raise TurnLost
 
     def get(self, turn_id: TurnId) -> RunningTurn | None:
         """A turn, if it runs here."""
@@ -60,5 +91,10 @@ class RunningTurns:
         """Stops a turn; tells whether it runs here."""
         turn = self._turns.get(turn_id)
         if turn is not None:
-            turn.stop.request(reason)
+            turn.control.stop.request(reason)
         return turn is not None
+
+    def nudge(self, turn_id: TurnId) -> None:
+        """Has a turn look whether there is something from its user, if it runs here."""
+        if turn := self._turns.get(turn_id):
+            turn.control.nudge()

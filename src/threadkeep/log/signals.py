@@ -12,18 +12,24 @@ from threadkeep.ports.turn_log import LogChunk
 
 log = logging.getLogger("threadkeep.turns")
 
-WROTE, ABORT, CHANGED = "wrote", "abort", "changed"
+WROTE, ABORT, ANSWERED, CHANGED = "wrote", "abort", "answered", "changed"
 
 
 class Signals:
     """Sends this node's signals and hears those of all nodes, its own included."""
 
     def __init__(
-        self, bus: Bus, *, on_wrote: Callable[[TurnId], object], on_abort: Callable[[TurnId], object]
+        self,
+        bus: Bus,
+        *,
+        on_wrote: Callable[[TurnId], object],
+        on_abort: Callable[[TurnId], object],
+        on_answered: Callable[[TurnId], object],
     ) -> None:
         self._bus = bus
         self._on_wrote = on_wrote
         self._on_abort = on_abort
+        self._on_answered = on_answered
         self._waiting: dict[ConversationId, set[asyncio.Event]] = {}
         self._unsubscribe = bus.subscribe(self._hear)
 
@@ -34,6 +40,14 @@ class Signals:
     async def wrote(self, chunks: Iterable[LogChunk]) -> None:
         """Chunks of logs are stored."""
         await self._announce([f"{WROTE} {chunk.turn_id}" for chunk in chunks])
+
+    async def paused(self, turn: Turn) -> None:
+        """A turn waits for its user."""
+        await self.began(turn)
+
+    async def answered(self, turn_id: TurnId) -> None:
+        """There may be something from a turn's user: an answer, or a message that steers it."""
+        await self._announce([f"{ANSWERED} {turn_id}"])
 
     async def abort(self, turn_id: TurnId) -> None:
         """Asks the node that runs a turn to abort it."""
@@ -71,6 +85,8 @@ class Signals:
         if kind == CHANGED:
             for changed in self._waiting.get(ConversationId(name), ()):
                 changed.set()
+        elif kind == ANSWERED:
+            self._on_answered(TurnId(name))
         elif kind == ABORT:
             self._on_abort(TurnId(name))
         elif kind == WROTE:

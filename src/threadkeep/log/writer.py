@@ -12,23 +12,34 @@ with its end.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from threadkeep.clock import Clock
 from threadkeep.domain.errors import StorageUnavailable
-from threadkeep.domain.events import EventBody, ToolResulted, TurnEvent, UsageReported, joined
+from threadkeep.domain.events import (
+    EventBody,
+    ToolCalled,
+    ToolResulted,
+    TurnEvent,
+    UsageReported,
+    joined,
+)
 from threadkeep.domain.ids import TurnId
 from threadkeep.engine.fold import Folding
-from threadkeep.log.format import encode_chunk
+from threadkeep.engine.journal import JOURNAL_ENTRIES, CallFinished, JournalEntry
+from threadkeep.log.format import LogEntry, decode_chunk, encode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.metrics import Histogram
 from threadkeep.ports.turn_log import LogChunk, TurnLogStore
 from threadkeep.tasks import end_tasks
+from threadkeep.wire.events import UnreadableEvent
 
 log = logging.getLogger("threadkeep.turns")
 
 T = TypeVar("T")
+
+Written = EventBody | JournalEntry
 
 REST_PER_OTHER_TURN = 0.5
 """How long the writer rests after a flush for each other turn that runs here, in flushes.
@@ -59,10 +70,15 @@ class TurnLog:
         """When the oldest event of the chunk that was taken last had come."""
         self._clock = clock
         self._writer = writer
-        self._pending: list[tuple[int, EventBody]] = []
+        self._pending: list[tuple[int, Written]] = []
+        self._held_from: int | None = None
+        """Where in what is pending a model call begins to be complete: it is stored whole or not at all."""
 
-    async def add(self, body: EventBody, *, at_once: bool = False) -> None:
-        """Takes an event; `at_once` returns when it is stored. Raises when that cannot be."""
+    async def add(self, body: Written, *, at_once: bool = False) -> None:
+        """Takes an event or an entry of the journal; `at_once` returns when it is stored.
+
+        Raises when that cannot be.
+        """
         if self.error is not None:
             raise self.error
         self._append(body)
@@ -71,34 +87,66 @@ class TurnLog:
         else:
             self._writer.schedule(self, urgent=isinstance(body, UsageReported | ToolResulted))
 
-    def _append(self, body: EventBody) -> None:
+    def _append(self, body: Written) -> None:
         """Adjacent pieces of text that are stored together become one event."""
         if self._pending:
             first_at, before = self._pending[-1]
             if (both := joined(before, body)) is not None:
                 self._pending[-1] = first_at, both
                 return
+        if isinstance(body, ToolCalled | CallFinished) and self._held_from is None:
+            self._held_from = len(self._pending)
+        elif isinstance(body, UsageReported | ToolResulted):
+            self._held_from = None
         self._pending.append((self._clock(), body))
 
-    def take(self, *bodies: EventBody) -> LogChunk | None:
+    def take(self, *bodies: Written) -> LogChunk | None:
         """Numbers what is pending, and what comes last, as the next chunk."""
         for body in bodies:
             self._append(body)
-        if not self._pending:
+        due = self._pending if bodies else self._pending[: self._held_from]
+        if not due:
             return None
+        self._pending = self._pending[len(due) :]
+        self._held_from = 0 if self._pending else None
         first = self.folding.last_seq + 1
-        events = [
-            TurnEvent(self.turn_id, seq, at, body) for seq, (at, body) in enumerate(self._pending, first)
-        ]
-        self._pending.clear()
-        self.taken_at = events[0].at
+        self.taken_at = due[0][0]
         try:
-            for event in events:
-                self.folding.add(event)
-            return LogChunk(self.turn_id, first, events[-1].seq, encode_chunk(events))
+            entries = [self._number(at, body) for at, body in due]
+            return LogChunk(self.turn_id, first, self.folding.last_seq, encode_chunk(entries))
         except Exception as exc:  # what comes after would leave a gap
             self.error = exc
             raise
+
+    def release(self) -> None:
+        """Lets everything be stored that is pending, for the call that it belongs to is broken off."""
+        self._held_from = None
+
+    def fill(self, chunks: Sequence[LogChunk], entries: Iterable[LogEntry]) -> None:
+        """Takes over what is stored of a turn: what is added comes after it."""
+        for entry in entries:
+            if isinstance(entry, TurnEvent):
+                self.folding.add(entry)
+        self.live.extend(chunks)
+
+    def fill_readable(self, chunks: Sequence[LogChunk]) -> None:
+        """Takes over as much of a damaged log as can be read."""
+        self.folding = Folding()
+        try:
+            for chunk in chunks:
+                for event in decode_chunk(chunk.events):
+                    self.folding.add(event)
+        except (UnreadableEvent, LookupError, AssertionError):
+            pass
+        self.folding.last_seq = max((chunk.last_seq for chunk in chunks), default=0)
+
+    def _number(self, at: int, body: Written) -> LogEntry:
+        """An event with the next number, folded; an entry of the journal has none."""
+        if isinstance(body, JOURNAL_ENTRIES):
+            return body
+        event = TurnEvent(self.turn_id, self.folding.last_seq + 1, at, body)
+        self.folding.add(event)
+        return event
 
 
 class LogWriter:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from threadkeep.ports.agents import AgentStore
+from threadkeep.ports.approvals import ApprovalStore
 from threadkeep.ports.branches import BranchStore
 from threadkeep.ports.briefings import BriefingStore
 from threadkeep.ports.compactions import CompactionStore
@@ -38,6 +39,7 @@ class Store:
     branches: BranchStore
     turns: TurnStore
     log: TurnLogStore
+    approvals: ApprovalStore
     compactions: CompactionStore
     receipts: ReceiptStore
     briefings: BriefingStore

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.user import User
 
 MOST_RESULT_BYTES = 8 * 1024 * 1024
@@ -26,6 +27,9 @@ class Tool:
     input_schema: Mapping[str, Any]
     timeout_s: float
     is_own: bool = False
+    effect: ToolEffect = ToolEffect.WRITE
+    asks_user: bool = False
+    """Whether the turn's user answers it, instead of a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class Outcome:
     `hits` without a `result` are the result: the model gets them with the numbers by which it cites them.
     """
 
-    status: Literal["ok", "error", "timeout", "denied"]
+    status: Literal["ok", "error", "timeout", "denied", "unknown"]
     result: Any = None
     error: str | None = None
     chart_data: Any = None

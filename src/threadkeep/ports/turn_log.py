@@ -4,14 +4,18 @@ A turn is written by one node, which holds a lease that runs out unless it is re
 the lease's fence; a node whose turn was taken over writes nothing any more.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import Turn
+
+LEASE_MS = 4_000
+LOG_VERSION = 1
+"""Of the log and the journal together: a node leaves alone the turns that a later version has written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +29,20 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """A run of consecutive events of one turn, as the log writes them (`log/format.py`)."""
+    """A run of consecutive events of one turn, as the log writes them (`log/format.py`).
+
+    One without events holds entries of the journal, which belong to the events before them.
+    """
 
     turn_id: TurnId
     first_seq: int
     last_seq: int
     events: str
+
+    @property
+    def has_events(self) -> bool:
+        """Whether it holds more than entries of the journal."""
+        return self.last_seq >= self.first_seq
 
 
 RebuildReply = Callable[[Message, Sequence[LogChunk]], Message]
@@ -45,6 +57,16 @@ class HeldTurn:
     conversation: Conversation
     reply: Message
     fence: int
+    attempts: int = 0
+    """How often its node was lost since a model call was last finished."""
+    ownerless_ms: int = 0
+    """How long nobody had run it when it was taken over."""
+    is_aborting: bool = False
+    """Whether its user has asked to stop it."""
+
+
+Paused = Literal["paused", "answered", "aborting"]
+"""What came of it when a turn was to wait for its user."""
 
 
 class TurnLogStore(Protocol):
@@ -66,12 +88,37 @@ class TurnLogStore(Protocol):
         """Asks whoever runs the turn to abort it."""
         ...
 
-    async def abandoned(self, node_id: str, *, alone: bool) -> Sequence[TurnId]:
-        """Running turns whose lease has run out; all of other nodes too, where we are known to be alone."""
+    async def abandoned(self, node_id: str, *, alone: bool, limit: int) -> Sequence[TurnId]:
+        """Running turns whose lease has run out; all of other nodes too, where we are known to be alone.
+
+        A turn whose nodes were lost again and again waits a while longer. Turns that a later version has
+        written are left to it.
+        """
         ...
 
     async def adopt(self, turn_id: TurnId, lease: Lease, *, alone: bool) -> HeldTurn | None:
-        """Takes an abandoned turn over; None when it has ended or somebody else was first."""
+        """Takes an abandoned turn over; None when it has ended or somebody else was first.
+
+        It counts as an attempt unless its node had released it.
+        """
+        ...
+
+    async def release(self, turn_id: TurnId, fence: int) -> None:
+        """Lets another node continue a turn at once; this one writes it no more."""
+        ...
+
+    async def reset_attempts(self, turn_id: TurnId, fence: int) -> None:
+        """Forgets the losses of a turn that has come further."""
+        ...
+
+    async def pause(self, turn_id: TurnId, fence: int, requests: Collection[str]) -> Paused:
+        """Has a turn wait for its user, held by nobody, unless one of its open requests is answered by now
+        or it is to stop: then nothing is changed.
+        """
+        ...
+
+    async def adopt_waiting(self, turn_id: TurnId, lease: Lease) -> HeldTurn | None:
+        """Makes a turn that waits for its user a node's own; None when it does not wait."""
         ...
 
     async def trim(self, ended_before: int) -> int:

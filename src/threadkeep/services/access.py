@@ -2,9 +2,10 @@
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Branch, Conversation
-from threadkeep.domain.errors import AgentNotFound, ConversationNotFound, MessageNotFound
-from threadkeep.domain.ids import ConversationId, MessageId, is_uuid
+from threadkeep.domain.errors import AgentNotFound, ConversationNotFound, MessageNotFound, TurnNotFound
+from threadkeep.domain.ids import ConversationId, MessageId, TurnId, is_uuid
 from threadkeep.domain.message import Message
+from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.ports.store import Store
 
@@ -22,6 +23,14 @@ async def own_conversation(store: Store, user: User, conversation_id: str) -> Co
     if conversation is None:
         raise ConversationNotFound
     return conversation
+
+
+async def own_turn(store: Store, user: User, turn_id: str) -> Turn:
+    """One of the user's turns."""
+    turn = await store.turns.get(user.id, TurnId(turn_id.lower())) if is_uuid(turn_id) else None
+    if turn is None:
+        raise TurnNotFound
+    return turn
 
 
 async def agent_to_ask(store: Store, user: User, conversation: Conversation) -> Agent:

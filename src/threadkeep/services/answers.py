@@ -7,30 +7,35 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from threadkeep.clock import Clock
-from threadkeep.domain.agent import Agent
+from threadkeep.domain.agent import Agent, OnCrash
 from threadkeep.domain.compaction import Compaction
-from threadkeep.domain.conversation import BegunTurn, Conversation, TitleSource
+from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.domain.errors import GatewayNotConfigured, ThreadkeepError
-from threadkeep.domain.events import EventBody, Notice, Retrieval
+from threadkeep.domain.events import Done, Failed, Notice, Retrieval, TurnResumed
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
 from threadkeep.domain.payload import Payload
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.user import User
 from threadkeep.engine.context import BuiltRequest, ContextRules, Sources, build_request
 from threadkeep.engine.ending import failed, stopped
 from threadkeep.engine.history import sent_refs
 from threadkeep.engine.large_values import LargeValues
-from threadkeep.engine.loop import TurnLimits, run_turn
-from threadkeep.engine.stop import Stop, Stopped
+from threadkeep.engine.loop import HandOff, TurnLimits, TurnStep, TurnTools, run_turn
+from threadkeep.engine.replay import NEW_TURN, TurnState
+from threadkeep.engine.stop import Stopped
 from threadkeep.engine.tools import Toolbox
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, title_job
+from threadkeep.log.running import TurnControl
 from threadkeep.log.writer import persist
 from threadkeep.ports.gateway import Gateway, ModelRequest, ToolSpec
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ToolProvider
+from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.services.approvals import TurnApprovals
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
 from threadkeep.services.history import History
 from threadkeep.services.passages import Passages
@@ -82,49 +87,78 @@ class Answers:
         gateway = self._model_gateway()
         return agent.model or gateway.default_model
 
-    async def events(
-        self, user: User, agent: Agent, begun: BegunTurn, stop: Stop
-    ) -> AsyncGenerator[EventBody]:
-        """The events of a turn that has begun. Whoever takes one keeps it before taking the next."""
-        turn, gateway = begun.turn, self._model_gateway()
-        try:
-            prepared = await stop.guard(lambda: self._prepare(agent, begun, gateway))
-        except Stopped as exc:
-            yield stopped(turn, exc.reason)
-            return
-        except ThreadkeepError as exc:
-            yield failed(exc, is_prepared=False)
-            return
-        caller = Caller(agent, user, begun.conversation)
-        tools = self._tools.session(caller) if self._tools and gateway.supports_tools else None
-        limits = TurnLimits(agent.settings.max_iterations, agent.settings.generation_timeout_s)
+    async def steps(
+        self,
+        user: User,
+        agent: Agent,
+        held: HeldTurn,
+        control: TurnControl,
+        *,
+        state: TurnState = NEW_TURN,
+        opening: Sequence[TurnResumed] = (),
+    ) -> AsyncGenerator[TurnStep]:
+        """What happens in a turn, from where it stands. Whoever takes a step keeps it before the next."""
+        turn, gateway, stop = held.turn, self._model_gateway(), control.stop
+        hands_off = agent.settings.on_crash is OnCrash.CONTINUE
+        prepared = None
+        if state.is_new:
+            try:
+                prepared = await stop.guard(lambda: self._prepare(agent, held, gateway))
+            except Stopped as exc:
+                is_handed_off = exc.reason == "hand_off" and hands_off
+                yield HandOff() if is_handed_off else stopped(turn, exc.reason)
+                return
+            except ThreadkeepError as exc:
+                yield failed(exc, is_prepared=False)
+                return
 
         async def build(tools: Sequence[ToolSpec]) -> ModelRequest:
+            assert prepared is not None
             built = await _build(replace(prepared.sources, tools=tools), prepared.rules)
             await persist(lambda: self._store.receipts.add(turn, built.receipt, built.texts))
             return built.request
-
-        async def keep_payload(payload: Payload, content: bytes) -> None:
-            await persist(lambda: self._store.payloads.add(payload, content))
 
         run = run_turn(
             turn,
             build,
             gateway,
-            Toolbox(
-                tools,
-                LargeValues(turn.conversation_id, self._clock, keep_payload),
-                found=prepared.sources.found,
+            self._turn_tools(user, agent, held, control, prepared.sources.found if prepared else state.found),
+            TurnLimits(
+                agent.settings.max_iterations, agent.settings.generation_timeout_s, hands_off=hands_off
             ),
-            limits,
             stop,
-            opening=prepared.opening,
-            taken_ids=lambda ids: self._store.messages.ids_in_use(turn.conversation_id, ids),
+            state=state,
+            opening=(*opening, *(prepared.opening if prepared else ())),
         )
+        step = None
         async with aclosing(run):
-            async for body in run:
-                yield body
-        await self._follow_up(agent, begun.conversation, gateway)  # the turn's end is kept by now
+            async for step in run:
+                yield step
+        if isinstance(step, Done | Failed):  # which is kept by now
+            await self._follow_up(agent, held.conversation, gateway)
+
+    def _turn_tools(
+        self,
+        user: User,
+        agent: Agent,
+        held: HeldTurn,
+        control: TurnControl,
+        found: Sequence[RetrievalHit],
+    ) -> TurnTools:
+        """What a turn may use."""
+        turn, session = held.turn, None
+        if self._tools and self._model_gateway().supports_tools:
+            session = self._tools.session(Caller(agent, user, held.conversation))
+
+        async def keep_payload(payload: Payload, content: bytes) -> None:
+            await persist(lambda: self._store.payloads.add(payload, content))
+
+        return TurnTools(
+            Toolbox(session, LargeValues(turn.conversation_id, self._clock, keep_payload), found=found),
+            TurnApprovals(self._store, held, agent.settings.approval_timeout_s, self._clock, control),
+            agent.settings.tools,
+            lambda ids: self._store.messages.ids_in_use(turn.conversation_id, ids),
+        )
 
     async def _follow_up(self, agent: Agent, conversation: Conversation, gateway: Gateway) -> None:
         """Has done in the background what an answer gives reason for."""
@@ -135,13 +169,13 @@ class Answers:
         if is_due(agent, conversation):
             await self._jobs.add(COMPACTION_JOB, compaction_job(conversation))
 
-    async def _prepare(self, agent: Agent, begun: BegunTurn, gateway: Gateway) -> _Prepared:
-        conversation, asked_id = begun.conversation, begun.turn.user_message_id
+    async def _prepare(self, agent: Agent, held: HeldTurn, gateway: Gateway) -> _Prepared:
+        conversation, asked_id = held.conversation, held.turn.user_message_id
         # As it is by now: it may have been compacted, or that undone, since the turn began.
         compaction = None
         if conversation.archived_to_seq:
             compaction = await self._store.compactions.current(conversation.id)
-        path = await self._path(agent, begun, compaction)
+        path = await self._path(agent, held, compaction)
         # A role stays until the agent is changed: its owner may have given it another one.
         activated = await self._activated_role(agent, conversation)
         summary = compaction.summary if compaction else None
@@ -158,28 +192,28 @@ class Answers:
             found=[hit for it in found if isinstance(it, Retrieval) for hit in it.hits],
             large=await self._large_values(conversation, path, frozenset(shortened)),
             prior=prior,
-            model=begun.turn.model,
+            model=held.turn.model,
             cache_key=conversation.id,
         )
         return _Prepared(sources, self._rules(agent, gateway), (*prompt.notices, *found))
 
-    async def _path(self, agent: Agent, begun: BegunTurn, compaction: Compaction | None) -> Sequence[Message]:
+    async def _path(self, agent: Agent, held: HeldTurn, compaction: Compaction | None) -> Sequence[Message]:
         """The latest messages of the active path, oldest first, with the question."""
         window = MessageWindow(
             after_seq=compaction.to_seq if compaction else 0,
-            before_seq=begun.assistant_message.seq,
+            before_seq=held.reply.seq,
         )
         latest = await latest_messages(
             self._store.messages,
-            begun.conversation.id,
+            held.conversation.id,
             window,
             most=agent.settings.context_messages or MOST_MESSAGES,
         )
-        asked_id = begun.turn.user_message_id
+        asked_id = held.turn.user_message_id
         if any(message.id == asked_id for message in latest):
             return latest
         # It was archived since, and is answered again.
-        asked = await self._store.messages.get(begun.conversation.id, asked_id)
+        asked = await self._store.messages.get(held.conversation.id, asked_id)
         return [*([asked] if asked else ()), *latest]
 
     async def _activated_role(self, agent: Agent, conversation: Conversation) -> str | None:

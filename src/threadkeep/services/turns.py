@@ -20,7 +20,7 @@ from threadkeep.domain.errors import (
     TurnInProgress,
     TurnNotFound,
 )
-from threadkeep.domain.ids import ConversationId, TurnId, is_uuid
+from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.message import Message, MessageRole, check_user_content
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
@@ -31,7 +31,7 @@ from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.turns import IdempotencyKey
-from threadkeep.services.access import agent_to_ask, branch_up_to, own_conversation, own_message
+from threadkeep.services.access import agent_to_ask, branch_up_to, own_conversation, own_message, own_turn
 from threadkeep.services.answers import Answers
 from threadkeep.services.payloads import whole_messages
 
@@ -145,10 +145,7 @@ class Turns:
 
     async def get(self, user: User, turn_id: str) -> Turn:
         """One of the user's turns."""
-        turn = await self._store.turns.get(user.id, TurnId(turn_id.lower())) if is_uuid(turn_id) else None
-        if turn is None:
-            raise TurnNotFound
-        return turn
+        return await own_turn(self._store, user, turn_id)
 
     @property
     def running_count(self) -> int:
@@ -161,7 +158,7 @@ class Turns:
         return self._node.is_draining
 
     async def drain(self, grace_s: float) -> None:
-        """Begins no further turn, gives those that run so long to end by themselves, and ends the rest."""
+        """Begins no further turn and hands off those that run; what is under way has so long to end."""
         await self._node.drain(grace_s)
 
     async def follow(self, turn: Turn, after: int, *, from_first: bool = False) -> Follower | None:
@@ -204,7 +201,12 @@ class Turns:
             raise ShuttingDown("This process is ending; try again in a moment.")
         await self._allowances.take_turn(user.id, begun.turn.id, self._node.running_of(user.id))
         try:
-            await self._node.begin(begun, key, lambda stop: self._answers.events(user, agent, begun, stop))
+            await self._node.begin(
+                begun,
+                key,
+                lambda held, control: self._answers.steps(user, agent, held, control),
+                by_admin=user.is_admin,
+            )
         except StorageError:  # what is not begun is not counted, however often it is tried
             await self._allowances.give_turn_back(user.id, begun.turn.id)
             raise

@@ -10,6 +10,7 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import RebuildReply
 from threadkeep.storage.agent_settings import use_keys
 from threadkeep.storage.agents import SqlAgents
+from threadkeep.storage.approvals import SqlApprovals
 from threadkeep.storage.branches import SqlBranches
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.chunk_index import SqlChunkIndex
@@ -119,6 +120,7 @@ async def store_reading(
         await database.fetch(_PING())
 
     keys = await database.fetch(_GET_KEY())  # none where nobody has ever written
+    turn_log = SqlTurnLog(database, rows)
     contents = FolderContents(payload_folder) if payload_folder else TableContents(database)
     return Store(
         agents=SqlAgents(database, box, rows),
@@ -127,7 +129,8 @@ async def store_reading(
         messages=SqlMessages(database, rows),
         branches=SqlBranches(database),
         turns=SqlTurns(database),
-        log=SqlTurnLog(database, rows),
+        log=turn_log,
+        approvals=SqlApprovals(database, turn_log),
         compactions=SqlCompactions(database),
         receipts=SqlReceipts(database),
         briefings=SqlBriefings(database),

@@ -1,14 +1,15 @@
 """The event logs of turns in the database, and their leases."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import TurnId
-from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
+from threadkeep.ports.turn_log import LOG_VERSION, HeldTurn, Lease, LogChunk, Paused
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
 from threadkeep.storage.conversations import ConversationRows
-from threadkeep.storage.database import Database, Plan, Query, Statement, with_clock
+from threadkeep.storage.database import Database, Plan, Query, Statement, with_clock, with_ids
 from threadkeep.storage.messages import REPLY_OF_TURN, to_message
 from threadkeep.storage.turns import TURN_COLUMNS, to_turn
 
@@ -57,14 +58,59 @@ _RENEW_ALL = with_clock(
     postgres=_RENEW.replace("IDS", "SELECT value::uuid FROM json_array_elements_text(:turn_ids::json)"),
 )
 _REQUEST_ABORT = Statement("UPDATE tk_turns SET abort_requested = TRUE WHERE id = :turn_id")
-_ABANDONED_CONDITION = """status = 'RUNNING' AND origin = 'live'
-    AND (lease_until IS NULL OR lease_until < {now} OR (:alone AND node_id <> :node_id))"""
-_ABANDONED = with_clock(f"SELECT id FROM tk_turns WHERE {_ABANDONED_CONDITION}")
+# A turn whose node was lost is taken over at once; one that was lost again waits a while.
+_DELAY = "(CASE attempts WHEN 0 THEN 0 WHEN 1 THEN 2000 ELSE 10000 END)"
+_ABANDONED_CONDITION = f"""status = 'RUNNING' AND origin = 'live' AND log_version <= :version
+    AND (lease_until IS NULL OR lease_until + {_DELAY} < {{now}}
+        OR (:alone AND attempts = 0 AND node_id <> :node_id))"""
+_ABANDONED = with_clock(
+    f"SELECT id FROM tk_turns WHERE {_ABANDONED_CONDITION} ORDER BY lease_until, id LIMIT :limit"
+)
 # SQLite knows no alias in a RETURNING clause.
 _RETURNED = TURN_COLUMNS.replace("turn.", "")
+# Locked first: what it says is what the turn was, not what it becomes.
+_LOCK = with_clock(
+    f"""SELECT attempts, node_id IS NULL, {{now}} - COALESCE(lease_until, {{now}}), abort_requested
+    FROM tk_turns WHERE id = :turn_id AND {_ABANDONED_CONDITION}""",
+    postgres=f"""SELECT attempts, node_id IS NULL, {{now}} - COALESCE(lease_until, {{now}}), abort_requested
+    FROM tk_turns WHERE id = :turn_id AND {_ABANDONED_CONDITION} FOR UPDATE""",
+)
 _ADOPT = with_clock(
-    f"""UPDATE tk_turns AS turn SET node_id = :node_id, fence = fence + 1, lease_until = {{now}} + :length_ms
-    WHERE id = :turn_id AND {_ABANDONED_CONDITION} RETURNING {_RETURNED}, fence"""
+    f"""UPDATE tk_turns AS turn SET status = 'RUNNING', node_id = :node_id, fence = fence + 1,
+        attempts = :attempts, log_version = :version, lease_until = {{now}} + :length_ms
+    WHERE id = :turn_id RETURNING {_RETURNED}, fence"""
+)
+_RELEASE = with_clock(
+    """UPDATE tk_turns SET node_id = NULL, lease_until = {now}
+    WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'"""
+)
+_RESET_ATTEMPTS = Statement("UPDATE tk_turns SET attempts = 0 WHERE id = :turn_id AND fence = :fence")
+# The answer to a request locks the turn too: either it finds the turn waiting, or the turn finds the answer.
+_LOCK_HELD = Statement(
+    "SELECT abort_requested FROM tk_turns WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'",
+    postgres="""SELECT abort_requested FROM tk_turns
+    WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING' FOR UPDATE""",
+)
+_LOCK_WAITING = Statement(
+    "SELECT 1 FROM tk_turns WHERE id = :turn_id AND status = 'WAITING' AND log_version <= :version",
+    postgres="""SELECT 1 FROM tk_turns
+    WHERE id = :turn_id AND status = 'WAITING' AND log_version <= :version FOR UPDATE""",
+)
+_ANSWERED = with_ids(
+    "SELECT id FROM tk_approvals WHERE turn_id = :turn_id AND answered_at IS NOT NULL AND id IN (IDS)"
+)
+_PAUSE = with_clock(
+    """UPDATE tk_turns SET status = 'WAITING', node_id = NULL, attempts = 0, lease_until = {now}
+    WHERE id = :turn_id"""
+)
+# What comes without events is written after those that it belongs to.
+_ANNEX = Statement(
+    """UPDATE tk_turn_chunks SET events = events || :entries
+    WHERE turn_id = :turn_id
+        AND first_seq = (SELECT MAX(first_seq) FROM tk_turn_chunks WHERE turn_id = :turn_id)
+        AND EXISTS (SELECT 1 FROM tk_turns
+            WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING')
+    RETURNING turn_id"""
 )
 _TRIM = Statement(
     """DELETE FROM tk_turn_chunks WHERE turn_id IN (
@@ -75,6 +121,8 @@ _TRIM = Statement(
 
 def append_query(chunk: LogChunk, fence: int) -> Query:
     """The statement that keeps one chunk, for units of work that do more."""
+    if not chunk.has_events:
+        return _ANNEX(turn_id=chunk.turn_id, fence=fence, entries=f"\n{chunk.events}")
     return _APPEND(
         turn_id=chunk.turn_id,
         fence=fence,
@@ -93,6 +141,12 @@ class SqlTurnLog:
 
     async def append(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
         """Keeps chunks in one transaction; when one is refused, each is tried alone."""
+        with_events = [it for it in chunks if it[0].has_events]
+        alone = [it for it in chunks if not it[0].has_events]
+        accepted = await self._append_all(with_events) if with_events else set[TurnId]()
+        return accepted | {chunk.turn_id for chunk, fence in alone if await self._append_alone(chunk, fence)}
+
+    async def _append_all(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
         try:
             written = await self._database.execute(_APPEND_ALL(chunks=_to_json(chunks)), urgent=True)
         except StorageConflict:
@@ -124,9 +178,11 @@ class SqlTurnLog:
         """Asks whoever runs the turn to abort it."""
         await self._database.execute(_REQUEST_ABORT(turn_id=turn_id))
 
-    async def abandoned(self, node_id: str, *, alone: bool) -> Sequence[TurnId]:
+    async def abandoned(self, node_id: str, *, alone: bool, limit: int) -> Sequence[TurnId]:
         """Running turns whose node is gone."""
-        rows = await self._database.fetch(_ABANDONED(node_id=node_id, alone=alone))
+        rows = await self._database.fetch(
+            _ABANDONED(node_id=node_id, alone=alone, limit=limit, version=LOG_VERSION)
+        )
         return [TurnId(turn_id) for (turn_id,) in rows]
 
     async def adopt(self, turn_id: TurnId, lease: Lease, *, alone: bool) -> HeldTurn | None:
@@ -134,17 +190,64 @@ class SqlTurnLog:
         return await self._database.write(lambda: self._adopt(turn_id, lease, alone))
 
     def _adopt(self, turn_id: TurnId, lease: Lease, alone: bool) -> Plan[HeldTurn | None]:
-        rows = yield _ADOPT(turn_id=turn_id, node_id=lease.node_id, alone=alone, length_ms=lease.length_ms)
+        rows = yield _LOCK(turn_id=turn_id, node_id=lease.node_id, alone=alone, version=LOG_VERSION)
         if not rows:
             return None
-        turn, fence = rows[0][:-1], rows[0][-1]
+        attempts, was_released, ownerless_ms, is_aborting = rows[0]
+        held = yield from self.take_over(turn_id, lease, attempts if was_released else attempts + 1)
+        return replace(held, ownerless_ms=max(ownerless_ms, 0), is_aborting=bool(is_aborting))
+
+    def take_over(self, turn_id: TurnId, lease: Lease, attempts: int) -> Plan[HeldTurn]:
+        """Makes an active turn a node's own; its row is locked."""
+        (row,) = yield _ADOPT(
+            turn_id=turn_id,
+            node_id=lease.node_id,
+            attempts=attempts,
+            version=LOG_VERSION,
+            length_ms=lease.length_ms,
+        )
         (conversation,) = yield CONVERSATION_OF_TURN(turn_id=turn_id)
         (reply,) = yield REPLY_OF_TURN(turn_id=turn_id)
-        return HeldTurn(to_turn(turn), self._rows.read(conversation), to_message(reply, ()), fence)
+        return HeldTurn(
+            to_turn(row[:-1]), self._rows.read(conversation), to_message(reply, ()), row[-1], attempts
+        )
+
+    async def release(self, turn_id: TurnId, fence: int) -> None:
+        """Lets another node continue a turn at once."""
+        await self._database.execute(_RELEASE(turn_id=turn_id, fence=fence), urgent=True)
+
+    async def reset_attempts(self, turn_id: TurnId, fence: int) -> None:
+        """Forgets the losses of a turn that has come further."""
+        await self._database.execute(_RESET_ATTEMPTS(turn_id=turn_id, fence=fence), urgent=True)
+
+    async def pause(self, turn_id: TurnId, fence: int, requests: Collection[str]) -> Paused:
+        """Has a turn wait for its user, unless one of its open requests is answered or it is to stop."""
+        return await self._database.write(lambda: _pause(turn_id, fence, requests))
+
+    async def adopt_waiting(self, turn_id: TurnId, lease: Lease) -> HeldTurn | None:
+        """Makes a turn that waits for its user a node's own."""
+        return await self._database.write(lambda: self._adopt_waiting(turn_id, lease))
+
+    def _adopt_waiting(self, turn_id: TurnId, lease: Lease) -> Plan[HeldTurn | None]:
+        if not (yield _LOCK_WAITING(turn_id=turn_id, version=LOG_VERSION)):
+            return None
+        return (yield from self.take_over(turn_id, lease, 0))
 
     async def trim(self, ended_before: int) -> int:
         """Removes the logs of turns that ended before a time."""
         return len(await self._database.execute(_TRIM(ended_before=ended_before)))
+
+
+def _pause(turn_id: TurnId, fence: int, requests: Collection[str]) -> Plan[Paused]:
+    held = yield _LOCK_HELD(turn_id=turn_id, fence=fence)
+    if not held:
+        raise StorageConflict("The turn has ended already, or is another node's.")
+    if held[0][0]:
+        return "aborting"
+    if (yield _ANSWERED(turn_id=turn_id, ids=to_json(sorted(requests)))):
+        return "answered"
+    yield _PAUSE(turn_id=turn_id)
+    return "paused"
 
 
 def _to_json(chunks: Sequence[tuple[LogChunk, int]]) -> str:

@@ -11,7 +11,7 @@ from threadkeep.domain.ids import FIRST_UUID, AgentId, ConversationId, TurnId, U
 from threadkeep.domain.message import Failure, Message, Usage
 from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
 from threadkeep.ports.executions import Recorded
-from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
 from threadkeep.ports.turns import DayUsage, IdempotencyKey, RunningTurn
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.columns import to_json_or_null
@@ -23,7 +23,8 @@ from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
 _ADVANCE = f"{ADVANCE} AND active_turn_id IS NULL RETURNING id"
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
-    status, model, started_at, idempotency_key, request_hash, node_id, fence, user_id, lease_until)"""
+    status, model, started_at, idempotency_key, request_hash, node_id, fence, user_id, log_version,
+    lease_until)"""
 _INSERT_MESSAGE = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
     parts, file_count, status, model, parent_id, on_path, created_at, completed_at)"""
 _INSERT_CHUNK = "INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)"
@@ -32,7 +33,8 @@ _ADVANCE_FOR_TURN = Statement(_ADVANCE)
 _ADVANCE_FOR_RECORDED = Statement(f"{ADVANCE} RETURNING id")
 _ADD_TURN = with_clock(
     f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
-        :now, :key, :request_hash, :node_id, :fence, :user_id, {{now}} + :length_ms)"""
+        :now, :key, :request_hash, :node_id, :fence, :user_id, :version,
+        {{now}} + :length_ms)"""
 )
 _FORGET_OLD_KEY = Statement(
     """UPDATE tk_turns SET idempotency_key = NULL
@@ -43,7 +45,8 @@ _BEGIN_IN_ONE = with_clock(
     f"""WITH conversation AS ({_ADVANCE}),
     turn AS ({_INSERT_TURN}
         SELECT :turn_id::uuid, id, :asked_id::uuid, :reply_id::uuid, :origin, 'RUNNING', :model, :now::bigint,
-            :key, :request_hash, :node_id, :fence::bigint, :user_id, {{now}} + :length_ms::bigint
+            :key, :request_hash, :node_id, :fence::bigint, :user_id, :version::bigint,
+            {{now}} + :length_ms::bigint
         FROM conversation),
     chunk AS ({_INSERT_CHUNK}
         SELECT :turn_id::uuid, :first_seq::bigint, :last_event_seq::bigint, :events FROM conversation)
@@ -241,6 +244,7 @@ def _begin_values(begun: BegunTurn, lease: Lease, key: IdempotencyKey | None) ->
         "node_id": lease.node_id,
         "fence": lease.fence,
         "length_ms": lease.length_ms,
+        "version": LOG_VERSION,
     }
 
 
@@ -344,6 +348,7 @@ def add_recorded(recorded: Recorded, run_id: str) -> Plan[None]:
         node_id=None,
         fence=0,
         length_ms=0,
+        version=LOG_VERSION,
     )
     values = _end_values(ended, recorded.chunk, 0)
     yield _END_TURN(**values)

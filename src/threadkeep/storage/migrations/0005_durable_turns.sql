@@ -21,6 +21,8 @@ CREATE TABLE tk_approvals (
     created_at bigint NOT NULL,
     expires_at bigint NOT NULL,
     answer text,
+    -- Whether the user allows every call of this tool in the conversation.
+    granted boolean NOT NULL DEFAULT FALSE,
     answered_at bigint
 );
 CREATE INDEX tk_approvals_by_turn ON tk_approvals (turn_id);

@@ -1,0 +1,46 @@
+"""The journal of a turn: what only the server needs to continue it.
+
+It is stored beside the log in the same commits. Entries have no numbers, and no client ever sees one.
+"""
+
+from msgspec import Struct
+
+from threadkeep.domain.tool_rules import ToolEffect
+from threadkeep.ports.gateway import TextBlock, ThinkingBlock
+
+
+class UseNoted(Struct, frozen=True, omit_defaults=True, tag="use"):
+    """Where in an answer the model asked for a tool; the call's event has the rest."""
+
+    id: str
+    problem: str | None = None
+
+
+class CallFinished(Struct, frozen=True, omit_defaults=True, tag="call"):
+    """A model call is complete. The blocks are those that go back with the results of its tools."""
+
+    iteration: int
+    stop_reason: str
+    blocks: tuple[TextBlock | ThinkingBlock | UseNoted, ...] = ()
+
+
+class Dispatch(Struct, frozen=True, omit_defaults=True):
+    """A call that is about to be handed to its tool, and what the tool does as far as is known."""
+
+    id: str
+    effect: ToolEffect = ToolEffect.WRITE
+    attempt: int = 1
+
+
+class Dispatched(Struct, frozen=True, tag="dispatched"):
+    """Calls that are handed to their tools as soon as this is stored."""
+
+    calls: tuple[Dispatch, ...]
+
+
+class BegunByAdmin(Struct, frozen=True, tag="begun_by_admin"):
+    """The turn's user was an admin when it began."""
+
+
+JournalEntry = CallFinished | Dispatched | BegunByAdmin
+JOURNAL_ENTRIES = (CallFinished, Dispatched, BegunByAdmin)

@@ -1,0 +1,266 @@
+"""Where a turn stands, from its log and its journal, pure: the loop goes on from there."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC
+
+import msgspec
+
+from threadkeep.domain.approval import Answer
+from threadkeep.domain.events import (
+    ApprovalResponse,
+    IterationRestart,
+    IterationStart,
+    TurnEvent,
+    TurnResumed,
+    UserMessage,
+)
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.message import Usage
+from threadkeep.domain.parts import QuestionPart, RetrievalPart, TextPart, ToolCallPart
+from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.domain.text import is_blank
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.engine.ending import spent_in
+from threadkeep.engine.fold import Folding
+from threadkeep.engine.history import Rendering
+from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched, JournalEntry, UseNoted
+from threadkeep.engine.model_call import FinishedCall, with_user_text
+from threadkeep.engine.token_estimates import estimate_request_tokens
+from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolResultBlock, ToolUse
+from threadkeep.ports.payloads import Lost
+
+Signature = tuple[str, str, str]
+"""Which tool of which server a call uses, and with which arguments."""
+
+
+def signature(server: str, tool_name: str, arguments: Mapping[str, object]) -> Signature:
+    """What two calls have in common that do the same."""
+    return server, tool_name, msgspec.json.encode(arguments, order="deterministic").decode()
+
+
+@dataclass(frozen=True, slots=True)
+class CallState:
+    """How far one tool call has come."""
+
+    dispatch: Dispatch | None = None
+    """It was handed to its tool."""
+    is_asked: bool = False
+    """Its user was asked about it."""
+    answer: Answer | None = None
+    result: ToolResultBlock | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBatch:
+    """A model call whose tools have not all returned."""
+
+    call: FinishedCall
+    states: Mapping[str, CallState] = field(default_factory=dict[str, CallState])
+    """How far each call has come, by its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnState:
+    """Where a turn stands; a new turn's state is empty."""
+
+    request: ModelRequest | None = None
+    """What the next model call is sent; None before the turn's receipt is stored."""
+    iteration: int = 0
+    """The model call that began last."""
+    restart_from: int | None = None
+    """The number of the event with which that call began, where it was cut off."""
+    batch: OpenBatch | None = None
+    stop_reason: str | None = None
+    """Why the model stopped, where its last call asks for no tools: nothing but the end is missing."""
+    usage: Usage = field(default_factory=lambda: Usage(0, 0))
+    unreported: Usage | None = None
+    """What the call that was cut off has cost, as far as nobody has told."""
+    has_spoken: bool = False
+    found: tuple[RetrievalHit, ...] = ()
+    """All passages, in the order by which the model cites them."""
+    open_calls: tuple[ToolCall, ...] = ()
+    unknown: frozenset[Signature] = frozenset()
+    """Calls of which nobody knows whether they took effect."""
+    used_servers: frozenset[str] = frozenset()
+    ran_ms: int = 0
+
+    @property
+    def waiting(self) -> frozenset[str]:
+        """The calls that their user has been asked about, and has not answered."""
+        states = self.batch.states.items() if self.batch else ()
+        return frozenset(
+            id_ for id_, state in states if state.is_asked and not state.answer and not state.dispatch
+        )
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the turn has not come to its first request."""
+        return self.request is None
+
+
+NEW_TURN = TurnState()
+
+
+def replay(
+    entries: Iterable[TurnEvent | JournalEntry],
+    request: ModelRequest | None,
+    large: Mapping[PayloadId, bytes | Lost],
+) -> TurnState:
+    """The state of a turn's loop; `request` is that of its receipt, `large` what its calls refer to."""
+    replaying = _Replaying()
+    for entry in entries:
+        replaying.add(entry)
+    return replaying.state(request, large)
+
+
+class _Replaying:
+    """Collects what happened, in order."""
+
+    def __init__(self) -> None:
+        self._folding = Folding()
+        self._steps: list[CallFinished | UserMessage] = []
+        self._dispatches: dict[str, Dispatch] = {}
+        self._began_at: int | None = None
+        self._iteration = 0
+        self._last_at: int | None = None
+        self._ran_ms = 0
+
+    def add(self, entry: TurnEvent | JournalEntry) -> None:
+        match entry:
+            case TurnEvent():
+                self._add_event(entry)
+            case CallFinished():
+                self._steps.append(entry)
+                self._began_at = None
+            case Dispatched(calls):
+                self._dispatches |= {call.id: call for call in calls}
+            case _:
+                pass
+
+    def _add_event(self, event: TurnEvent) -> None:
+        self._folding.add(event)
+        self._count_time(event)
+        match event.body:
+            case IterationStart(iteration) | IterationRestart(iteration):
+                self._iteration, self._began_at = iteration, event.seq
+            case UserMessage() as body:
+                self._steps.append(body)
+            case _:
+                pass
+
+    def _count_time(self, event: TurnEvent) -> None:
+        """Adds the time since the event before, unless nobody ran the turn, or it waited for its user."""
+        if self._last_at is not None and not isinstance(event.body, TurnResumed | ApprovalResponse):
+            self._ran_ms += max(event.at - self._last_at, 0)
+        self._last_at = event.at
+
+    def state(self, request: ModelRequest | None, large: Mapping[PayloadId, bytes | Lost]) -> TurnState:
+        if request is None:
+            return TurnState(ran_ms=self._ran_ms)
+        calls = [part.call for part in self._folding.parts if isinstance(part, ToolCallPart)]
+        known = _KnownCalls(self._folding, self._dispatches, large, as_blocks=bool(request.tools))
+        messages, batch, last = known.exchanges(request.messages, self._steps)
+        return TurnState(
+            request=replace(request, messages=messages),
+            iteration=self._iteration,
+            restart_from=self._began_at,
+            batch=batch,
+            stop_reason=last.stop_reason if last and not last.blocks and self._began_at is None else None,
+            usage=self._folding.usage,
+            unreported=self._unreported(request),
+            has_spoken=any(map(self._is_said, self._folding.parts)),
+            found=self._found(),
+            open_calls=tuple(self._folding.open_calls),
+            unknown=frozenset(
+                signature(it.server, it.tool_name, known.arguments_of(it))
+                for it in calls
+                if it.status is ToolCallStatus.UNKNOWN
+            ),
+            used_servers=frozenset(it.server for it in calls if it.tool_call_id in self._dispatches),
+            ran_ms=self._ran_ms,
+        )
+
+    def _unreported(self, request: ModelRequest) -> Usage | None:
+        if self._began_at is None or self._folding.open_iteration is None:
+            return None
+        return spent_in(self._iteration, self._folding.parts, estimate_request_tokens(request))
+
+    def _is_said(self, part: object) -> bool:
+        is_cut_off = self._began_at is not None
+        return (
+            isinstance(part, TextPart)
+            and not part.superseded
+            and not (is_cut_off and part.iteration == self._iteration)
+            and not is_blank(part.text)
+        )
+
+    def _found(self) -> tuple[RetrievalHit, ...]:
+        parts = (part for part in self._folding.parts if isinstance(part, RetrievalPart))
+        return tuple(hit for part in parts if not part.superseded for hit in part.hits)
+
+
+class _KnownCalls:
+    """The tool calls of a turn as its log knows them."""
+
+    def __init__(
+        self,
+        folding: Folding,
+        dispatches: Mapping[str, Dispatch],
+        large: Mapping[PayloadId, bytes | Lost],
+        *,
+        as_blocks: bool,
+    ) -> None:
+        self._parts = {it.call.tool_call_id: it for it in folding.parts if isinstance(it, ToolCallPart)}
+        questions = (it for it in folding.parts if isinstance(it, QuestionPart))
+        self._questions = {it.tool_call_id: it for it in questions if it.tool_call_id}
+        self._dispatches = dispatches
+        self._as_blocks = as_blocks
+        self._rendering = Rendering(UTC, thoughts=False, calls_as_blocks=as_blocks, large=large)
+
+    def exchanges(
+        self, messages: Sequence[ModelMessage], steps: Iterable[CallFinished | UserMessage]
+    ) -> tuple[tuple[ModelMessage, ...], OpenBatch | None, CallFinished | None]:
+        """The messages up to now, the call whose tools have not all returned, and the last that finished."""
+        history, batch, last = tuple(messages), None, None
+        for step in steps:
+            if isinstance(step, UserMessage):
+                history = with_user_text(history, step.content)
+                continue
+            last = step
+            call = self._finished(step)
+            states = {use.id: self._state(use.id) for use in call.tool_uses}
+            results = [state.result for state in states.values() if state.result]
+            if len(results) < len(states):
+                batch = OpenBatch(call, states)
+            elif states:
+                history = (*history, *call.exchange(results, as_blocks=self._as_blocks))
+        return history, batch, last
+
+    def arguments_of(self, call: ToolCall) -> Mapping[str, object]:
+        """The arguments of a call, also those that lie in the payload store."""
+        return self._rendering.arguments_of(call)
+
+    def _finished(self, entry: CallFinished) -> FinishedCall:
+        blocks = tuple(self._use(it) if isinstance(it, UseNoted) else it for it in entry.blocks)
+        return FinishedCall(entry.iteration, entry.stop_reason, blocks)
+
+    def _use(self, noted: UseNoted) -> ToolUse:
+        call = self._parts[noted.id].call
+        return ToolUse(noted.id, call.model_name, self._rendering.arguments_of(call), noted.problem)
+
+    def _state(self, id_: str) -> CallState:
+        part, question = self._parts[id_], self._questions.get(id_)
+        answer = part.approval.answer if part.approval else question.answer if question else None
+        return CallState(
+            dispatch=self._dispatches.get(id_),
+            is_asked=part.approval is not None or question is not None,
+            answer=answer,
+            result=self._result(part.call),
+        )
+
+    def _result(self, call: ToolCall) -> ToolResultBlock | None:
+        if call.status is ToolCallStatus.RUNNING:
+            return None
+        is_error = call.status is not ToolCallStatus.OK
+        return ToolResultBlock(call.tool_call_id, self._rendering.result_of(call), is_error)

@@ -1,0 +1,157 @@
+"""Approvals: what turns ask their users, and how they answer."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from threadkeep.clock import Clock
+from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalKind
+from threadkeep.domain.errors import ApprovalAnswered, ApprovalExpired, ApprovalNotFound, InvalidRequest
+from threadkeep.domain.ids import TurnId, derived_uuid, is_uuid
+from threadkeep.domain.turn import Turn
+from threadkeep.domain.user import User
+from threadkeep.engine.arguments import problem_with_value
+from threadkeep.engine.batch import Asking
+from threadkeep.log.leases import lease_of
+from threadkeep.log.node import Node
+from threadkeep.log.running import TurnControl
+from threadkeep.log.writer import persist
+from threadkeep.ports.approvals import Approval
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.services.access import own_turn
+
+NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
+
+_ACTIONS = {
+    ApprovalKind.TOOL: {ApprovalAction.ALLOW, ApprovalAction.DENY, ApprovalAction.EDIT},
+    ApprovalKind.QUESTION: {ApprovalAction.ANSWER, ApprovalAction.DENY},
+    ApprovalKind.ELICITATION: {ApprovalAction.ANSWER, ApprovalAction.DENY},
+}
+
+
+class Approvals:
+    """The use cases of what turns ask."""
+
+    def __init__(self, store: Store, node: Node, clock: Clock) -> None:
+        self._store = store
+        self._node = node
+        self._clock = clock
+
+    async def open(self, user: User, turn: Turn | None = None) -> Sequence[Approval]:
+        """What the user's turns wait for, or one of them, oldest first."""
+        return await self._store.approvals.open_of(user.id, turn.id if turn else None)
+
+    async def answer(self, user: User, turn_id: str, request_id: str, answer: Answer) -> Turn:
+        """Answers a request; its turn goes on at once, on this node where it was waiting."""
+        turn = await own_turn(self._store, user, turn_id)
+        asked = None
+        if is_uuid(request_id):
+            asked = await self._store.approvals.get(turn.id, request_id.lower())
+        if asked is None:
+            raise ApprovalNotFound
+        _check(asked, answer)
+        answered = await self._store.approvals.answer(
+            turn.id, asked.request_id, answer, lease_of(self._node.id)
+        )
+        match answered.outcome:
+            case "over":
+                raise ApprovalExpired("Nobody waits for this answer any more.")
+            case "other":
+                raise ApprovalAnswered("This request has another answer already.")
+            case "same":
+                return turn
+            case "taken":
+                await self._go_on(turn.id, answered.held)
+                return await own_turn(self._store, user, turn_id)
+
+    async def _go_on(self, turn_id: TurnId, held: HeldTurn | None) -> None:
+        if held is not None:
+            await self._node.resume(held)
+        else:
+            await self._node.answered(turn_id)
+
+
+def _check(asked: Approval, answer: Answer) -> None:
+    """Refuses an answer that does not fit what was asked."""
+    if answer.action not in _ACTIONS[asked.kind]:
+        fitting = ", ".join(sorted(_ACTIONS[asked.kind]))
+        raise InvalidRequest(f"This request takes one of: {fitting}.", param="action")
+    if (answer.action is ApprovalAction.EDIT) != (answer.arguments is not None):
+        raise InvalidRequest("`arguments` belong to the action `edit`, which needs them.", param="arguments")
+    if answer.arguments is not None:
+        _check_value(asked.schema, answer.arguments, "arguments")
+    if answer.action is ApprovalAction.ANSWER:
+        _check_content(asked, answer.content)
+    elif answer.content is not None:
+        raise InvalidRequest("`content` belongs to the action `answer`.", param="content")
+
+
+def _check_content(asked: Approval, content: Any) -> None:
+    if asked.url is not None:
+        if content is not None:
+            raise InvalidRequest(
+                "A request with a URL is answered there; it takes no content.", param="content"
+            )
+    elif asked.kind is ApprovalKind.QUESTION and (not isinstance(content, str) or not content.strip()):
+        raise InvalidRequest("The answer is a text.", param="content")
+    else:
+        _check_value(asked.schema, content, "content")
+
+
+def _check_value(schema: Mapping[str, Any] | None, value: Any, param: str) -> None:
+    if schema is not None and (problem := problem_with_value(schema, value)):
+        raise InvalidRequest(problem, param=param)
+
+
+class TurnApprovals:
+    """How one turn asks its user."""
+
+    def __init__(
+        self, store: Store, held: HeldTurn, timeout_s: float, clock: Clock, control: TurnControl
+    ) -> None:
+        self._store = store
+        self._turn = held.turn
+        self._timeout_ms = int(timeout_s * 1000) or NEVER_MS
+        self._clock = clock
+        self._control = control
+
+    def request_id(self, tool_call_id: str) -> str:
+        """The id of the request about a call: always the same, so that nobody is asked twice."""
+        return derived_uuid(self._turn.started_at, self._turn.id, tool_call_id)
+
+    @property
+    def expires_at(self) -> int:
+        """When a request that is made now is no longer answered."""
+        return self._clock() + self._timeout_ms
+
+    async def granted(self) -> frozenset[tuple[str, str]]:
+        """The servers and tools that the user allows in this conversation."""
+        return await self._store.approvals.granted(self._turn.conversation_id)
+
+    async def ask(self, asking: Asking) -> None:
+        """Stores a request, once; it may be answered from now on."""
+        request, tool = asking.request, asking.tool
+        approval = Approval(
+            request_id=request.request_id,
+            turn_id=self._turn.id,
+            conversation_id=self._turn.conversation_id,
+            kind=request.kind,
+            message=request.message,
+            created_at=self._clock(),
+            expires_at=request.expires_at,
+            tool_call_id=request.tool_call_id,
+            tool_name=tool.name,
+            server=tool.server,
+            arguments=asking.arguments if request.kind is ApprovalKind.TOOL else None,
+            schema=tool.input_schema if request.kind is ApprovalKind.TOOL else request.schema,
+            url=request.url,
+        )
+        await persist(lambda: self._store.approvals.add(approval))
+
+    async def answers(self) -> Mapping[str, Answer]:
+        """The answers that are there by now, by the ids of the requests."""
+        return await self._store.approvals.answers(self._turn.id)
+
+    async def arrived(self) -> None:
+        """Returns when there may be another answer."""
+        await self._control.heard()

@@ -1,0 +1,112 @@
+"""Turns that go on from their logs: after a crash, a deploy, or an answer of their user."""
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+
+from threadkeep.domain.agent import Agent, OnCrash
+from threadkeep.domain.caps import NO_CAPS, OperatorCaps
+from threadkeep.domain.errors import GatewayNotConfigured
+from threadkeep.domain.events import (
+    EventBody,
+    Failed,
+    Terminal,
+    ToolCalled,
+    ToolResulted,
+    TurnEvent,
+    TurnResumed,
+)
+from threadkeep.domain.user import User, UserRole
+from threadkeep.engine.context import rebuild_request
+from threadkeep.engine.ending import ABANDONED, PROCESS_ENDED, last_events, stopped
+from threadkeep.engine.journal import BegunByAdmin
+from threadkeep.engine.loop import TurnStep
+from threadkeep.engine.replay import TurnState, replay
+from threadkeep.log.format import LogEntry
+from threadkeep.log.running import TurnControl
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.services.answers import Answers
+
+MOST_ATTEMPTS = 3
+"""A turn whose node is lost once more, without a finished model call in between, is not continued."""
+
+HOUR_MS = 60 * 60 * 1000
+
+
+class Continuing:
+    """Continues turns, as far as that is allowed."""
+
+    def __init__(
+        self, store: Store, answers: Answers, *, within_hours: float, caps: OperatorCaps = NO_CAPS
+    ) -> None:
+        self._store = store
+        self._answers = answers
+        self._within_ms = within_hours * HOUR_MS
+        self._caps = caps
+
+    async def steps(
+        self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, is_takeover: bool
+    ) -> AsyncGenerator[TurnStep]:
+        """What happens in a turn from where its log ends; it ends where it may not go on."""
+        state = await self._state(held, entries)
+        user = _user_of(held, entries)
+        agent = await self._store.agents.get(held.conversation.agent_id)
+        if agent is None or not agent.is_visible_to(user):
+            end = Failed("INTERRUPTED", "The agent of this conversation is no longer available.")
+        else:
+            end = self._refusal(held, agent) if is_takeover else None
+        if agent is None or end is not None:
+            reason = control.stop.reason
+            for event in _last_events(stopped(held.turn, reason) if reason else end or ABANDONED, state):
+                yield event
+            return
+        opening = (TurnResumed(held.attempts),) if is_takeover else ()
+        agent = self._caps.limited(agent)
+        steps = self._answers.steps(user, agent, held, control, state=state, opening=opening)
+        async with aclosing(steps):
+            async for step in steps:
+                yield step
+
+    def _refusal(self, held: HeldTurn, agent: Agent) -> Failed | None:
+        """Why a turn whose node is gone ends; None where it is continued."""
+        is_too_late = held.attempts > MOST_ATTEMPTS or held.ownerless_ms > self._within_ms
+        if is_too_late or agent.settings.on_crash is OnCrash.INTERRUPT:
+            return ABANDONED
+        try:
+            self._answers.model(agent)
+        except GatewayNotConfigured as exc:
+            return Failed("INTERRUPTED", exc.message, retryable=True)
+        return None
+
+    async def _state(self, held: HeldTurn, entries: Sequence[LogEntry]) -> TurnState:
+        """Where the turn stands. One that died before its receipt was stored is prepared again."""
+        turn = held.turn
+        sent = await self._store.receipts.get(turn.conversation_id, turn.id)
+        if sent is None:
+            return replay(entries, None, {})
+        bodies = [entry.body for entry in entries if isinstance(entry, TurnEvent)]
+        refs = [
+            ref
+            for body in bodies
+            if isinstance(body, ToolCalled | ToolResulted)
+            for ref in body.refs.values()
+        ]
+        large = await self._store.payloads.load(turn.conversation_id, refs)
+        return replay(entries, rebuild_request(*sent), large)
+
+
+def _user_of(held: HeldTurn, entries: Sequence[LogEntry]) -> User:
+    """The turn's user, with the role that they had when it began."""
+    is_admin = any(isinstance(entry, BegunByAdmin) for entry in entries)
+    return User(held.conversation.user_id, UserRole.ADMIN if is_admin else UserRole.USER)
+
+
+def _last_events(end: Terminal, state: TurnState) -> Iterator[EventBody]:
+    return last_events(
+        end,
+        open_calls=state.open_calls,
+        why=PROCESS_ENDED,
+        reported=state.usage,
+        unreported=state.unreported,
+        waiting=state.waiting,
+    )

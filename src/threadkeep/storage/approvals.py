@@ -1,0 +1,163 @@
+"""What turns ask their users, in the database."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from threadkeep.domain.approval import Answer, ApprovalKind
+from threadkeep.domain.ids import ConversationId, TurnId, UserId
+from threadkeep.ports.approvals import Answered, Approval
+from threadkeep.ports.turn_log import LOG_VERSION, Lease
+from threadkeep.storage.columns import to_json, to_json_or_null
+from threadkeep.storage.database import Database, Plan, Row, Statement
+from threadkeep.storage.turn_log import SqlTurnLog
+
+_ADD = Statement(
+    """INSERT INTO tk_approvals (id, turn_id, conversation_id, kind, message, tool_call_id, tool_name, server,
+        arguments, schema, url, created_at, expires_at)
+    VALUES (:request_id, :turn_id, :conversation_id, :kind, :message, :tool_call_id, :tool_name, :server,
+        :arguments, :schema, :url, :created_at, :expires_at)
+    ON CONFLICT (id) DO NOTHING"""
+)
+_COLUMNS = """asked.id, asked.turn_id, asked.conversation_id, asked.kind, asked.message, asked.created_at,
+    asked.expires_at, asked.tool_call_id, asked.tool_name, asked.server, asked.arguments, asked.schema,
+    asked.url, asked.answer"""
+_GET = Statement(
+    f"SELECT {_COLUMNS} FROM tk_approvals AS asked WHERE id = :request_id AND turn_id = :turn_id"
+)
+# The active turns of a user are few, and found by their own indexes.
+_OPEN = Statement(
+    f"""SELECT {_COLUMNS} FROM tk_turns AS turn
+    JOIN tk_conversations AS conversation
+        ON conversation.id = turn.conversation_id AND conversation.deleted_at IS NULL
+    JOIN tk_approvals AS asked ON asked.turn_id = turn.id AND asked.answered_at IS NULL
+    WHERE turn.user_id = :user_id AND turn.status IN ('RUNNING', 'WAITING') AND turn.origin = 'live'
+    ORDER BY asked.created_at, asked.id"""
+)
+_OPEN_OF_TURN = Statement(
+    f"""SELECT {_COLUMNS} FROM tk_approvals AS asked
+    WHERE asked.turn_id = :turn_id AND asked.answered_at IS NULL ORDER BY asked.created_at, asked.id"""
+)
+_ANSWERS = Statement("SELECT id, answer FROM tk_approvals WHERE turn_id = :turn_id AND answer IS NOT NULL")
+_GRANTED = Statement(
+    """SELECT DISTINCT server, tool_name FROM tk_approvals
+    WHERE conversation_id = :conversation_id AND kind = 'tool' AND granted"""
+)
+# The turn is locked first: it may be about to wait, or somebody else may answer at the same moment.
+_LOCK_TURN = Statement(
+    "SELECT status, log_version FROM tk_turns WHERE id = :turn_id",
+    postgres="SELECT status, log_version FROM tk_turns WHERE id = :turn_id FOR UPDATE",
+)
+_ANSWER = Statement(
+    """UPDATE tk_approvals SET answer = :answer, granted = :granted, answered_at = :at
+    WHERE id = :request_id AND answered_at IS NULL RETURNING id"""
+)
+_EXPIRED = Statement(
+    """SELECT DISTINCT turn.id FROM tk_approvals AS asked
+    JOIN tk_turns AS turn ON turn.id = asked.turn_id AND turn.status = 'WAITING'
+    WHERE asked.answered_at IS NULL AND asked.expires_at <= :now LIMIT :limit"""
+)
+
+_decode_answer = msgspec.json.Decoder(Answer).decode
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class SqlApprovals:
+    """The requests of a database."""
+
+    def __init__(self, database: Database, turn_log: SqlTurnLog) -> None:
+        self._database = database
+        self._turn_log = turn_log
+
+    async def add(self, approval: Approval) -> None:
+        """Keeps a request, once."""
+        await self._database.execute(
+            _ADD(
+                request_id=approval.request_id,
+                turn_id=approval.turn_id,
+                conversation_id=approval.conversation_id,
+                kind=approval.kind,
+                message=approval.message,
+                tool_call_id=approval.tool_call_id,
+                tool_name=approval.tool_name,
+                server=approval.server,
+                arguments=to_json_or_null(approval.arguments),
+                schema=to_json_or_null(approval.schema),
+                url=approval.url,
+                created_at=approval.created_at,
+                expires_at=approval.expires_at,
+            )
+        )
+
+    async def get(self, turn_id: TurnId, request_id: str) -> Approval | None:
+        """One request of a turn."""
+        rows = await self._database.fetch(_GET(turn_id=turn_id, request_id=request_id))
+        return _approval(rows[0]) if rows else None
+
+    async def open_of(self, user_id: UserId, turn_id: TurnId | None = None) -> Sequence[Approval]:
+        """What a user's turns wait for, or one of them, oldest first."""
+        query = _OPEN(user_id=user_id) if turn_id is None else _OPEN_OF_TURN(turn_id=turn_id)
+        return [_approval(row) for row in await self._database.fetch(query)]
+
+    async def answers(self, turn_id: TurnId) -> Mapping[str, Answer]:
+        """The answers to a turn's requests, by their ids."""
+        rows = await self._database.fetch(_ANSWERS(turn_id=turn_id))
+        return {id_: _decode_answer(answer) for id_, answer in rows}
+
+    async def granted(self, conversation_id: ConversationId) -> frozenset[tuple[str, str]]:
+        """The servers and tools that a conversation's user allows in it."""
+        rows = await self._database.fetch(_GRANTED(conversation_id=conversation_id))
+        return frozenset((server, tool_name) for server, tool_name in rows)
+
+    async def answer(self, turn_id: TurnId, request_id: str, answer: Answer, lease: Lease) -> Answered:
+        """Keeps the first answer to a request; a turn that waits becomes the node's own with it."""
+        return await self._database.write(lambda: self._answer(turn_id, request_id, answer, lease))
+
+    def _answer(self, turn_id: TurnId, request_id: str, answer: Answer, lease: Lease) -> Plan[Answered]:
+        locked = yield _LOCK_TURN(turn_id=turn_id)
+        rows = yield _GET(turn_id=turn_id, request_id=request_id)
+        if not locked or not rows:
+            return Answered("over")
+        asked, (status, version) = _approval(rows[0]), locked[0]
+        if asked.answer is not None:
+            return Answered("same" if _is_same(asked.answer, answer) else "other")
+        if status not in ("RUNNING", "WAITING") or asked.expires_at <= answer.at or version > LOG_VERSION:
+            return Answered("over")
+        yield _ANSWER(request_id=request_id, answer=to_json(answer), granted=answer.is_grant, at=answer.at)
+        if status == "RUNNING":
+            return Answered("taken")
+        return Answered("taken", (yield from self._turn_log.take_over(turn_id, lease, 0)))
+
+    async def expired(self, now: int, *, limit: int) -> Sequence[TurnId]:
+        """Turns that wait for an answer whose time is over."""
+        rows = await self._database.fetch(_EXPIRED(now=now, limit=limit))
+        return [TurnId(turn_id) for (turn_id,) in rows]
+
+
+def _is_same(one: Answer, other: Answer) -> bool:
+    return to_json(replace(one, at=0)) == to_json(replace(other, at=0))
+
+
+def _approval(row: Row) -> Approval:
+    (
+        request_id, turn_id, conversation_id, kind, message, created_at, expires_at, tool_call_id, tool_name,
+        server, arguments, schema, url, answer,
+    ) = row  # fmt: skip
+    return Approval(
+        request_id=request_id,
+        turn_id=turn_id,
+        conversation_id=conversation_id,
+        kind=ApprovalKind(kind),
+        message=message,
+        created_at=created_at,
+        expires_at=expires_at,
+        tool_call_id=tool_call_id,
+        tool_name=tool_name,
+        server=server,
+        arguments=_decode_object(arguments) if arguments else None,
+        schema=_decode_object(schema) if schema else None,
+        url=url,
+        answer=_decode_answer(answer) if answer else None,
+    )
