@@ -63,6 +63,7 @@ it("shows a model call that was cut off beside the one that was made again, and 
     at(2, 5, { type: "iteration_start", iteration: 1 }),
     at(3, 40, { type: "text", text: "I loo" }),
     at(4, 500, { type: "turn_resumed", attempt: 1 }),
+    at(5, 505, { type: "usage" }), // of the call that was cut off
     at(5, 510, { type: "iteration_restart", iteration: 1, from_seq: 3 }),
     at(6, 600, { type: "usage" }),
     at(7, 600, { type: "tool_call", tool_call_id: "a", tool_name: "add" }),

@@ -28,25 +28,31 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
   const openTools = new Map<string, Span>();
   const openRequests = new Map<string, Span>();
   let call: Span | null = null;
+  /** The call that was cut off, until it is made again. */
+  let cutOff: Span | null = null;
   let resultsAt = 0;
-  /** When something last happened: a call that was cut off ended there, as far as anybody knows. */
   let lastAt = 0;
-  let heardAt = 0;
   for (const event of events) {
     const at = event.at - start;
-    if (event.type !== "turn_resumed") [heardAt, lastAt] = [lastAt, at];
     switch (event.type) {
       case "iteration_start":
         // In a replay, tools that ran side by side follow one another.
         call = { kind: "model", title: String(event.iteration), from: Math.max(at, resultsAt), to: end, ok: true };
         spans.push(call);
         break;
+      case "turn_resumed":
+        // It ended with the last that was heard of it, as far as anybody knows.
+        if (call) call.to = Math.max(call.from, lastAt);
+        cutOff = call;
+        call = null;
+        break;
       case "iteration_restart":
-        if (call) {
-          call.to = Math.max(call.from, heardAt);
-          call.ok = false;
-          call.superseded = true;
+        cutOff ??= call;
+        if (cutOff) {
+          cutOff.ok = false;
+          cutOff.superseded = true;
         }
+        cutOff = null;
         call = { kind: "model", title: String(event.iteration), from: at, to: end, ok: true };
         spans.push(call);
         break;
@@ -96,6 +102,7 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
         if (call) call.ok = false;
         break;
     }
+    lastAt = at;
   }
   return { spans, duration: end };
 }
