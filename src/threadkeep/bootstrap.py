@@ -88,6 +88,7 @@ from threadkeep.tools.charts import ChartServer
 from threadkeep.tools.history import HistoryServer
 from threadkeep.tools.promptx import TOOLS as PROMPTX_TOOLS
 from threadkeep.tools.promptx import PromptXServer
+from threadkeep.tools.questions import QuestionServer
 from threadkeep.tools.results import ResultsServer
 from threadkeep.tools.retriever import RetrieverServer
 from threadkeep.tools.roles import WorkspaceRoles
@@ -425,6 +426,7 @@ def _tools(
         HistoryServer(store),
         ResultsServer(store, written_so_far),
         ChartServer(),
+        QuestionServer(),
     )
     return AgentTools(own, catalog, outside.pool, store.seen_tools)
 

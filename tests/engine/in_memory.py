@@ -1,7 +1,7 @@
 """A model and tools that live in the test: no wire, no thread, every step an await of its own."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from threadkeep.domain.approval import Answer
@@ -10,7 +10,7 @@ from threadkeep.domain.payload import Payload
 from threadkeep.engine.batch import Asking
 from threadkeep.engine.large_values import LargeValues
 from threadkeep.ports.gateway import ModelEvent, ModelRequest
-from threadkeep.ports.tools import Caller, Outcome, Progress, Tool, Unavailable
+from threadkeep.ports.tools import Caller, GivenInput, Outcome, Progress, Tool, Unavailable
 
 Step = ModelEvent | Exception | asyncio.Event
 """What a model does: gives an event, raises, or waits until the test lets it go on."""
@@ -121,7 +121,7 @@ class InMemoryTools:
         """A tool goes."""
         del self._runs[name]
 
-    def session(self, caller: Caller) -> "InMemoryTools":
+    def session(self, caller: Caller, used: Collection[str] = ()) -> "InMemoryTools":
         """The same for everyone."""
         return self
 
@@ -134,7 +134,9 @@ class InMemoryTools:
         ]
         return tools, self._away
 
-    async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+    async def call(
+        self, tool: Tool, arguments: Mapping[str, Any], *, key: str, given: GivenInput | None = None
+    ) -> AsyncGenerator[Progress | Outcome]:
         """Runs the function, with an await before every step."""
         self.calls.append((tool.name, arguments))
         self.open_calls += 1

@@ -37,6 +37,7 @@ from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.domain.tool_rules import ToolAccess, ToolEffect, ToolRule
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
@@ -46,6 +47,7 @@ from threadkeep.storage.prompt_files import FolderPromptFiles
 
 SECRET_OF_SERVER = "sk-of-a-server-that-nobody-may-see"
 BOBS_PROMPT = "Bob's own words to his agent"
+RULES = {"web.*": ToolRule(access=ToolAccess.ASK), "time.now": ToolRule(effect=ToolEffect.READ)}
 LARGE = {"rows": ["x" * 1000] * 17}
 
 
@@ -56,7 +58,9 @@ async def keep_everything(store: Store, settings: Settings) -> None:
         "time": StdioServer("uvx", ("mcp-server-time",), {"KEY": Secret(SECRET_OF_SERVER)}),
     }
     agent = await keep_agent(
-        store, system_prompt="Be brief.", settings=AgentSettings(temperature=0.5, mcp_servers=servers)
+        store,
+        system_prompt="Be brief.",
+        settings=AgentSettings(temperature=0.5, mcp_servers=servers, tools=RULES),
     )
     await FolderPromptFiles(settings.workspaces).write(agent.id, PromptComponent.ROLE, "You know the law.")
     content = b"Notice is three months."

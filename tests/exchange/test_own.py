@@ -10,6 +10,7 @@ import pytest
 
 from tests.exchange.making import (
     BOBS_PROMPT,
+    RULES,
     SECRET_OF_SERVER,
     begin_without_end,
     keep_everything,
@@ -111,6 +112,7 @@ async def test_agent_comes_with_prompt_files_documents_and_servers_switched_off(
         (document,) = await store.documents.page(agent.id, before=None, offset=0, limit=9)
         (job,) = await jobs.take("a-test", READ_JOB, lease_ms=1000, limit=9)
     assert agent.settings.temperature == 0.5
+    assert agent.settings.tools == RULES
     assert [(it.disabled, it.secrets) for it in agent.settings.mcp_servers.values()] == [(True, {})] * 2
     workspace = there.workspaces.of(agent.id)
     assert (workspace / "ROLE.md").read_text() == "You know the law."

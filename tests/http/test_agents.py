@@ -30,6 +30,10 @@ DEFAULT_SETTINGS: dict[str, Any] = {
     "maxTokens": None,
     "toolResultTokens": 32_000,
     "mcpServers": {},
+    "onCrash": "continue",
+    "approvalTimeoutS": 604_800,
+    "askUser": False,
+    "tools": {},
 }
 WHOLE: dict[str, Any] = {
     "name": "法律顾问",
@@ -54,6 +58,14 @@ WHOLE: dict[str, Any] = {
         "maxTokens": 500,
         "toolResultTokens": 9_000,
         "mcpServers": {},
+        "onCrash": "interrupt",
+        "approvalTimeoutS": 0,
+        "askUser": True,
+        "tools": {
+            "*": {"access": "ask"},
+            "web.*": {"effect": "idempotent"},
+            "web.search.v2": {"access": "allow", "effect": "read"},
+        },
     },
 }
 SHOWN_TO_ALL = {
@@ -128,6 +140,9 @@ async def test_malformed_agent_is_refused_with_the_field_named(alice: httpx.Asyn
         ({"name": "x", "settings": {"contextThoughts": 1}}, "settings.contextThoughts"),
         ({"name": "x", "settings": {"temperature": "hot"}}, "settings.temperature"),
         ({"name": "x", "settings": {"maxTokens": 0}}, "settings.maxTokens"),
+        ({"name": "x", "settings": {"onCrash": "cry"}}, "settings.onCrash"),
+        ({"name": "x", "settings": {"approvalTimeoutS": -1}}, "settings.approvalTimeoutS"),
+        ({"name": "x", "settings": {"askUser": "yes"}}, "settings.askUser"),
     ]
     for body, param in cases:
         refusal(await alice.post("/api/agents", json=body), 422, "INVALID_REQUEST", param)
@@ -232,6 +247,48 @@ async def test_null_in_a_patch_brings_the_default_back(alice: httpx.AsyncClient)
     assert patched["model"] is None
     assert patched["visibility"] == "private"
     assert patched["settings"] == DEFAULT_SETTINGS
+
+
+async def test_patch_changes_and_removes_rules_for_tools(alice: httpx.AsyncClient):
+    path = f"/api/agents/{(await new_agent(alice, **WHOLE))['id']}"
+
+    async def patched(rules: Any) -> Any:
+        return (await alice.patch(path, json={"settings": {"tools": rules}})).json()["settings"]["tools"]
+
+    assert await patched({"*": None, "web.*": {"access": "deny"}}) == {
+        "web.*": {"access": "deny", "effect": "idempotent"},
+        "web.search.v2": {"access": "allow", "effect": "read"},
+    }
+    # A rule that says nothing any more is none.
+    assert await patched({"web.*": {"access": None}, "web.search.v2": {"access": None, "effect": None}}) == {
+        "web.*": {"effect": "idempotent"}
+    }
+    assert await patched(None) == {}
+
+
+@pytest.mark.parametrize(
+    ("rules", "param"),
+    [
+        ([], "settings.tools"),
+        ({"web": {"access": "ask"}}, "settings.tools.web"),
+        ({"web.": {"access": "ask"}}, "settings.tools.web."),
+        ({".search": {"access": "ask"}}, "settings.tools..search"),
+        ({"*.search": {"access": "ask"}}, "settings.tools.*.search"),
+        ({"web." + "x" * 129: {"access": "ask"}}, "settings.tools.web." + "x" * 124),
+        ({"web.search": "ask"}, "settings.tools.web.search"),
+        ({"web.search": {"access": "maybe"}}, "settings.tools.web.search.access"),
+        ({"web.search": {"effect": "explode"}}, "settings.tools.web.search.effect"),
+        ({"web.search": {"unknown": 1}}, "settings.tools.web.search.unknown"),
+        ({f"web.tool{number}": {"access": "ask"} for number in range(501)}, "settings.tools"),
+    ],
+)
+async def test_malformed_rule_for_tools_is_refused_and_named(
+    alice: httpx.AsyncClient, rules: Any, param: str
+):
+    made = await alice.post("/api/agents", json={"name": "x", "settings": {"tools": rules}})
+    refusal(made, 422, "INVALID_REQUEST", param)
+    path = f"/api/agents/{(await new_agent(alice))['id']}"
+    refusal(await alice.patch(path, json={"settings": {"tools": rules}}), 422, "INVALID_REQUEST", param)
 
 
 async def test_bad_entry_in_a_patch_changes_nothing(alice: httpx.AsyncClient, admin: httpx.AsyncClient):

@@ -18,7 +18,7 @@ SERVER = {"url": "https://example.com", "scope": "world"}
         ("POST", "/api/agents", {"name": "A", "settings": {"retrievalMode": "x"}}, 422,
          "settings.retrievalMode", "auto, tool"),
         ("POST", "/api/agents", {"name": "A", "settings": {"mcpServers": {"s": SERVER}}}, 400,
-         "settings.mcpServers.s.scope", "agent, user"),
+         "settings.mcpServers.s.scope", "agent, conversation, user"),
         ("POST", "/api/conversations/{id}/executions", {"events": [EVENT]}, 422, "events[0].type",
          "ExecutionCancelled, ExecutionCompleted, ExecutionFailed, ExecutionStarted, NodeCompleted"),
         ("GET", "/api/conversations/{id}/messages?order=random", None, 422, "order", "asc, desc"),

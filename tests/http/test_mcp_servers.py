@@ -31,7 +31,7 @@ SEARCH: Json = {
     "env": {"SEARCH_API_KEY": VALUES[0]},
 }
 DOCS: Json = {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": VALUES[1]}}
-USUAL: Json = {"disabled": False, "timeoutS": 60, "scope": "agent"}
+USUAL: Json = {"disabled": False, "timeoutS": 60, "scope": "agent", "trustAnnotations": False}
 SHOWN_SEARCH: Json = SEARCH | {"env": {"SEARCH_API_KEY": MASK}} | USUAL
 SHOWN_DOCS: Json = DOCS | {"headers": {"Authorization": MASK}} | USUAL
 
@@ -90,7 +90,7 @@ async def test_detail_merges_the_systems_the_builtin_and_the_owners_servers(admi
 
 
 async def test_every_field_of_a_server_is_kept(admin: httpx.AsyncClient):
-    more = {"disabled": True, "timeoutS": 2.5, "scope": "user"}
+    more = {"disabled": True, "timeoutS": 2.5, "scope": "conversation", "trustAnnotations": True}
     path = await with_servers(
         admin, one=SEARCH | more | {"cwd": "notes", "type": "stdio"}, two=DOCS | more | {"type": "http"}
     )
@@ -119,8 +119,9 @@ async def test_merge_patch_adds_changes_and_removes_single_servers(admin: httpx.
     path = await with_servers(admin, search=SEARCH)
     await save(admin, path, docs=DOCS)
     assert (await servers_of(admin, path)).keys() == {"search", "docs"}
-    await save(admin, path, search={"timeoutS": 30, "disabled": True})
-    assert (await servers_of(admin, path))["search"] == SHOWN_SEARCH | {"timeoutS": 30.0, "disabled": True}
+    change = {"timeoutS": 30.0, "disabled": True, "trustAnnotations": True}
+    await save(admin, path, search=change)
+    assert (await servers_of(admin, path))["search"] == SHOWN_SEARCH | change
     await save(admin, path, search=None)
     assert (await servers_of(admin, path)).keys() == {"docs"}
     await save(admin, path, docs={"url": None, "headers": None, "command": "uvx", "args": ["x"]})

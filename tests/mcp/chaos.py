@@ -20,9 +20,11 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 
 tools = ["echo", "hang", "freeze", "crash", "big", "progress", "picture", "chart", "fail", "environment"]
 tools += ["cancelled", "change", "children", "deaf", "nonsense", "count", "files", "stall", "rows", "mute"]
-tools += ["deep", "twice", "blocks", "scan", "hide", "raw"]
+tools += ["deep", "twice", "blocks", "scan", "hide", "raw", "ask", "asked"]
 cancelled: list[Any] = []
 calls = 0
+asking: dict[Any, Any] = {}
+answers: list[Any] = []
 
 
 def say(message: dict[str, Any]) -> None:
@@ -143,6 +145,11 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
             time.sleep(3600)
         case "nonsense":
             answer(number, {"content": "nonsense"})
+        case "ask":
+            asking[f"question-{number}"] = number
+            say({"id": f"question-{number}", "method": arguments["method"], "params": arguments["params"]})
+        case "asked":
+            text(number, json.dumps(answers))
         case "raw":
             head = f'{{"jsonrpc": "2.0", "id": {number}, "result": '
             sys.stdout.buffer.write((head + arguments["result"] + "}\n").encode("latin-1"))
@@ -151,17 +158,35 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
             say({"id": number, "error": {"code": -32602, "message": f"There is no tool {name}."}})
 
 
+def later(number: Any, params: dict[str, Any]) -> None:
+    """Asks as the newest servers do: the call ends, and comes again with the answers."""
+    if "inputResponses" in params:
+        given = json.dumps([params["requestState"], params["inputResponses"]])
+        answer(number, {"resultType": "complete", "content": [{"type": "text", "text": given}]})
+    else:
+        asked = {"method": "elicitation/create", "params": params["arguments"]}
+        answer(
+            number, {"resultType": "input_required", "inputRequests": {"a": asked}, "requestState": "so far"}
+        )
+
+
 def hear(message: dict[str, Any]) -> None:
     number, params = message.get("id"), message.get("params", {})
     match message.get("method"):
         case "initialize":
             if MODE == "silent":
                 return
+            if MODE == "newest":
+                say({"id": number, "error": {"code": -32601, "message": "Those were the days."}})
+                return
             if MODE.startswith("slow"):
                 time.sleep(float(MODE.removeprefix("slow")))
             version = params["protocolVersion"]
             info = {"name": "chaos", "version": "1"}
             answer(number, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
+        case "server/discover":
+            versions: dict[str, Any] = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+            answer(number, {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **versions})
         case "tools/list":
             if not tools:
                 say({"id": number, "error": {"code": -32603, "message": "They are mine."}})
@@ -170,14 +195,21 @@ def hear(message: dict[str, Any]) -> None:
             if MODE == "abundant":
                 tools.extend(f"tool{number}" for number in range(20_000))
             listed = [{"name": name, "description": f"Does {name}.", "inputSchema": schema} for name in tools]
-            answer(number, {"tools": listed})
+            newest = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+            answer(number, {"tools": listed} | (newest if MODE == "newest" else {}))
         case "tools/call":
+            if MODE == "newest":
+                later(number, params)
+                return
             token = params.get("_meta", {}).get("progressToken")
             call(number, params["name"], params.get("arguments", {}), token)
         case "ping":
             answer(number, {})
         case "notifications/cancelled":
             cancelled.append(params["requestId"])
+        case None if number in asking:
+            answers.append(message.get("result", message.get("error")))
+            text(asking.pop(number), json.dumps(answers[-1]))
         case _:
             pass
 

@@ -16,10 +16,12 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import ServerEnvironment, ServerKey
-from threadkeep.ports.tools import Outcome, Progress
+from threadkeep.ports.tools import Outcome, Step
 from threadkeep.testing.waiting import until
 
 __all__ = ["ALICE", "BOB", "Limits"]
+
+LIMITS = Limits(most_servers=8, budget_s=60, connect_s=60, ping_s=60, idle_s=600)
 
 CHAOS = Path(__file__).parent / "chaos.py"
 ENVIRONMENT = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
@@ -71,7 +73,7 @@ class Pooled:
 
     async def steps(
         self, server: McpServer, tool: str, user: UserId = ALICE, name: str = "chaos", **arguments: Any
-    ) -> list[Progress | Outcome]:
+    ) -> list[Step]:
         """All that comes of a call."""
         calling = self.pool.call(self.key(server, user, name), server, tool, arguments)
         return [step async for step in calling]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.running import ALICE, BOB, Limits, Pooled, chaos, is_alive, pooled, until
+from tests.mcp.running import ALICE, BOB, LIMITS, Pooled, chaos, is_alive, pooled, until
 from threadkeep.domain.mcp import ServerScope, StdioServer
 from threadkeep.domain.secret import MASK
 from threadkeep.mcp.guard import NICENESS
@@ -20,8 +20,6 @@ from threadkeep.mcp.large import TOO_LARGE
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.ports.mcp import ServerState
 from threadkeep.ports.tools import Outcome, Progress
-
-LIMITS = Limits(most_servers=8, budget_s=60, connect_s=60, ping_s=60, idle_s=600)
 
 
 @pytest.fixture

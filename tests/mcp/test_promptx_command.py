@@ -13,6 +13,7 @@ from tests.mcp.running import ENVIRONMENT
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import UserId
+from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.limits import Limits
@@ -45,7 +46,7 @@ class Other:
         agent = agent or self.agent
         caller = Caller(agent, User(user), Conversation.start(user, agent.id, NOW))
         server = PromptXCommand(command, TOOLS, self.workspaces, self.pool)
-        assert await server.tools(caller) == TOOLS
+        assert [tool.name for tool in await server.tools(caller)] == [tool.name for tool in TOOLS]
         *_, outcome = [step async for step in server.call(caller, name, arguments)]
         assert isinstance(outcome, Outcome)
         return outcome
@@ -102,3 +103,13 @@ async def test_folder_that_cannot_be_made_is_a_result_that_says_so(other: Other,
         "error",
         "PromptX is away: Its folder cannot be made: Not a directory.",
     )
+
+
+async def test_memory_that_a_program_keeps_is_not_given_to_it_twice(other: Other):
+    server = PromptXCommand(COMMAND, TOOLS, other.workspaces, other.pool)
+    caller = Caller(other.agent, User(ALICE), Conversation.start(ALICE, other.agent.id, NOW))
+    assert [(tool.name, tool.effect) for tool in await server.tools(caller)] == [
+        ("promptx_action", ToolEffect.READ),
+        ("promptx_recall", ToolEffect.READ),
+        ("promptx_remember", ToolEffect.WRITE),
+    ]

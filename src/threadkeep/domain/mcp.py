@@ -15,13 +15,14 @@ RETRIEVER = "retriever"
 CHARTS = "charts"
 HISTORY = "history"
 RESULTS = "results"
-OWN_SERVERS = frozenset({PROMPTX, RETRIEVER, CHARTS, HISTORY, RESULTS})
+USER = "user"
+OWN_SERVERS = frozenset({PROMPTX, RETRIEVER, CHARTS, HISTORY, RESULTS, USER})
 """Whose tools the model knows by their bare names."""
 
 DEFAULT_TIMEOUT_S = 60.0
 MOST_SERVERS = 32
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
+SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
 
 _NO_SECRETS: Mapping[str, Secret] = {}
 # Shorter texts stand in ordinary words too; hiding those would only make an error unreadable.
@@ -29,10 +30,11 @@ _SHORTEST_HIDDEN = 4
 
 
 class ServerScope(Choice):
-    """Whether one process or connection serves all users of an agent, or each user has their own."""
+    """Whom one process or connection serves: all users of an agent, one user, or one conversation."""
 
     AGENT = "agent"
     USER = "user"
+    CONVERSATION = "conversation"
 
 
 class ServerSource(Choice):
@@ -54,6 +56,8 @@ class McpServer:
     disabled: bool
     timeout_s: float
     scope: ServerScope
+    trust_annotations: bool
+    """Whether what the server says of its tools' effects counts: that they only read, or may be repeated."""
 
     @property
     def secrets(self) -> Mapping[str, Secret]:
@@ -87,6 +91,7 @@ class StdioServer(McpServer):
     disabled: bool = False
     timeout_s: float = DEFAULT_TIMEOUT_S
     scope: ServerScope = ServerScope.AGENT
+    trust_annotations: bool = False
 
     @property
     def secrets(self) -> Mapping[str, Secret]:
@@ -110,6 +115,7 @@ class RemoteServer(McpServer):
     disabled: bool = False
     timeout_s: float = DEFAULT_TIMEOUT_S
     scope: ServerScope = ServerScope.AGENT
+    trust_annotations: bool = False
 
     @property
     def secrets(self) -> Mapping[str, Secret]:
@@ -125,7 +131,7 @@ def check_server_names(names: Collection[str]) -> None:
     """Not too many, and each of letters, digits, `-` and `_`: it becomes a part of its tools' names."""
     if len(names) > MOST_SERVERS:
         raise McpConfigInvalid(f"An agent has at most {MOST_SERVERS} servers.", param="settings.mcpServers")
-    if not all(_NAME.fullmatch(name) for name in names):
+    if not all(SERVER_NAME.fullmatch(name) for name in names):
         raise McpConfigInvalid(
             "A server's name has 1 to 48 of the characters A-Z, a-z, 0-9, `-` and `_`, "
             "and begins with a letter or digit.",

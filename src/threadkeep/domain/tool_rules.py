@@ -1,9 +1,16 @@
 """What an agent's owner says of tools: which may run, and what running one twice would do."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from threadkeep.domain.choice import Choice
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.mcp import SERVER_NAME
+from threadkeep.domain.text import check_storable
+
+MOST_RULES = 500
+MOST_TOOL_NAME = 128
+ALL = "*"
 
 
 class ToolAccess(Choice):
@@ -39,6 +46,14 @@ Rules = Mapping[str, ToolRule]
 """Rules by `server.tool`, `server.*` or `*`; the most precise one counts, for each of the two by itself."""
 
 
+def check_rules(names: Collection[str]) -> None:
+    """Refuses too many rules, and names that cannot be those of a tool, a server or all."""
+    if len(names) > MOST_RULES:
+        raise InvalidRequest(f"An agent has at most {MOST_RULES} rules for tools.", param="settings.tools")
+    for name in names:
+        _check_name(name)
+
+
 def access_of(rules: Rules, server: str, tool: str) -> ToolAccess:
     """Whether a tool may run; what nobody spoke of may."""
     found = (rule.access for rule in _rules_for(rules, server, tool) if rule.access)
@@ -51,5 +66,15 @@ def effect_of(rules: Rules, server: str, tool: str) -> ToolEffect | None:
 
 
 def _rules_for(rules: Rules, server: str, tool: str) -> list[ToolRule]:
-    names = (f"{server}.{tool}", f"{server}.*", "*")
+    names = (f"{server}.{tool}", f"{server}.{ALL}", ALL)
     return [rules[name] for name in names if name in rules]
+
+
+def _check_name(name: str) -> None:
+    server, _, tool = name.partition(".")
+    if name != ALL and not (SERVER_NAME.fullmatch(server) and 0 < len(tool) <= MOST_TOOL_NAME):
+        raise InvalidRequest(
+            "A rule is for `server.tool`, for all tools of a server as `server.*`, or for all tools as `*`.",
+            param=f"settings.tools.{name[:MOST_TOOL_NAME]}",
+        )
+    check_storable(name, "settings.tools")

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalKind
-from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, ToolResulted
+from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Notice, ToolResulted
 from threadkeep.domain.tool_rules import Rules, ToolAccess, access_of
 from threadkeep.engine.ending import NOT_ANSWERED
 from threadkeep.engine.journal import Dispatch, Dispatched
@@ -25,6 +25,7 @@ from threadkeep.ports.gateway import ToolResultBlock, ToolUse
 from threadkeep.ports.tools import Outcome, Tool
 
 UNKNOWN = "The call was interrupted. It may have taken effect; check before you repeat it."
+RESTARTED = "This server was restarted; what it held is gone."
 DENIED_BY_RULE = "The owner of this agent does not allow this tool to run."
 DENIED_BY_USER = "The user did not allow this call."
 
@@ -290,13 +291,17 @@ class Batch:
         assert call.tool is not None
         begun = time.monotonic()
         outcome = await self._toolbox.call(call.tool, call.use.id, call.arguments, self._tell)
+        if outcome.restarted:
+            self._tell(
+                Notice("MCP_SERVER_RESTARTED", f"{call.tool.server} was restarted; what it held is gone.")
+            )
         await self._toolbox.finish(
             call.use,
             outcome,
             self._tell,
             duration_ms=int((time.monotonic() - begun) * 1000),
             most_tokens=self._most_tokens,
-            preface=_preface(call.state.answer),
+            preface=_preface(call.state.answer, is_restarted=outcome.restarted),
         )
 
     def _tell(self, event: ToolEvent) -> None:
@@ -332,8 +337,9 @@ def _answered_outcome(answer: Answer) -> Outcome | None:
             return None
 
 
-def _preface(answer: Answer | None) -> str:
-    """What the model reads before a result whose call the user has changed."""
-    if answer is None or answer.arguments is None:
-        return ""
-    return f"The user changed the arguments to {msgspec.json.encode(answer.arguments).decode()}.\n"
+def _preface(answer: Answer | None, *, is_restarted: bool) -> str:
+    """What the model reads before a result: that its server lost its state, or the user changed the call."""
+    told = f"{RESTARTED}\n" if is_restarted else ""
+    if answer is not None and answer.arguments is not None:
+        told += f"The user changed the arguments to {msgspec.json.encode(answer.arguments).decode()}.\n"
+    return told

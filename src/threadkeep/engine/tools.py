@@ -26,7 +26,7 @@ from threadkeep.engine.tool_results import (
 )
 from threadkeep.engine.values import TooDeep, clean
 from threadkeep.ports.gateway import ToolResultBlock, ToolSpec, ToolUse
-from threadkeep.ports.tools import Outcome, Progress, Tool, ToolSession
+from threadkeep.ports.tools import Asked, InputRequired, Outcome, Progress, Tool, ToolSession
 
 log = logging.getLogger("threadkeep.engine")
 
@@ -36,16 +36,22 @@ MOST_TOOLS = 128
 MOST_ERROR_CHARACTERS = 4_000
 MOST_PROGRESS_CHARACTERS = 500
 
-ToolEvent = ToolProgress | Retrieval | ToolResulted
+ToolEvent = ToolProgress | Retrieval | Notice | ToolResulted
 
 
 class Toolbox:
     """The tools of one turn, by the names that the model knows them by."""
 
     def __init__(
-        self, session: ToolSession | None, large_values: LargeValues, *, found: Sequence[RetrievalHit] = ()
+        self,
+        session: ToolSession | None,
+        large_values: LargeValues,
+        *,
+        found: Sequence[RetrievalHit] = (),
+        turn_id: str = "",
     ) -> None:
         self._session = session
+        self._turn_id = turn_id
         self._large_values = large_values
         self._numbers = PassageNumbers(found)
         self._tools: Mapping[str, Tool] = {}
@@ -109,13 +115,20 @@ class Toolbox:
     ) -> Outcome:
         """Hands a call to its tool; a failure of the tool is an outcome too."""
         assert self._session is not None
-        steps, limit = self._session.call(tool, arguments), asyncio.timeout(tool.timeout_s or None)
+        steps = self._session.call(tool, arguments, key=f"{self._turn_id}:{id_}")
+        limit = asyncio.timeout(tool.timeout_s or None)
         try:
             async with limit:
                 async for step in steps:
-                    if isinstance(step, Outcome):
-                        return step
-                    tell(_progress(id_, step))
+                    match step:
+                        case Outcome():
+                            return step
+                        case Progress():
+                            tell(_progress(id_, step))
+                        case Asked():
+                            step.answer(None)
+                        case InputRequired():
+                            return Outcome("error", error="The tool asks the user, who cannot be asked yet.")
             return Outcome("error", error="The tool ended without a result.")
         except Exception as exc:
             if limit.expired():

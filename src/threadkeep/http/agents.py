@@ -12,6 +12,7 @@ from threadkeep.domain.agent import (
     AgentDraft,
     AgentSettings,
     ConversationMode,
+    OnCrash,
     RetrievalMode,
     Visibility,
 )
@@ -24,6 +25,7 @@ from threadkeep.http.merge_patch import merge_patch
 from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.routing import Reply
 from threadkeep.http.services import ApiCall
+from threadkeep.http.tool_rules import ToolRulesBody, rules_from_body, rules_to_body
 from threadkeep.wire.view import PageView
 from threadkeep.wire.views import (
     AgentDetailView,
@@ -33,6 +35,8 @@ from threadkeep.wire.views import (
     agent_view,
     audit_view,
 )
+
+MOST_APPROVAL_TIMEOUT_S = 10 * 366 * 24 * 60 * 60
 
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 
@@ -55,6 +59,10 @@ class AgentSettingsBody(Struct, frozen=True, kw_only=True, rename="camel", forbi
     max_tokens: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
     tool_result_tokens: Annotated[int, Meta(ge=0, le=10_000_000)] = 32_000
     mcp_servers: McpServersBody = {}
+    on_crash: OnCrash = OnCrash.CONTINUE
+    approval_timeout_s: Annotated[float, Meta(ge=0, le=MOST_APPROVAL_TIMEOUT_S)] = 604_800
+    ask_user: bool = False
+    tools: ToolRulesBody = {}
 
 
 class AgentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -151,6 +159,7 @@ def _expected_version(if_match: str | None) -> int | None:
 def _draft(body: AgentBody, kept: Mapping[str, McpServer]) -> AgentDraft:
     settings = {name: getattr(body.settings, name) for name in AgentSettingsBody.__struct_fields__}
     settings["mcp_servers"] = servers_from_body(body.settings.mcp_servers, kept)
+    settings["tools"] = rules_from_body(body.settings.tools)
     return AgentDraft(
         name=one_line(body.name),
         description=body.description,
@@ -165,6 +174,7 @@ def _draft(body: AgentBody, kept: Mapping[str, McpServer]) -> AgentDraft:
 def _body(agent: Agent) -> AgentBody:
     settings = {name: getattr(agent.settings, name) for name in AgentSettingsBody.__struct_fields__}
     settings["mcp_servers"] = servers_to_body(agent.settings.mcp_servers)
+    settings["tools"] = rules_to_body(agent.settings.tools)
     return AgentBody(
         name=agent.name,
         description=agent.description,

@@ -34,7 +34,8 @@ class McpServerBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     headers: dict[str, str] = {}
     disabled: bool = False
     timeout_s: Annotated[float, Meta(ge=0, le=3600)] = DEFAULT_TIMEOUT_S
-    scope: Literal["agent", "user"] = "agent"
+    scope: Literal["agent", "user", "conversation"] = "agent"
+    trust_annotations: bool = False
 
 
 # Taken as it comes, so that every refusal can name the server and has the code of its own.
@@ -88,6 +89,7 @@ def _server(name: str, entry: Any, kept: McpServer | None) -> McpServer:
         "disabled": body.disabled,
         "timeout_s": body.timeout_s,
         "scope": ServerScope(body.scope),
+        "trust_annotations": body.trust_annotations,
     }
     if body.command is not None:
         _refuse_foreign(place, type=body.type not in {None, "stdio"}, headers=body.headers)

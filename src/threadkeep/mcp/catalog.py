@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import Forbidden, McpCommandNotAllowed, McpConfigInvalid, McpNameReserved
+from threadkeep.domain.mcp import OWN_SERVERS as NAMES_OF_OURS
 from threadkeep.domain.mcp import PROMPTX, RETRIEVER, McpServer, RemoteServer, ServerSource, StdioServer
 from threadkeep.domain.user import User
 from threadkeep.mcp.addresses import Network
@@ -20,7 +21,7 @@ OWN_SERVERS = (
     ListedServer(RETRIEVER, ServerSource.BUILTIN),
 )
 # Those, and what records show as the server of further tools of our own.
-RESERVED_NAMES = frozenset({PROMPTX, RETRIEVER, "charts", "history", "system", "threadkeep"})
+RESERVED_NAMES = NAMES_OF_OURS | {"system", "threadkeep"}
 
 
 class Catalog:

@@ -8,28 +8,49 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 import mcp_types as mcp
-from mcp.client.session import ClientSession
+from mcp.client.session import ClientRequestContext, ClientSession
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from pydantic import RootModel, ValidationError
 
 from threadkeep.logs import about
 from threadkeep.mcp.digest import MOST_TOOLS
+from threadkeep.mcp.elicitation import (
+    DECLINED,
+    NotSupported,
+    addresses_required,
+    continued,
+    elicit_result,
+    input_required,
+    question_of,
+)
 from threadkeep.mcp.large import Inbox
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.link import Link, LinkBroken, causes
+from threadkeep.mcp.open_call import OpenCall
 from threadkeep.mcp.results import tools_of
-from threadkeep.ports.tools import Outcome, Progress, Tool
+from threadkeep.ports.tools import GivenInput, InputRequired, Outcome, Progress, Step, Tool
 from threadkeep.tasks import end_tasks
 from threadkeep.version import __version__
 
 log = logging.getLogger("threadkeep.mcp")
 
+IDEMPOTENCY_KEY = "threadkeep/idempotencyKey"
+"""The field of `_meta` that is the same for a call that runs again."""
+
 _PROGRESS_EVERY_S = 0.1
 _ENDING_S = 5.0
+_ROUND_PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0)
+"""How long a server waits that asks to be called again, each time."""
 _CLIENT = mcp.Implementation(name="threadkeep", version=__version__)
+
+
+_call_here: ContextVar[OpenCall | None] = ContextVar("call", default=None)
+"""The call on whose own stream a message came: the SDK runs what hears it in the context of that request."""
 
 
 class _Anything(RootModel[dict[str, Any]]):
@@ -50,6 +71,8 @@ class Connection:
         timeout_s: float,
         limits: Limits,
         hide: Callable[[str], str],
+        *,
+        has_one_user: bool = False,
     ) -> None:
         self._server = server
         self._link = link
@@ -57,6 +80,7 @@ class Connection:
         self._timeout_s = timeout_s
         self._limits = limits
         self._hide = hide
+        self._has_one_user = has_one_user
         self._session: ClientSession | None = None
         self._tools: tuple[Tool, ...] = ()
         self._listed_at = 0.0
@@ -64,8 +88,9 @@ class Connection:
         self._over = asyncio.Event()
         self._greeting: asyncio.Timeout | None = None
         self._closed: str | None = None
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls: dict[OpenCall, asyncio.Task[None]] = {}
         self._check: asyncio.Task[None] | None = None
+        self.start_number = 0  # greater than that of every server which was started before, on this node
         self.used_at = time.monotonic()
         self.failure: str | None = None
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -100,20 +125,29 @@ class Connection:
                 raise LinkBroken("It does not tell which tools it has.") from exc
         return self._tools
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
-        """Calls a tool: any number of Progress, then one Outcome. Closing it cancels the call there too."""
-        steps: asyncio.Queue[Progress | Outcome] = asyncio.Queue()
-        task = asyncio.create_task(self._ask(self._use(), name, arguments, steps))
-        self._calls.add(task)
-        task.add_done_callback(self._calls.discard)
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], call_key: str = "", given: GivenInput | None = None
+    ) -> AsyncGenerator[Step]:
+        """Calls a tool: any number of Progress and Asked, then one Outcome or InputRequired.
+
+        Closing it cancels the call there too.
+        """
+        params: mcp.CallToolRequestParams | None = _params(name, arguments, call_key)
+        if given is not None and (params := continued(params, given)) is None:
+            yield Outcome("denied", error="The user did not agree to open the address that the tool needs.")
+            return
+        call = OpenCall()
+        task = self._calls[call] = asyncio.create_task(self._run(self._use(), call, params))
+        task.add_done_callback(lambda _: self._calls.pop(call))
         try:
             while True:
-                step = await steps.get()
+                step = await call.steps.get()
                 yield step
-                if isinstance(step, Outcome):
+                if isinstance(step, Outcome | InputRequired):
                     return
         finally:
             self.used_at = time.monotonic()
+            call.end()
             if task.cancel():
                 # Not awaited: telling a server that does not listen may take a while.
                 self._look_after()
@@ -138,7 +172,13 @@ class Connection:
         try:
             async with (
                 self._link.open(self._over.set) as (read, write),
-                ClientSession(read, write, message_handler=self._hear, client_info=_CLIENT) as session,
+                ClientSession(
+                    read,
+                    write,
+                    message_handler=self._hear,
+                    elicitation_callback=self._elicit,
+                    client_info=_CLIENT,
+                ) as session,
             ):
                 await self._greet(session)
                 self._session = session
@@ -188,38 +228,57 @@ class Connection:
         self._tools = tools_of(self._server, listed, self._timeout_s)
         self._listed_at = time.monotonic()
 
-    async def _ask(
-        self,
-        session: ClientSession,
-        name: str,
-        arguments: Mapping[str, Any],
-        steps: "asyncio.Queue[Progress | Outcome]",
-    ) -> None:
-        """One request, from the first byte to its one outcome."""
-        told_at = 0.0
-
-        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-            nonlocal told_at
-            if (now := time.monotonic()) - told_at >= _PROGRESS_EVERY_S:
-                told_at = now
-                steps.put_nowait(Progress(progress, total, message))
-
-        params = mcp.CallToolRequestParams(name=name, arguments=dict(arguments))
+    async def _run(self, session: ClientSession, call: OpenCall, params: mcp.CallToolRequestParams) -> None:
+        """One call, from the first byte to its last step."""
+        # What comes in on the stream of this call's own request is heard with this set.
+        _call_here.set(call)
         try:
+            step = await self._complete(session, call, params)
+        except MCPError as exc:
+            step = addresses_required(exc.error) or Outcome("error", error=await self._what_broke(exc))
+        except NotSupported as exc:
+            step = Outcome("error", error=str(exc))
+        except ValueError:
+            step = Outcome("error", error="The server's answer is not a valid MCP result.")
+        except Exception as exc:
+            log.exception("a call of %s on server %s failed", params.name, self._server)
+            step = Outcome("error", error=f"The tool failed: {type(exc).__name__}.")
+        call.steps.put_nowait(step)
+
+    async def _complete(
+        self, session: ClientSession, call: OpenCall, params: mcp.CallToolRequestParams
+    ) -> InputRequired | Outcome:
+        """Sends a call until it ends, or the user has to be asked."""
+        for pause_s in _ROUND_PAUSES_S:
             # Not `call_tool`: it would check the result against a schema of the server's own making, whose
             # patterns can keep this process busy for as long as the server likes.
             result = await session.send_request(
-                mcp.CallToolRequest(params=params), _Anything, progress_callback=on_progress
+                mcp.CallToolRequest(params=params), _Anything, progress_callback=_progress_teller(call)
             )
-            outcome = self._inbox.outcome(result.root)
-        except MCPError as exc:
-            outcome = Outcome("error", error=await self._what_broke(exc))
-        except ValueError:
-            outcome = Outcome("error", error="The server's answer is not a valid MCP result.")
-        except Exception as exc:
-            log.exception("a call of %s on server %s failed", name, self._server)
-            outcome = Outcome("error", error=f"The tool failed: {type(exc).__name__}.")
-        steps.put_nowait(outcome)
+            needed = input_required(result.root)
+            if needed is None:
+                return self._inbox.outcome(result.root)
+            if needed.requests:
+                return needed
+            # It asks nothing that a user is to be asked: it wants to be called again.
+            await asyncio.sleep(pause_s)
+            params = continued(params, GivenInput(needed.state, {})) or params
+        return Outcome("error", error="The server asks to be called again, and again.")
+
+    async def _elicit(
+        self, context: ClientRequestContext, params: mcp.ElicitRequestParams
+    ) -> mcp.ElicitResult:
+        """Answers a server that asks the user while it holds a call open."""
+        call, question = self._asking_call(), question_of(params)
+        if call is None or question is None:
+            return DECLINED
+        return elicit_result(await call.ask(question), is_form=question.schema is not None)
+
+    def _asking_call(self) -> OpenCall | None:
+        """The call in which a server asks; None where nobody can tell whose user is meant."""
+        if (call := _call_here.get()) is not None:
+            return call if call in self._calls else None
+        return next(iter(self._calls)) if self._has_one_user and len(self._calls) == 1 else None
 
     async def _what_broke(self, exc: MCPError) -> str:
         """The reason of a protocol error; where the connection is lost, the reason of that."""
@@ -268,6 +327,24 @@ class Connection:
             case _:
                 log.warning("the session with server %s broke", self._server, exc_info=cause)
                 return f"The session broke: {type(cause).__name__}."
+
+
+def _progress_teller(call: OpenCall) -> ProgressFnT:
+    """Tells a call's caller of its progress, now and then."""
+    told_at = 0.0
+
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        nonlocal told_at
+        if (now := time.monotonic()) - told_at >= _PROGRESS_EVERY_S:
+            told_at = now
+            call.steps.put_nowait(Progress(progress, total, message))
+
+    return tell
+
+
+def _params(name: str, arguments: Mapping[str, Any], call_key: str) -> mcp.CallToolRequestParams:
+    meta: mcp.RequestParamsMeta | None = {IDEMPOTENCY_KEY: call_key} if call_key else None
+    return mcp.CallToolRequestParams(name=name, arguments=dict(arguments), _meta=meta)
 
 
 async def _agree(session: ClientSession) -> None:

@@ -37,4 +37,12 @@ async def launch(
             )
         case _:
             raise AssertionError(f"a server is run or reached, not {type(server).__name__}")
-    return Connection(key.name, link, inbox, server.timeout_s, limits, server.hide)
+    return Connection(
+        key.name,
+        link,
+        inbox,
+        server.timeout_s,
+        limits,
+        server.hide,
+        has_one_user=key.user_id is not None,
+    )

@@ -1,6 +1,7 @@
 """The pool of MCP servers: started when they are needed, shared by turns, watched, and ended."""
 
 import asyncio
+import itertools
 import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Mapping
@@ -18,8 +19,9 @@ from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.lines import ServerLog
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.programs import ServerEnvironment, ServerKey
+from threadkeep.mcp.used_servers import UsedServers
 from threadkeep.ports.mcp import ServerState, ServerStatus
-from threadkeep.ports.tools import Outcome, Progress, Tool
+from threadkeep.ports.tools import Asked, GivenInput, InputRequired, Outcome, Step, Tool
 from threadkeep.tasks import end_tasks
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ class Pool:
         self._reading = Reading()
         self._places: dict[ServerKey, _Place] = {}
         self._live: set[Connection] = set()
+        self._start_numbers = itertools.count(1)
         self._entrance = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
@@ -109,18 +112,31 @@ class Pool:
             raise LinkBroken(server.hide(str(exc))) from exc
 
     async def call(
-        self, key: ServerKey, server: McpServer, name: str, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[Progress | Outcome]:
-        """Calls a tool: any number of Progress, then one Outcome. Closing it cancels the call."""
+        self,
+        key: ServerKey,
+        server: McpServer,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        call_key: str = "",
+        given: GivenInput | None = None,
+        used: UsedServers | None = None,
+    ) -> AsyncGenerator[Step]:
+        """Calls a tool: any number of Progress and Asked, then one Outcome or InputRequired.
+
+        Closing it cancels the call. The server is told the `call_key`, by which it can recognise a call that
+        runs again. With `used`, the first result of a program that was restarted says so.
+        """
+        used = used or UsedServers()
         place = self._place(key, server)
         try:
             with place.in_use():
                 connection = await self._connected(key, place, self._limits.budget_s)
-                async with aclosing(connection.call(name, arguments)) as steps:
+                async with aclosing(connection.call(name, arguments, call_key, given)) as steps:
                     async for step in steps:
-                        if isinstance(step, Outcome) and connection.is_open:
+                        if isinstance(step, Outcome | InputRequired) and connection.is_open:
                             place.breaker.succeeded()
-                        yield _hiding(server, step)
+                        yield _marked(_hiding(server, step), key, server, connection, used)
         except LinkBroken as exc:
             yield Outcome("error", error=f"The server {key.name} is away: {server.hide(str(exc))}")
 
@@ -239,6 +255,7 @@ class Pool:
                 connection = await launch(
                     key, place.server, self._environment, place.log, self._limits, self._reading
                 )
+                connection.start_number = next(self._start_numbers)
                 place.connection = connection
                 self._live.add(connection)
         except _NoRoom:
@@ -289,10 +306,26 @@ class _NoRoom(LinkBroken):
     """Not the server's fault."""
 
 
-def _hiding(server: McpServer, step: Progress | Outcome) -> Progress | Outcome:
-    """A step in whose error none of the server's secrets is."""
-    if isinstance(step, Outcome) and step.error is not None:
-        return replace(step, error=server.hide(step.error))
+def _hiding(server: McpServer, step: Step) -> Step:
+    """A step in whose error or question none of the server's secrets is."""
+    match step:
+        case Outcome(error=str(error)):
+            return replace(step, error=server.hide(error))
+        case Asked():
+            return replace(step, message=server.hide(step.message))
+        case InputRequired():
+            hidden = (replace(it, message=server.hide(it.message)) for it in step.requests)
+            return replace(step, requests=tuple(hidden))
+        case _:
+            return step
+
+
+def _marked(
+    step: Step, key: ServerKey, server: McpServer, connection: "Connection", used: UsedServers
+) -> Step:
+    """A step that says so where it is the first outcome of a program that was restarted."""
+    if isinstance(step, Outcome) and used.was_restarted(key, server, connection.start_number):
+        return replace(step, restarted=True)
     return step
 
 

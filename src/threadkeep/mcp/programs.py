@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, UserId
 from threadkeep.domain.mcp import PROMPTX, McpServer, RemoteServer, ServerScope, StdioServer
 from threadkeep.domain.workspace import CACHE, Workspaces
 from threadkeep.mcp.addresses import Network
@@ -15,21 +15,35 @@ from threadkeep.mcp.process import Program
 from threadkeep.mcp.sandbox import OPEN, Sandbox
 
 USER_HEADER = "Threadkeep-User-Id"
+CONVERSATION_HEADER = "Threadkeep-Conversation-Id"
 ROLES = ".promptx"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerKey:
-    """Which server of which agent, and for whom where each user has their own."""
+    """Which server of which agent, and for whom where each user or each conversation has its own."""
 
     agent_id: AgentId
     name: str
     user_id: UserId | None
+    conversation_id: ConversationId | None = None
 
     @staticmethod
-    def of(agent_id: AgentId, name: str, server: McpServer, user_id: UserId) -> "ServerKey":
-        """The key of the server that serves this user."""
-        return ServerKey(agent_id, name, user_id if server.scope is ServerScope.USER else None)
+    def of(
+        agent_id: AgentId,
+        name: str,
+        server: McpServer,
+        user_id: UserId,
+        conversation_id: ConversationId | None = None,
+    ) -> "ServerKey":
+        """The key of the server that serves this user, in this conversation; a test has none."""
+        match server.scope:
+            case ServerScope.AGENT:
+                return ServerKey(agent_id, name, None)
+            case ServerScope.USER:
+                return ServerKey(agent_id, name, user_id)
+            case ServerScope.CONVERSATION:
+                return ServerKey(agent_id, name, user_id, conversation_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +66,8 @@ class ServerEnvironment:
         env |= {name: secret.reveal() for name, secret in server.env.items()}
         if key.user_id is not None:
             env["THREADKEEP_USER_ID"] = key.user_id
+        if key.conversation_id is not None:
+            env["THREADKEEP_CONVERSATION_ID"] = key.conversation_id
         if key.name == PROMPTX:  # the operator's own command; the folders of its other users are not its own
             args, wrapper = server.args, self.sandbox.wrapper(readable=[workspace / ROLES], writable=[cwd])
         else:
@@ -64,6 +80,8 @@ class ServerEnvironment:
         headers = {name: secret.reveal() for name, secret in server.headers.items()}
         if key.user_id is not None:
             headers[USER_HEADER] = quote(key.user_id)
+        if key.conversation_id is not None:
+            headers[CONVERSATION_HEADER] = key.conversation_id
         return headers
 
 

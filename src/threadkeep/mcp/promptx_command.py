@@ -7,12 +7,14 @@ has found, so each user has all three for themselves, in a folder of the agent's
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.mcp import PROMPTX, ServerScope, StdioServer
 from threadkeep.domain.secret import Secret
+from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.link import LinkBroken
@@ -20,7 +22,7 @@ from threadkeep.mcp.personal import FOLDER, prepare
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import ServerKey
 from threadkeep.ports.mcp import ServerState, ServerStatus
-from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+from threadkeep.ports.tools import Asked, Caller, InputRequired, Outcome, Step, Tool
 
 
 class PromptXCommand:
@@ -32,7 +34,7 @@ class PromptXCommand:
         self, command: Sequence[str], tools: Sequence[Tool], workspaces: Workspaces, pool: Pool
     ) -> None:
         self._command, *self._args = command
-        self._tools = tools
+        self._tools = tuple(map(_as_the_program_does_it, tools))
         self._workspaces = workspaces
         self._pool = pool
 
@@ -40,9 +42,7 @@ class PromptXCommand:
         """All three, as we describe them; the program is started by the first call."""
         return self._tools
 
-    async def call(
-        self, caller: Caller, name: str, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[Progress | Outcome]:
+    async def call(self, caller: Caller, name: str, arguments: Mapping[str, Any]) -> AsyncGenerator[Step]:
         """Has the program run a tool."""
         try:
             key, server, folder = await self._place(caller.agent, caller.user)
@@ -54,13 +54,18 @@ class PromptXCommand:
             # Else it warns of a project without a name, and knows no role that was written since it began.
             begun = self._pool.call(key, server, "promptx_init", {"workingDirectory": str(folder)})
             async with aclosing(begun) as steps:
-                async for _ in steps:
-                    pass
+                async for step in steps:
+                    if isinstance(step, Asked):
+                        step.answer(None)
         # Later versions have dropped the prefix.
         theirs = name if name in offered else name.removeprefix("promptx_")
-        async with aclosing(self._pool.call(key, server, theirs, arguments)) as steps:
+        calling = self._pool.call(key, server, theirs, arguments, call_key=caller.call_key)
+        async with aclosing(calling) as steps:
             async for step in steps:
-                yield _known_role(step, arguments) if name == "promptx_action" else step
+                if isinstance(step, InputRequired):
+                    yield Outcome("error", error="PromptX asks the user, which it is not to do.")
+                else:
+                    yield _known_role(step, arguments) if name == "promptx_action" else step
 
     def status(self, agent: Agent) -> ServerStatus:
         """How the program is, as it was last used."""
@@ -90,7 +95,12 @@ class PromptXCommand:
         )
 
 
-def _known_role(step: Progress | Outcome, arguments: Mapping[str, Any]) -> Progress | Outcome:
+def _as_the_program_does_it(tool: Tool) -> Tool:
+    """A tool with its effect there: how often a memory is kept that came twice is not ours to say."""
+    return tool if tool.effect is ToolEffect.READ else replace(tool, effect=ToolEffect.WRITE)
+
+
+def _known_role(step: Step, arguments: Mapping[str, Any]) -> Step:
     """A real error where PromptX only says in prose that there is no such role."""
     if isinstance(step, Outcome) and f'"{arguments.get("role")}" 不存在' in str(step.result):
         return Outcome("error", error=str(step.result))

@@ -2,19 +2,22 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.mcp import McpServer, fingerprint
+from threadkeep.domain.tool_rules import ToolEffect, effect_of
 from threadkeep.domain.user import User
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import ServerKey
 from threadkeep.mcp.promptx_command import PromptXCommand
+from threadkeep.mcp.used_servers import UsedServers
 from threadkeep.ports.mcp import SeenTools, ServerCatalog, ServerState, ServerStatus
-from threadkeep.ports.tools import Caller, Outcome, Progress, Tool, ToolServer, Unavailable
+from threadkeep.ports.tools import Caller, GivenInput, Step, Tool, ToolServer, Unavailable
 
 log = logging.getLogger("threadkeep.mcp")
 
@@ -31,9 +34,9 @@ class AgentTools:
         self._pool = pool
         self._seen = seen
 
-    def session(self, caller: Caller) -> "TurnTools":
-        """The tools for one turn."""
-        return TurnTools(caller, self._own, self)
+    def session(self, caller: Caller, used: Collection[str] = ()) -> "TurnTools":
+        """The tools for one turn; `used` are the servers that it used on another node."""
+        return TurnTools(caller, self._own, self, UsedServers(used))
 
     def states(self) -> Sequence[ServerState]:
         """How all servers of this node are."""
@@ -81,13 +84,20 @@ class AgentTools:
         return tools, away
 
     def call(
-        self, caller: Caller, tool: Tool, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[Progress | Outcome]:
-        """Runs a tool of one of the agent's own servers."""
+        self,
+        caller: Caller,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        given: GivenInput | None,
+        used: UsedServers,
+    ) -> AsyncGenerator[Step]:
+        """Runs a tool of one of the agent's own servers; the server is told the caller's key of the call."""
         # As it was when the turn began; turns that begin after a change have the new one.
         server = caller.agent.settings.mcp_servers[tool.server]
-        key = ServerKey.of(caller.agent.id, tool.server, server, caller.user.id)
-        return self._pool.call(key, server, tool.name, arguments)
+        key = _key(caller, tool.server, server)
+        return self._pool.call(
+            key, server, tool.name, arguments, call_key=caller.call_key, given=given, used=used
+        )
 
     def _servers(self, agent: Agent) -> dict[str, McpServer]:
         """The servers that the agent's owner has added; what else still runs for the agent is ended."""
@@ -100,13 +110,13 @@ class AgentTools:
         if problem := self._catalog.problem(server):
             return Unavailable(name, problem)
         try:
-            tools = await self._pool.tools(
-                ServerKey.of(caller.agent.id, name, server, caller.user.id), server
-            )
+            tools = await self._pool.tools(_key(caller, name, server), server)
         except LinkBroken as exc:
             return Unavailable(name, str(exc))
         await self._record(caller.agent, name, tools)
-        return tools
+        if server.trust_annotations:
+            return tools
+        return [replace(tool, effect=ToolEffect.WRITE) for tool in tools]
 
     async def _record(self, agent: Agent, name: str, tools: Sequence[Tool]) -> None:
         mark = fingerprint((tool.name, tool.description, tool.input_schema) for tool in tools)
@@ -119,19 +129,34 @@ class AgentTools:
 class TurnTools:
     """The tools of one turn."""
 
-    def __init__(self, caller: Caller, own: Mapping[str, ToolServer], agents: AgentTools) -> None:
+    def __init__(
+        self, caller: Caller, own: Mapping[str, ToolServer], agents: AgentTools, used: UsedServers
+    ) -> None:
         self._caller = caller
         self._own = own
         self._agents = agents
+        self._used = used
 
     async def list(self) -> tuple[Sequence[Tool], Sequence[Unavailable]]:
-        """What can be called now, our own tools first, and what is away."""
+        """What can be called now, our own tools first, each with its effect, and what is away."""
         tools = [tool for server in self._own.values() for tool in await server.tools(self._caller)]
         others, away = await self._agents.list(self._caller)
-        return [*tools, *others], away
+        return [self._ruled(tool) for tool in (*tools, *others)], away
 
-    def call(self, tool: Tool, arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
-        """Runs a tool: any number of Progress, then exactly one Outcome. Closing it ends the call."""
+    def call(
+        self, tool: Tool, arguments: Mapping[str, Any], *, key: str, given: GivenInput | None = None
+    ) -> AsyncGenerator[Step]:
+        """Runs a tool: any number of Progress and Asked, then one Outcome or InputRequired."""
+        caller = replace(self._caller, call_key=key)
         if tool.is_own:
-            return self._own[tool.server].call(self._caller, tool.name, arguments)
-        return self._agents.call(self._caller, tool, arguments)
+            return self._own[tool.server].call(caller, tool.name, arguments)
+        return self._agents.call(caller, tool, arguments, given, self._used)
+
+    def _ruled(self, tool: Tool) -> Tool:
+        """A tool with the effect that the agent's owner says it has, if they do."""
+        effect = effect_of(self._caller.agent.settings.tools, tool.server, tool.name)
+        return tool if effect in {None, tool.effect} else replace(tool, effect=effect)
+
+
+def _key(caller: Caller, name: str, server: McpServer) -> ServerKey:
+    return ServerKey.of(caller.agent.id, name, server, caller.user.id, caller.conversation.id)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import mcp_types as mcp
 
+from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.mcp.digest import MOST_TOOLS
 from threadkeep.ports.tools import Tool
 
@@ -17,5 +18,17 @@ def tools_of(server: str, listed: Iterable[mcp.Tool], timeout_s: float) -> tuple
     for tool in listed:
         if 0 < len(tool.name) <= _MOST_NAME and len(tools) < MOST_TOOLS:
             description = (tool.description or tool.title or "")[:_MOST_DESCRIPTION]
-            tools.setdefault(tool.name, Tool(server, tool.name, description, tool.input_schema, timeout_s))
+            offered = Tool(
+                server, tool.name, description, tool.input_schema, timeout_s, effect=_claimed_effect(tool)
+            )
+            tools.setdefault(tool.name, offered)
     return tuple(tools.values())
+
+
+def _claimed_effect(tool: mcp.Tool) -> ToolEffect:
+    """What a call does, as the server says; whether that counts is for the agent's owner to decide."""
+    if tool.annotations is None:
+        return ToolEffect.WRITE
+    if tool.annotations.read_only_hint:
+        return ToolEffect.READ
+    return ToolEffect.IDEMPOTENT if tool.annotations.idempotent_hint else ToolEffect.WRITE

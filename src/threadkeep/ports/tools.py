@@ -1,10 +1,11 @@
 """Tools that a turn may use."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from threadkeep.domain.agent import Agent
+from threadkeep.domain.approval import Answer
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_rules import ToolEffect
@@ -18,7 +19,8 @@ MOST_RESULT_BYTES = 8 * 1024 * 1024
 class Tool:
     """A tool as its server names and describes it. A time-out of 0 means no limit.
 
-    `is_own` marks the tools of our own servers: the model knows them by their bare names.
+    `is_own` marks the tools of our own servers: the model knows them by their bare names. `asks_user` marks
+    the one whose calls the turn's user answers, and no server.
     """
 
     server: str
@@ -29,16 +31,19 @@ class Tool:
     is_own: bool = False
     effect: ToolEffect = ToolEffect.WRITE
     asks_user: bool = False
-    """Whether the turn's user answers it, instead of a server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """For whom a tool is called, and where: in a conversation as it was when the turn began."""
+    """For whom a tool is called, and where: in a conversation as it was when the turn began.
+
+    A call that runs again has the same `call_key`.
+    """
 
     agent: Agent
     user: User
     conversation: Conversation
+    call_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,7 @@ class Outcome:
     """How the call ended. A tool's failure is data, not an exception.
 
     `hits` without a `result` are the result: the model gets them with the numbers by which it cites them.
+    `restarted`: this is the first result since the server was restarted; what the server held is gone.
     """
 
     status: Literal["ok", "error", "timeout", "denied", "unknown"]
@@ -73,6 +79,49 @@ class Outcome:
     files: tuple[ProducedFile, ...] = ()
     query: str = ""
     hits: tuple[RetrievalHit, ...] = ()
+    restarted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The tool's server asks the user, and waits: to fill in a form of a schema, or to open an address.
+
+    The call goes on once `answer` was called; None means that there is no answer. Later answers do not count.
+    """
+
+    message: str
+    schema: Mapping[str, Any] | None
+    url: str | None
+    answer: Callable[[Answer | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class InputRequest:
+    """One thing that a server asks the user: to fill in a form of a schema, or to open an address."""
+
+    key: str
+    message: str
+    schema: Mapping[str, Any] | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InputRequired:
+    """How a call ended that needs answers of the user: it goes on, on any node, when it is made with them."""
+
+    requests: tuple[InputRequest, ...]
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenInput:
+    """What the user answered to each of the requests; None means that there is no answer."""
+
+    state: str
+    answers: Mapping[str, Answer | None]
+
+
+Step = Progress | Asked | InputRequired | Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +144,7 @@ class ToolServer(Protocol):
         """What this caller may use; none where the server is inactive."""
         ...
 
-    def call(
-        self, caller: Caller, name: str, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[Progress | Outcome]:
+    def call(self, caller: Caller, name: str, arguments: Mapping[str, Any]) -> AsyncGenerator[Step]:
         """Runs a tool: any number of Progress, then exactly one Outcome. Closing it ends the call."""
         ...
 
@@ -109,14 +156,20 @@ class ToolSession(Protocol):
         """What can be called now, and what is away."""
         ...
 
-    def call(self, tool: Tool, arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
-        """Runs a tool: any number of Progress, then exactly one Outcome. Closing it ends the call."""
+    def call(
+        self, tool: Tool, arguments: Mapping[str, Any], *, key: str, given: GivenInput | None = None
+    ) -> AsyncGenerator[Step]:
+        """Runs a tool: any number of Progress and Asked, then one Outcome or InputRequired.
+
+        Closing it ends the call. A call that runs again has the same `key`, by which its server can tell. One
+        that ended in InputRequired goes on with what was `given`.
+        """
         ...
 
 
 class ToolProvider(Protocol):
     """Where tools come from."""
 
-    def session(self, caller: Caller) -> ToolSession:
-        """The tools for one turn."""
+    def session(self, caller: Caller, used: Collection[str] = ()) -> ToolSession:
+        """The tools for one turn; `used` are the names of servers that it used on another node."""
         ...

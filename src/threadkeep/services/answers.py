@@ -122,7 +122,14 @@ class Answers:
             turn,
             build,
             gateway,
-            self._turn_tools(user, agent, held, control, prepared.sources.found if prepared else state.found),
+            self._turn_tools(
+                user,
+                agent,
+                held,
+                control,
+                found=prepared.sources.found if prepared else state.found,
+                used=state.used_servers,
+            ),
             TurnLimits(
                 agent.settings.max_iterations, agent.settings.generation_timeout_s, hands_off=hands_off
             ),
@@ -143,18 +150,25 @@ class Answers:
         agent: Agent,
         held: HeldTurn,
         control: TurnControl,
+        *,
         found: Sequence[RetrievalHit],
+        used: Collection[str],
     ) -> TurnTools:
         """What a turn may use."""
         turn, session = held.turn, None
         if self._tools and self._model_gateway().supports_tools:
-            session = self._tools.session(Caller(agent, user, held.conversation))
+            session = self._tools.session(Caller(agent, user, held.conversation), used)
 
         async def keep_payload(payload: Payload, content: bytes) -> None:
             await persist(lambda: self._store.payloads.add(payload, content))
 
         return TurnTools(
-            Toolbox(session, LargeValues(turn.conversation_id, self._clock, keep_payload), found=found),
+            Toolbox(
+                session,
+                LargeValues(turn.conversation_id, self._clock, keep_payload),
+                found=found,
+                turn_id=turn.id,
+            ),
             TurnApprovals(self._store, held, agent.settings.approval_timeout_s, self._clock, control),
             agent.settings.tools,
             lambda ids: self._store.messages.ids_in_use(turn.conversation_id, ids),

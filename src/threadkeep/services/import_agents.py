@@ -8,6 +8,7 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.domain.mcp import check_server_names
 from threadkeep.domain.prompt import PromptComponent
+from threadkeep.domain.tool_rules import check_rules
 from threadkeep.domain.user import User
 from threadkeep.engine.imported_conversation import check_id
 from threadkeep.ports.agents import AuditEntry
@@ -50,6 +51,7 @@ class ImportedAgents:
         """An agent of the user's own."""
         check_id(own.agent.id)
         check_server_names(own.agent.settings.mcp_servers)
+        check_rules(own.agent.settings.tools)
         components = {PromptComponent(name): text for name, text in own.prompt_files.items()}
         id_, is_there = await self._import_ids.find("agent", own.agent.id, self._user.id)
         agent_id = AgentId(id_)

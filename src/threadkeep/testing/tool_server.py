@@ -14,25 +14,38 @@ A Threadkeep reaches it only where `mcp_allow_private` is set, as `running_app` 
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Self
 
+from mcp.server.context import CallNext, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared.exceptions import MCPError
+from mcp_types import METHOD_NOT_FOUND, ToolAnnotations
 
 from threadkeep.client.blocking import LoopThread
 from threadkeep.testing.listening import listening
 
+_READ = ToolAnnotations(read_only_hint=True)
+_IDEMPOTENT = ToolAnnotations(idempotent_hint=True)
+
+_call_key: ContextVar[str] = ContextVar("call_key", default="")
+
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """One use of a tool, with the arguments that it was given."""
+    """One use of a tool, with the arguments that it was given.
+
+    A call that runs again has the same `key`; it is neither compared nor shown.
+    """
 
     tool_name: str
     arguments: Mapping[str, Any]
+    key: str = field(default="", compare=False, repr=False)
 
 
 class ToolServer:
@@ -40,15 +53,28 @@ class ToolServer:
 
     A tool is named after its function, and its docstring describes it to the model. What it raises is the
     tool's error, in the exception's words. A parameter of the type `mcp.server.mcpserver.Context` gets the
-    context of the call.
+    context of the call. Those of `reading` and `idempotent` are annotated so: a server with
+    `trustAnnotations` may be given such a call again. With `newest_only` it speaks MCP of 2026 and later: a
+    tool may return an `InputRequiredResult`.
     """
 
-    def __init__(self, *tools: Callable[..., Any], name: str = "tools") -> None:
+    def __init__(
+        self,
+        *tools: Callable[..., Any],
+        name: str = "tools",
+        reading: Sequence[Callable[..., Any]] = (),
+        idempotent: Sequence[Callable[..., Any]] = (),
+        newest_only: bool = False,
+    ) -> None:
         self.uses: list[ToolUse] = []
         self.url = ""  # where it is, while it runs
         self._server = MCPServer(name, log_level="WARNING")
-        for tool in tools:
-            self._server.add_tool(self._noted(tool))
+        self._server.middleware.append(_remember_call_key)
+        if newest_only:
+            self._server.middleware.append(_refuse_handshake)
+        for kind, annotations in ((tools, None), (reading, _READ), (idempotent, _IDEMPOTENT)):
+            for tool in kind:
+                self._server.add_tool(self._noted(tool), annotations=annotations)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -84,11 +110,24 @@ class ToolServer:
         @wraps(tool)
         async def call(**arguments: Any) -> Any:
             given = {name: it for name, it in arguments.items() if not isinstance(it, Context)}
-            self.uses.append(ToolUse(tool.__name__, given))
+            self.uses.append(ToolUse(tool.__name__, given, _call_key.get()))
             try:
                 result = tool(**arguments)
                 return await result if inspect.isawaitable(result) else result
+            except MCPError:
+                raise
             except Exception as exc:
                 raise ToolError(str(exc)) from exc
 
         return call
+
+
+async def _remember_call_key(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
+    _call_key.set(str((ctx.meta or {}).get("threadkeep/idempotencyKey", "")))
+    return await call_next(ctx)
+
+
+async def _refuse_handshake(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
+    if ctx.method == "initialize":
+        raise MCPError(code=METHOD_NOT_FOUND, message="This server has no handshake.")
+    return await call_next(ctx)

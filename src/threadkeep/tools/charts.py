@@ -6,6 +6,7 @@ from typing import Any
 from threadkeep.domain.chart import MOST_POINTS, MOST_SERIES, ChartKind, chart_option
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.mcp import CHARTS
+from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
 
 MAKE_CHART = Tool(
@@ -37,6 +38,7 @@ MAKE_CHART = Tool(
     },
     timeout_s=10,
     is_own=True,
+    effect=ToolEffect.READ,
 )
 
 

@@ -8,6 +8,7 @@ from threadkeep.domain.mcp import HISTORY
 from threadkeep.domain.message import Message
 from threadkeep.domain.text import storable
 from threadkeep.domain.times import time_in
+from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
@@ -43,6 +44,7 @@ SEARCH_HISTORY = Tool(
     },
     TIMEOUT_S,
     is_own=True,
+    effect=ToolEffect.READ,
 )
 
 

@@ -16,6 +16,7 @@ from threadkeep.domain.memory import MOST_CHARACTERS, Memory
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import storable
 from threadkeep.domain.times import time_in
+from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.memories import MemoryStore
 from threadkeep.ports.roles import Role, Roles
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
@@ -27,9 +28,11 @@ MOST_QUERY_CHARACTERS = 1000
 TIMEOUT_S = 30.0
 
 
-def _tool(name: str, description: str, required: Sequence[str], **properties: Mapping[str, Any]) -> Tool:
+def _tool(
+    name: str, description: str, effect: ToolEffect, required: Sequence[str], **properties: Mapping[str, Any]
+) -> Tool:
     schema = {"type": "object", "properties": properties, "required": list(required)}
-    return Tool(PROMPTX, name, description, schema, TIMEOUT_S, is_own=True)
+    return Tool(PROMPTX, name, description, schema, TIMEOUT_S, is_own=True, effect=effect)
 
 
 TOOLS = (
@@ -37,6 +40,7 @@ TOOLS = (
         "promptx_action",
         "Take on a role: gives who you are in it, how you work and what you know. Do this before your first "
         "answer and follow what it says from then on.",
+        ToolEffect.READ,
         ["role"],
         role={"type": "string", "description": "The role's id, such as `assistant`."},
     ),
@@ -44,6 +48,7 @@ TOOLS = (
         "promptx_recall",
         "Recall what you have remembered about this user in earlier conversations: preferences, facts, "
         "decisions. Without a query it gives the newest memories.",
+        ToolEffect.READ,
         [],
         query={
             "type": "string",
@@ -55,6 +60,7 @@ TOOLS = (
         "promptx_remember",
         "Remember something about this user for later conversations: a lasting preference, a fact, a "
         "decision. One thing in one sentence; no passwords or other secrets.",
+        ToolEffect.IDEMPOTENT,  # a memory takes the place of one with the same content
         ["content"],
         content={"type": "string", "description": "What to remember.", "maxLength": MOST_CHARACTERS},
         tags={"type": "string", "description": "A few words to file it under, separated by spaces."},

@@ -10,6 +10,7 @@ from threadkeep.domain.mcp import RESULTS
 from threadkeep.domain.message import Message
 from threadkeep.domain.text import storable
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
@@ -55,6 +56,7 @@ RECALL_RESULT = Tool(
     },
     timeout_s=30.0,
     is_own=True,
+    effect=ToolEffect.READ,
 )
 
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from threadkeep.domain.mcp import RETRIEVER
+from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.documents import DocumentStore
 from threadkeep.ports.retriever import Retriever, to_retrieval_hit
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
@@ -32,6 +33,7 @@ SEARCH_DOCUMENTS = Tool(
     },
     timeout_s=TIMEOUT_S,
     is_own=True,
+    effect=ToolEffect.READ,
 )
 
 

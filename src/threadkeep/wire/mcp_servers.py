@@ -28,6 +28,9 @@ class McpServerSettingsView(View, frozen=True, kw_only=True):
     disabled: bool | UnsetType = UNSET
     timeout_s: float | UnsetType = UNSET
     scope: ServerScope | UnsetType = UNSET
+    trust_annotations: (
+        Annotated[bool, Meta(description="What the server says of its tools' effects counts.")] | UnsetType
+    ) = UNSET
 
 
 class McpToolView(View, frozen=True, kw_only=True):
@@ -56,6 +59,7 @@ def server_settings_view(server: McpServer) -> McpServerSettingsView:
         "disabled": server.disabled,
         "timeout_s": server.timeout_s,
         "scope": server.scope,
+        "trust_annotations": server.trust_annotations,
     }
     masked = dict.fromkeys(server.secrets, MASK)
     match server:

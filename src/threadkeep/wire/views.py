@@ -1,12 +1,12 @@
 """What clients see of users, agents and conversations."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict
 
-from threadkeep.domain.agent import Agent, ConversationMode, RetrievalMode, Visibility
+from threadkeep.domain.agent import Agent, ConversationMode, OnCrash, RetrievalMode, Visibility
 from threadkeep.domain.conversation import Conversation, ConversationStatus
 from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import (
@@ -22,6 +22,7 @@ from threadkeep.wire.mcp_servers import (
     server_view,
 )
 from threadkeep.wire.messages import MessageView, message_views
+from threadkeep.wire.tool_rules import ToolRuleView, tool_rule_view
 from threadkeep.wire.view import DomainAlias, Id, Time, View, rfc3339, time_or_none
 
 
@@ -57,6 +58,15 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
     max_tokens: int | None
     tool_result_tokens: int
     mcp_servers: Mapping[str, McpServerSettingsView]
+    on_crash: OnCrash
+    approval_timeout_s: Annotated[
+        float, Meta(description="How long a turn waits for its user, in seconds; 0 means forever.")
+    ]
+    ask_user: Annotated[bool, Meta(description="The model may ask the user a question while it works.")]
+    tools: Annotated[
+        Mapping[str, ToolRuleView],
+        Meta(description="Rules by `server.tool`, `server.*` or `*`; the most precise one counts."),
+    ]
 
 
 class AgentView(View, frozen=True, kw_only=True):
@@ -165,6 +175,7 @@ def _agent_fields(agent: Agent, user: User) -> dict[str, Any]:
     settings = {name: getattr(agent.settings, name) for name in AgentSettingsView.__struct_fields__}
     servers = agent.settings.mcp_servers.items()
     settings["mcp_servers"] = {name: server_settings_view(server) for name, server in servers}
+    settings["tools"] = {name: tool_rule_view(rule) for name, rule in agent.settings.tools.items()}
     return shown | {
         "primary_role_id": agent.primary_role_id,
         "system_prompt": agent.system_prompt,

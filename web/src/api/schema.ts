@@ -126,7 +126,11 @@ export interface AgentSettingsBody {
   temperature?: number | null;
   maxTokens?: number | null;
   toolResultTokens?: number;
-  mcpServers?: Record<string, {   type?: "http" | "stdio" | "streamable-http" | null;   command?: string | null;   args?: string[];   env?: Record<string, string>;   cwd?: string | null;   url?: string | null;   headers?: Record<string, string>;   disabled?: boolean;   timeoutS?: number;   scope?: "agent" | "user"; }>;
+  mcpServers?: Record<string, {   type?: "http" | "stdio" | "streamable-http" | null;   command?: string | null;   args?: string[];   env?: Record<string, string>;   cwd?: string | null;   url?: string | null;   headers?: Record<string, string>;   disabled?: boolean;   timeoutS?: number;   scope?: "agent" | "conversation" | "user";   trustAnnotations?: boolean; }>;
+  onCrash?: OnCrash;
+  approvalTimeoutS?: number;
+  askUser?: boolean;
+  tools?: Record<string, {   access?: "allow" | "ask" | "deny" | null;   effect?: "idempotent" | "read" | "write" | null; }>;
 }
 
 /** An agent's limits and habits; 0 means no limit. */
@@ -146,6 +150,10 @@ export interface AgentSettingsView {
   maxTokens: number | null;
   toolResultTokens: number;
   mcpServers: Record<string, McpServerSettingsView>;
+  onCrash: OnCrash;
+  approvalTimeoutS: number;
+  askUser: boolean;
+  tools: Record<string, ToolRuleView>;
 }
 
 /** An agent. Its prompt, model and settings are shown to its owner and to admins only.
@@ -568,6 +576,7 @@ export interface McpServerSettingsView {
   disabled?: boolean;
   timeoutS?: number;
   scope?: ServerScope;
+  trustAnnotations?: boolean;
 }
 
 /** A server of an agent and how it is. Our own ones are `readOnly` and have no settings. */
@@ -581,6 +590,7 @@ export interface McpServerView {
   disabled?: boolean;
   timeoutS?: number;
   scope?: ServerScope;
+  trustAnnotations?: boolean;
   name: string;
   source: ServerSource;
   readOnly: boolean;
@@ -655,6 +665,9 @@ export interface NoticePartView {
   iteration: number;
   superseded?: boolean;
 }
+
+/** What becomes of a turn whose node is lost: another one continues it, or it ends. */
+export type OnCrash = "continue" | "interrupt";
 
 /** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_AgentView {
@@ -864,8 +877,8 @@ export interface SearchHitView {
   onPath: boolean;
 }
 
-/** Whether one process or connection serves all users of an agent, or each user has their own. */
-export type ServerScope = "agent" | "user";
+/** Whom one process or connection serves: all users of an agent, one user, or one conversation. */
+export type ServerScope = "agent" | "conversation" | "user";
 
 /** Who put a server there: the product for everyone, the product where it is needed, or the owner. */
 export type ServerSource = "builtin" | "system" | "user";
@@ -928,6 +941,9 @@ export interface ThoughtStepView {
   toolCallId?: string | null;
 }
 
+/** Whether a tool runs freely, only when the user allows it, or never. */
+export type ToolAccess = "allow" | "ask" | "deny";
+
 /** A tool call with its result. */
 export interface ToolCallPartView {
   type: "tool_call";
@@ -962,6 +978,9 @@ export interface ToolCallView {
   chartData?: unknown;
 }
 
+/** What a call does: nothing but read, the same however often it runs, or more each time. */
+export type ToolEffect = "idempotent" | "read" | "write";
+
 /** One use of a tool, and where it was used. */
 export interface ToolResultView {
   toolCallId: string;
@@ -978,6 +997,12 @@ export interface ToolResultView {
   runId: string | null;
   messageId: string;
   createdAt: string;
+}
+
+/** Whether tools run freely, only when the user allows it, or never; and what a call does. */
+export interface ToolRuleView {
+  access?: ToolAccess;
+  effect?: ToolEffect;
 }
 
 /** A turn runs, may wait for a person, and ends in one of three ways. */

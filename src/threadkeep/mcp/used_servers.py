@@ -1,0 +1,28 @@
+"""Which processes a turn has used: it is told when one of them was restarted, for what it held is gone."""
+
+from collections.abc import Collection
+
+from threadkeep.domain.mcp import McpServer, StdioServer
+from threadkeep.mcp.programs import ServerKey
+
+
+class UsedServers:
+    """The programs that one turn has used, each with the number of its latest start.
+
+    `earlier` are the names of those that the turn used before this node took it over: here, they are others.
+    """
+
+    def __init__(self, earlier: Collection[str] = ()) -> None:
+        self._earlier = set(earlier)
+        self._starts: dict[ServerKey, int] = {}
+
+    def was_restarted(self, key: ServerKey, server: McpServer, start: int) -> bool:
+        """Takes note of a result; whether it is the first one since the program was restarted."""
+        if not isinstance(server, StdioServer):
+            return False
+        before = self._starts.get(key)
+        self._starts[key] = max(start, before or 0)
+        if before is None and key.name in self._earlier:
+            self._earlier.discard(key.name)
+            return True
+        return before is not None and before < start

@@ -1,0 +1,54 @@
+"""`ask_user`: lets the model ask the turn's user a question. The engine itself has it answered."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+from threadkeep.domain.mcp import USER
+from threadkeep.domain.tool_rules import ToolEffect
+from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+
+MOST_QUESTION_CHARACTERS = 4_000
+MOST_CHOICES = 20
+MOST_CHOICE_CHARACTERS = 200
+
+ASK_USER = Tool(
+    USER,
+    "ask_user",
+    "Ask the user a question and wait for the answer, when you cannot go on without it: a decision that is "
+    "theirs, or something that only they know. One question at a time.",
+    {
+        "type": "object",
+        "properties": {
+            "question": {"type": "string", "minLength": 1, "maxLength": MOST_QUESTION_CHARACTERS},
+            "choices": {
+                "type": "array",
+                "description": "Answers to choose from, where there are a few; they may write another too.",
+                "items": {"type": "string", "minLength": 1, "maxLength": MOST_CHOICE_CHARACTERS},
+                "minItems": 1,
+                "maxItems": MOST_CHOICES,
+            },
+        },
+        "required": ["question"],
+        "additionalProperties": False,
+    },
+    timeout_s=0,
+    is_own=True,
+    effect=ToolEffect.READ,
+    asks_user=True,
+)
+
+
+class QuestionServer:
+    """Questions as a tool, where the agent's owner has switched them on."""
+
+    name = USER
+
+    async def tools(self, caller: Caller) -> Sequence[Tool]:
+        """`ask_user`, or nothing."""
+        return (ASK_USER,) if caller.agent.settings.ask_user else ()
+
+    async def call(
+        self, caller: Caller, name: str, arguments: Mapping[str, Any]
+    ) -> AsyncGenerator[Progress | Outcome]:
+        """Never called: a question is for the user, not for a server."""
+        yield Outcome("error", error="The user cannot be asked here.")

@@ -1,0 +1,18 @@
+"""What clients see of an agent's rules for tools."""
+
+from msgspec import UNSET, UnsetType
+
+from threadkeep.domain.tool_rules import ToolAccess, ToolEffect, ToolRule
+from threadkeep.wire.view import View
+
+
+class ToolRuleView(View, frozen=True, kw_only=True):
+    """Whether tools run freely, only when the user allows it, or never; and what a call does."""
+
+    access: ToolAccess | UnsetType = UNSET
+    effect: ToolEffect | UnsetType = UNSET
+
+
+def tool_rule_view(rule: ToolRule) -> ToolRuleView:
+    """A rule with what it says."""
+    return ToolRuleView(access=rule.access or UNSET, effect=rule.effect or UNSET)
