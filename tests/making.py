@@ -20,9 +20,10 @@ from threadkeep.domain.ids import (
     UserId,
     new_uuid,
 )
-from threadkeep.domain.message import Message, MessageStatus, Usage
+from threadkeep.domain.message import Failure, Message, MessageStatus, Usage
 from threadkeep.domain.parts import Parts, TextPart, ToolCallPart
 from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnOrigin
@@ -127,6 +128,20 @@ async def keep_turn(
     ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
     await keep_ended(store, ended)
     return ended.conversation
+
+
+async def keep_queued(
+    store: Store, conversation: Conversation, content: str, now: int = NOW
+) -> tuple[Conversation, QueuedMessage]:
+    """A message in the store that is held, for the turn before it has failed."""
+    begun = conversation.begin_turn("?", now, model="scripted")
+    await keep_begun(store, begun)
+    message = QueuedMessage.of(conversation.id, content, now)
+    await store.queue.add(message, begun.turn.id)
+    reply = begun.assistant_message.finish(MessageStatus.FAILED, (), now + 1, error=Failure("E", "No.", True))
+    ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
+    await keep_ended(store, ended)
+    return ended.conversation, message
 
 
 async def regenerated(store: Store, conversation: Conversation, asked: Message, now: int = NOW) -> BegunTurn:

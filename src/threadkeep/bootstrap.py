@@ -66,6 +66,7 @@ from threadkeep.services.history import History
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
+from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
 from threadkeep.services.running_turns import RunningTurns
@@ -367,8 +368,10 @@ async def _start_services(
         store, gateway, prompts, Passages(retriever), history, tools, jobs, system_clock, settings.zone
     )
     turns = Turns(store, node, answers, outside.allowances, system_clock, caps)
-    continuing = Continuing(store, answers, within_hours=settings.resume_within_hours, caps=caps)
-    node.continue_with(continuing.steps)
+    continuing = Continuing(
+        store, answers, turns.succession, within_hours=settings.resume_within_hours, caps=caps
+    )
+    node.continue_with(continuing.steps, continuing.succession)
     await node.recover_abandoned()  # a turn that ended with the process before this one goes on at once
     running_turns = RunningTurns(store, node, system_clock)
     conversations = Conversations(store, agents, turns, history, system_clock, settings.zone)
@@ -380,6 +383,7 @@ async def _start_services(
         history=history,
         turns=turns,
         approvals=Approvals(store, node, system_clock),
+        queue=Queue(store, caps),
         branches=Branches(store, turns, history, system_clock),
         running_turns=running_turns,
         prompts=prompts,

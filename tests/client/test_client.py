@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
 
 from tests.serving import Server, serving
-from threadkeep.client import BlockingClient, Client, ClientError, NotReached, Sending
+from threadkeep.client import BlockingClient, Client, ClientError, MessageQueued, NotReached, Sending
 from threadkeep.domain.events import Done, Text, TurnEvent
 from threadkeep.domain.ids import new_uuid
-from threadkeep.testing import Gate, Say, ScriptedModel, Status, Wait, closed_port, running_app
+from threadkeep.testing import Gate, Say, ScriptedModel, Status, Wait, closed_port, running_app, until
+from threadkeep.wire.queue import QueuedView, SteeredView
+from threadkeep.wire.turns import StartedTurnView
 
 
 @pytest.fixture
@@ -50,6 +53,56 @@ async def test_answer_streams_while_the_model_still_writes(inside: Client, model
 
 def said_in(event: TurnEvent) -> bool:
     return isinstance(event.body, Text)
+
+
+async def test_messages_are_queued_edited_removed_and_steer_the_answer(inside: Client, model: ScriptedModel):
+    gate = Gate()
+    model.script([Wait(gate), Say("One.")], [Say("Two.")], [Say("Three.")])
+    agent = await inside.create_agent("Law")
+    conversation = (await inside.create_conversation(agent.id, title="Lease")).id
+    started = await inside.post(conversation, "1?")
+    assert isinstance(started, StartedTurnView)
+    await gate.reached()
+    first = await inside.post(conversation, "two")
+    assert isinstance(first, QueuedView)
+    assert [event async for event in inside.send(conversation, "no", when_busy="queue")] == []
+    steering = await inside.post(conversation, "3?", when_busy="steer")
+    assert isinstance(steering, SteeredView)
+    assert steering.turn_id == started.turn_id
+    waiting = await inside.queued(conversation)
+    assert [(it.content, it.held, it.steers) for it in waiting] == [
+        ("two", False, UNSET), ("no", False, UNSET), ("3?", False, True),
+    ]  # fmt: skip
+    assert (await inside.edit_queued(conversation, first.message_id, "2?")).content == "2?"
+    await inside.remove_queued(conversation, waiting[1].message_id)
+    gate.open()
+    await until_idle(inside, conversation)
+    said = [message.content async for message in inside.messages(conversation)]
+    assert said == ["1?", "One.", "2?", "Two.", "3?", "Three."]
+
+
+async def until_idle(client: Client, conversation: str) -> None:
+    async def is_idle() -> bool:
+        return (await client.conversation(conversation)).active_turn_id is None
+
+    await until(is_idle)
+
+
+async def test_message_behind_held_ones_has_no_answer_yet(inside: Client, model: ScriptedModel):
+    gate = Gate()
+    agent = await inside.create_agent("Law")
+    conversation = (await inside.create_conversation(agent.id, title="Lease")).id
+    for say in (inside.ask, inside.start):
+        model.script([Wait(gate)], [Say("Two.")], [Say("Three.")])
+        await inside.post(conversation, "1?")
+        await gate.reached()
+        await inside.post(conversation, "2?")
+        await inside.abort(conversation)
+        with pytest.raises(MessageQueued) as queued:
+            await say(conversation, "3?")
+        await until_idle(inside, conversation)
+        asked = [message.id async for message in inside.messages(conversation, newest_first=True)][1]
+        assert queued.value.message_id == asked
 
 
 async def test_whole_life_of_a_conversation(inside: Client, model: ScriptedModel):

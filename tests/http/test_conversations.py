@@ -71,7 +71,7 @@ async def test_new_conversation_has_every_field_and_says_where_it_is(alice: http
     assert conversation["startedAt"] == conversation["createdAt"] == conversation["updatedAt"]
     assert len(conversation["sessionId"]) >= 43
     detail = (await alice.get(made.headers["location"])).json()
-    assert detail == conversation | {"messages": [], "nextCursor": None, "summary": None}
+    assert detail == conversation | {"messages": [], "nextCursor": None, "summary": None, "queued": []}
 
 
 async def test_conversation_can_be_made_without_a_body(alice: httpx.AsyncClient):

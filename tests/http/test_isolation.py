@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
 from tests.http.document import Operation, example, fields, operations
-from tests.making import keep_artifact, keep_briefing, keep_document, keep_turn, make_compaction
+from tests.making import keep_artifact, keep_briefing, keep_document, keep_queued, keep_turn, make_compaction
 from threadkeep.domain.ids import AgentId, new_uuid
 
 SECRET_WORDS = "alices-own-words"
@@ -23,6 +23,7 @@ NOT_FOUND = {
     "document_id": "AGENT_NOT_FOUND",  # by the agent's id: see the test of agents' documents
     "briefing_id": "BRIEFING_NOT_FOUND",
     "compaction_id": "CONVERSATION_NOT_FOUND",  # found through its conversation only
+    "message_id": "CONVERSATION_NOT_FOUND",  # as well
 }
 # What stands in paths beside ids, and opens nothing without them: an agent's server or component.
 WORDS = {"name", "component"}
@@ -54,6 +55,7 @@ class Alice:
     compaction_id: str
     artifact_id: str
     briefing_id: str
+    message_id: str
 
     def ids(self, name: str) -> list[str]:
         """Things of hers that a name in a path can stand for; a name nobody has thought of is an error."""
@@ -66,6 +68,7 @@ class Alice:
             "briefing_id": [self.briefing_id, self.briefing_id.upper()],
             "compaction_id": [self.compaction_id],
             "artifact_id": [self.artifact_id],
+            "message_id": [self.message_id],
         }
         if name not in known:
             pytest.fail(
@@ -111,7 +114,8 @@ async def her(api: Api, alice: httpx.AsyncClient) -> Alice:
     briefing = await keep_briefing(api.store, AgentId(agent["id"]), title=f"{SECRET_WORDS} briefing")
     turn_ids = [message["turnId"] for message in messages]
     artifact_id = await keep_artifact(api.store, made[0]["id"], SECRET_WORDS)
-    others = (document.id, compaction.id, artifact_id, briefing.id)
+    _, queued = await keep_queued(api.store, await stored(api, made[0]), f"{SECRET_WORDS} queued")
+    others = (document.id, compaction.id, artifact_id, briefing.id, queued.id)
     return Alice(alice, agent, made[0], made[1], turn_ids, *others)
 
 
@@ -260,7 +264,7 @@ async def test_usage_is_ones_own_whichever_agent_is_asked_for(her: Alice, bob: h
             assert (await client.get("/api/usage", params=days)).json() == {"items": []}
             assert (await client.get("/api/usage", params={"to": MADE_ON})).json() == {"items": []}
     hers = await her.client.get("/api/usage", params={"to": MADE_ON, "agentId": her.agent["id"]})
-    assert [it["turns"] for it in hers.json()["items"]] == [2]
+    assert [it["turns"] for it in hers.json()["items"]] == [3]
 
 
 async def test_briefings_are_sent_in_ones_own_agents_names_only(her: Alice, bob: httpx.AsyncClient):
@@ -279,7 +283,9 @@ async def test_admin_does_not_read_other_peoples_conversations(api: Api, her: Al
     for operation in await served_operations(admin):
         if "conversation_id" in operation.path_names:
             for id_ in her.ids("conversation_id"):
-                url = operation.url(conversation_id=id_, compaction_id=her.compaction_id)
+                url = operation.url(
+                    conversation_id=id_, compaction_id=her.compaction_id, message_id=her.message_id
+                )
                 for body in bodies(operation):
                     answer = await admin.request(operation.method, url, json=body)
                     refusal(answer, 404, "CONVERSATION_NOT_FOUND")

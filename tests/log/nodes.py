@@ -8,15 +8,20 @@ from tests.services.running import (
     faulty,
 )
 from threadkeep.clock import Clock, system_clock
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import AgentNotFound
 from threadkeep.domain.events import (
     TurnEvent,
 )
+from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.turn import Turn
 from threadkeep.engine.ending import ABANDONED, cut_off
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.loop import TurnStep
 from threadkeep.log.format import LogEntry
 from threadkeep.log.node import Node
 from threadkeep.log.running import TurnControl
+from threadkeep.log.work import Successor
 from threadkeep.metrics import Metrics
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease
@@ -47,9 +52,14 @@ class Nodes:
         """Another node."""
         store = faulty(self.store, self.database, log=log, beginning=beginning, turns=turns)
         node = Node(store, bus or LocalBus(), clock, Metrics(), alone=alone)
-        node.continue_with(gives_up)
+        node.continue_with(gives_up, lambda held, entries: nobody_succeeds)
         self.made.append(node)
         return node
+
+
+async def nobody_succeeds(before: Turn, conversation: Conversation, message: QueuedMessage) -> Successor:
+    """For turns that are not succeeded."""
+    raise AgentNotFound
 
 
 async def gives_up(

@@ -21,7 +21,7 @@ from threadkeep.log.node import Node
 from threadkeep.log.running import TurnControl
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
-from threadkeep.ports.turns import IdempotencyKey
+from threadkeep.ports.turns import FromQueue, IdempotencyKey, NextTurn
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database import Database
 from threadkeep.storage.secrets import SecretBox
@@ -92,24 +92,38 @@ class FaultyTurns(SqlTurns):
         self._fault = fault
 
     async def begin(
-        self, begun: BegunTurn, lease: Lease, opening: LogChunk, key: IdempotencyKey | None = None
+        self,
+        begun: BegunTurn,
+        lease: Lease,
+        opening: LogChunk,
+        key: IdempotencyKey | None = None,
+        *,
+        queue: FromQueue | None = None,
     ) -> None:
         """Keeps a begun turn, or not."""
         await self._beginning.hold()
         what = self._beginning.next()
         if what == "before":
             raise AWAY
-        await super().begin(begun, lease, opening, key)
+        await super().begin(begun, lease, opening, key, queue=queue)
         if what == "after":
             raise AWAY
 
-    async def end(self, ended: EndedTurn, chunk: LogChunk, fence: int) -> None:
+    async def end(
+        self,
+        ended: EndedTurn,
+        chunk: LogChunk,
+        fence: int,
+        *,
+        queue_version: int = 0,
+        following: NextTurn | None = None,
+    ) -> None:
         """Keeps a turn's end, or not."""
         await self._fault.hold()
         what = self._fault.next()
         if what == "before":
             raise AWAY
-        await super().end(ended, chunk, fence)
+        await super().end(ended, chunk, fence, queue_version=queue_version, following=following)
         if what == "after":
             raise AWAY
 

@@ -79,8 +79,9 @@ class Talking:
         )
         turns = Turns(self.store, self.node, answers, NO_LIMITS, system_clock)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
-        turn, _ = await turns.send(USER, conversation.id, "1 + 2?")
-        return turns, gateway, turn
+        sent = await turns.send(USER, conversation.id, "1 + 2?")
+        assert isinstance(sent, tuple)
+        return turns, gateway, sent[0]
 
     async def reply(self, turn: Turn) -> Message:
         """The reply as it is kept."""
@@ -179,7 +180,9 @@ async def test_stopped_tool_leaves_a_conversation_that_can_be_continued(talking:
     assert (reply.status, reply.content) == (MessageStatus.CANCELLED, "One moment. ")
     assert [it.status for it in reply.tool_calls] == [ToolCallStatus.INTERRUPTED]
     assert (gateway.open_streams, tools.open_calls) == (0, 0)
-    second, _ = await turns.send(USER, turn.conversation_id, "And now?")
+    sent = await turns.send(USER, turn.conversation_id, "And now?")
+    assert isinstance(sent, tuple)
+    second, _ = sent
     events = await follow(talking.node, second)
     assert Text("Again.") in [event.body for event in events]
     assert [block.blocks for block in gateway.requests[-1].messages][1:] == [

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, Literal, Self
 from msgspec import UNSET, UnsetType
 
 from threadkeep.client.connection import Connection, without_none
+from threadkeep.client.errors import MessageQueued
 from threadkeep.client.in_process import AsgiApplication, InProcessTransport
 from threadkeep.client.sending import Sending, SentFile
 from threadkeep.domain.document import DocumentStatus
@@ -17,7 +18,9 @@ from threadkeep.domain.ids import new_uuid
 from threadkeep.wire.documents import DocumentsView, DocumentView, HitsView
 from threadkeep.wire.executions import RunsView
 from threadkeep.wire.messages import MessageView
+from threadkeep.wire.queue import QueuedMessageView, QueuedView, SteeredView
 from threadkeep.wire.turns import AbortView, ReceiptView, StartedTurnView, TurnView, UsageReportView
+from threadkeep.wire.view import View
 from threadkeep.wire.views import AgentView, ContextView, ConversationDetailView, ConversationView, MeView
 
 USUAL_URL = "http://127.0.0.1:8710"
@@ -29,7 +32,33 @@ Status = Literal["active", "archived"]
 Visibility = Literal["private", "public"]
 MessageRef = str | UnsetType | None
 """A message's id; None for the place before the first one."""
+WhenBusy = Literal["reject", "queue", "steer"]
+"""What becomes of a message while the agent answers."""
+ACCEPTED = 202
 _AS_JSON = {"Accept": "application/json"}
+
+
+class _Accepted(View, frozen=True, kw_only=True):
+    """What a message has become that is not answered yet: a turn, or a place in the queue."""
+
+    turn_id: str = ""
+    user_message_id: str = ""
+    assistant_message_id: str = ""
+    message_id: str = ""
+    queued: bool = False
+    steered: bool = False
+
+    def place(self) -> StartedTurnView | QueuedView | SteeredView:
+        """Which of them."""
+        if self.queued:
+            return QueuedView(message_id=self.message_id)
+        if self.steered:
+            return SteeredView(turn_id=self.turn_id, message_id=self.message_id)
+        return StartedTurnView(
+            turn_id=self.turn_id,
+            user_message_id=self.user_message_id,
+            assistant_message_id=self.assistant_message_id,
+        )
 
 
 class Client:
@@ -269,6 +298,7 @@ class Client:
         *,
         parent_id: MessageRef = UNSET,
         tip: MessageRef = UNSET,
+        when_busy: WhenBusy = "reject",
         idempotency_key: str | None = None,
     ) -> AsyncGenerator[TurnEvent]:
         """Says something; the events of the turn until it has ended, also where the connection breaks.
@@ -276,11 +306,15 @@ class Client:
         The turn goes on when nobody listens any more; `abort` stops it. `parent_id` is the message that this
         one follows: with the parent of a sent message, this one is its edited version. `tip` is the last
         message that one has seen: if the conversation went on differently, nothing is sent (PATH_CHANGED).
+        While the agent answers, `when_busy` queues the message or steers the answer with it; then there are
+        no events, as where messages are held that go first: `queued` lists what waits, and `post` tells which
+        it was.
         """
+        busy = UNSET if when_busy == "reject" else when_busy
         return self._connection.stream(
             "POST",
             f"/api/conversations/{conversation_id}/messages",
-            json=_set({"content": content, "parentId": parent_id, "tip": tip}),
+            json=_set({"content": content, "parentId": parent_id, "tip": tip, "whenBusy": busy}),
             headers={"Idempotency-Key": idempotency_key or new_uuid()},
         )
 
@@ -293,13 +327,19 @@ class Client:
         tip: MessageRef = UNSET,
         idempotency_key: str | None = None,
     ) -> MessageView:
-        """Says something, as `send` does, and waits for the whole answer."""
+        """Says something, as `send` does, and waits for the whole answer.
+
+        MessageQueued where messages are held in the conversation: they go first.
+        """
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
         body = _set({"content": content, "parentId": parent_id, "tip": tip})
-        return await self._connection.ask(
-            MessageView, "POST", path, json=body, headers=headers, params={"wait": "true"}, timeout=None
+        answer = await self._connection.send(
+            "POST", path, json=body, headers=headers, params={"wait": "true"}, timeout=None
         )
+        if answer.status_code == ACCEPTED:
+            raise MessageQueued(self._connection.read(_Accepted, answer).message_id)
+        return self._connection.read(MessageView, answer)
 
     async def start(
         self,
@@ -310,11 +350,44 @@ class Client:
         tip: MessageRef = UNSET,
         idempotency_key: str | None = None,
     ) -> StartedTurnView:
-        """Says something, as `send` does, without waiting; `follow` gives the events."""
+        """Says something, as `send` does, without waiting; `follow` gives the events.
+
+        MessageQueued where messages are held in the conversation: they go first.
+        """
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
         body = _set({"content": content, "parentId": parent_id, "tip": tip})
-        return await self._connection.ask(StartedTurnView, "POST", path, json=body, headers=headers)
+        accepted = await self._connection.ask(_Accepted, "POST", path, json=body, headers=headers)
+        if isinstance(started := accepted.place(), StartedTurnView):
+            return started
+        raise MessageQueued(started.message_id)
+
+    async def post(
+        self,
+        conversation_id: str,
+        content: str,
+        *,
+        when_busy: WhenBusy = "queue",
+        idempotency_key: str | None = None,
+    ) -> StartedTurnView | QueuedView | SteeredView:
+        """Says something, whether the agent answers or not; tells what became of it, without waiting."""
+        path = f"/api/conversations/{conversation_id}/messages"
+        headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
+        body = {"content": content, "whenBusy": when_busy}
+        return (await self._connection.ask(_Accepted, "POST", path, json=body, headers=headers)).place()
+
+    async def queued(self, conversation_id: str) -> Sequence[QueuedMessageView]:
+        """The messages that wait in a conversation, the next one first."""
+        return (await self.conversation(conversation_id)).queued
+
+    async def edit_queued(self, conversation_id: str, message_id: str, content: str) -> QueuedMessageView:
+        """Changes a message that waits; MESSAGE_NOT_FOUND once it was sent."""
+        path = f"/api/conversations/{conversation_id}/queued/{message_id}"
+        return await self._connection.ask(QueuedMessageView, "PATCH", path, json={"content": content})
+
+    async def remove_queued(self, conversation_id: str, message_id: str) -> None:
+        """Removes a message that waits; MESSAGE_NOT_FOUND once it was sent."""
+        await self._connection.send("DELETE", f"/api/conversations/{conversation_id}/queued/{message_id}")
 
     def regenerate(
         self, conversation_id: str, message_id: str | None = None, *, tip: MessageRef = UNSET

@@ -68,7 +68,10 @@ class Connection:
 
     async def ask(self, kind: type[T], method: str, path: str, **request: Any) -> T:
         """An answer as the type that the contract promises."""
-        answer = await self.send(method, path, **request)
+        return self.read(kind, await self.send(method, path, **request))
+
+    def read(self, kind: type[T], answer: httpx2.Response) -> T:
+        """An answer that has come, as this type."""
         try:
             return msgspec.json.decode(answer.content, type=kind)
         except msgspec.DecodeError as exc:
@@ -89,6 +92,8 @@ class Connection:
     async def stream(self, method: str, path: str, **request: Any) -> AsyncGenerator[TurnEvent]:
         """The events of a turn until it has ended, each once, however often the connection breaks.
 
+        A message that is queued, or steers a turn, has none.
+
         A request that starts a turn is repeated only if it carries an `Idempotency-Key`: otherwise it
         could start a second one.
         """
@@ -103,6 +108,8 @@ class Connection:
                         raise to_error(answer)
                     if answer.status_code == 204:
                         return  # it had ended, and everything was seen
+                    if answer.status_code == 202:
+                        return  # the message is queued
                     if method != "GET":
                         method, path, request = "GET", f"{answer.headers['location']}/events", {}
                     async for event in _events(answer):

@@ -31,6 +31,16 @@ class NotReached(ThreadkeepError):
     code = "NOT_REACHED"
 
 
+class MessageQueued(ThreadkeepError):
+    """The message waits behind others, so there is no answer to it yet; `message_id` names it."""
+
+    code = "MESSAGE_QUEUED"
+
+    def __init__(self, message_id: str) -> None:
+        super().__init__("The message is queued: messages before it are answered first.")
+        self.message_id = message_id
+
+
 class _Error(msgspec.Struct, rename="camel"):
     code: str
     message: str

@@ -147,17 +147,18 @@ class Conversation:
         branch: Branch | None = None,
         model: str | None = None,
         title: str | None = None,
+        message_id: MessageId | None = None,
     ) -> BegunTurn:
         """Adds the user's message and an empty reply, and starts the turn that fills it.
 
         The message follows the active path, or a branch. `title` is what the conversation is called from now
-        on, unless it has a title already.
+        on, unless it has a title already. `message_id` is that of a message that was queued.
         """
         self.check_idle()
         before = self.following(branch) if branch else self
         turn_id = TurnId(new_uuid())
         asked = Message(
-            id=MessageId(new_uuid()),
+            id=message_id or MessageId(new_uuid()),
             conversation_id=self.id,
             seq=self.last_seq + 1,
             turn_id=turn_id,

@@ -21,7 +21,6 @@ from threadkeep.domain.events import (
     ToolResulted,
     TurnResumed,
     UsageReported,
-    UserMessage,
 )
 from threadkeep.domain.message import Usage
 from threadkeep.domain.text import is_blank, storable
@@ -42,6 +41,7 @@ from threadkeep.engine.ending import (
 from threadkeep.engine.journal import JournalEntry
 from threadkeep.engine.model_call import ModelCall, with_user_text
 from threadkeep.engine.replay import NEW_TURN, OpenBatch, TurnState
+from threadkeep.engine.steering import Steering, nobody_steers
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.token_estimates import estimate_request_tokens, estimate_tokens
 from threadkeep.engine.tools import Toolbox, clean_use
@@ -90,14 +90,6 @@ TurnStep = EventBody | JournalEntry | Pause | HandOff
 Build = Callable[[Sequence[ToolSpec]], Awaitable[ModelRequest]]
 """Makes the first request, once the tools are known, and keeps its receipt."""
 
-Steering = Callable[[], Awaitable[Sequence[UserMessage]]]
-"""What the user has sent since the turn began, to be taken in before the next model call."""
-
-
-async def nothing_sent() -> Sequence[UserMessage]:
-    """For a turn that nobody steers."""
-    return ()
-
 
 @dataclass(frozen=True, slots=True)
 class TurnTools:
@@ -120,7 +112,7 @@ async def run_turn(
     *,
     state: TurnState = NEW_TURN,
     opening: Sequence[Notice | Retrieval | TurnResumed] = (),
-    steering: Steering = nothing_sent,
+    steering: Steering = nobody_steers,
 ) -> AsyncGenerator[TurnStep]:
     """Everything that happens in a turn from where it stands.
 
@@ -258,12 +250,11 @@ class _Run:
             spent, self._unreported, self._restart_from = self._unreported, None, None
             self._usage += spent or Usage(0, 0)
             return [UsageReported.of(spent), restart] if spent else [restart]
-        sent = await self._steering()
-        for message in sent:
+        for message in await self._steering():
             messages = with_user_text(self._request.messages, message.content)
             self._request = replace(self._request, messages=messages)
         self._iteration += 1
-        return [*sent, IterationStart(self._iteration)]
+        return [IterationStart(self._iteration)]
 
     async def _call_model(self, call: ModelCall) -> AsyncGenerator[EventBody]:
         stream = self._gateway.stream(self._request)

@@ -127,7 +127,12 @@ async def get_conversation(call: ApiCall, *, conversation_id: str) -> Conversati
         listing = _message_listing(detail.conversation.id, newest_first=True, include=None)
         cursor = call.services.cursors.write(call.user, listing, messages[0].seq)
     return conversation_detail_view(
-        detail.conversation, messages, detail.siblings, next_cursor=cursor, summary=detail.summary
+        detail.conversation,
+        messages,
+        detail.siblings,
+        next_cursor=cursor,
+        summary=detail.summary,
+        queued=detail.queued,
     )
 
 

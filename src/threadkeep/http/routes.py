@@ -50,6 +50,7 @@ from threadkeep.http import (
     mcp_servers,
     operations,
     prompts,
+    queue,
     running_turns,
     search,
     turns,
@@ -84,6 +85,7 @@ _TURN = (
 _SENDING = (MessageContentRequired, MessageTooLong, AgentNotFound, *_TURN)
 _ETAG = {"ETag": "The agent's version, for `If-Match`."}
 _LOCATION = {"Location": "The turn: `…/events` below it follows it again."}
+_SENT_LOCATION = {"Location": f"{_LOCATION['Location']} Of a queued message: the conversation that lists it."}
 _CONVERSATION_LOCATION = {"Location": "The conversation."}
 _IDEMPOTENCY = {"Idempotency-Key": "A name for this request: sent again, it never starts a second turn."}
 
@@ -255,9 +257,32 @@ _TABLE = (
         "Turns",
         errors=(*_CONVERSATION, MessageNotFound, PathChanged, *_SENDING, IdempotencyMismatch),
         headers=_IDEMPOTENCY,
-        gives=_LOCATION,
+        gives=_SENT_LOCATION,
         also=(202,),
         most_body_bytes=None,
+    ),
+    Route(
+        "PATCH",
+        "/api/conversations/{conversation_id}/queued/{message_id}",
+        queue.edit_queued_message,
+        "Messages",
+        errors=(
+            *_CONVERSATION,
+            AgentNotFound,
+            MessageNotFound,
+            MessageContentRequired,
+            MessageTooLong,
+            ModelNotAllowed,
+        ),
+        most_body_bytes=None,
+    ),
+    Route(
+        "DELETE",
+        "/api/conversations/{conversation_id}/queued/{message_id}",
+        queue.remove_queued_message,
+        "Messages",
+        204,
+        (*_CONVERSATION, MessageNotFound),
     ),
     Route(
         "POST",
@@ -392,7 +417,7 @@ _TABLE = (
         errors=(*_SENDING, IdempotencyMismatch),
         headers=_IDEMPOTENCY,
         also=(202,),
-        gives=_LOCATION,
+        gives=_SENT_LOCATION,
         most_body_bytes=None,
     ),
     Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),

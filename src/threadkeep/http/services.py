@@ -19,6 +19,7 @@ from threadkeep.services.executions import Executions
 from threadkeep.services.history import History
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.prompts import Prompts
+from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
 from threadkeep.services.running_turns import RunningTurns
@@ -38,6 +39,7 @@ class Services:
     history: History
     turns: Turns
     approvals: Approvals
+    queue: Queue
     branches: Branches
     running_turns: RunningTurns
     prompts: Prompts

@@ -15,6 +15,7 @@ from threadkeep.domain.errors import (
     TurnFailed,
 )
 from threadkeep.domain.message import Message, MessageStatus, check_user_content
+from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.http.routing import Reply
 from threadkeep.http.services import ApiCall
@@ -25,6 +26,7 @@ from threadkeep.protocols.dialects import DIALECTS
 from threadkeep.protocols.sse import START, Encoder, TurnContext
 from threadkeep.services.turns import Position
 from threadkeep.wire.messages import MessageView, failure_view, message_view, usage_view
+from threadkeep.wire.queue import QueuedView, SteeredView, queued_view
 from threadkeep.wire.turns import AbortView, ComponentReceiptView, ReceiptView, StartedTurnView, TurnView
 from threadkeep.wire.view import rfc3339, time_or_none
 
@@ -58,6 +60,14 @@ class MessageBody(ChatBody, frozen=True, kw_only=True, rename="camel", forbid_un
         ),
     ] = UNSET
     tip: Tip = UNSET
+    when_busy: Annotated[
+        WhenBusy,
+        Meta(
+            description="While the agent answers: `reject` (409, the default), `queue` (202; sent when the"
+            " turn has completed) or `steer` (202; joins the turn before its next model call). A queued"
+            " message cannot name its `parentId`."
+        ),
+    ] = WhenBusy.REJECT
 
 
 class RegenerateBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -83,26 +93,33 @@ class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     after: Annotated[str | None, Meta(description="As `Last-Event-ID`: the last event that was seen.")] = None
 
 
-Sent = EventStream | Reply[StartedTurnView | MessageView]
+Begun = EventStream | Reply[StartedTurnView | MessageView]
+Sent = Begun | Reply[QueuedView | SteeredView]
 
 
 async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery, body: MessageBody) -> Sent:
     """Say something to the agent: starts a turn and streams it.
 
     With `Accept: application/json` the answer is 202 with the turn's ids; with `wait=true` it is the finished
-    message. The same `Idempotency-Key` never starts a second turn.
+    message. The same `Idempotency-Key` never starts a second turn. While the agent answers, a message can be
+    queued or steer the turn (`whenBusy`): 202 with its id. After a turn that failed or was stopped, the queue
+    is held; the next message sets it going, and is queued behind it.
     """
-    turn, conversation = await call.services.turns.send(
+    sent = await call.services.turns.send(
         call.user,
         conversation_id,
         body.content or "",
         position=Position(body.parent_id, body.tip),
+        when_busy=body.when_busy,
         idempotency_key=_idempotency_key(call.request),
     )
+    if isinstance(sent, QueuedMessage):
+        return Reply(queued_view(sent), 202, {"Location": call.link(_place_of(sent))})
+    turn, conversation = sent
     return await _answer(call, turn, conversation, query)
 
 
-async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery, body: RegenerateBody) -> Sent:
+async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery, body: RegenerateBody) -> Begun:
     """Answer the same question again, beside the old answer; responds as sending a message does."""
     turn, conversation = await call.services.turns.regenerate(
         call.user, conversation_id, message_id=body.message_id, tip_id=body.tip
@@ -189,7 +206,7 @@ async def get_turn_events(call: ApiCall, *, turn_id: str, query: EventsQuery) ->
     return await _stream(call, turn, conversation, query.dialect, last_id or None)
 
 
-async def _answer(call: ApiCall, turn: Turn, conversation: Conversation, query: SendQuery) -> Sent:
+async def _answer(call: ApiCall, turn: Turn, conversation: Conversation, query: SendQuery) -> Begun:
     add_to_subject(conversation_id=conversation.id, turn_id=turn.id)
     accept = call.request.headers.get("accept", "")
     location = {"Location": call.link(f"/api/turns/{turn.id}")}
@@ -209,6 +226,13 @@ async def _answer(call: ApiCall, turn: Turn, conversation: Conversation, query: 
         assistant_message_id=turn.assistant_message_id,
     )
     return Reply(started, 202, location)
+
+
+def _place_of(message: QueuedMessage) -> str:
+    """Where a client reads what becomes of a message that waits."""
+    if message.steers_turn_id is not None:
+        return f"/api/turns/{message.steers_turn_id}"
+    return f"/api/conversations/{message.conversation_id}"
 
 
 def _good(message: Message) -> Message:

@@ -17,12 +17,14 @@ from threadkeep.log.recovery import Recovery
 from threadkeep.log.runner import ContinuedSteps, Runner, Steps
 from threadkeep.log.running import RunningTurns
 from threadkeep.log.signals import Signals
+from threadkeep.log.steering import SteeringDesk
+from threadkeep.log.work import Succeed, Succession
 from threadkeep.log.writer import LogWriter
 from threadkeep.metrics import Metrics
 from threadkeep.ports.bus import Bus
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import IdempotencyKey
+from threadkeep.ports.turns import FromQueue, IdempotencyKey
 from threadkeep.tasks import end_tasks
 
 ABORT_S = 8.0  # longer than a lease: a node that is gone has lost its turns by then
@@ -45,8 +47,11 @@ class Node:
         self._writer = LogWriter(
             store.log, clock, self._signals.wrote, metrics.event_lag, lambda: self._running.count
         )
-        end_writer = EndWriter(store, self._writer, self._signals, clock, metrics)
-        self._runner = Runner(self.id, store, self._running, self._writer, end_writer, self._signals)
+        end_writer = EndWriter(self.id, store, self._writer, self._signals, clock, metrics)
+        steering = SteeringDesk(store, self._writer, self._signals, clock)
+        self._runner = Runner(
+            self.id, store, self._running, self._writer, end_writer, steering, self._signals
+        )
         self._following = Following(store, self._running, self._mirrors)
         leases = Leases(self.id, store.log, self._running)
         self._recovery = Recovery(self.id, store, self._running, self._runner, clock, alone=alone)
@@ -58,15 +63,22 @@ class Node:
         """Takes over turns of nodes that are gone without waiting for the next beat."""
         await attempt(self._recovery.recover_abandoned)
 
-    def continue_with(self, steps: ContinuedSteps) -> None:
+    def continue_with(self, steps: ContinuedSteps, succession: Succession) -> None:
         """From now on turns of nodes that are gone are taken over, and go on so."""
-        self._runner.continue_with(steps)
+        self._runner.continue_with(steps, succession)
 
     async def begin(
-        self, begun: BegunTurn, key: IdempotencyKey | None, steps: Steps, *, by_admin: bool = False
+        self,
+        begun: BegunTurn,
+        key: IdempotencyKey | None,
+        steps: Steps,
+        *,
+        succeed: Succeed | None = None,
+        queue: FromQueue | None = None,
+        by_admin: bool = False,
     ) -> None:
         """Stores a turn and its first event, and runs it, whatever becomes of the request."""
-        await self._runner.begin(begun, key, steps, by_admin=by_admin)
+        await self._runner.begin(begun, key, steps, succeed=succeed, queue=queue, by_admin=by_admin)
 
     async def resume(self, held: HeldTurn) -> None:
         """Continues a turn whose user has answered; where this node is ending, another one does."""

@@ -5,40 +5,36 @@ A turn that this node takes over, or that goes on after its user has answered, s
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import StorageConflict, StorageError, StorageUnavailable
-from threadkeep.domain.events import Done, Failed, TurnStart, UsageReported
+from threadkeep.domain.events import Done, Failed, UsageReported
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import ABANDONED, INTERNAL_ERROR
-from threadkeep.engine.journal import BegunByAdmin, Dispatched
+from threadkeep.engine.journal import Dispatched
 from threadkeep.engine.loop import HandOff, Pause, TurnStep
 from threadkeep.engine.stop import StopReason
-from threadkeep.log.end_writer import EndWriter
+from threadkeep.log.end_writer import Begun, EndWriter
 from threadkeep.log.format import LogEntry, decode_entries
 from threadkeep.log.leases import lease_of
 from threadkeep.log.running import RunningTurn, RunningTurns, TurnControl
 from threadkeep.log.signals import Signals
-from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, Written, persist
+from threadkeep.log.steering import SteeringDesk
+from threadkeep.log.work import ContinuedSteps, Steps, Succeed, Succession
+from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, Written, opening_entries, persist
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import IdempotencyKey
+from threadkeep.ports.turns import FromQueue, IdempotencyKey
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 
 log = logging.getLogger("threadkeep.turns")
 
 CLOSE_S = 10.0
-
-Steps = Callable[[HeldTurn, TurnControl], AsyncGenerator[TurnStep]]
-"""What happens in a turn that begins, after its start."""
-
-ContinuedSteps = Callable[[HeldTurn, Sequence[LogEntry], TurnControl, bool], AsyncGenerator[TurnStep]]
-"""What happens in a turn that goes on from its log; whether it was taken over from a node that is gone."""
 
 
 class Runner:
@@ -51,6 +47,7 @@ class Runner:
         running: RunningTurns,
         writer: LogWriter,
         end_writer: EndWriter,
+        steering: SteeringDesk,
         signals: Signals,
     ) -> None:
         self._node_id = node_id
@@ -58,9 +55,11 @@ class Runner:
         self._running = running
         self._writer = writer
         self._end_writer = end_writer
+        self._steering = steering
         self._signals = signals
         self._beginning: dict[TurnId, tuple[UserId, asyncio.Task[None]]] = {}
         self._continued: ContinuedSteps | None = None
+        self._succession: Succession | None = None
         self.is_draining = False
 
     @property
@@ -68,18 +67,25 @@ class Runner:
         """Whether this node can take turns over."""
         return self._continued is not None and not self.is_draining
 
-    def continue_with(self, steps: ContinuedSteps) -> None:
-        """From now on turns that are taken over go on so."""
-        self._continued = steps
+    def continue_with(self, steps: ContinuedSteps, succession: Succession) -> None:
+        """From now on turns that are taken over go on so, and are succeeded so."""
+        self._continued, self._succession = steps, succession
 
     async def begin(
-        self, begun: BegunTurn, key: IdempotencyKey | None, steps: Steps, *, by_admin: bool = False
+        self,
+        begun: BegunTurn,
+        key: IdempotencyKey | None,
+        steps: Steps,
+        *,
+        succeed: Succeed | None = None,
+        queue: FromQueue | None = None,
+        by_admin: bool = False,
     ) -> None:
         """Stores a turn with this node's lease and its first event, which is shown at once, and runs it.
 
         The request may be cancelled meanwhile: what is stored has to be run.
         """
-        task = asyncio.create_task(self._begin(begun, key, steps, by_admin))
+        task = asyncio.create_task(self._begin(begun, key, queue, steps, succeed, by_admin))
         self._beginning[begun.turn.id] = begun.conversation.user_id, task
         await asyncio.shield(task)
 
@@ -88,6 +94,7 @@ class Runner:
     ) -> None:
         """Runs a turn that this node holds from where its log ends; with a reason, to its end."""
         assert self._continued is not None
+        assert self._succession is not None
         turn_log = self._writer.open(held.turn.id, held.fence)
         try:
             entries = await self._read(turn_log)
@@ -95,12 +102,13 @@ class Runner:
             log.error("turn %s cannot be continued, for its log is damaged: %s", held.turn.id, exc)
             await self._end_damaged(held, turn_log)
             return
-        control = TurnControl()
+        control = self._control(held, turn_log)
         if stop_reason is not None:
             control.stop.request(stop_reason)
         if held.is_aborting:
             control.stop.request("abort")
-        self._start(held, turn_log, control, self._continued(held, entries, control, is_takeover))
+        steps = self._continued(held, entries, control, is_takeover)
+        self._start(held, turn_log, control, steps, self._succession(held, entries))
 
     def count_of(self, user_id: UserId) -> int:
         """How many turns of a user run here or begin to; who has seen a turn's end can begin the next."""
@@ -143,14 +151,20 @@ class Runner:
         return tasks
 
     async def _begin(
-        self, begun: BegunTurn, key: IdempotencyKey | None, steps: Steps, by_admin: bool
+        self,
+        begun: BegunTurn,
+        key: IdempotencyKey | None,
+        queue: FromQueue | None,
+        steps: Steps,
+        succeed: Succeed | None,
+        by_admin: bool,
     ) -> None:
         lease = lease_of(self._node_id)
         turn_log = self._writer.open(begun.turn.id, lease.fence)
-        opening = turn_log.take(TurnStart.of(begun.turn), *([BegunByAdmin()] if by_admin else ()))
+        opening = turn_log.take(*opening_entries(begun.turn, by_admin=by_admin))
         assert opening is not None
         try:
-            await self._store.turns.begin(begun, lease, opening, key)
+            await self._store.turns.begin(begun, lease, opening, key, queue=queue)
         except StorageUnavailable:
             # Unless it was stored, and only the answer was lost on the way.
             if await self._store.turns.status(begun.turn.id) is not TurnStatus.RUNNING:
@@ -158,15 +172,32 @@ class Runner:
         finally:
             del self._beginning[begun.turn.id]
         turn_log.live.extend([opening])
-        control = TurnControl()
-        control.stop.at_boundary = self.is_draining
         held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, lease.fence)
-        self._start(held, turn_log, control, steps(held, control))
+        self._start_new(held, turn_log, steps, succeed)
+
+    def _start_new(self, held: HeldTurn, turn_log: TurnLog, steps: Steps, succeed: Succeed | None) -> None:
+        """Runs a turn whose beginning is stored."""
+        control = self._control(held, turn_log)
+        control.stop.at_boundary = self.is_draining
+        self._start(held, turn_log, control, steps(held, control), succeed)
+
+    def _control(self, held: HeldTurn, turn_log: TurnLog) -> TurnControl:
+        return TurnControl(lambda: self._steering.take_in(held, turn_log))
+
+    def _run_next(self, next_turn: Begun) -> None:
+        """Runs the turn of a queued message, which has begun with the end of the one before it."""
+        successor = next_turn.successor
+        self._start_new(next_turn.held, next_turn.log, successor.steps, successor.succeed)
 
     def _start(
-        self, held: HeldTurn, turn_log: TurnLog, control: TurnControl, steps: AsyncGenerator[TurnStep]
+        self,
+        held: HeldTurn,
+        turn_log: TurnLog,
+        control: TurnControl,
+        steps: AsyncGenerator[TurnStep],
+        succeed: Succeed | None,
     ) -> None:
-        task = asyncio.create_task(self._run(held, turn_log, control, steps))
+        task = asyncio.create_task(self._run(held, turn_log, control, steps, succeed))
         self._running.add(RunningTurn(held.conversation.user_id, task, turn_log, control))
 
     async def _read(self, turn_log: TurnLog) -> list[LogEntry]:
@@ -177,12 +208,17 @@ class Runner:
         return entries
 
     async def _run(
-        self, held: HeldTurn, turn_log: TurnLog, control: TurnControl, steps: AsyncGenerator[TurnStep]
+        self,
+        held: HeldTurn,
+        turn_log: TurnLog,
+        control: TurnControl,
+        steps: AsyncGenerator[TurnStep],
+        succeed: Succeed | None,
     ) -> None:
         add_to_subject(conversation_id=held.conversation.id, turn_id=held.turn.id)
         try:
             await self._signals.began(held.turn)
-            while await self._write(held, turn_log, control, steps):
+            while await self._write(held, turn_log, control, steps, succeed):
                 assert self._continued is not None
                 steps = self._continued(held, await self._entries(turn_log), control, False)
         finally:
@@ -195,14 +231,21 @@ class Runner:
         return [entry for chunk in chunks for entry in decode_entries(chunk.events)]
 
     async def _write(
-        self, held: HeldTurn, turn_log: TurnLog, control: TurnControl, steps: AsyncGenerator[TurnStep]
+        self,
+        held: HeldTurn,
+        turn_log: TurnLog,
+        control: TurnControl,
+        steps: AsyncGenerator[TurnStep],
+        succeed: Succeed | None,
     ) -> bool:
         """Stores and shows what a turn does, as far as that can be; whether it goes on from its log."""
         try:
             async for step in steps:
                 match step:
                     case Done() | Failed():
-                        await self._end_writer.end(held, turn_log, step)
+                        await self._end_writer.end(
+                            held, turn_log, step, succeed=succeed, run_next=self._run_next
+                        )
                     case Pause(requests):
                         return not await self._pause(held, turn_log, control, requests)
                     case HandOff():

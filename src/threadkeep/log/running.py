@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, field
 
 from threadkeep.domain.ids import TurnId, UserId
+from threadkeep.engine.steering import Steering, nobody_steers
 from threadkeep.engine.stop import Stop, StopReason
 from threadkeep.log.writer import TurnLog, TurnLost
 from threadkeep.ports.turn_log import LEASE_MS
@@ -13,8 +14,10 @@ from threadkeep.ports.turn_log import LEASE_MS
 class TurnControl:
     """How a turn hears from outside: that it is to stop, or that there may be something from its user."""
 
-    def __init__(self) -> None:
+    def __init__(self, steering: Steering = nobody_steers) -> None:
         self.stop = Stop()
+        self.steering = steering
+        """Takes in what the user has sent since the last time."""
         self._heard = asyncio.Event()
 
     def nudge(self) -> None:

@@ -22,12 +22,14 @@ from threadkeep.domain.events import (
     ToolCalled,
     ToolResulted,
     TurnEvent,
+    TurnStart,
     UsageReported,
     joined,
 )
 from threadkeep.domain.ids import TurnId
+from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import Folding
-from threadkeep.engine.journal import JOURNAL_ENTRIES, CallFinished, JournalEntry
+from threadkeep.engine.journal import JOURNAL_ENTRIES, BegunByAdmin, CallFinished, JournalEntry
 from threadkeep.log.format import LogEntry, decode_chunk, encode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.metrics import Histogram
@@ -147,6 +149,17 @@ class TurnLog:
         event = TurnEvent(self.turn_id, self.folding.last_seq + 1, at, body)
         self.folding.add(event)
         return event
+
+    def show_stored(self, chunk: LogChunk, events: Sequence[TurnEvent]) -> None:
+        """Shows the next chunk, which was stored by other means than the writer's."""
+        for event in events:
+            self.folding.add(event)
+        self.live.extend([chunk])
+
+
+def opening_entries(turn: Turn, *, by_admin: bool) -> Sequence[Written]:
+    """What the log of a new turn begins with."""
+    return (TurnStart.of(turn), *([BegunByAdmin()] if by_admin else ()))
 
 
 class LogWriter:

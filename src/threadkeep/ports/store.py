@@ -21,6 +21,7 @@ from threadkeep.ports.mcp import SeenTools
 from threadkeep.ports.memories import MemoryStore
 from threadkeep.ports.messages import MessageStore
 from threadkeep.ports.payloads import PayloadStore
+from threadkeep.ports.queue import QueueStore
 from threadkeep.ports.receipts import ReceiptStore
 from threadkeep.ports.retriever import ChunkIndex
 from threadkeep.ports.turn_log import TurnLogStore
@@ -38,6 +39,7 @@ class Store:
     messages: MessageStore
     branches: BranchStore
     turns: TurnStore
+    queue: QueueStore
     log: TurnLogStore
     approvals: ApprovalStore
     compactions: CompactionStore

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.ids import AgentId, ConversationId, TurnId, UserId
+from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.ports.turn_log import Lease, LogChunk
 
@@ -16,6 +17,27 @@ class IdempotencyKey:
 
     name: str
     request_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class FromQueue:
+    """What the beginning of a turn changes in the queue."""
+
+    taken: QueuedMessage
+    """The message that the turn answers."""
+    added: QueuedMessage | None = None
+    """The message with which the user has set a held queue going."""
+    added_key: IdempotencyKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NextTurn:
+    """The turn of a queued message, which begins in the commit that ends the turn before it."""
+
+    begun: BegunTurn
+    lease: Lease
+    opening: LogChunk
+    message: QueuedMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +73,34 @@ class TurnStore(Protocol):
     """Turns: how they begin and how they end."""
 
     async def begin(
-        self, begun: BegunTurn, lease: Lease, opening: LogChunk, key: IdempotencyKey | None = None
+        self,
+        begun: BegunTurn,
+        lease: Lease,
+        opening: LogChunk,
+        key: IdempotencyKey | None = None,
+        *,
+        queue: FromQueue | None = None,
     ) -> None:
-        """Keeps a begun turn with the first of its log, all or nothing.
+        """Keeps a begun turn with the first of its log, and takes its message from the queue; all or nothing.
 
-        StorageConflict when the conversation has moved on since it was read.
+        StorageConflict when the conversation has moved on since it was read, or the queued message was
+        changed.
         """
         ...
 
-    async def end(self, ended: EndedTurn, chunk: LogChunk, fence: int) -> None:
-        """Keeps a turn's end: the last of its log, the reply, the conversation free again; all or nothing.
+    async def end(
+        self,
+        ended: EndedTurn,
+        chunk: LogChunk,
+        fence: int,
+        *,
+        queue_version: int = 0,
+        following: NextTurn | None = None,
+    ) -> None:
+        """Keeps a turn's end: the last of its log, the reply, the conversation free or in its next turn.
 
-        StorageConflict when it has ended already or another node has taken it over.
+        All or nothing. StorageConflict when the turn has ended already, another node has taken it over, or
+        the queue behind a completed turn is of another version (0: nothing was queued).
         """
         ...
 

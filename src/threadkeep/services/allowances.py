@@ -24,9 +24,12 @@ class LocalAllowances:
         self._clock = clock
         self._budgets: dict[UserId, _Budget] = {}
 
-    async def take_turn(self, user_id: UserId, turn_id: TurnId, running_here: int) -> None:
+    async def take_turn(
+        self, user_id: UserId, turn_id: TurnId, running_here: int, *, after: TurnId | None = None
+    ) -> None:
         """Takes one turn of the user's, of whom so many run already; refuses one too many."""
-        if self._caps.at_once and running_here >= self._caps.at_once:
+        others = running_here if after is None else running_here - 1
+        if self._caps.at_once and others >= self._caps.at_once:
             raise self._caps.too_many_at_once()
         await self.take_call(user_id)
 

@@ -135,6 +135,7 @@ class Answers:
             ),
             stop,
             state=state,
+            steering=control.steering,
             opening=(*opening, *(prepared.opening if prepared else ())),
         )
         step = None

@@ -1,6 +1,6 @@
 """Turns that go on from their logs: after a crash, a deploy, or an answer of their user."""
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 
 from threadkeep.domain.agent import Agent, OnCrash
@@ -23,6 +23,7 @@ from threadkeep.engine.loop import TurnStep
 from threadkeep.engine.replay import TurnState, replay
 from threadkeep.log.format import LogEntry
 from threadkeep.log.running import TurnControl
+from threadkeep.log.work import Succeed
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.services.answers import Answers
@@ -37,9 +38,16 @@ class Continuing:
     """Continues turns, as far as that is allowed."""
 
     def __init__(
-        self, store: Store, answers: Answers, *, within_hours: float, caps: OperatorCaps = NO_CAPS
+        self,
+        store: Store,
+        answers: Answers,
+        succession: Callable[[User], Succeed],
+        *,
+        within_hours: float,
+        caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
+        self._succession = succession
         self._answers = answers
         self._within_ms = within_hours * HOUR_MS
         self._caps = caps
@@ -66,6 +74,10 @@ class Continuing:
         async with aclosing(steps):
             async for step in steps:
                 yield step
+
+    def succession(self, held: HeldTurn, entries: Sequence[LogEntry]) -> Succeed:
+        """How a turn is succeeded by those that are queued behind it."""
+        return self._succession(_user_of(held, entries))
 
     def _refusal(self, held: HeldTurn, agent: Agent) -> Failed | None:
         """Why a turn whose node is gone ends; None where it is continued."""

@@ -12,6 +12,7 @@ from threadkeep.domain.conversation import Conversation, new_session_id
 from threadkeep.domain.errors import AgentNotFound, ConversationNotFound, TurnInProgress
 from threadkeep.domain.ids import AgentId, is_uuid
 from threadkeep.domain.message import Message
+from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
 from threadkeep.engine.context import ContextMessage, to_context
 from threadkeep.log.replies import written_so_far
@@ -37,6 +38,7 @@ class Detail:
     messages: Sequence[Message]
     siblings: Siblings
     summary: str | None
+    queued: Sequence[QueuedMessage]
 
 
 class Conversations:
@@ -108,6 +110,7 @@ class Conversations:
             page.messages[::-1],
             page.siblings,
             compaction.summary if compaction else None,
+            await self._store.queue.waiting(page.conversation.id),
         )
 
     async def messages(

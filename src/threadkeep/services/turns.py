@@ -13,24 +13,27 @@ from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import BegunTurn, Branch, Conversation
 from threadkeep.domain.errors import (
     IdempotencyMismatch,
+    InvalidRequest,
     NothingToRegenerate,
     ShuttingDown,
     StorageConflict,
-    StorageError,
+    ThreadkeepError,
     TurnInProgress,
     TurnNotFound,
 )
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.message import Message, MessageRole, check_user_content
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.queued import QueuedMessage, WhenBusy
+from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.domain.user import User
 from threadkeep.engine.titles import derive_title
 from threadkeep.log.following import ALL_SEEN, Follower
 from threadkeep.log.node import Node
+from threadkeep.log.work import Steps, Succeed, Successor
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
-from threadkeep.ports.turns import IdempotencyKey
+from threadkeep.ports.turns import FromQueue, IdempotencyKey
 from threadkeep.services.access import agent_to_ask, branch_up_to, own_conversation, own_message, own_turn
 from threadkeep.services.answers import Answers
 from threadkeep.services.payloads import whole_messages
@@ -49,6 +52,9 @@ class Position:
 
 
 AT_THE_END = Position()
+
+Sent = tuple[Turn, Conversation] | QueuedMessage
+"""What becomes of a message: a turn that answers it, or its place in the queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,31 +91,38 @@ class Turns:
         content: str,
         *,
         position: Position = AT_THE_END,
+        when_busy: WhenBusy = WhenBusy.REJECT,
         idempotency_key: str | None = None,
-    ) -> tuple[Turn, Conversation]:
-        """Begins a turn that answers a user's message; the same key gives the same turn."""
+    ) -> Sent:
+        """Begins a turn that answers a user's message, or queues it; the same key gives the same again.
+
+        Where messages are held, the first of them is sent, and this one is queued behind them.
+        """
         key = None
         if idempotency_key:
-            key = IdempotencyKey(idempotency_key, _request_hash(content, position))
+            key = IdempotencyKey(idempotency_key, _request_hash(content, position, when_busy))
         for _ in range(TRIES):
             conversation, agent = await self._open(user, conversation_id)
             check_user_content(content, most=agent.settings.max_message_chars)
-            if key and (
-                found := await self._store.turns.find_by_key(conversation.id, key.name, self._clock())
-            ):
-                turn, request_hash = found
-                if request_hash != key.request_hash:
-                    raise IdempotencyMismatch("This Idempotency-Key was used with another body.")
-                return turn, conversation
-            conversation.check_idle()
-            begun = conversation.begin_turn(
-                content,
-                self._clock(),
-                branch=await self._branch(conversation, position),
-                model=self._answers.model(agent),
-                title=derive_title(content),
-            )
+            if key and (found := await self._sent_before(conversation, key)):
+                return found
             try:
+                if conversation.active_turn_id is not None:
+                    if when_busy is not WhenBusy.REJECT and position.parent_id is not UNSET:
+                        raise InvalidRequest("A queued message cannot name its parent.", param="parentId")
+                    return await self._send_while_busy(conversation, content, when_busy, key)
+                branch = await self._branch(conversation, position)
+                # A message with a place of its own is sent from there; what is held comes after it.
+                held = await self._store.queue.waiting(conversation.id) if position.parent_id is UNSET else ()
+                if held:
+                    return await self._send_behind(user, agent, conversation, held[0], content, key)
+                begun = conversation.begin_turn(
+                    content,
+                    self._clock(),
+                    branch=branch,
+                    model=self._answers.model(agent),
+                    title=derive_title(content),
+                )
                 return await self._begin(user, agent, begun, key)
             except StorageConflict:
                 continue  # somebody else wrote first: read it again and decide again
@@ -194,23 +207,103 @@ class Turns:
             )
         return Aborted(turn.id, await self._reply(turn))
 
+    async def _sent_before(self, conversation: Conversation, key: IdempotencyKey) -> Sent | None:
+        """What an earlier request with the same key has made of the message."""
+        now = self._clock()
+        if (begun := await self._store.turns.find_by_key(conversation.id, key.name, now)) is not None:
+            turn, request_hash = begun
+            found: Sent = turn, conversation
+        elif (waiting := await self._store.queue.find_by_key(conversation.id, key.name, now)) is not None:
+            found, request_hash = waiting
+        else:
+            return None
+        if request_hash != key.request_hash:
+            raise IdempotencyMismatch("This Idempotency-Key was used with another body.")
+        return found
+
+    async def _send_while_busy(
+        self, conversation: Conversation, content: str, when_busy: WhenBusy, key: IdempotencyKey | None
+    ) -> QueuedMessage:
+        """Queues a message behind the turn that is active; StorageConflict when that has ended meanwhile."""
+        turn_id = conversation.active_turn_id
+        assert turn_id is not None
+        if await self._store.turns.status(turn_id) is TurnStatus.WAITING:
+            conversation.check_idle()  # here a message is to end the turn that waits, and to begin its own
+        if when_busy is WhenBusy.REJECT:
+            conversation.check_idle()
+        steers = turn_id if when_busy is WhenBusy.STEER else None
+        message = QueuedMessage.of(conversation.id, content, self._clock(), steers_turn_id=steers)
+        await self._store.queue.add(message, turn_id, key)
+        return message
+
+    async def _send_behind(
+        self,
+        user: User,
+        agent: Agent,
+        conversation: Conversation,
+        first: QueuedMessage,
+        content: str,
+        key: IdempotencyKey | None,
+    ) -> QueuedMessage:
+        """Sends the first of the messages that are held, and queues a new one behind the others."""
+        added = QueuedMessage.of(conversation.id, content, self._clock())
+        begun = self._begin_queued(agent, conversation, first)
+        await self._begin(user, agent, begun, None, queue=FromQueue(first, added, key))
+        return added
+
+    def _begin_queued(self, agent: Agent, conversation: Conversation, message: QueuedMessage) -> BegunTurn:
+        return conversation.begin_turn(
+            message.content,
+            self._clock(),
+            model=self._answers.model(agent),
+            title=derive_title(message.content),
+            message_id=message.id,
+        )
+
     async def _begin(
-        self, user: User, agent: Agent, begun: BegunTurn, key: IdempotencyKey | None
+        self,
+        user: User,
+        agent: Agent,
+        begun: BegunTurn,
+        key: IdempotencyKey | None,
+        queue: FromQueue | None = None,
     ) -> tuple[Turn, Conversation]:
-        if self.is_draining:
-            raise ShuttingDown("This process is ending; try again in a moment.")
+        self._check_open()
         await self._allowances.take_turn(user.id, begun.turn.id, self._node.running_of(user.id))
+        steps, succeed = self._steps(user, agent), self.succession(user)
         try:
-            await self._node.begin(
-                begun,
-                key,
-                lambda held, control: self._answers.steps(user, agent, held, control),
-                by_admin=user.is_admin,
-            )
-        except StorageError:  # what is not begun is not counted, however often it is tried
+            await self._node.begin(begun, key, steps, succeed=succeed, queue=queue, by_admin=user.is_admin)
+        except ThreadkeepError:  # what is not begun is not counted, however often it is tried
             await self._allowances.give_turn_back(user.id, begun.turn.id)
             raise
         return begun.turn, begun.conversation
+
+    def succession(self, user: User) -> Succeed:
+        """Has a user's queued messages answered, one turn after the other."""
+
+        async def succeed(before: Turn, conversation: Conversation, message: QueuedMessage) -> Successor:
+            self._check_open()
+            agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
+            begun = self._begin_queued(agent, conversation, message)
+            turn_id, running = begun.turn.id, self._node.running_of(user.id)
+            await self._allowances.take_turn(user.id, turn_id, running, after=before.id)
+            return Successor(
+                begun=begun,
+                message=message,
+                steps=self._steps(user, agent),
+                succeed=succeed,
+                by_admin=user.is_admin,
+                give_up=lambda: self._allowances.give_turn_back(user.id, turn_id),
+            )
+
+        return succeed
+
+    def _steps(self, user: User, agent: Agent) -> Steps:
+        return lambda held, control: self._answers.steps(user, agent, held, control)
+
+    def _check_open(self) -> None:
+        if self.is_draining:
+            raise ShuttingDown("This process is ending; try again in a moment.")
 
     async def _open(self, user: User, conversation_id: str) -> tuple[Conversation, Agent]:
         """A conversation in which the user may begin a turn, and its agent."""
@@ -250,7 +343,9 @@ class Turns:
         return reply
 
 
-def _request_hash(content: str, position: Position) -> str:
+def _request_hash(content: str, position: Position, when_busy: WhenBusy) -> str:
     """What a second try has in common with the first: the tip may have moved because of that one."""
     asked = content if position.parent_id is UNSET else f"{position.parent_id}\n{content}"
+    if when_busy is not WhenBusy.REJECT:
+        asked = f"{when_busy}\n{asked}"
     return hashlib.sha256(asked.encode()).hexdigest()

@@ -18,7 +18,8 @@ TAKEN_LATELY_MS = 15_000
 """Longer than it takes to begin a turn: a node that dies meanwhile keeps the place no longer than this."""
 
 _RUNNING = """SELECT COUNT(*) FROM tk_turns
-    WHERE user_id = :user_id AND status = 'RUNNING' AND origin = 'live'"""
+    WHERE user_id = :user_id AND status = 'RUNNING' AND origin = 'live'
+        AND CAST(id AS text) <> COALESCE(CAST(:after AS text), '')"""
 _LATELY = f"""FROM json_each_text(CAST(kept.beginning AS json)) AS taken
     WHERE CAST(taken.value AS bigint) > {{now}} - {TAKEN_LATELY_MS}"""
 _UNSEEN = f"""SELECT COUNT(*) {_LATELY}
@@ -57,10 +58,12 @@ class SqlAllowances:
         self._caps = caps
         self._step_us = MINUTE_MS * 1000 // caps.per_minute if caps.per_minute else 0
 
-    async def take_turn(self, user_id: UserId, turn_id: TurnId, running_here: int) -> None:
+    async def take_turn(
+        self, user_id: UserId, turn_id: TurnId, running_here: int, *, after: TurnId | None = None
+    ) -> None:
         """Takes one turn of the user's, wherever the others run; refuses one too many."""
         if self._caps.at_once or self._caps.per_minute:
-            await self._take(user_id, turn_id, self._caps.at_once)
+            await self._take(user_id, turn_id, self._caps.at_once, after)
 
     async def give_turn_back(self, user_id: UserId, turn_id: TurnId) -> None:
         """Gives back what was taken for a turn that could not be begun."""
@@ -72,8 +75,16 @@ class SqlAllowances:
         if self._caps.per_minute:
             await self._take(user_id, None, 0)
 
-    async def _take(self, user_id: UserId, turn_id: TurnId | None, at_once: int) -> None:
-        values = {"user_id": user_id, "turn_id": turn_id, "step_us": self._step_us, "at_once": at_once}
+    async def _take(
+        self, user_id: UserId, turn_id: TurnId | None, at_once: int, after: TurnId | None = None
+    ) -> None:
+        values = {
+            "user_id": user_id,
+            "turn_id": turn_id,
+            "step_us": self._step_us,
+            "at_once": at_once,
+            "after": after,
+        }
         if not await self._database.execute(_TAKE(**values)):
             raise await self._refusal(user_id)
 

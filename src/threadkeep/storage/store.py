@@ -26,6 +26,7 @@ from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.migrate import check_migrated, migrations
 from threadkeep.storage.payload_folder import FolderContents
 from threadkeep.storage.payloads import SqlPayloads, TableContents
+from threadkeep.storage.queue import SqlQueue
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
@@ -131,6 +132,7 @@ async def store_reading(
         turns=SqlTurns(database),
         log=turn_log,
         approvals=SqlApprovals(database, turn_log),
+        queue=SqlQueue(database),
         compactions=SqlCompactions(database),
         receipts=SqlReceipts(database),
         briefings=SqlBriefings(database),

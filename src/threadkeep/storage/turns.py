@@ -12,21 +12,24 @@ from threadkeep.domain.message import Failure, Message, Usage
 from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
 from threadkeep.ports.executions import Recorded
 from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
-from threadkeep.ports.turns import DayUsage, IdempotencyKey, RunningTurn
+from threadkeep.ports.turns import DayUsage, FromQueue, IdempotencyKey, NextTurn, RunningTurn
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
 from threadkeep.storage.database import Database, Plan, Row, Rows, Statement, with_clock
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in, to_columns
+from threadkeep.storage.queued_rows import HAS_QUEUE, KEYS_LIVE_MS, add_queued, take_queued
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
 _ADVANCE = f"{ADVANCE} AND active_turn_id IS NULL RETURNING id"
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
     status, model, started_at, idempotency_key, request_hash, node_id, fence, user_id, log_version,
-    lease_until)"""
+    lease_until, queue_version)"""
 _INSERT_MESSAGE = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
     parts, file_count, status, model, parent_id, on_path, created_at, completed_at)"""
+# Whoever ends the turn looks at what is queued behind it.
+_QUEUE_VERSION = f"CASE WHEN :origin = 'live' AND {HAS_QUEUE} THEN 1 ELSE 0 END"
 _INSERT_CHUNK = "INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)"
 
 _ADVANCE_FOR_TURN = Statement(_ADVANCE)
@@ -34,7 +37,7 @@ _ADVANCE_FOR_RECORDED = Statement(f"{ADVANCE} RETURNING id")
 _ADD_TURN = with_clock(
     f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
         :now, :key, :request_hash, :node_id, :fence, :user_id, :version,
-        {{now}} + :length_ms)"""
+        {{now}} + :length_ms, {_QUEUE_VERSION})"""
 )
 _FORGET_OLD_KEY = Statement(
     """UPDATE tk_turns SET idempotency_key = NULL
@@ -46,7 +49,7 @@ _BEGIN_IN_ONE = with_clock(
     turn AS ({_INSERT_TURN}
         SELECT :turn_id::uuid, id, :asked_id::uuid, :reply_id::uuid, :origin, 'RUNNING', :model, :now::bigint,
             :key, :request_hash, :node_id, :fence::bigint, :user_id, :version::bigint,
-            {{now}} + :length_ms::bigint
+            {{now}} + :length_ms::bigint, {_QUEUE_VERSION}
         FROM conversation),
     chunk AS ({_INSERT_CHUNK}
         SELECT :turn_id::uuid, :first_seq::bigint, :last_event_seq::bigint, :events FROM conversation)
@@ -61,12 +64,14 @@ _BEGIN_IN_ONE = with_clock(
     RETURNING id"""
 )
 
-# A turn and its reply end with the same word, usage and error.
+# A turn and its reply end with the same word, usage and error. One that has completed has seen what is queued
+# behind it; PostgreSQL checks that again where it had to wait for somebody who was adding a message.
 _UPDATE_TURN = """UPDATE tk_turns SET status = :status, usage = :usage, input_tokens = :input_tokens,
         output_tokens = :output_tokens, cache_read_tokens = :cache_read_tokens,
         cache_write_tokens = :cache_write_tokens, usage_estimated = :usage_estimated, error = :error,
         ended_at = :now, last_event_seq = :last_event_seq, lease_until = NULL
-    WHERE id = :turn_id AND status = 'RUNNING' AND fence = :fence RETURNING id"""
+    WHERE id = :turn_id AND status = 'RUNNING' AND fence = :fence
+        AND (:status <> 'COMPLETED' OR queue_version = :queue_version) RETURNING id"""
 _UPDATE_REPLY = """UPDATE tk_messages SET status = :status, content = :content, parts = :parts,
         tool_call_count = :tool_call_count, file_count = :file_count, token_count = :token_count,
         usage = :usage, model = :model, error = :error, completed_at = :completed_at
@@ -140,7 +145,6 @@ _decode_usage = msgspec.json.Decoder(Usage).decode
 _decode_failure = msgspec.json.Decoder(Failure).decode
 
 _RUN = "run\n"
-KEYS_LIVE_MS = 24 * 60 * 60 * 1000
 
 
 class SqlTurns:
@@ -150,27 +154,41 @@ class SqlTurns:
         self._database = database
 
     async def begin(
-        self, begun: BegunTurn, lease: Lease, opening: LogChunk, key: IdempotencyKey | None = None
+        self,
+        begun: BegunTurn,
+        lease: Lease,
+        opening: LogChunk,
+        key: IdempotencyKey | None = None,
+        *,
+        queue: FromQueue | None = None,
     ) -> None:
         """Keeps a begun turn, unless the conversation has moved on since it was read."""
-        values, asked = _begin_values(begun, lease, key) | _chunk_values(opening), begun.user_message
-        is_plain = key is None and begun.branch is None
+        values, asked = _begin_values(begun, lease, opening, key), begun.user_message
+        is_plain = key is None and begun.branch is None and queue is None
         if self._database.dialect == "postgres" and asked is not None and is_plain:
-            moved_on = not await self._database.execute(_BEGIN_IN_ONE(**values, **_asked_values(asked)))
+            if not await self._database.execute(_BEGIN_IN_ONE(**values, **_asked_values(asked))):
+                raise _moved_on()
         else:
-            moved_on = not await self._database.write(lambda: _begin(begun, values))
-        if moved_on:
-            raise StorageConflict("The conversation has changed since it was read.")
+            await self._database.write(lambda: _begin(begun, values, queue))
 
-    async def end(self, ended: EndedTurn, chunk: LogChunk, fence: int) -> None:
+    async def end(
+        self,
+        ended: EndedTurn,
+        chunk: LogChunk,
+        fence: int,
+        *,
+        queue_version: int = 0,
+        following: NextTurn | None = None,
+    ) -> None:
         """Keeps a turn's end with the last of its log, all or nothing; refused when the fence has moved."""
-        values = _end_values(ended, chunk, fence)
-        if self._database.dialect == "postgres" and not calls_in(ended.assistant_message.parts):
+        values = _end_values(ended, chunk, fence, queue_version)
+        is_plain = following is None and not calls_in(ended.assistant_message.parts)
+        if self._database.dialect == "postgres" and is_plain:
             done = await self._database.execute(_END_IN_ONE(**values))
         else:
-            done = await self._database.write(lambda: _end(ended, values))
+            done = await self._database.write(lambda: _end(ended, values, following))
         if not done:
-            raise StorageConflict("The turn has ended already, or is another node's.")
+            raise StorageConflict("The turn has ended, or is another node's, or messages were queued.")
 
     async def get(self, user_id: UserId, turn_id: TurnId) -> Turn | None:
         """One turn in a conversation of the user that is not deleted."""
@@ -227,7 +245,9 @@ def _running(row: Row) -> RunningTurn:
     return RunningTurn(*known, is_aborting=bool(is_aborting), is_stalled=bool(is_stalled))
 
 
-def _begin_values(begun: BegunTurn, lease: Lease, key: IdempotencyKey | None) -> dict[str, Any]:
+def _begin_values(
+    begun: BegunTurn, lease: Lease, opening: LogChunk, key: IdempotencyKey | None
+) -> dict[str, Any]:
     turn, asked, reply = begun.turn, begun.user_message, begun.assistant_message
     return {
         **advance_values(begun.conversation, asked or reply, begun.previous_tip_id),
@@ -238,26 +258,33 @@ def _begin_values(begun: BegunTurn, lease: Lease, key: IdempotencyKey | None) ->
         "asked_id": turn.user_message_id,
         "reply_id": reply.id,
         "reply_seq": reply.seq,
-        "key": key.name if key else None,
-        "request_hash": key.request_hash if key else None,
+        **_key_values(key),
         "expired": turn.started_at - KEYS_LIVE_MS,
         "node_id": lease.node_id,
         "fence": lease.fence,
         "length_ms": lease.length_ms,
         "version": LOG_VERSION,
+        **_chunk_values(opening),
     }
+
+
+def _key_values(key: IdempotencyKey | None) -> dict[str, Any]:
+    return {"key": key.name if key else None, "request_hash": key.request_hash if key else None}
 
 
 def _asked_values(asked: Message) -> dict[str, Any]:
     return {"asked_seq": asked.seq, "asked_parent_id": asked.parent_id, **to_columns(asked)}
 
 
-def _begin(begun: BegunTurn, values: dict[str, Any]) -> Plan[Rows]:
+def _begin(begun: BegunTurn, values: dict[str, Any], queue: FromQueue | None) -> Plan[None]:
+    if not (yield _ADVANCE_FOR_TURN(**values)):
+        raise _moved_on()
+    if queue is not None:
+        values = values | _key_values((yield from take_queued(queue.taken)))
+        if queue.added is not None:
+            yield from add_queued(queue.added, queue.added_key)
     if values["key"] is not None:
         yield _FORGET_OLD_KEY(**values)
-    advanced = yield _ADVANCE_FOR_TURN(**values)
-    if not advanced:
-        return advanced
     if begun.branch is not None:
         yield from move_path(begun.conversation.id, begun.branch)
     yield _ADD_TURN(**values)
@@ -265,7 +292,10 @@ def _begin(begun: BegunTurn, values: dict[str, Any]) -> Plan[Rows]:
         yield ADD_MESSAGE(**message_values(begun.user_message))
     yield ADD_MESSAGE(**message_values(begun.assistant_message))
     yield _ADD_CHUNK(**values)
-    return advanced
+
+
+def _moved_on() -> StorageConflict:
+    return StorageConflict("The conversation has changed since it was read.")
 
 
 def _chunk_values(chunk: LogChunk) -> dict[str, Any]:
@@ -284,13 +314,14 @@ def usage_values(usage: Usage | None) -> dict[str, Any]:
     }
 
 
-def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int) -> dict[str, Any]:
+def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: int = 0) -> dict[str, Any]:
     turn, reply = ended.turn, ended.assistant_message
     return {
         "turn_id": turn.id,
         "reply_id": reply.id,
         "conversation_id": ended.conversation.id,
         "fence": fence,
+        "queue_version": queue_version,
         "status": turn.status,
         **usage_values(turn.usage),
         "error": to_json_or_null(turn.error),
@@ -303,13 +334,17 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int) -> dict[str, Any]
     }
 
 
-def _end(ended: EndedTurn, values: dict[str, Any]) -> Plan[Rows]:
+def _end(ended: EndedTurn, values: dict[str, Any], following: NextTurn | None) -> Plan[Rows]:
     done = yield _END_TURN(**values)
     if done:
         yield _ADD_CHUNK(**values)
         yield _END_REPLY(**values)
         yield from _add_tool_calls(ended)
         yield _FREE(**values)
+        if following is not None:
+            begun = following.begun
+            opened = _begin_values(begun, following.lease, following.opening, None)
+            yield from _begin(begun, opened, FromQueue(following.message))
     return done
 
 

@@ -12,6 +12,7 @@ from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import (
     Message,
 )
+from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User, UserRole
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.mcp import ServerReport
@@ -22,6 +23,7 @@ from threadkeep.wire.mcp_servers import (
     server_view,
 )
 from threadkeep.wire.messages import MessageView, message_views
+from threadkeep.wire.queue import QueuedMessageView, queued_message_view
 from threadkeep.wire.tool_rules import ToolRuleView, tool_rule_view
 from threadkeep.wire.view import DomainAlias, Id, Time, View, rfc3339, time_or_none
 
@@ -122,6 +124,9 @@ class ConversationDetailView(ConversationView, frozen=True, kw_only=True):
     messages: Sequence[MessageView]
     next_cursor: str | None
     summary: str | None
+    queued: Annotated[
+        Sequence[QueuedMessageView], Meta(description="The messages that wait, the next one first.")
+    ]
 
 
 class ContextMessageView(View, frozen=True, kw_only=True):
@@ -214,6 +219,7 @@ def conversation_detail_view(
     *,
     next_cursor: str | None,
     summary: str | None,
+    queued: Sequence[QueuedMessage],
 ) -> ConversationDetailView:
     """A conversation with its latest messages."""
     return ConversationDetailView(
@@ -221,6 +227,7 @@ def conversation_detail_view(
         messages=message_views(conversation, messages, siblings),
         next_cursor=next_cursor,
         summary=summary,
+        queued=[queued_message_view(conversation, message) for message in queued],
     )
 
 

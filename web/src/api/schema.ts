@@ -29,6 +29,8 @@ export const ROUTES = new Set<string>([
   "POST /api/conversations/{conversation_id}/session",
   "GET /api/conversations/{conversation_id}/messages",
   "POST /api/conversations/{conversation_id}/messages",
+  "PATCH /api/conversations/{conversation_id}/queued/{message_id}",
+  "DELETE /api/conversations/{conversation_id}/queued/{message_id}",
   "POST /api/conversations/{conversation_id}/regenerate",
   "POST /api/conversations/{conversation_id}/path",
   "POST /api/conversations/{conversation_id}/fork",
@@ -360,6 +362,7 @@ export interface ConversationDetailView {
   messages: MessageView[];
   nextCursor: string | null;
   summary: string | null;
+  queued: QueuedMessageView[];
 }
 
 /** Whether a user may have further conversations beside the main one. */
@@ -618,6 +621,7 @@ export interface MessageBody {
   content?: string | null;
   parentId?: string | null;
   tip?: string | null;
+  whenBusy?: WhenBusy;
 }
 
 /** Who wrote it. Tool calls are records of their own, not messages. */
@@ -779,6 +783,27 @@ export interface QuestionPartView {
   superseded?: boolean;
 }
 
+/** What to send instead. */
+export interface QueuedMessagePatch {
+  content: string;
+}
+
+/** A message that waits. It is sent when the turn before it has completed. */
+export interface QueuedMessageView {
+  messageId: string;
+  content: string;
+  files: string[];
+  createdAt: string;
+  held: boolean;
+  steers?: true;
+}
+
+/** A message that was queued. */
+export interface QueuedView {
+  queued?: true;
+  messageId: string;
+}
+
 /** What the model was sent in a turn; the same request can be built from it again.
 
     `sha256` names the system prompt and the messages: where it is the same, the model was told the same. */
@@ -904,6 +929,13 @@ export interface StartedTurnView {
   turnId: string;
   userMessageId: string;
   assistantMessageId: string;
+}
+
+/** A message that was given to the running turn; if the turn ends first, it is queued. */
+export interface SteeredView {
+  steered?: true;
+  turnId: string;
+  messageId: string;
 }
 
 /** A turn that an admin has stopped; `IDLE` when it had ended by itself. */
@@ -1053,3 +1085,6 @@ export interface UserTextPartView {
 
 /** Who may talk to an agent: its owner, or everyone. */
 export type Visibility = "private" | "public";
+
+/** What becomes of a message that is sent while the agent answers. */
+export type WhenBusy = "queue" | "reject" | "steer";

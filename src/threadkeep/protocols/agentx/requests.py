@@ -21,6 +21,7 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
 )
 from threadkeep.domain.ids import AgentId
+from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
 from threadkeep.http.decoding import refused
 from threadkeep.http.services import Services
@@ -231,7 +232,11 @@ async def _interrupt_agent(services: Services, user: User, body: ImageOrAgent) -
 
 
 async def _send_message(services: Services, user: User, body: MessageSend) -> Data:
-    turn, conversation = await services.turns.send(user, _conversation_id(body), text_of(body.content))
+    sent = await services.turns.send(user, _conversation_id(body), text_of(body.content))
+    if isinstance(sent, QueuedMessage):  # messages were held: the first of them is being answered
+        conversation = await services.conversations.get(user, sent.conversation_id)
+        return _named(conversation) | {"turnId": conversation.active_turn_id, "queued": True}
+    turn, conversation = sent
     return _named(conversation) | {"turnId": turn.id}
 
 

@@ -2,7 +2,8 @@
 
 -- The version of the log's format: a node leaves alone what a later version has written.
 ALTER TABLE tk_turns ADD COLUMN log_version bigint NOT NULL DEFAULT 0;
--- Counts the messages that were queued, changed or removed while the turn is active: its end has seen them all.
+-- Above 0 where messages are queued behind the turn; counts those that come while it is active, so that its end
+-- has seen them all.
 ALTER TABLE tk_turns ADD COLUMN queue_version bigint NOT NULL DEFAULT 0;
 
 -- What turns ask their users, and what they answer (JSON).
@@ -40,6 +41,8 @@ CREATE TABLE tk_queued (
     steers_turn_id uuid,
     idempotency_key text,
     request_hash text,
-    created_at bigint NOT NULL
+    created_at bigint NOT NULL,
+    -- When its turn took it in: it is kept for a day for its idempotency key, and waits no more.
+    taken_at bigint
 );
 CREATE UNIQUE INDEX tk_queued_by_conversation ON tk_queued (conversation_id, position);

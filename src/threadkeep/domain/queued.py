@@ -1,0 +1,46 @@
+"""Messages that wait: each is sent when the turn before it has completed, or joins the one that it steers."""
+
+from dataclasses import dataclass
+
+from threadkeep.domain.choice import Choice
+from threadkeep.domain.errors import RateLimited
+from threadkeep.domain.ids import ConversationId, MessageId, TurnId, new_uuid
+
+MOST_QUEUED = 50
+
+
+class WhenBusy(Choice):
+    """What becomes of a message that is sent while the agent answers."""
+
+    REJECT = "reject"
+    QUEUE = "queue"
+    STEER = "steer"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedMessage:
+    """A message that waits. While its conversation has no active turn, it is held until its user sends."""
+
+    id: MessageId
+    conversation_id: ConversationId
+    content: str
+    created_at: int
+    steers_turn_id: TurnId | None = None
+    """The turn that takes it in before its next model call, unless the turn ends first."""
+
+    @staticmethod
+    def of(
+        conversation_id: ConversationId, content: str, now: int, *, steers_turn_id: TurnId | None = None
+    ) -> "QueuedMessage":
+        """A new one."""
+        return QueuedMessage(MessageId(new_uuid()), conversation_id, content, now, steers_turn_id)
+
+
+def check_room(waiting: int) -> None:
+    """Refuses a further message where so many wait."""
+    if waiting >= MOST_QUEUED:
+        raise RateLimited(
+            f"{waiting} messages are queued in this conversation, and more may not be."
+            " Remove one, or wait until one is sent.",
+            details={"limit": "queuedMessages", "most": MOST_QUEUED},
+        )

@@ -1,0 +1,76 @@
+"""Where messages wait for the turn before them, in their order.
+
+A message comes into the queue while a turn is active, under that turn's eyes: its end is refused until it has
+seen the message. A message leaves the queue in the commit that begins its turn or adds it to the turn's log.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from threadkeep.domain.ids import ConversationId, MessageId, TurnId
+from threadkeep.domain.queued import QueuedMessage
+from threadkeep.ports.turn_log import LogChunk
+from threadkeep.ports.turns import IdempotencyKey
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """What an active turn's end has to know of the queue."""
+
+    version: int
+    first: QueuedMessage | None
+
+
+TakeIn = Callable[[Sequence[QueuedMessage]], LogChunk]
+"""The chunk of a turn's log that tells of messages that it takes in; pure."""
+
+
+class QueueStore(Protocol):
+    """Where messages wait."""
+
+    async def waiting(self, conversation_id: ConversationId) -> Sequence[QueuedMessage]:
+        """The messages that wait in a conversation, the next one first."""
+        ...
+
+    async def add(
+        self, message: QueuedMessage, active_turn_id: TurnId, key: IdempotencyKey | None = None
+    ) -> None:
+        """Adds a message at the end, behind the turn that is active.
+
+        StorageConflict when that turn has ended, or the key is in the queue already; RateLimited when it is
+        full.
+        """
+        ...
+
+    async def edit(
+        self, conversation_id: ConversationId, message_id: MessageId, content: str
+    ) -> QueuedMessage | None:
+        """Gives a message that still waits another content."""
+        ...
+
+    async def remove(self, conversation_id: ConversationId, message_id: MessageId) -> bool:
+        """Removes a message that still waits; tells whether it did."""
+        ...
+
+    async def find_by_key(
+        self, conversation_id: ConversationId, key: str, now: int
+    ) -> tuple[QueuedMessage, str] | None:
+        """The message that came with an idempotency key, and the hash of what was asked.
+
+        One that its turn has taken in is found for a day; one whose own turn has begun is found by that.
+        """
+        ...
+
+    async def state_for(self, turn_id: TurnId, fence: int) -> QueueState | None:
+        """The queue behind a turn that runs under this fence; None when it does not any more."""
+        ...
+
+    async def take_in(
+        self, conversation_id: ConversationId, turn_id: TurnId, fence: int, now: int, tell: TakeIn
+    ) -> LogChunk | None:
+        """Takes the messages that steer a turn out of the queue and into its log, all or nothing.
+
+        None when there are none. StorageConflict when another node has taken the turn over.
+        """
+        ...

@@ -1,0 +1,36 @@
+"""The queue: messages that wait for the turn before them can be edited and removed until they are sent."""
+
+from threadkeep.domain.caps import NO_CAPS, OperatorCaps
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import MessageNotFound
+from threadkeep.domain.message import check_user_content
+from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.user import User
+from threadkeep.ports.store import Store
+from threadkeep.services.access import agent_to_ask, own_conversation, to_message_id
+
+
+class Queue:
+    """The use cases of messages that wait."""
+
+    def __init__(self, store: Store, caps: OperatorCaps = NO_CAPS) -> None:
+        self._store = store
+        self._caps = caps
+
+    async def edit(
+        self, user: User, conversation_id: str, message_id: str, content: str
+    ) -> tuple[QueuedMessage, Conversation]:
+        """Gives a message that waits another content."""
+        conversation = await own_conversation(self._store, user, conversation_id)
+        agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
+        check_user_content(content, most=agent.settings.max_message_chars)
+        edited = await self._store.queue.edit(conversation.id, to_message_id(message_id), content)
+        if edited is None:
+            raise MessageNotFound("This message does not wait any more, or never did.")
+        return edited, conversation
+
+    async def remove(self, user: User, conversation_id: str, message_id: str) -> None:
+        """Removes a message that waits."""
+        conversation = await own_conversation(self._store, user, conversation_id)
+        if not await self._store.queue.remove(conversation.id, to_message_id(message_id)):
+            raise MessageNotFound("This message does not wait any more, or never did.")

@@ -1,0 +1,131 @@
+"""The queues of conversations in the database."""
+
+from collections.abc import Sequence
+
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.ids import ConversationId, MessageId, TurnId
+from threadkeep.domain.queued import QueuedMessage
+from threadkeep.ports.queue import QueueState, TakeIn
+from threadkeep.ports.turn_log import LogChunk
+from threadkeep.ports.turns import IdempotencyKey
+from threadkeep.storage.columns import to_json
+from threadkeep.storage.database import Database, Plan, Statement, with_ids
+from threadkeep.storage.queued_rows import KEYS_LIVE_MS, QUEUED_COLUMNS, add_queued, to_queued
+from threadkeep.storage.turn_log import append_query
+
+_WAITING = f"""SELECT {QUEUED_COLUMNS} FROM tk_queued
+    WHERE conversation_id = :conversation_id AND taken_at IS NULL"""
+WAITING = Statement(f"{_WAITING} ORDER BY position")
+# The row is locked from here on: who ends the turn waits, and then sees another version.
+_NOTE_ADDED = Statement(
+    """UPDATE tk_turns SET queue_version = queue_version + 1
+    WHERE id = :turn_id AND status IN ('RUNNING', 'WAITING') RETURNING id"""
+)
+_EDIT = Statement(
+    f"""UPDATE tk_queued SET content = :content
+    WHERE message_id = :message_id AND conversation_id = :conversation_id AND taken_at IS NULL
+    RETURNING {QUEUED_COLUMNS}"""
+)
+_REMOVE = Statement(
+    """DELETE FROM tk_queued
+    WHERE message_id = :message_id AND conversation_id = :conversation_id AND taken_at IS NULL
+    RETURNING message_id"""
+)
+_BY_KEY = Statement(
+    f"""SELECT {QUEUED_COLUMNS}, request_hash FROM tk_queued
+    WHERE conversation_id = :conversation_id AND idempotency_key = :key
+        AND (taken_at IS NULL OR taken_at >= :expired)"""
+)
+_STATE = Statement(
+    """SELECT conversation_id, queue_version FROM tk_turns
+    WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'"""
+)
+_FIRST = Statement(f"{_WAITING} ORDER BY position LIMIT 1")
+_STEERS = f"{_WAITING} AND steers_turn_id = :turn_id ORDER BY position"
+_LOCK_STEERS = Statement(_STEERS, postgres=f"{_STEERS} FOR UPDATE")
+_FORGET = with_ids("DELETE FROM tk_queued WHERE message_id IN (IDS) AND idempotency_key IS NULL")
+_MARK_TAKEN = with_ids("UPDATE tk_queued SET taken_at = :now WHERE message_id IN (IDS)")
+
+
+class SqlQueue:
+    """The queues of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def waiting(self, conversation_id: ConversationId) -> Sequence[QueuedMessage]:
+        """The messages that wait in a conversation, the next one first."""
+        return [
+            to_queued(row) for row in await self._database.fetch(WAITING(conversation_id=conversation_id))
+        ]
+
+    async def add(
+        self, message: QueuedMessage, active_turn_id: TurnId, key: IdempotencyKey | None = None
+    ) -> None:
+        """Adds a message at the end, unless the turn before it has ended."""
+        await self._database.write(lambda: _add(message, active_turn_id, key))
+
+    async def edit(
+        self, conversation_id: ConversationId, message_id: MessageId, content: str
+    ) -> QueuedMessage | None:
+        """Changes a message that waits; whoever is about to send it has to read it again."""
+        rows = await self._database.execute(
+            _EDIT(conversation_id=conversation_id, message_id=message_id, content=content)
+        )
+        return to_queued(rows[0]) if rows else None
+
+    async def remove(self, conversation_id: ConversationId, message_id: MessageId) -> bool:
+        """Removes a message that waits; whoever is about to send it does not."""
+        query = _REMOVE(conversation_id=conversation_id, message_id=message_id)
+        return bool(await self._database.execute(query))
+
+    async def find_by_key(
+        self, conversation_id: ConversationId, key: str, now: int
+    ) -> tuple[QueuedMessage, str] | None:
+        """The message that came with an idempotency key, and the hash of what was asked."""
+        rows = await self._database.fetch(
+            _BY_KEY(conversation_id=conversation_id, key=key, expired=now - KEYS_LIVE_MS)
+        )
+        return (to_queued(rows[0][:-1]), rows[0][-1]) if rows else None
+
+    async def state_for(self, turn_id: TurnId, fence: int) -> QueueState | None:
+        """What the end of a turn has to know of the queue behind it."""
+        return await self._database.read(lambda: _state_for(turn_id, fence))
+
+    async def take_in(
+        self, conversation_id: ConversationId, turn_id: TurnId, fence: int, now: int, tell: TakeIn
+    ) -> LogChunk | None:
+        """Moves the messages that steer a turn from the queue into its log."""
+        return await self._database.write(lambda: _take_in(conversation_id, turn_id, fence, now, tell))
+
+
+def _add(message: QueuedMessage, active_turn_id: TurnId, key: IdempotencyKey | None) -> Plan[None]:
+    if not (yield _NOTE_ADDED(turn_id=active_turn_id)):
+        raise StorageConflict("The turn has ended meanwhile.")
+    yield from add_queued(message, key)
+
+
+def _state_for(turn_id: TurnId, fence: int) -> Plan[QueueState | None]:
+    # The version first: what is read after it is as new, or newer, and then the end is refused again.
+    rows = yield _STATE(turn_id=turn_id, fence=fence)
+    if not rows:
+        return None
+    conversation_id, version = rows[0]
+    first = yield _FIRST(conversation_id=conversation_id)
+    return QueueState(version, to_queued(first[0]) if first else None)
+
+
+def _take_in(
+    conversation_id: ConversationId, turn_id: TurnId, fence: int, now: int, tell: TakeIn
+) -> Plan[LogChunk | None]:
+    rows = yield _LOCK_STEERS(conversation_id=conversation_id, turn_id=turn_id)
+    if not rows:
+        return None
+    messages = [to_queued(row) for row in rows]
+    chunk = tell(messages)
+    if not (yield append_query(chunk, fence)):
+        raise StorageConflict("The turn has ended, or is another node's.")
+    ids = to_json([message.id for message in messages])
+    yield _FORGET(ids=ids)
+    yield _MARK_TAKEN(ids=ids, now=now)  # those with a key: it is recognised for a day
+    return chunk

@@ -1,0 +1,61 @@
+"""What clients see of messages that wait."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.queued import QueuedMessage
+from threadkeep.wire.view import Id, Time, View, rfc3339
+
+
+class QueuedMessageView(View, frozen=True, kw_only=True):
+    """A message that waits. It is sent when the turn before it has completed."""
+
+    message_id: Annotated[Id, Meta(description="It keeps this id when it is sent.")]
+    content: str
+    files: Sequence[Id]
+    created_at: Time
+    held: Annotated[
+        bool, Meta(description="Nothing runs before it: it waits until its user sends a message.")
+    ]
+    steers: Annotated[
+        Literal[True] | UnsetType,
+        Meta(description="It joins the running turn before the next model call, unless the turn ends first."),
+    ] = UNSET
+
+
+class QueuedView(View, frozen=True, kw_only=True):
+    """A message that was queued."""
+
+    queued: Literal[True] = True
+    message_id: Id
+
+
+class SteeredView(View, frozen=True, kw_only=True):
+    """A message that was given to the running turn; if the turn ends first, it is queued."""
+
+    steered: Literal[True] = True
+    turn_id: Id
+    message_id: Id
+
+
+def queued_message_view(conversation: Conversation, message: QueuedMessage) -> QueuedMessageView:
+    """A message that waits in a conversation."""
+    active = conversation.active_turn_id
+    return QueuedMessageView(
+        message_id=message.id,
+        content=message.content,
+        files=(),
+        created_at=rfc3339(message.created_at),
+        held=active is None,
+        steers=True if active is not None and message.steers_turn_id == active else UNSET,
+    )
+
+
+def queued_view(message: QueuedMessage) -> QueuedView | SteeredView:
+    """What its user is told of a message that could not be sent at once."""
+    if message.steers_turn_id is None:
+        return QueuedView(message_id=message.id)
+    return SteeredView(turn_id=message.steers_turn_id, message_id=message.id)
