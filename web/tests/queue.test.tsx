@@ -1,8 +1,7 @@
 import { act } from "react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
-import { type QueuedMessageView } from "../src/api/contract";
-import { type MessageView } from "../src/api/schema";
+import { type MessageView, type QueuedMessageView } from "../src/api/schema";
 import { QueuedMessages } from "../src/components/queued-messages";
 import { isRunning, isWaiting } from "../src/thread/reduce";
 import { Thread } from "../src/thread/thread";
@@ -62,7 +61,7 @@ let thread: Thread;
 const onRequest = vi.fn();
 const state = () => thread.state.get();
 const queue = () => state().queued.map((it) => `${it.steers ? "> " : ""}${it.content}`);
-const waiting = (messageId: string, content: string, held = false): QueuedMessageView => ({ messageId, content, held, createdAt: "" });
+const waiting = (messageId: string, content: string, held = false): QueuedMessageView => ({ messageId, content, held, files: [], createdAt: "" });
 
 beforeEach(() => {
   server = new Server();

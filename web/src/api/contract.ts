@@ -1,6 +1,6 @@
-/** What `schema.ts` does not have yet of approvals and queued messages, named as the API names it. */
+/** What `schema.ts` does not have yet of approvals, named as the API names it. */
 
-import { type ApprovalScope, type ConversationDetailView, type StartedTurnView } from "./schema";
+import { type ApprovalScope, type QueuedView, type StartedTurnView, type SteeredView } from "./schema";
 
 /** An open request, wherever it is. */
 export interface ApprovalView {
@@ -31,23 +31,5 @@ export interface ApprovalBody {
   content?: unknown;
 }
 
-export type WhenBusy = "reject" | "queue" | "steer";
-
-/** A message that is sent when the turn has ended; `held`: not before its user sends something. */
-export interface QueuedMessageView {
-  messageId: string;
-  content: string;
-  files?: string[];
-  createdAt: string;
-  held: boolean;
-  /** It joins the running turn before the next model call, unless the turn ends first. */
-  steers?: true;
-}
-
-export type ConversationWithQueue = ConversationDetailView & { queued?: QueuedMessageView[] };
-
 /** What became of a message: it started a turn, waits for its turn, or joins the one that runs. */
-export type SentView =
-  | StartedTurnView
-  | { queued: true; messageId: string }
-  | { steered: true; turnId: string; messageId: string };
+export type SentView = StartedTurnView | QueuedView | SteeredView;

@@ -1,7 +1,11 @@
 /** What the page knows of one conversation, and how each thing that happens changes it. Pure. */
 
-import { type ConversationWithQueue, type QueuedMessageView } from "../api/contract";
-import { type ConversationView, type StartedTurnView } from "../api/schema";
+import {
+  type ConversationDetailView,
+  type ConversationView,
+  type QueuedMessageView,
+  type StartedTurnView,
+} from "../api/schema";
 import { foldAll, startReply, type LiveReply } from "../turn/fold";
 import { type TurnEvent } from "../turn/events";
 import { type Message } from "../turn/parts";
@@ -68,13 +72,13 @@ export type ThreadAction =
   | { type: "opening" }
   | { type: "made"; conversation: ConversationView }
   /** The latest messages were read; `whole`: they are to be shown whatever one reads. */
-  | { type: "read"; conversation: ConversationWithQueue; whole?: boolean }
+  | { type: "read"; conversation: ConversationDetailView; whole?: boolean }
   | { type: "reading"; what: "older" | "newer" }
   | { type: "readOlder"; messages: readonly Message[]; hasOlder: boolean }
   | { type: "readNewer"; messages: readonly Message[]; hasNewer: boolean }
   | { type: "choosing" }
   /** Another branch was chosen: `messages` stand where `replaced` stood and below. */
-  | { type: "chosen"; conversation: ConversationWithQueue; replaced: Message; messages: readonly Message[]; hasNewer: boolean }
+  | { type: "chosen"; conversation: ConversationDetailView; replaced: Message; messages: readonly Message[]; hasNewer: boolean }
   | { type: "jumped"; messages: readonly Message[]; hasOlder: boolean; hasNewer: boolean }
   | { type: "settled" }
   | { type: "changed"; conversation: ConversationView }
@@ -263,7 +267,7 @@ function withLive(state: ThreadState): ThreadState {
 /** The queue as the server has it, with what it does not list yet. */
 function pending(
   { queued: known }: ThreadState,
-  { activeTurnId, messages }: ConversationWithQueue,
+  { activeTurnId, messages }: ConversationDetailView,
   queued: readonly QueuedMessageView[],
 ): PendingMessage[] {
   const listed = new Set(queued.map((it) => it.messageId));

@@ -1,8 +1,14 @@
 /** One open conversation: asks the server, follows turns, and tells the reducer what happened. */
 
 import { ApiError, Unreachable, freshKey, get, send } from "../api/client";
-import { type ApprovalBody, type ConversationWithQueue, type SentView } from "../api/contract";
-import { type AbortView, type ConversationView, type PageView_MessageView } from "../api/schema";
+import { type ApprovalBody, type SentView } from "../api/contract";
+import {
+  type AbortView,
+  type ConversationDetailView,
+  type ConversationView,
+  type MessageBody,
+  type PageView_MessageView,
+} from "../api/schema";
 import { socket, type News } from "../api/socket";
 import { Store } from "../state/store";
 import { follow, pause } from "../turn/follow";
@@ -249,8 +255,8 @@ export class Thread {
     this.#tell({ type: "dismissed" });
   }
 
-  async #latest(): Promise<ConversationWithQueue> {
-    return get<ConversationWithQueue>(`/api/conversations/${this.id}`, {}, this.#closing.signal);
+  async #latest(): Promise<ConversationDetailView> {
+    return get<ConversationDetailView>(`/api/conversations/${this.id}`, {}, this.#closing.signal);
   }
 
   async #page(window: { order?: "asc"; beforeSeq?: number; afterSeq?: number }): Promise<PageView_MessageView> {
@@ -272,7 +278,7 @@ export class Thread {
   }
 
   #take(sent: SentView): void {
-    if ("queued" in sent || "steered" in sent) {
+    if ("messageId" in sent) {
       // Others were held before it, and go first.
       this.#tell({ type: "deferred" });
       void this.refresh();
@@ -304,11 +310,12 @@ export class Thread {
     const key = freshKey();
     const id = localId(key);
     const turnId = this.state.get().live?.message.turnId ?? null;
-    const message = { messageId: id, content, createdAt: new Date().toISOString(), held: false };
+    const message = { messageId: id, content, files: [], createdAt: new Date().toISOString(), held: false };
     this.#changes++;
     this.#tell({ type: "queueing", message: { ...message, steers: steers ? turnId : null } });
     try {
-      const sent = await this.#post("messages", { content, whenBusy: steers ? "steer" : "queue" }, key);
+      const body: MessageBody = { content, whenBusy: steers ? "steer" : "queue" };
+      const sent = await this.#post("messages", body, key);
       this.#tell({ type: "queued", localId: id, messageId: "messageId" in sent ? sent.messageId : null });
       if (!("messageId" in sent)) this.onTurn(); // the turn before had just ended
       void this.refresh();
