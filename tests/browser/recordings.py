@@ -11,9 +11,13 @@ from typing import Any
 import msgspec
 
 from tests.protocols.recorded import AT, BEGINNING, CANCELLED, COMPLETED, REPLY, TIMED_OUT, turn
+from threadkeep.domain.approval import ApprovalAction, ApprovalKind, ApprovalScope
 from threadkeep.domain.events import (
+    ApprovalRequest,
+    ApprovalResponse,
     Done,
     Failed,
+    IterationRestart,
     IterationStart,
     Notice,
     Retrieval,
@@ -22,8 +26,10 @@ from threadkeep.domain.events import (
     ToolCalled,
     ToolResulted,
     TurnEvent,
+    TurnResumed,
     TurnStart,
     UsageReported,
+    UserMessage,
 )
 from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import RetrievalHit
@@ -36,6 +42,13 @@ FILE = Path(__file__).parents[2] / "web/tests/recorded.json"
 START = TurnStart("c1", "m1", "m2", "scripted")
 INTERRUPTED = Failed("INTERRUPTED", "The server was interrupted.", retryable=True)
 CHART = {"series": [{"data": [1, 2]}]}
+EXPIRES = AT + 604_800_000
+FORM = {"type": "object", "properties": {"seats": {"type": "integer", "minimum": 1}}, "required": ["seats"]}
+
+
+def asked(request_id: str, tool_call_id: str) -> ApprovalRequest:
+    """The turn asks whether it may call a tool."""
+    return ApprovalRequest(request_id, ApprovalKind.TOOL, "May I?", EXPIRES, tool_call_id)
 
 
 def clock_set_back(events: Sequence[TurnEvent]) -> list[TurnEvent]:
@@ -173,6 +186,87 @@ LOGS: dict[str, list[TurnEvent]] = {
         Text("\n"),
         Thought(" "),
         Text("Really."),
+        COMPLETED,
+    ),
+    "cut off and continued": turn(
+        START,
+        IterationStart(1),
+        Thought("First, "),
+        Text("I look"),
+        TurnResumed(1),
+        IterationRestart(1, 3),
+        Text("I look at both."),
+        UsageReported(10, 5),
+        ToolCalled("t1", "sales", "shop", {"year": 2026}),
+        TurnResumed(2),
+        ToolResulted("t1", "sales", "unknown", error="It may have taken effect.", duration_ms=9),
+        IterationStart(2),
+        Text("So"),
+        Thought("Hm."),
+        TurnResumed(3),
+        IterationRestart(2, 13),
+        Text("It grew."),
+        UsageReported(30, 4),
+        COMPLETED,
+    ),
+    "calls that need leave": turn(
+        START,
+        IterationStart(1),
+        Text("I order it."),
+        UsageReported(10, 5),
+        ToolCalled("a", "stock", "shop", {}),
+        ToolCalled("b", "order", "shop", {"count": 3}),
+        ToolCalled("c", "mail", "post", {"to": "bob@example.org"}),
+        ToolCalled("d", "order", "shop", {"count": 9}),
+        asked("r1", "b"),
+        asked("r2", "c"),
+        asked("r3", "d"),
+        ToolResulted("a", "stock", "ok", 3, duration_ms=2),
+        ApprovalResponse("r2", ApprovalAction.DENY),
+        ToolResulted("c", "mail", "denied", error="The user said no."),
+        ApprovalResponse("r1", ApprovalAction.ALLOW, ApprovalScope.CONVERSATION),
+        ToolResulted("b", "order", "ok", "ordered", duration_ms=2),
+        TurnResumed(0),
+        ApprovalResponse("r3", ApprovalAction.EDIT, ApprovalScope.ONCE, {"count": 1}),
+        ToolResulted("d", "order", "ok", "ordered", duration_ms=2),
+        IterationStart(2),
+        Text("Done."),
+        UsageReported(30, 4),
+        COMPLETED,
+    ),
+    "questions": turn(
+        START,
+        IterationStart(1),
+        UsageReported(10, 5),
+        ToolCalled("a", "ask_user", "user", {"question": "Which?"}),
+        ApprovalRequest("q1", ApprovalKind.QUESTION, "Which?", EXPIRES, "a", {"enum": ["Red", "Blue"]}),
+        ApprovalResponse("q1", ApprovalAction.ANSWER, content="Blue"),
+        ToolResulted("a", "ask_user", "ok", "Blue"),
+        IterationStart(2),
+        UsageReported(10, 5),
+        ToolCalled("b", "book", "trips", {}),
+        ApprovalRequest("q2", ApprovalKind.ELICITATION, "How many?", EXPIRES, "b", FORM),
+        ApprovalResponse("q2", ApprovalAction.ANSWER, content={"seats": 2}),
+        ApprovalRequest(
+            "q3", ApprovalKind.ELICITATION, "Pay.", EXPIRES, "b", url="https://pay.example.org/1"
+        ),
+        ApprovalResponse("q3", ApprovalAction.EXPIRE),
+        ToolResulted("b", "book", "denied", error="Nobody answered."),
+        CANCELLED,
+    ),
+    "steered": turn(
+        START,
+        IterationStart(1),
+        Text("I look at 2025."),
+        UsageReported(10, 5),
+        ToolCalled("a", "sales", "shop", {"year": 2025}),
+        ToolResulted("a", "sales", "ok", 527, duration_ms=2),
+        UserMessage("m3", "No, 2026!"),
+        IterationStart(2),
+        Text("Then 2026."),
+        UserMessage("m4", "Thanks."),
+        Text("Gladly."),
+        UsageReported(30, 4),
         COMPLETED,
     ),
     "a clock that is set back": clock_set_back(

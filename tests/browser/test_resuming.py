@@ -87,13 +87,15 @@ def test_two_tabs_stay_in_step(page: Page, context: BrowserContext, model: Scrip
         expect(answer(tab)).to_have_text("Again hello.")
 
 
-def test_killed_server_keeps_the_text_and_one_click_continues(
+def test_agent_that_does_not_continue_keeps_the_text_and_one_click_continues(
     tmp_path: Path, model: ScriptedModel, browser: Browser
 ):
     model.script([Say("Once upon a time"), Wait(Gate())], [Say("there was a fox.")])
     with Server(tmp_path, **settings_for(model)) as server:
-        page = browser.new_page(locale="en-GB")
-        page.goto(server.url)
+        page = browser.new_page(locale="en-GB", base_url=server.url)
+        body = {"name": "Teller", "settings": {"onCrash": "interrupt"}}
+        agent = page.request.post("/api/agents", data=body).json()["id"]
+        page.goto(f"/#/new/{agent}")
         say(page, "A story")
         expect(log(page)).to_contain_text("Once upon a time")
         server.kill()

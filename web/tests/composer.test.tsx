@@ -17,7 +17,7 @@ it("sends with Enter, without what is blank around it", async () => {
   const { box, onSend } = composer();
   await type(box, "  hello\n");
   await press(box, "Enter");
-  expect(onSend).toHaveBeenCalledExactlyOnceWith("hello");
+  expect(onSend).toHaveBeenCalledExactlyOnceWith("hello", false);
   expect(box.value).toBe("");
 });
 
@@ -74,6 +74,54 @@ it("stops what runs, and sends nothing meanwhile", async () => {
   expect(box.value).toBe("and then");
   await click(drawn.named("Stop"));
   expect(onStop).toHaveBeenCalledOnce();
+});
+
+describe("while a turn runs", () => {
+  const running = { running: true, queues: true, onStop: vi.fn() };
+
+  it("queues with Enter and steers with a modifier, and says so", async () => {
+    const { box, drawn, onSend } = composer(running);
+    expect(drawn.find("#limit").textContent).toContain("Enter queues");
+    await type(box, "then this");
+    await press(box, "Enter");
+    await type(box, "no, that");
+    await press(box, "Enter", { ctrlKey: true });
+    await type(box, "or that");
+    await press(box, "Enter", { metaKey: true });
+    expect(onSend.mock.calls).toEqual([["then this", false], ["no, that", true], ["or that", true]]);
+  });
+
+  it("has buttons for both beside the one that stops", async () => {
+    const { box, drawn, onSend } = composer(running);
+    expect(drawn.allNamed("Add to the queue")).toEqual([]);
+    await type(box, "then this");
+    await click(drawn.named("Add to the queue"));
+    await type(box, "no, that");
+    await click(drawn.named("Send into this answer"));
+    expect(onSend.mock.calls).toEqual([["then this", false], ["no, that", true]]);
+    expect(drawn.named("Stop").isConnected).toBe(true);
+  });
+
+  it("is stopped with Escape, once", async () => {
+    const onStop = vi.fn();
+    const { box, drawn } = composer({ ...running, onStop });
+    await press(box, "Escape", { isComposing: true });
+    expect(onStop).not.toHaveBeenCalled();
+    await press(box, "Escape");
+    drawn.again(<Composer draftKey="c1" placeholder="" limit={0} onSend={async () => true} {...running} stopping onStop={onStop} />);
+    await press(box, "Escape");
+    expect(onStop).toHaveBeenCalledOnce();
+  });
+
+  it("that waits for its user, it says that a message ends it, and steers nothing", async () => {
+    const { box, drawn, onSend } = composer({ ...running, waiting: true });
+    expect(drawn.find("#limit").textContent).toContain("ends this turn");
+    await type(box, "never mind");
+    expect(drawn.allNamed("Send into this answer")).toEqual([]);
+    expect(drawn.named("Send").isConnected).toBe(true);
+    await press(box, "Enter", { ctrlKey: true });
+    expect(onSend).toHaveBeenCalledExactlyOnceWith("never mind", false);
+  });
 });
 
 it("has a draft for each conversation, and writes it down when one leaves", async () => {

@@ -57,9 +57,10 @@ export async function press(element: HTMLElement, key: string, how: KeyboardEven
   return event;
 }
 
-export async function type(element: HTMLTextAreaElement, text: string): Promise<void> {
+export async function type(element: HTMLTextAreaElement | HTMLInputElement, text: string): Promise<void> {
   // React watches the property, so that of the element's class is set.
-  Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value")!.set!.call(element, text);
+  const { prototype } = element instanceof HTMLTextAreaElement ? HTMLTextAreaElement : HTMLInputElement;
+  Object.getOwnPropertyDescriptor(prototype, "value")!.set!.call(element, text);
   await act(async () => void element.dispatchEvent(new Event("input", { bubbles: true })));
 }
 

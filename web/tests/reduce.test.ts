@@ -49,6 +49,7 @@ function detail(activeTurnId: string | null, messages: Message[] = [], nextCurso
     messages: messages as ConversationDetailView["messages"],
     nextCursor,
     summary: null,
+    queued: [],
   };
 }
 

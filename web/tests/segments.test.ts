@@ -16,6 +16,12 @@ function brief(segment: Segment): string {
       return `files ${segment.ids.length}`;
     case "notice":
       return `! ${segment.message}`;
+    case "question":
+      return `? ${segment.question.message}`;
+    case "said":
+      return `> ${segment.text}`;
+    case "superseded":
+      return `~ ${segment.segments.map(brief).join(" | ")}`;
   }
 }
 
@@ -42,6 +48,12 @@ it.each([
     ],
   ],
   ["tools that were interrupted", ["I order it.", "<stock ok>", "<order unknown>", "<mail interrupted>"]],
+  [
+    "cut off and continued",
+    ["~ (First, ) | I look", "I look at both.", "<sales unknown>", "~ So | (Hm.)", "It grew."],
+  ],
+  ["steered", ["I look at 2025.", "<sales ok>", "> No, 2026!", "Then 2026.", "> Thanks.", "Gladly."]],
+  ["questions", ["? Which?", "<book denied>", "? How many?", "? Pay."]],
   ["texts that show nothing", ["<sales ok>", "Done", "! mail cannot be reached", " here.", "<sales denied>", "Really."]],
 ])("shows the parts in the order in which they arrived: %s", (name, shown) => {
   expect(segmentsOf(recording(name).message.parts).map(brief)).toEqual(shown);
@@ -53,7 +65,8 @@ it.each(RECORDINGS)("leaves every segment where it is while the reply grows: $na
   for (const event of it.events) {
     reply = fold(reply, event);
     const after = segmentsOf(reply.message.parts);
-    expect(after.slice(0, before.length).map(({ kind, from }) => [kind, from])).toEqual(before.map(({ kind, from }) => [kind, from]));
+    // What is superseded is put together.
+    if (event.type !== "iteration_restart") expect(after.slice(0, before.length).map(({ kind, from }) => [kind, from])).toEqual(before.map(({ kind, from }) => [kind, from]));
     before = after;
   }
 });

@@ -56,3 +56,26 @@ it.each([
 it("has nothing to show of no events", () => {
   expect(timelineOf([])).toEqual({ spans: [], duration: 0 });
 });
+
+it("shows a model call that was cut off beside the one that was made again, and how long one was waited for", () => {
+  const { spans } = timelineOf([
+    at(1, 0, { type: "turn_start" }),
+    at(2, 5, { type: "iteration_start", iteration: 1 }),
+    at(3, 40, { type: "text", text: "I loo" }),
+    at(4, 500, { type: "turn_resumed", attempt: 1 }),
+    at(5, 505, { type: "usage" }), // of the call that was cut off
+    at(5, 510, { type: "iteration_restart", iteration: 1, from_seq: 3 }),
+    at(6, 600, { type: "usage" }),
+    at(7, 600, { type: "tool_call", tool_call_id: "a", tool_name: "add" }),
+    at(8, 610, { type: "approval_request", request_id: "r" }),
+    at(9, 900, { type: "approval_response", request_id: "r", action: "allow" }),
+    at(10, 950, { type: "tool_result", tool_call_id: "a", status: "ok" }),
+    at(11, 960, { type: "done" }),
+  ]);
+  expect(spans.map(({ kind, from, to, superseded = false }) => [kind, from, to, superseded])).toEqual([
+    ["model", 5, 40, true],
+    ["model", 510, 600, false],
+    ["tool", 600, 950, false],
+    ["waiting", 610, 900, false],
+  ]);
+});

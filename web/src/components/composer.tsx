@@ -1,4 +1,4 @@
-import { ArrowUp, Pencil, Square } from "lucide-react";
+import { ArrowUp, CornerDownRight, Pencil, Square } from "lucide-react";
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 
 import { keepDraft, readDraft } from "../state/drafts";
@@ -10,22 +10,28 @@ interface Props {
   /** Characters that a message may have; 0: as many as one likes. */
   limit: number;
   running: boolean;
+  /** Whether what is sent while a turn runs is kept for later. */
+  queues?: boolean;
+  /** Whether the turn waits for its user: a message ends it. */
+  waiting?: boolean;
   stopping?: boolean;
   disabled?: boolean;
   /** A quiet word below. */
   note?: string;
   /** Another version of a message is written here; calling it leaves that message as it is. */
   onCancelEdit?: () => void;
-  /** False when the text was not taken: it stays. */
-  onSend: (text: string) => Promise<boolean>;
+  /** False when the text was not taken: it stays. `steers`: it is for the turn that runs. */
+  onSend: (text: string, steers: boolean) => Promise<boolean>;
   onStop?: () => void;
 }
+
+const MODIFIER = /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl";
 
 /** From this share of the limit on it is shown. */
 const NEAR = 0.8;
 
-export function Composer({ draftKey, placeholder, limit, running, stopping, disabled, note = "", ...actions }: Props) {
-  const { onCancelEdit, onSend, onStop } = actions;
+export function Composer({ draftKey, placeholder, limit, running, disabled, note = "", ...more }: Props) {
+  const { queues = false, waiting = false, stopping, onCancelEdit, onSend, onStop } = more;
   const words = useWords();
   const [draft, setDraft] = useState({ key: draftKey, text: readDraft(draftKey) });
   if (draft.key !== draftKey) setDraft({ key: draftKey, text: readDraft(draftKey) });
@@ -44,12 +50,13 @@ export function Composer({ draftKey, placeholder, limit, running, stopping, disa
     keepDraft(draftKey, next);
   };
   const over = limit ? [...text.trim()].length - limit : 0;
-  const ready = text.trim() !== "" && over <= 0 && !running && !disabled;
-  const submit = async () => {
+  const ready = text.trim() !== "" && over <= 0 && (!running || queues) && !disabled;
+  const isQueueing = running && queues && !waiting;
+  const submit = async (steers: boolean) => {
     if (!ready) return;
     const sent = text.trim();
     write("");
-    if (!(await onSend(sent))) {
+    if (!(await onSend(sent, steers && isQueueing))) {
       keepDraft(draftKey, sent);
       setDraft((now) => (now.key === draftKey && !now.text ? { ...now, text: sent } : now));
     }
@@ -57,17 +64,18 @@ export function Composer({ draftKey, placeholder, limit, running, stopping, disa
   const onKeyDown = (event: KeyboardEvent) => {
     // A person who writes Chinese chooses characters with Enter, and drops them with Escape.
     if (event.nativeEvent.isComposing) return;
-    if (event.key === "Escape") onCancelEdit?.();
+    if (event.key === "Escape" && onCancelEdit) onCancelEdit();
+    else if (event.key === "Escape" && running && !stopping) onStop?.();
     if (event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
-    void submit();
+    void submit(event.ctrlKey || event.metaKey);
   };
   return (
     <form
       className="composer"
       onSubmit={(event) => {
         event.preventDefault();
-        void submit();
+        void submit(false);
       }}
     >
       {isEditing && (
@@ -96,18 +104,34 @@ export function Composer({ draftKey, placeholder, limit, running, stopping, disa
           onChange={(event) => write(event.target.value)}
           onKeyDown={onKeyDown}
         />
-        {running && onStop ? (
-          <button type="button" className="send" onClick={onStop} disabled={stopping} aria-label={words.stop}>
-            <Square aria-hidden />
+        {isQueueing && ready && (
+          <button type="button" className="icon" aria-label={words.steer} title={words.steerHint} onClick={() => void submit(true)}>
+            <CornerDownRight aria-hidden />
           </button>
-        ) : (
-          <button type="submit" className="send" disabled={!ready} aria-label={words.send}>
+        )}
+        {(!running || !onStop || (queues && ready)) && (
+          <button type="submit" className="send" disabled={!ready} aria-label={isQueueing ? words.addToQueue : words.send}>
             <ArrowUp aria-hidden />
+          </button>
+        )}
+        {running && onStop && (
+          <button type="button" className="send stop" onClick={onStop} disabled={stopping} aria-label={words.stop}>
+            <Square aria-hidden />
           </button>
         )}
       </div>
       <p id="limit" className={over > 0 ? "limit wrong" : "limit"}>
-        {limit > 0 && over > 0 ? words.tooLong(over) : limit > 0 && -over < limit * (1 - NEAR) ? words.left(-over) : note}
+        {limit > 0 && over > 0 ? (
+          words.tooLong(over)
+        ) : limit > 0 && -over < limit * (1 - NEAR) ? (
+          words.left(-over)
+        ) : waiting ? (
+          words.waitingHint
+        ) : isQueueing ? (
+          <span className="keys">{words.queueHint(MODIFIER)}</span>
+        ) : (
+          note
+        )}
       </p>
     </form>
   );

@@ -7,10 +7,12 @@ import { useWords } from "../words";
 interface Props {
   conversation: ConversationView;
   agent: string;
+  /** Whether its turn waits for the person. */
+  isWaiting: boolean;
   isOpen: boolean;
 }
 
-export const ConversationItem = memo(function ConversationItem({ conversation, agent, isOpen }: Props) {
+export const ConversationItem = memo(function ConversationItem({ conversation, agent, isWaiting, isOpen }: Props) {
   const words = useWords();
   const { id, title, activeTurnId } = conversation;
   return (
@@ -20,7 +22,11 @@ export const ConversationItem = memo(function ConversationItem({ conversation, a
           {title || words.untitled}
         </span>
         {activeTurnId && (
-          <span className="pulse" role="img" aria-label={words.running} />
+          <span
+            className={isWaiting ? "pulse asks" : "pulse"}
+            role="img"
+            aria-label={isWaiting ? words.waitingForYou : words.running}
+          />
         )}
         {agent && <small>{agent}</small>}
       </a>

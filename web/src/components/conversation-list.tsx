@@ -2,6 +2,7 @@ import { Search } from "lucide-react";
 import { useEffect, useState } from "react";
 
 import { agentName, agents } from "../state/agents";
+import { approvals } from "../state/approvals";
 import { conversations, readMoreConversations, refreshConversations, showConversations } from "../state/conversations";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
@@ -23,7 +24,9 @@ export function ConversationList({ openId }: { openId: string | null }) {
   const wanted = filter.trim().toLowerCase();
   const shown = wanted ? list.items.filter((it) => (it.title ?? "").toLowerCase().includes(wanted)) : list.items;
   const empty = list.status === "active" ? words.noConversations : words.noArchived;
-  const isBusy = list.items.some((it) => it.activeTurnId !== null);
+  const waiting = new Set(useStore(approvals).map((it) => it.conversationId));
+  // One that waits for the person may do so for days.
+  const isBusy = list.items.some((it) => it.activeTurnId !== null && !waiting.has(it.id));
   useEffect(() => {
     if (!isBusy) return;
     const timer = setInterval(() => void refreshConversations(), LOOK_EVERY_MS);
@@ -55,6 +58,7 @@ export function ConversationList({ openId }: { openId: string | null }) {
                     key={it.id}
                     conversation={it}
                     agent={all.length > 1 ? agentName(all, it.agentId) : ""}
+                    isWaiting={waiting.has(it.id)}
                     isOpen={it.id === openId}
                   />
                 ))}

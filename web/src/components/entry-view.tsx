@@ -1,4 +1,4 @@
-import { memo } from "react";
+import { memo, useCallback } from "react";
 
 import { keyOf } from "../thread/path";
 import { type Thread } from "../thread/thread";
@@ -6,6 +6,7 @@ import { type LiveReply } from "../turn/fold";
 import { type Message } from "../turn/parts";
 import { BriefingCard } from "./briefing-card";
 import { Reply } from "./reply";
+import { type Answer } from "./use-answer";
 import { UserMessage } from "./user-message";
 import { VersionPicker } from "./version-picker";
 
@@ -37,7 +38,13 @@ interface Props extends MessageActions {
 export const EntryView = memo(
   function EntryView({ message, live, isLast, isWanted, isEdited, running, busy, thread, ...actions }: Props) {
     const { onChoose, onEdit, onFork, onDetails } = actions;
-    const { siblings } = message;
+    const { siblings, turnId } = message;
+    const answer: Answer = useCallback(
+      async (requestId, body) => {
+        if (turnId) await thread.answer(turnId, requestId, body);
+      },
+      [thread, turnId],
+    );
     const [first] = message.parts;
     const picker = siblings && (
       <VersionPicker siblings={siblings} busy={busy} onChoose={(id) => onChoose(id, message)} />
@@ -63,6 +70,7 @@ export const EntryView = memo(
             busy={busy}
             onRegenerate={() => void thread.regenerate(message)}
             onContinue={(text) => void thread.send(text)}
+            onAnswer={answer}
             onFork={onFork && (() => onFork(message))}
             onDetails={onDetails}
           >

@@ -2,6 +2,7 @@ import { useCallback, useEffect, useState } from "react";
 
 import { type MeView } from "../api/schema";
 import { refreshAgents } from "../state/agents";
+import { watchApprovals } from "../state/approvals";
 import { refreshBriefings } from "../state/briefings";
 import { refreshConversations } from "../state/conversations";
 import { go, route } from "../state/route";
@@ -26,9 +27,11 @@ export function Home({ me }: { me: MeView }) {
     };
     refreshAgents().catch(() => {}); // read again by whoever needs one
     refresh();
+    const unwatch = watchApprovals();
     window.addEventListener("focus", refresh);
     window.addEventListener("keydown", shortcut);
     return () => {
+      unwatch();
       window.removeEventListener("focus", refresh);
       window.removeEventListener("keydown", shortcut);
     };

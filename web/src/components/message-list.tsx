@@ -3,11 +3,12 @@ import { Fragment } from "react";
 
 import { useStore } from "../state/store";
 import { keyOf } from "../thread/path";
-import { isBusy, isRunning } from "../thread/reduce";
+import { isBusy, isRunning, isWaiting } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
 import { useWords } from "../words";
 import { EntryView, type MessageActions } from "./entry-view";
 import { IconButton } from "./icon-button";
+import { QueuedMessages } from "./queued-messages";
 import { SummaryCard } from "./summary-card";
 import { useScrolling } from "./use-scrolling";
 
@@ -29,7 +30,7 @@ export function MessageList({ thread, seq, editedId, onEdit, onFork, onDetails }
   const busy = isBusy(state);
   return (
     <div className="scroller" ref={scroller} onScroll={onScroll} tabIndex={-1}>
-      <div className="messages" role="log" aria-label={words.conversation} aria-busy={running}>
+      <div className="messages" role="log" aria-label={words.conversation} aria-busy={running && !isWaiting(state)}>
         {(state.hasOlder || shown[0] !== messages[0]) && state.loading !== "all" && (
           <button type="button" className="link earlier" onClick={earlier}>
             {state.loading === "older" ? words.loading : words.earlier}
@@ -60,6 +61,7 @@ export function MessageList({ thread, seq, editedId, onEdit, onFork, onDetails }
             </Fragment>
           );
         })}
+        {!state.hasNewer && <QueuedMessages thread={thread} queued={state.queued} />}
       </div>
       {!isAtEnd && (
         <div className="to-latest">

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from "react";
 import { send } from "../api/client";
 import { type AgentView, type ConversationView } from "../api/schema";
 import { agents, refreshAgents } from "../state/agents";
+import { refreshApprovals } from "../state/approvals";
 import { conversations, refreshConversations } from "../state/conversations";
 import { go, type Route } from "../state/route";
 import { useSelected, useStore } from "../state/store";
@@ -22,7 +23,12 @@ const TITLES_COME_MS = [2000, 8000];
 
 function onTurn(): void {
   void refreshConversations();
+  void refreshApprovals();
   for (const wait of TITLES_COME_MS) setTimeout(() => void refreshConversations(), wait);
+}
+
+function onRequest(): void {
+  void refreshApprovals();
 }
 
 /** A conversation, or the beginning of one. */
@@ -41,7 +47,7 @@ interface OpenProps {
 }
 
 function OpenThread({ at: { id, seq, branchId }, begun, onMenu }: OpenProps) {
-  const thread = useMemo(() => begun ?? new Thread(id, onTurn), [id, begun]);
+  const thread = useMemo(() => begun ?? new Thread(id, onTurn, onRequest), [id, begun]);
   const [joined, setJoined] = useState(false);
   useEffect(() => {
     void thread.join().then(() => setJoined(true));
@@ -89,7 +95,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
       const chosen = agentId ?? chosenAgent(agents.get(), null)?.id;
       if (!chosen) return false;
       const made = await send<ConversationView>("POST", `/api/agents/${chosen}/conversations`, {});
-      const thread = new Thread(made.id, onTurn);
+      const thread = new Thread(made.id, onTurn, onRequest);
       onBegun(thread);
       const sent = thread.begin(made, content);
       go({ name: "conversation", id: made.id });

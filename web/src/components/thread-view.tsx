@@ -1,5 +1,5 @@
 import { Archive, ArchiveRestore, Pencil, Trash2 } from "lucide-react";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 
 import { agents } from "../state/agents";
 import { deleteConversation, refreshConversations, restoreConversation } from "../state/conversations";
@@ -7,7 +7,7 @@ import { forgetDraft, keepDraft, readDraft } from "../state/drafts";
 import { go } from "../state/route";
 import { useSelected, useStore } from "../state/store";
 import { toast } from "../state/toasts";
-import { isRunning } from "../thread/reduce";
+import { isRunning, isWaiting } from "../thread/reduce";
 import { problemOf, type Thread } from "../thread/thread";
 import { contentOf, type Message } from "../turn/parts";
 import { useWords } from "../words";
@@ -39,6 +39,9 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
   const stopping = useSelected(thread.state, (it) => it.stopping);
   const isLost = useSelected(thread.state, (it) => it.connection === "lost");
   const running = useSelected(thread.state, isRunning);
+  const sending = useSelected(thread.state, (it) => it.sending);
+  const waiting = useSelected(thread.state, isWaiting);
+  const held = useSelected(thread.state, (it) => it.queued.some(({ held }) => held));
   const all = useStore(agents);
   const [renaming, setRenaming] = useState(false);
   const [turnId, setTurnId] = useState<string | null>(null);
@@ -66,8 +69,8 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
     if (edited) forgetDraft(draftOf(edited));
     setEdited(null);
   };
-  const post = async (text: string) => {
-    const sent = await thread.send(text, edited);
+  const post = async (text: string, steers: boolean) => {
+    const sent = await thread.send(text, edited, steers);
     if (sent) setEdited(null);
     return sent;
   };
@@ -81,6 +84,17 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
       toast(toldProblem(words, problemOf(error)));
     }
   };
+
+  // Escape stops from the composer, and where nothing has the focus.
+  useEffect(() => {
+    if (!running) return;
+    const stop = (event: KeyboardEvent) => {
+      if (event.key === "Escape" && event.target === document.body && !document.querySelector("dialog[open], .menu[open]"))
+        void thread.stop();
+    };
+    window.addEventListener("keydown", stop);
+    return () => window.removeEventListener("keydown", stop);
+  }, [thread, running]);
 
   if (!conversation && problem)
     return (
@@ -138,11 +152,16 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
         running={running}
         stopping={stopping}
         disabled={!conversation}
-        note={isDemonstration ? words.demonstrationShort : ""}
+        queues={!sending && !edited}
+        waiting={waiting}
+        note={held ? words.heldHint : isDemonstration ? words.demonstrationShort : ""}
         onCancelEdit={edited ? endEdit : undefined}
         onSend={post}
         onStop={() => void thread.stop()}
       />
+      <p className="unseen" role="status">
+        {waiting ? words.waitingForYou : ""}
+      </p>
       {turnId && <TurnDrawer turnId={turnId} onClose={() => setTurnId(null)} />}
     </div>
   );

@@ -27,7 +27,11 @@ export function TimelineView({ timeline }: { timeline: Timeline }) {
   );
 }
 
-function titleOf(words: Words, { kind, title }: Span): string {
-  if (kind === "model") return words.modelCall(Number(title));
+function titleOf(words: Words, { kind, title, superseded }: Span): string {
+  if (kind === "waiting") return words.waitedForYou;
+  if (kind === "model") {
+    const name = words.modelCall(Number(title));
+    return superseded ? words.supersededCall(name) : name;
+  }
   return kind === "retrieval" ? words.stepRetrieval(title) : title;
 }

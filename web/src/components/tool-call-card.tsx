@@ -6,39 +6,53 @@ import { Chart } from "../chart/chart";
 import { type Progress } from "../turn/fold";
 import { useWords } from "../words";
 import { duration } from "../words/format";
+import { CallApproval } from "./call-approval";
 import { Files } from "./files";
 import { LongText } from "./long-text";
+import { type Answer } from "./use-answer";
 
-interface Props {
+interface CallProps {
   call: ToolCallPartView;
   progress: Progress | undefined;
+  /** Whether it waits for the user: for leave, or for an answer. */
+  isWaiting: boolean;
 }
 
-/** A tool call with what it drew and the files that it gave. */
-export const ToolCallCard = memo(function ToolCallCard({ call, progress }: Props) {
-  const { chartData, artifactIds } = call;
+interface Props extends CallProps {
+  /** Whether its turn runs or waits. */
+  running: boolean;
+  onAnswer: Answer;
+}
+
+/** A tool call with what its user was asked, what it drew and the files that it gave. */
+export const ToolCallCard = memo(function ToolCallCard({ call, progress, isWaiting, running, onAnswer }: Props) {
+  const { chartData, artifactIds, approval, status } = call;
+  const isOpen = running && status === "running" && approval !== undefined && approval.action === undefined;
   return (
     <>
-      <Call call={call} progress={progress} />
+      <div className={isOpen ? "call asks" : "call"}>
+        <Call call={call} progress={progress} isWaiting={isWaiting} />
+        {approval && <CallApproval call={call} approval={approval} isOpen={isOpen} onAnswer={onAnswer} />}
+      </div>
       {chartData != null && <Chart data={chartData} />}
       {artifactIds !== undefined && artifactIds.length > 0 && <Files ids={artifactIds} />}
     </>
   );
 });
 
-function Call({ call, progress }: Props) {
+function Call({ call, progress, isWaiting }: CallProps) {
   const words = useWords();
   const { toolName, server, status, durationMs, error } = call;
   return (
-    <details className="card tool" role="group" aria-label={words.toolCall(toolName)} data-status={status}>
+    <details className="card tool" role="group" aria-label={words.toolCall(toolName)} data-status={isWaiting ? "waiting" : status}>
       <summary>
         <ChevronRight aria-hidden className="fold" />
         <Wrench aria-hidden />
         <span className="name">{toolName}</span>
         <small>{server}</small>
-        <span className="status">{words.toolStatus[status]}</span>
+        <span className="status">{isWaiting ? words.waitingForYou : words.toolStatus[status]}</span>
         {durationMs !== null && <small>{duration(durationMs)}</small>}
-        {status === "running" && (
+        {status === "running" && !isWaiting && (
           <progress
             max={progress?.total ?? undefined}
             value={progress?.total ? progress.progress : undefined}

@@ -2,6 +2,7 @@ import { Menu } from "lucide-react";
 import { type ReactNode } from "react";
 
 import { useWords } from "../words";
+import { ApprovalsMenu } from "./approvals-menu";
 
 interface Props {
   title: string;
@@ -25,6 +26,7 @@ export function TopBar({ title, subtitle, onMenu, children }: Props) {
         )}
         {subtitle && <small>{subtitle}</small>}
       </div>
+      <ApprovalsMenu />
       {children && <div className="tools">{children}</div>}
     </header>
   );

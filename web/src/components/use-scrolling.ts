@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 
 import { keyOf } from "../thread/path";
-import { type ThreadState } from "../thread/reduce";
+import { isLocal, type ThreadState } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
 
 /** So many entries are drawn at most; the others come back when one scrolls to them. */
@@ -26,7 +26,7 @@ function partsOf(entry: HTMLElement): HTMLElement[] {
 /** Keeps the newest in view while one reads at the end, and the place where one reads elsewhere. */
 export function useScrolling(
   thread: Thread,
-  { messages, hasOlder, hasNewer }: ThreadState,
+  { messages, queued, hasOlder, hasNewer }: ThreadState,
   /** The key of the entry that one came for. */
   wanted: string | undefined,
 ) {
@@ -131,10 +131,11 @@ export function useScrolling(
       scroller.current?.dispatchEvent(new Event("scroll"));
     });
   };
-  // Whoever sends something wants to see it.
-  const newest = messages.at(-1)?.status === "PENDING" ? messages.length : 0;
+  // Whoever sends something wants to see it; a turn that begins by itself takes nobody from where they read.
+  const newest = messages.at(-1);
+  const sent = newest && isLocal(newest.id) ? newest.createdAt : queued.findLast((it) => isLocal(it.messageId))?.messageId;
   useEffect(() => {
-    if (newest) void toEnd();
-  }, [newest]);
+    if (sent) void toEnd();
+  }, [sent]);
   return { scroller, shown, isAtEnd, onScroll, earlier, toEnd, hold };
 }

@@ -1,9 +1,15 @@
 /** What the page knows of one conversation, and how each thing that happens changes it. Pure. */
 
-import { type ConversationDetailView, type ConversationView, type StartedTurnView } from "../api/schema";
+import {
+  type ConversationDetailView,
+  type ConversationView,
+  type QueuedMessageView,
+  type StartedTurnView,
+} from "../api/schema";
 import { foldAll, startReply, type LiveReply } from "../turn/fold";
 import { type TurnEvent } from "../turn/events";
 import { type Message } from "../turn/parts";
+import { waitsForUser } from "../turn/requests";
 import { before, joined, withSibling } from "./path";
 
 export interface ThreadState {
@@ -26,9 +32,17 @@ export interface ThreadState {
   shownBefore: Pick<ThreadState, "messages" | "hasNewer"> | null;
   /** From the choice of another branch until it is shown. */
   choosing: boolean;
+  /** What was sent while a turn ran, in the order in which it is taken. */
+  queued: readonly PendingMessage[];
   stopping: boolean;
   connection: "good" | "lost";
   problem: Problem | null;
+}
+
+/** A message that no turn has taken yet. */
+export interface PendingMessage extends Omit<QueuedMessageView, "steers"> {
+  /** It joins the turn that runs, or, with null, has a turn of its own when that has ended. */
+  steers: string | null;
 }
 
 export interface Problem {
@@ -48,6 +62,7 @@ export const EMPTY: ThreadState = {
   sending: false,
   shownBefore: null,
   choosing: false,
+  queued: [],
   stopping: false,
   connection: "good",
   problem: null,
@@ -71,6 +86,13 @@ export type ThreadAction =
   | { type: "regenerating"; replaced: Message }
   | { type: "refused"; problem: Problem }
   | { type: "started"; turn: StartedTurnView }
+  /** The server keeps what was sent for later: what was shown of it as a turn is taken back. */
+  | { type: "deferred" }
+  /** A message is on its way into the queue, or into the turn that runs. */
+  | { type: "queueing"; message: PendingMessage }
+  /** The server has taken it: under this id, or as a turn of its own. */
+  | { type: "queued"; localId: string; messageId: string | null }
+  | { type: "requeued"; messageId: string; content: string | null }
   | { type: "events"; turnId: string; events: readonly TurnEvent[] }
   | { type: "stopping" }
   | { type: "connection"; connection: "good" | "lost" }
@@ -86,6 +108,25 @@ export function isRunning(state: ThreadState): boolean {
   return state.sending || state.live !== null;
 }
 
+/** Whether the turn does nothing before its user answers; a message ends it. */
+export function isWaiting({ live }: ThreadState): boolean {
+  return live !== null && waitsForUser(live.message.parts);
+}
+
+/** Whether what is sent now waits for something else: a turn that runs, or messages before it. */
+export function mustQueue(state: ThreadState): boolean {
+  return (state.live !== null && !isWaiting(state)) || state.queued.length > 0;
+}
+
+export function isLocal(id: string): boolean {
+  return id.startsWith(LOCAL);
+}
+
+/** An id for what the server has not taken yet. */
+export function localId(name: string): string {
+  return `${LOCAL}${name}`;
+}
+
 /** Whether the path cannot be changed now. */
 export function isBusy(state: ThreadState): boolean {
   return isRunning(state) || state.choosing;
@@ -93,7 +134,7 @@ export function isBusy(state: ThreadState): boolean {
 
 /** The last message that the page shows: the server refuses what was decided while looking at another path. */
 export function tipOf({ messages, hasNewer, tip }: ThreadState): string | null {
-  return hasNewer ? tip : (messages.findLast((it) => !it.id.startsWith(LOCAL))?.id ?? null);
+  return hasNewer ? tip : (messages.findLast((it) => !isLocal(it.id))?.id ?? null);
 }
 
 export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
@@ -103,8 +144,8 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
     case "made":
       return { ...state, conversation: action.conversation, loading: null };
     case "read": {
-      const { messages, nextCursor, summary, ...conversation } = action.conversation;
-      const next = { ...state, conversation, summary, loading: null };
+      const { messages, nextCursor, summary, queued = [], ...conversation } = action.conversation;
+      const next = { ...state, conversation, summary, queued: pending(state, action.conversation, queued), loading: null };
       // What is newest does not follow on the older part that one reads.
       if ((state.hasNewer && !action.whole) || state.sending) return withLive(next);
       const all = nextCursor === null ? null : joined(state.messages, messages);
@@ -132,7 +173,7 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
     case "choosing":
       return { ...state, choosing: true, problem: null };
     case "chosen": {
-      const { messages: latest, nextCursor: _, summary, ...conversation } = action.conversation;
+      const { messages: latest, nextCursor: _, summary, queued: __, ...conversation } = action.conversation;
       const messages = [...before(state.messages, action.replaced), ...action.messages];
       const { hasNewer } = action;
       const tip = latest.at(-1)?.id ?? null;
@@ -164,14 +205,36 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
         [`${LOCAL}user`]: action.turn.userMessageId,
         [`${LOCAL}assistant`]: action.turn.assistantMessageId,
       };
-      const messages = state.messages.map((it) => (it.id.startsWith(LOCAL) ? named({ ...it, turnId }, ids) : it));
+      const messages = state.messages.map((it) => (isLocal(it.id) ? named({ ...it, turnId }, ids) : it));
       const conversation = state.conversation && { ...state.conversation, activeTurnId: turnId };
       return withLive({ ...state, sending: false, shownBefore: null, messages, conversation });
     }
     case "events": {
       if (state.live?.message.turnId !== action.turnId) return state;
       const live = foldAll(state.live, action.events);
-      return { ...state, live, messages: withReply(state, live), connection: "good" };
+      const queued = untaken(state.queued, live);
+      return { ...state, live, queued, messages: withReply(state, live), connection: "good" };
+    }
+    case "deferred":
+      return { ...state, ...state.shownBefore, sending: false, shownBefore: null };
+    case "queueing":
+      return { ...state, queued: [...state.queued, action.message], problem: null };
+    case "queued": {
+      const { localId, messageId } = action;
+      const isKnown = messageId === null || state.queued.some((it) => it.messageId === messageId);
+      const queued = state.queued.flatMap((it) => {
+        if (it.messageId !== localId) return [it];
+        return isKnown ? [] : [{ ...it, messageId }];
+      });
+      return { ...state, queued: state.live ? untaken(queued, state.live) : queued };
+    }
+    case "requeued": {
+      const { messageId, content } = action;
+      const queued = state.queued.flatMap((it) => {
+        if (it.messageId !== messageId) return [it];
+        return content === null ? [] : [{ ...it, content }];
+      });
+      return { ...state, queued };
     }
     case "stopping":
       return { ...state, stopping: true };
@@ -199,6 +262,35 @@ function withLive(state: ThreadState): ThreadState {
   }
   const reply = state.messages.findLast((it) => it.turnId === turnId && it.role === "assistant");
   return { ...state, live: reply ? startReply(reply) : null };
+}
+
+/** The queue as the server has it, with what it does not list yet. */
+function pending(
+  { queued: known }: ThreadState,
+  { activeTurnId, messages }: ConversationDetailView,
+  queued: readonly QueuedMessageView[],
+): PendingMessage[] {
+  const listed = new Set(queued.map((it) => it.messageId));
+  const taken = new Set(messages.flatMap(takenIn));
+  const own = known.filter(
+    ({ messageId, steers }) =>
+      !listed.has(messageId) && !taken.has(messageId) && (isLocal(messageId) || (steers !== null && steers === activeTurnId)),
+  );
+  const read = queued.map((it) => ({ ...it, steers: it.steers ? activeTurnId : null }));
+  const all = [...read.filter((it) => !taken.has(it.messageId)), ...own];
+  // Those that join the running turn come before those that wait for its end.
+  return [...all.filter((it) => it.steers !== null), ...all.filter((it) => it.steers === null)];
+}
+
+/** What a turn has not taken in yet. */
+function untaken(queued: readonly PendingMessage[], { message }: LiveReply): readonly PendingMessage[] {
+  if (!queued.length) return queued;
+  const taken = new Set(takenIn(message));
+  return queued.some((it) => taken.has(it.messageId)) ? queued.filter((it) => !taken.has(it.messageId)) : queued;
+}
+
+function takenIn({ parts }: Message): string[] {
+  return parts.flatMap((part) => (part.type === "user_text" ? [part.messageId] : []));
 }
 
 /** What is shown from the click on. */

@@ -1,12 +1,13 @@
 /** One open conversation: asks the server, follows turns, and tells the reducer what happened. */
 
 import { ApiError, Unreachable, freshKey, get, send } from "../api/client";
+import { type ApprovalBody, type SentView } from "../api/contract";
 import {
   type AbortView,
   type ConversationDetailView,
   type ConversationView,
+  type MessageBody,
   type PageView_MessageView,
-  type StartedTurnView,
 } from "../api/schema";
 import { socket, type News } from "../api/socket";
 import { Store } from "../state/store";
@@ -15,7 +16,20 @@ import { type TurnEvent } from "../turn/events";
 import { type Message } from "../turn/parts";
 import { Paced } from "./paced";
 import { before } from "./path";
-import { EMPTY, PATH_CHANGED, isBusy, reduce, tipOf, type Problem, type ThreadAction, type ThreadState } from "./reduce";
+import {
+  EMPTY,
+  PATH_CHANGED,
+  isBusy,
+  isRunning,
+  isWaiting,
+  localId,
+  mustQueue,
+  reduce,
+  tipOf,
+  type Problem,
+  type ThreadAction,
+  type ThreadState,
+} from "./reduce";
 
 const PAGE = 50;
 /** So many of a page come after the message that one came for. */
@@ -38,6 +52,8 @@ export class Thread {
     readonly id: string,
     /** A turn has begun or ended, so the list of conversations has changed. */
     private readonly onTurn: () => void,
+    /** The turn asks its user, or was answered. */
+    private readonly onRequest: () => void = () => {},
   ) {}
 
   #tell(action: ThreadAction): void {
@@ -136,9 +152,14 @@ export class Thread {
     }
   }
 
-  /** Says something, at the end or in place of `edited`; false when the server did not take it. */
-  async send(content: string, edited: Message | null = null): Promise<boolean> {
-    if (isBusy(this.state.get())) return false;
+  /** Says something, at the end or in place of `edited`; false when the server did not take it.
+
+  While a turn runs, it waits until that has ended, or `steers` it; a turn that waits for its user is ended by it. */
+  async send(content: string, edited: Message | null = null, steers = false): Promise<boolean> {
+    const before = this.state.get();
+    if (before.sending || before.choosing) return false;
+    if (!edited && mustQueue(before)) return this.#queue(content, steers);
+    if (isRunning(before) && !isWaiting(before)) return false;
     const tip = tipOf(this.state.get());
     if (!edited) await this.showLatest();
     this.#tell({ type: "sending", content, edited });
@@ -246,26 +267,95 @@ export class Thread {
 
   /** Starts a turn. With a key, a lost answer is asked for again under it: there is never a second turn. */
   async #start(call: "messages" | "regenerate", body: object, key?: string): Promise<boolean> {
-    const headers: Record<string, string> = key ? { "Idempotency-Key": key } : {};
     this.#changes++;
+    try {
+      this.#take(await this.#post(call, body, key));
+      return true;
+    } catch (error) {
+      this.#refuse(error, key ? problemOf(error) : withoutText(error));
+      return false;
+    }
+  }
+
+  #take(sent: SentView): void {
+    if ("messageId" in sent) {
+      // Others were held before it, and go first.
+      this.#tell({ type: "deferred" });
+      void this.refresh();
+      this.onTurn();
+      return;
+    }
+    this.#tell({ type: "started", turn: sent });
+    this.#followActive();
+    this.onTurn();
+    // The first message gives the conversation its title; the list may show others.
+    if (!this.state.get().conversation?.title) void this.refresh();
+  }
+
+  async #post(call: "messages" | "regenerate", body: object, key?: string): Promise<SentView> {
+    const headers: Record<string, string> = key ? { "Idempotency-Key": key } : {};
     for (let attempt = 1; ; attempt++) {
       try {
-        const turn = await send<StartedTurnView>("POST", `/api/conversations/${this.id}/${call}`, body, headers);
-        this.#tell({ type: "started", turn });
-        this.#followActive();
-        this.onTurn();
-        // The first message gives the conversation its title; the list may show others.
-        if (!this.state.get().conversation?.title) void this.refresh();
-        return true;
+        return await send<SentView>("POST", `/api/conversations/${this.id}/${call}`, body, headers);
       } catch (error) {
-        if (error instanceof Unreachable && key && attempt < TRIES) {
-          this.#tell({ type: "connection", connection: "lost" });
-          await pause(attempt * 1000, this.#closing.signal);
-          continue;
-        }
-        this.#refuse(error, key ? problemOf(error) : withoutText(error));
-        return false;
+        if (!(error instanceof Unreachable) || !key || attempt >= TRIES) throw error;
+        this.#tell({ type: "connection", connection: "lost" });
+        await pause(attempt * 1000, this.#closing.signal);
       }
+    }
+  }
+
+  /** Says something that the running turn takes in, or that the next one answers. */
+  async #queue(content: string, steers: boolean): Promise<boolean> {
+    const key = freshKey();
+    const id = localId(key);
+    const turnId = this.state.get().live?.message.turnId ?? null;
+    const message = { messageId: id, content, files: [], createdAt: new Date().toISOString(), held: false };
+    this.#changes++;
+    this.#tell({ type: "queueing", message: { ...message, steers: steers ? turnId : null } });
+    try {
+      const body: MessageBody = { content, whenBusy: steers ? "steer" : "queue" };
+      const sent = await this.#post("messages", body, key);
+      this.#tell({ type: "queued", localId: id, messageId: "messageId" in sent ? sent.messageId : null });
+      if (!("messageId" in sent)) this.onTurn(); // the turn before had just ended
+      void this.refresh();
+      return true;
+    } catch (error) {
+      this.#tell({ type: "queued", localId: id, messageId: null });
+      this.#refuse(error, problemOf(error));
+      return false;
+    }
+  }
+
+  /** Changes a message that waits for its turn. */
+  async editQueued(messageId: string, content: string): Promise<void> {
+    await this.#changeQueued("PATCH", messageId, content);
+  }
+
+  async removeQueued(messageId: string): Promise<void> {
+    await this.#changeQueued("DELETE", messageId, null);
+  }
+
+  async #changeQueued(method: "PATCH" | "DELETE", messageId: string, content: string | null): Promise<void> {
+    this.#changes++;
+    try {
+      await send(method, `/api/conversations/${this.id}/queued/${messageId}`, content === null ? undefined : { content });
+      this.#tell({ type: "requeued", messageId, content });
+    } finally {
+      void this.refresh(); // it may have been sent meanwhile
+    }
+  }
+
+  /** Answers what a turn asks. */
+  async answer(turnId: string, requestId: string, body: ApprovalBody): Promise<void> {
+    try {
+      await send("POST", `/api/turns/${turnId}/approvals/${requestId}`, body);
+    } catch (error) {
+      // Somebody else was quicker, or it was too late: what became of it is read.
+      if (error instanceof ApiError && [404, 409, 410].includes(error.status)) void this.refresh();
+      throw error;
+    } finally {
+      this.onRequest();
     }
   }
 
@@ -288,7 +378,10 @@ export class Thread {
       () => this.#drawingMs(),
     );
     const follower = {
-      onEvents: (events: TurnEvent[]) => paced.add(events),
+      onEvents: (events: TurnEvent[]) => {
+        paced.add(events);
+        if (events.some(({ type }) => type.startsWith("approval_"))) this.onRequest();
+      },
       onLost: () => this.#tell({ type: "connection", connection: "lost" }),
       onBack: () => this.#tell({ type: "connection", connection: "good" }),
     };
@@ -299,7 +392,8 @@ export class Thread {
     }
     paced.flush();
     if (signal.aborted) return;
-    this.#following = null;
+    // A message to a turn that waited has begun another, which is followed already.
+    if (this.#following === turnId) this.#following = null;
     this.#tell({ type: "ended", turnId });
     this.onTurn();
     // The stored message is the last word: it has what no event carries.

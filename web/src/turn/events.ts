@@ -1,5 +1,7 @@
 /** Turn events as the `events` dialect writes them: numbered from 1 without a gap. */
 
+import { type ApprovalAction, type ApprovalScope } from "../api/schema";
+
 interface Head {
   turn_id: string;
   seq: number;
@@ -32,6 +34,31 @@ export type EventBody =
   | { type: "turn_start"; conversation_id: string; user_message_id: string; message_id: string; model: string | null }
   | { type: "retrieval"; query: string; hits: RetrievalHit[]; tool_call_id?: string }
   | { type: "iteration_start"; iteration: number }
+  /** Another node, or the same one after its restart, continues the turn. */
+  | { type: "turn_resumed"; attempt: number }
+  /** A model call is made again: what came of it is superseded. */
+  | { type: "iteration_restart"; iteration: number; from_seq: number }
+  /** The turn took in a message that its user sent while it ran. */
+  | { type: "user_message"; message_id: string; content: string }
+  | {
+      type: "approval_request";
+      request_id: string;
+      kind: "tool" | "question" | "elicitation";
+      message: string;
+      /** Milliseconds since the epoch. */
+      expires_at: number;
+      tool_call_id?: string;
+      schema?: Record<string, unknown>;
+      url?: string;
+    }
+  | {
+      type: "approval_response";
+      request_id: string;
+      action: ApprovalAction;
+      scope?: ApprovalScope;
+      arguments?: Record<string, unknown>;
+      content?: unknown;
+    }
   | { type: "thought"; text: string }
   | { type: "text"; text: string }
   | {

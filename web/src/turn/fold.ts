@@ -3,6 +3,7 @@
 import { type RetrievalHitView, type ToolCallPartView } from "../api/schema";
 import { type RetrievalHit, type TurnEvent } from "./events";
 import { type Message, type Part, type PartOf } from "./parts";
+import { requestOf } from "./requests";
 
 export interface Progress {
   progress: number;
@@ -19,6 +20,8 @@ export interface LiveReply {
   /** The model call that runs, from 1. */
   iteration: number;
   progress: Record<string, Progress>;
+  /** How many parts there were each time the turn was continued after an interruption. */
+  resumedAt: readonly number[];
 }
 
 /** A reply before its first event: the events bring everything that was known of it. */
@@ -29,6 +32,7 @@ export function startReply(message: Message): LiveReply {
     isGrowing: false,
     iteration: 0,
     progress: {},
+    resumedAt: [],
   };
 }
 
@@ -49,6 +53,20 @@ function apply(reply: LiveReply, event: TurnEvent): LiveReply {
       return withMessage(reply, { status: "STREAMING", model: event.model ?? reply.message.model });
     case "iteration_start":
       return { ...close(reply, event.at), iteration: event.iteration };
+    case "iteration_restart":
+      return { ...supersede(close(reply, event.at), event.iteration), iteration: event.iteration };
+    case "turn_resumed": {
+      const closed = close(reply, event.at);
+      return { ...closed, resumedAt: [...reply.resumedAt, closed.message.parts.length] };
+    }
+    case "user_message": {
+      const { message_id: messageId, content: text } = event;
+      return append(close(reply, event.at), { type: "user_text", messageId, text, iteration });
+    }
+    case "approval_request":
+      return request(close(reply, event.at), event);
+    case "approval_response":
+      return respond(reply, event);
     case "text":
     case "thought":
       return grow(reply, event.type, event.text, event.at);
@@ -115,19 +133,63 @@ function until(part: Part, at: number): Part {
 }
 
 function endCall(reply: LiveReply, event: TurnEvent & { type: "tool_result" }): LiveReply {
-  const { parts } = reply.message;
-  const at = parts.findLastIndex((part) => part.type === "tool_call" && part.toolCallId === event.tool_call_id);
-  if (at < 0) return reply;
-  const ended: ToolCallPartView = {
-    ...(parts[at] as ToolCallPartView),
-    status: event.status,
-    result: event.result ?? null,
-    durationMs: event.duration_ms,
-    ...(event.error !== undefined && { error: event.error }),
-    ...(event.chart_data !== undefined && { chartData: event.chart_data }),
-    ...(event.artifact_ids?.length && { artifactIds: event.artifact_ids }),
-  };
-  return withMessage(reply, { parts: parts.with(at, ended) });
+  return withPart(
+    reply,
+    (part) => part.type === "tool_call" && part.toolCallId === event.tool_call_id,
+    (part) => ({
+      ...(part as ToolCallPartView),
+      status: event.status,
+      result: event.result ?? null,
+      durationMs: event.duration_ms,
+      ...(event.error !== undefined && { error: event.error }),
+      ...(event.chart_data !== undefined && { chartData: event.chart_data }),
+      ...(event.artifact_ids?.length && { artifactIds: event.artifact_ids }),
+    }),
+  );
+}
+
+/** A model call is made again: what there was of it stays visible and counts for nothing. */
+function supersede(reply: LiveReply, iteration: number): LiveReply {
+  const parts = reply.message.parts.map((part) => (part.iteration === iteration ? { ...part, superseded: true } : part));
+  return withMessage(reply, { parts });
+}
+
+/** The turn asks its user: about a tool call, which has the request, or for an answer. */
+function request(reply: LiveReply, event: TurnEvent & { type: "approval_request" }): LiveReply {
+  const { request_id: requestId, message, tool_call_id: toolCallId, schema, url } = event;
+  const expiresAt = time(event.expires_at);
+  if (event.kind === "tool" && toolCallId !== undefined)
+    return withPart(
+      reply,
+      (part) => part.type === "tool_call" && part.toolCallId === toolCallId,
+      (part) => ({ ...(part as ToolCallPartView), approval: { requestId, message, expiresAt } }),
+    );
+  return append(reply, {
+    type: "question",
+    requestId,
+    message,
+    expiresAt,
+    iteration: reply.iteration,
+    ...(toolCallId !== undefined && { toolCallId }),
+    ...(schema !== undefined && { schema }),
+    ...(url !== undefined && { url }),
+  });
+}
+
+function respond(reply: LiveReply, event: TurnEvent & { type: "approval_response" }): LiveReply {
+  const { request_id: id, action, scope = "once", arguments: edited, content } = event;
+  const at = time(event.at);
+  return withPart(
+    reply,
+    (part) => requestOf(part)?.requestId === id,
+    (part) => {
+      if (part.type === "question")
+        return { ...part, answer: { action, at, ...(content !== undefined && { content }) } };
+      const call = part as ToolCallPartView;
+      const approval = { ...call.approval!, action, scope, at, ...(edited !== undefined && { arguments: edited }) };
+      return { ...call, approval };
+    },
+  );
 }
 
 function spend(reply: LiveReply, event: TurnEvent & { type: "usage" }): LiveReply {
@@ -162,6 +224,13 @@ function append(reply: LiveReply, part: Part): LiveReply {
 
 function withLast(reply: LiveReply, part: Part): LiveReply {
   return withMessage(reply, { parts: reply.message.parts.with(-1, part) });
+}
+
+/** The reply with its latest such part changed. */
+function withPart(reply: LiveReply, isWanted: (part: Part) => boolean, change: (part: Part) => Part): LiveReply {
+  const { parts } = reply.message;
+  const at = parts.findLastIndex(isWanted);
+  return at < 0 ? reply : withMessage(reply, { parts: parts.with(at, change(parts[at]!)) });
 }
 
 function withMessage(reply: LiveReply, change: Partial<Message>): LiveReply {

@@ -21,7 +21,7 @@ export function isBlank(text: string): boolean {
   return !VISIBLE.test(text);
 }
 
-/** What a message says: a blank line wherever a tool call or another model call lies between two texts. */
+/** What a message says: a blank line wherever a tool call, the user or another model call lies between two texts. */
 export function contentOf(parts: readonly Part[]): string {
   let content = "";
   let hasText = false;
@@ -29,7 +29,7 @@ export function contentOf(parts: readonly Part[]): string {
   let iteration = 0;
   for (const part of parts) {
     if (part.superseded) continue;
-    if (part.iteration !== iteration || part.type === "tool_call") isBroken = true;
+    if (part.iteration !== iteration || part.type === "tool_call" || part.type === "user_text") isBroken = true;
     iteration = part.iteration;
     if (part.type !== "text") continue;
     if (isBroken && hasText) content += BLANK_LINE;

@@ -17,13 +17,20 @@ export type Segment = Range &
     | { kind: "tool"; call: PartOf<"tool_call"> }
     | { kind: "files"; ids: readonly string[] }
     | { kind: "notice"; message: string }
+    | { kind: "question"; question: PartOf<"question"> }
+    /** What the user said meanwhile. */
+    | { kind: "said"; text: string }
+    /** What came of a model call that was made again. */
+    | { kind: "superseded"; segments: readonly Segment[] }
   );
 
 export function segmentsOf(parts: readonly Part[]): Segment[] {
   const segments: Segment[] = [];
   parts.forEach((part, at) => {
-    const next = segmentOf(part, { from: at, to: at });
-    if (!next) return;
+    const range = { from: at, to: at };
+    const own = segmentOf(part, range);
+    if (!own) return;
+    const next: Segment = part.superseded ? { ...range, kind: "superseded", segments: [own] } : own;
     const joined = join(segments.at(-1), next);
     if (joined) segments[segments.length - 1] = joined;
     else segments.push(next);
@@ -41,19 +48,35 @@ function segmentOf(part: Part, range: Range): Segment | null {
       // The card of the tool that searched stands for it.
       return part.toolCallId ? null : { ...range, kind: "steps", steps: [part] };
     case "tool_call":
+      if (isAsking(part)) return null;
       return { ...range, kind: "tool", call: part };
     case "file":
       return { ...range, kind: "files", ids: [part.fileId] };
     case "notice":
       return { ...range, kind: "notice", message: part.message };
+    case "question":
+      return { ...range, kind: "question", question: part };
+    case "user_text":
+      return { ...range, kind: "said", text: part.text };
     case "card":
       return null;
   }
+}
+
+/** The question stands for the call by which the model asks it, unless that fails. */
+function isAsking({ server, toolName, status }: PartOf<"tool_call">): boolean {
+  return server === "user" && toolName === "ask_user" && !["error", "timeout", "unknown"].includes(status);
 }
 
 /** Two that stand side by side as one, where they are of a kind that is shown together. */
 function join(last: Segment | undefined, { to, ...next }: Segment): Segment | null {
   if (last?.kind === "steps" && next.kind === "steps") return { ...last, to, steps: [...last.steps, ...next.steps] };
   if (last?.kind === "files" && next.kind === "files") return { ...last, to, ids: [...last.ids, ...next.ids] };
+  if (last?.kind === "superseded" && next.kind === "superseded") {
+    const [first] = next.segments;
+    const inner = join(last.segments.at(-1), first!);
+    const segments = inner ? last.segments.with(-1, inner) : [...last.segments, first!];
+    return { ...last, to, segments };
+  }
   return null;
 }

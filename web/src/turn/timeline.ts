@@ -6,12 +6,14 @@ Where the log is gone, the server makes the events from the reply's parts (a rep
 import { type TurnEvent } from "./events";
 
 export interface Span {
-  kind: "model" | "tool" | "retrieval";
+  kind: "model" | "tool" | "retrieval" | "waiting";
   title: string;
   /** Milliseconds from the turn's start. */
   from: number;
   to: number;
   ok: boolean;
+  /** A model call that was made again. */
+  superseded?: boolean;
 }
 
 export interface Timeline {
@@ -24,8 +26,12 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
   const end = (events.at(-1)?.at ?? start) - start;
   const spans: Span[] = [];
   const openTools = new Map<string, Span>();
+  const openRequests = new Map<string, Span>();
   let call: Span | null = null;
+  /** The call that was cut off, until it is made again. */
+  let cutOff: Span | null = null;
   let resultsAt = 0;
+  let lastAt = 0;
   for (const event of events) {
     const at = event.at - start;
     switch (event.type) {
@@ -34,6 +40,33 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
         call = { kind: "model", title: String(event.iteration), from: Math.max(at, resultsAt), to: end, ok: true };
         spans.push(call);
         break;
+      case "turn_resumed":
+        // It ended with the last that was heard of it, as far as anybody knows.
+        if (call) call.to = Math.max(call.from, lastAt);
+        cutOff = call;
+        call = null;
+        break;
+      case "iteration_restart":
+        cutOff ??= call;
+        if (cutOff) {
+          cutOff.ok = false;
+          cutOff.superseded = true;
+        }
+        cutOff = null;
+        call = { kind: "model", title: String(event.iteration), from: at, to: end, ok: true };
+        spans.push(call);
+        break;
+      case "approval_request": {
+        const span: Span = { kind: "waiting", title: "", from: at, to: end, ok: true };
+        openRequests.set(event.request_id, span);
+        spans.push(span);
+        break;
+      }
+      case "approval_response": {
+        const span = openRequests.get(event.request_id);
+        if (span) span.to = at;
+        break;
+      }
       case "usage":
         if (call) call.to = at;
         // What the model asked for runs once it has finished.
@@ -69,6 +102,7 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
         if (call) call.ok = false;
         break;
     }
+    lastAt = at;
   }
   return { spans, duration: end };
 }

@@ -1,0 +1,60 @@
+import { BellRing } from "lucide-react";
+import { useRef } from "react";
+
+import { type ApprovalView } from "../api/contract";
+import { approvals } from "../state/approvals";
+import { conversations } from "../state/conversations";
+import { go } from "../state/route";
+import { useStore } from "../state/store";
+import { useWords } from "../words";
+
+/** How many requests wait for the person, wherever they are, and the way to each. */
+export function ApprovalsMenu() {
+  const words = useWords();
+  const open = useStore(approvals);
+  const { items } = useStore(conversations);
+  const place = useRef<HTMLDetailsElement>(null);
+  if (!open.length) return null;
+  const close = () => {
+    if (place.current) place.current.open = false;
+  };
+  const follow = ({ conversationId, requestId }: ApprovalView) => {
+    close();
+    go({ name: "conversation", id: conversationId });
+    focusRequest(requestId);
+  };
+  const label = words.openRequests(open.length);
+  return (
+    <details
+      ref={place}
+      className="menu requests"
+      onKeyDown={(event) => event.key === "Escape" && close()}
+      onBlur={(event) => !event.currentTarget.contains(event.relatedTarget) && event.relatedTarget && close()}
+    >
+      <summary className="icon" aria-label={label} title={label}>
+        <BellRing aria-hidden />
+        <span className="count" aria-hidden>
+          {open.length}
+        </span>
+      </summary>
+      <div>
+        {open.map((it) => (
+          <button key={it.requestId} type="button" onClick={() => follow(it)}>
+            <span dir="auto">{it.kind === "tool" && it.toolName ? words.allowCall(it.toolName, it.server ?? "") : it.message}</span>
+            <small dir="auto">{items.find(({ id }) => id === it.conversationId)?.title || words.untitled}</small>
+          </button>
+        ))}
+      </div>
+    </details>
+  );
+}
+
+const LOOK_MS = 100;
+const LOOKS = 50;
+
+/** Leads to a request as soon as its conversation is shown. */
+function focusRequest(requestId: string, looks = LOOKS): void {
+  const found = document.querySelector<HTMLElement>(`[data-request="${CSS.escape(requestId)}"]`);
+  if (found) found.focus();
+  else if (looks) setTimeout(() => focusRequest(requestId, looks - 1), LOOK_MS);
+}

@@ -1,0 +1,136 @@
+import { useId, useState } from "react";
+
+import { type CallApprovalView, type ToolCallPartView } from "../api/schema";
+import { useWords, type Words } from "../words";
+import { ArgumentsList } from "./arguments-list";
+import { AnswerProblem, RequestOutcome } from "./request-outcome";
+import { useAnswer, type Answer } from "./use-answer";
+
+interface Props {
+  call: ToolCallPartView;
+  approval: CallApprovalView;
+  /** Whether it waits for an answer. */
+  isOpen: boolean;
+  onAnswer: Answer;
+}
+
+/** Whether a tool may be called: the question with what the tool would be given, and what was chosen. */
+export function CallApproval({ call, approval, isOpen, onAnswer }: Props) {
+  const words = useWords();
+  const { open, outcome, sending, problem, answer } = useAnswer(approval.requestId, isOpen, onAnswer);
+  const [editing, setEditing] = useState(false);
+  if (!isOpen) {
+    const { action, scope, at, arguments: edited } = approval;
+    return (
+      <div className="approval">
+        <RequestOutcome place={outcome} action={action} scope={scope} at={at} />
+        {edited && <ArgumentsList values={edited} />}
+      </div>
+    );
+  }
+  const label = words.allowCall(call.toolName, call.server);
+  return (
+    <div className="approval open" role="group" aria-label={label} aria-busy={sending} {...open}>
+      <p className="asked">{label}</p>
+      {says(approval, call) && <p className="detail">{approval.message}</p>}
+      {editing ? (
+        <EditArguments
+          initial={call.arguments}
+          sending={sending}
+          onCancel={() => {
+            setEditing(false);
+            open.ref.current?.focus();
+          }}
+          onSave={(edited) => void answer({ action: "edit", arguments: edited })}
+        />
+      ) : (
+        <>
+          <ArgumentsList values={call.arguments} />
+          <div className="choices">
+            <button type="button" className="primary" aria-disabled={sending} onClick={() => void answer({ action: "allow", scope: "once" })}>
+              {words.allowOnce}
+            </button>
+            <button type="button" aria-disabled={sending} onClick={() => void answer({ action: "allow", scope: "conversation" })}>
+              {words.allowHere}
+            </button>
+            <button type="button" className="danger" aria-disabled={sending} onClick={() => void answer({ action: "deny" })}>
+              {words.deny}
+            </button>
+            <button type="button" className="quiet" aria-disabled={sending} onClick={() => !sending && setEditing(true)}>
+              {words.edit}
+            </button>
+          </div>
+        </>
+      )}
+      <AnswerProblem problem={problem} />
+    </div>
+  );
+}
+
+/** Whether the request says more than which tool is to be called, as when a call may have taken effect before. */
+function says({ message }: CallApprovalView, { toolName, server }: ToolCallPartView): boolean {
+  return message !== "" && message !== `Call ${toolName} of ${server}?`;
+}
+
+interface EditProps {
+  initial: Record<string, unknown>;
+  sending: boolean;
+  onCancel: () => void;
+  onSave: (edited: Record<string, unknown>) => void;
+}
+
+function EditArguments({ initial, sending, onCancel, onSave }: EditProps) {
+  const words = useWords();
+  const id = useId();
+  const [text, setText] = useState(() => JSON.stringify(initial, null, 2));
+  const read = readArguments(words, text);
+  return (
+    <form
+      className="edit-arguments"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (read.values && !sending) onSave(read.values);
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || event.nativeEvent.isComposing) return;
+        event.stopPropagation();
+        onCancel();
+      }}
+    >
+      <label htmlFor={id}>{words.editArguments}</label>
+      <textarea
+        id={id}
+        autoFocus
+        spellCheck={false}
+        rows={Math.min(12, text.split("\n").length + 1)}
+        value={text}
+        aria-invalid={read.fault !== null}
+        aria-describedby={`${id}-fault`}
+        onChange={(event) => setText(event.target.value)}
+      />
+      <p className="fault" id={`${id}-fault`} aria-live="polite">
+        {read.fault}
+      </p>
+      <div className="choices">
+        <button type="submit" className="primary" disabled={read.fault !== null} aria-disabled={sending}>
+          {words.allowEdited}
+        </button>
+        <button type="button" className="quiet" onClick={onCancel}>
+          {words.cancel}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+type Read = { values: Record<string, unknown>; fault: null } | { values: null; fault: string };
+
+function readArguments(words: Words, text: string): Read {
+  try {
+    const values: unknown = JSON.parse(text);
+    if (values === null || typeof values !== "object" || Array.isArray(values)) return { values: null, fault: words.notAnObject };
+    return { values: values as Record<string, unknown>, fault: null };
+  } catch (error) {
+    return { values: null, fault: words.notJson((error as Error).message) };
+  }
+}

@@ -1,0 +1,103 @@
+import { Clock, CornerDownRight, Pencil, Trash2 } from "lucide-react";
+import { useState } from "react";
+
+import { ApiError } from "../api/client";
+import { toast } from "../state/toasts";
+import { isLocal, type PendingMessage } from "../thread/reduce";
+import { problemOf, type Thread } from "../thread/thread";
+import { useWords, type Words } from "../words";
+import { IconButton } from "./icon-button";
+import { toldProblem } from "./problem-bar";
+
+/** What was sent while a turn ran, and no turn has taken yet. */
+export function QueuedMessages({ thread, queued }: { thread: Thread; queued: readonly PendingMessage[] }) {
+  const words = useWords();
+  if (!queued.length) return null;
+  return (
+    <section className="queue" aria-label={words.queue}>
+      {queued.map((message) => (
+        <Queued key={message.messageId} thread={thread} message={message} />
+      ))}
+    </section>
+  );
+}
+
+function Queued({ thread, message }: { thread: Thread; message: PendingMessage }) {
+  const words = useWords();
+  const { messageId, content, held, steers } = message;
+  const [edited, setEdited] = useState<string | null>(null);
+  const change = async (work: Promise<void>) => {
+    document.getElementById("message")?.focus();
+    try {
+      await work;
+    } catch (error) {
+      toast(told(words, error));
+    }
+  };
+  const save = () => {
+    if (edited?.trim()) void change(thread.editQueued(messageId, edited.trim()));
+    setEdited(null);
+  };
+  const leave = () => {
+    setEdited(null);
+    document.getElementById("message")?.focus();
+  };
+  const Icon = steers ? CornerDownRight : Clock;
+  return (
+    <article className="said queued" aria-label={words.queuedMessage}>
+      {edited === null ? (
+        <div className="bubble" dir="auto">
+          {content}
+        </div>
+      ) : (
+        <form
+          className="bubble"
+          onSubmit={(event) => {
+            event.preventDefault();
+            save();
+          }}
+        >
+          <textarea
+            autoFocus
+            aria-label={words.queuedMessage}
+            dir="auto"
+            rows={2}
+            value={edited}
+            onChange={(event) => setEdited(event.target.value)}
+            onKeyDown={(event) => {
+              if (event.nativeEvent.isComposing) return;
+              if (event.key === "Escape") leave();
+              if (event.key !== "Enter" || event.shiftKey) return;
+              event.preventDefault();
+              save();
+            }}
+          />
+          <div className="choices">
+            <button type="submit" className="primary" disabled={!edited.trim()}>
+              {words.save}
+            </button>
+            <button type="button" className="quiet" onClick={leave}>
+              {words.cancel}
+            </button>
+          </div>
+        </form>
+      )}
+      <div className="actions">
+        <small className="state">
+          <Icon aria-hidden /> {steers ? words.steering : held ? words.held : words.queued}
+        </small>
+        {!isLocal(messageId) && edited === null && (
+          <>
+            <IconButton icon={Pencil} label={words.editQueued} onClick={() => setEdited(content)} />
+            <IconButton icon={Trash2} label={words.removeQueued} onClick={() => void change(thread.removeQueued(messageId))} />
+          </>
+        )}
+      </div>
+    </article>
+  );
+}
+
+function told(words: Words, error: unknown): string {
+  const isSent = error instanceof ApiError && (error.status === 404 || error.status === 409);
+  return isSent ? words.alreadySent : toldProblem(words, problemOf(error));
+}

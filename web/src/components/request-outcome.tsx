@@ -1,0 +1,68 @@
+import { Ban, Check, Clock, MessageSquare, type LucideIcon } from "lucide-react";
+import { type RefObject } from "react";
+
+import { type ApprovalAction, type ApprovalScope } from "../api/schema";
+import { type Problem } from "../thread/reduce";
+import { useWords, type Words } from "../words";
+import { dateTime } from "../words/format";
+import { toldProblem } from "./problem-bar";
+
+interface Props {
+  place: RefObject<HTMLParagraphElement | null>;
+  /** Missing where the turn ended before anybody answered. */
+  action: ApprovalAction | undefined;
+  scope?: ApprovalScope;
+  at?: string;
+  /** Whether a question was answered, not a call allowed. */
+  isQuestion?: boolean;
+}
+
+const ICONS: Record<ApprovalAction, LucideIcon> = { allow: Check, edit: Check, answer: MessageSquare, deny: Ban, expire: Clock };
+
+/** What was chosen, here or in another tab. */
+export function RequestOutcome({ place, action, scope, at, isQuestion = false }: Props) {
+  const words = useWords();
+  const Icon = action ? ICONS[action] : Clock;
+  return (
+    <p ref={place} className="outcome" tabIndex={-1} data-action={action ?? "none"}>
+      <Icon aria-hidden />
+      <span>{outcomeOf(words, action, scope, isQuestion)}</span>
+      {at && <small>{dateTime(at, words.locale)}</small>}
+    </p>
+  );
+}
+
+export function outcomeOf(words: Words, action: ApprovalAction | undefined, scope?: ApprovalScope, isQuestion = false): string {
+  switch (action) {
+    case "allow":
+      return scope === "conversation" ? words.allowedHere : words.allowedOnce;
+    case "edit":
+      return words.allowedEdited;
+    case "answer":
+      return words.answered;
+    case "deny":
+      return isQuestion ? words.declined : words.denied;
+    case "expire":
+      return words.expired;
+    case undefined:
+      return words.unanswered;
+  }
+}
+
+/** Why an answer was not taken. */
+export function AnswerProblem({ problem }: { problem: Problem | null }) {
+  const words = useWords();
+  if (!problem) return null;
+  const told: Record<string, string> = {
+    APPROVAL_ANSWERED: words.answeredElsewhere,
+    APPROVAL_EXPIRED: words.requestExpired,
+    APPROVAL_NOT_FOUND: words.requestGone,
+    TURN_NOT_FOUND: words.requestGone,
+    UNREACHABLE: words.away,
+  };
+  return (
+    <p className="fault" role="alert">
+      {told[problem.code] ?? toldProblem(words, problem)}
+    </p>
+  );
+}

@@ -1,0 +1,39 @@
+import { useEffect, useRef, useState } from "react";
+
+import { type ApprovalBody } from "../api/contract";
+import { type Problem } from "../thread/reduce";
+import { problemOf } from "../thread/thread";
+
+export type Answer = (requestId: string, body: ApprovalBody) => Promise<void>;
+
+/** Answering a request: once, with what went wrong, and with the focus where one goes on. */
+export function useAnswer(requestId: string, isOpen: boolean, onAnswer: Answer) {
+  const place = useRef<HTMLDivElement>(null);
+  const outcome = useRef<HTMLParagraphElement>(null);
+  const [sending, setSending] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  /** Whether the answer was given here: whoever reads in another tab keeps the focus where it is. */
+  const isMine = useRef(false);
+  useEffect(() => {
+    if (isOpen || !isMine.current) return;
+    isMine.current = false;
+    const next = [...document.querySelectorAll<HTMLElement>("[data-request]")].find((it) => it !== place.current);
+    (next ?? outcome.current)?.focus();
+  }, [isOpen]);
+  const answer = async (body: ApprovalBody) => {
+    if (sending) return;
+    isMine.current = true;
+    setSending(true);
+    setProblem(null);
+    try {
+      await onAnswer(requestId, body);
+    } catch (error) {
+      isMine.current = false;
+      setProblem(problemOf(error));
+      setSending(false);
+    }
+  };
+  /** For the box of a request: it can be found, and has the focus when one comes for it. */
+  const open = { ref: place, tabIndex: -1, "data-request": isOpen ? requestId : undefined };
+  return { open, outcome, sending, problem, answer };
+}

@@ -1,0 +1,186 @@
+/** A form from a flat JSON schema, as MCP servers ask for one, and what its user fills in. Pure. */
+
+export interface Option {
+  value: string;
+  title: string;
+}
+
+interface Named {
+  name: string;
+  title: string;
+  description: string;
+  required: boolean;
+}
+
+export type FormField = Named &
+  (
+    | { kind: "text"; format: TextFormat; minLength: number; maxLength: number; pattern: string; initial: string }
+    | { kind: "number"; integer: boolean; minimum: number; maximum: number; initial: string }
+    | { kind: "boolean"; initial: boolean }
+    | { kind: "choice"; options: readonly Option[]; initial: string }
+    | { kind: "choices"; options: readonly Option[]; minItems: number; maxItems: number; initial: readonly string[] }
+  );
+
+export type TextFormat = "" | "email" | "uri" | "date" | "date-time";
+
+/** What stands in a field: the text of an input, whether a box is ticked, or what was chosen of several. */
+export type Value = string | boolean | readonly string[];
+export type Values = Readonly<Record<string, Value>>;
+
+/** Why a value is not taken; `limit` says how much would be. */
+export interface Fault {
+  code: "required" | "tooShort" | "tooLong" | "email" | "uri" | "date" | "number" | "integer" | "least" | "most" | "fewest" | "mostChosen" | "pattern";
+  limit: number;
+}
+
+type Schema = Record<string, unknown>;
+
+const FORMATS: readonly string[] = ["email", "uri", "date", "date-time"];
+const EMAIL = /^[^\s@]+@[^\s@]+$/;
+
+/** The fields of a form; none where the schema does not describe an object. */
+export function fieldsOf(schema: Schema | null | undefined): FormField[] {
+  const required = new Set(listOf(schema?.["required"]));
+  return Object.entries(objectOf(schema?.["properties"])).map(([name, it]) => fieldOf(name, objectOf(it), required.has(name)));
+}
+
+/** What one may choose from where the answer is one string. */
+export function choicesOf(schema: Schema | null | undefined): readonly Option[] {
+  return schema ? optionsOf(schema) : [];
+}
+
+function fieldOf(name: string, schema: Schema, required: boolean): FormField {
+  const named = { name, title: textOf(schema["title"]) || name, description: textOf(schema["description"]), required };
+  const initial = schema["default"];
+  if (schema["type"] === "array") {
+    const options = optionsOf(objectOf(schema["items"]));
+    const minItems = numberOf(schema["minItems"], 0);
+    const maxItems = numberOf(schema["maxItems"], Infinity);
+    return { ...named, kind: "choices", options, minItems, maxItems, initial: listOf(initial) };
+  }
+  const options = optionsOf(schema);
+  if (options.length) return { ...named, kind: "choice", options, initial: textOf(initial) };
+  switch (schema["type"]) {
+    case "boolean":
+      return { ...named, kind: "boolean", initial: initial === true };
+    case "number":
+    case "integer": {
+      const minimum = numberOf(schema["minimum"], -Infinity);
+      const maximum = numberOf(schema["maximum"], Infinity);
+      const integer = schema["type"] === "integer";
+      return { ...named, kind: "number", integer, minimum, maximum, initial: typeof initial === "number" ? String(initial) : "" };
+    }
+    default: {
+      const given = textOf(schema["format"]);
+      const format = FORMATS.includes(given) ? (given as TextFormat) : "";
+      const minLength = numberOf(schema["minLength"], 0);
+      const maxLength = numberOf(schema["maxLength"], Infinity);
+      const pattern = textOf(schema["pattern"]);
+      return { ...named, kind: "text", format, minLength, maxLength, pattern, initial: textOf(initial) };
+    }
+  }
+}
+
+/** `enum`, with names beside it or without, or a list of constants with titles. */
+function optionsOf(schema: Schema): Option[] {
+  const values = listOf(schema["enum"]);
+  if (values.length) {
+    const names = listOf(schema["enumNames"]);
+    return values.map((value, index) => ({ value, title: names[index] ?? value }));
+  }
+  const titled = schema["oneOf"] ?? schema["anyOf"];
+  if (!Array.isArray(titled)) return [];
+  return titled.flatMap((it) => {
+    const { const: value, title } = objectOf(it);
+    return typeof value === "string" ? [{ value, title: textOf(title) || value }] : [];
+  });
+}
+
+export function initialValues(fields: readonly FormField[]): Values {
+  return Object.fromEntries(fields.map(({ name, initial }) => [name, initial]));
+}
+
+/** What is wrong, by the field's name. */
+export function faultsOf(fields: readonly FormField[], values: Values): Record<string, Fault> {
+  const found = fields.flatMap((field) => {
+    const fault = faultOf(field, values[field.name]);
+    return fault ? [[field.name, fault] as const] : [];
+  });
+  return Object.fromEntries(found);
+}
+
+function faultOf(field: FormField, value: Value | undefined): Fault | null {
+  const fault = (code: Fault["code"], limit = 0): Fault => ({ code, limit });
+  if (field.kind === "boolean") return null;
+  if (field.kind === "choices") {
+    const count = Array.isArray(value) ? value.length : 0;
+    if (!count && !field.required) return null;
+    if (!count) return fault("required");
+    if (count < field.minItems) return fault("fewest", field.minItems);
+    return count > field.maxItems ? fault("mostChosen", field.maxItems) : null;
+  }
+  const text = typeof value === "string" ? value : "";
+  if (text === "") return field.required ? fault("required") : null;
+  switch (field.kind) {
+    case "choice":
+      return null;
+    case "number": {
+      const number = Number(text);
+      if (!Number.isFinite(number) || text.trim() === "") return fault("number");
+      if (field.integer && !Number.isSafeInteger(number)) return fault("integer");
+      if (number < field.minimum) return fault("least", field.minimum);
+      return number > field.maximum ? fault("most", field.maximum) : null;
+    }
+    case "text": {
+      const { length } = [...text];
+      if (length < field.minLength) return fault("tooShort", field.minLength);
+      if (length > field.maxLength) return fault("tooLong", field.maxLength);
+      if (field.format === "email" && !EMAIL.test(text)) return fault("email");
+      if (field.format === "uri" && !URL.canParse(text)) return fault("uri");
+      if (field.format.startsWith("date") && Number.isNaN(Date.parse(text))) return fault("date");
+      return field.pattern && !fits(text, field.pattern) ? fault("pattern") : null;
+    }
+  }
+}
+
+/** A pattern that this browser cannot read is left to the server. */
+function fits(text: string, pattern: string): boolean {
+  try {
+    return new RegExp(pattern, "u").test(text);
+  } catch {
+    return true;
+  }
+}
+
+/** The answer as the schema describes it; what was left empty is left out. */
+export function answerOf(fields: readonly FormField[], values: Values): Record<string, unknown> {
+  const filled = fields.flatMap((field) => {
+    const value = values[field.name] ?? field.initial;
+    if (field.kind === "choices" && !field.required && !(value as readonly string[]).length) return [];
+    if (value === "") return [];
+    return [[field.name, typed(field, value)] as const];
+  });
+  return Object.fromEntries(filled);
+}
+
+function typed(field: FormField, value: Value): unknown {
+  if (field.kind === "number") return Number(value);
+  if (field.kind === "text" && field.format === "date-time") return new Date(value as string).toISOString();
+  return value;
+}
+
+function objectOf(value: unknown): Schema {
+  return value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Schema) : {};
+}
+
+function listOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((it) => typeof it === "string") : [];
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function numberOf(value: unknown, otherwise: number): number {
+  return typeof value === "number" ? value : otherwise;
+}

@@ -1,0 +1,37 @@
+/** What a turn asks its user, as its parts tell it. Pure. */
+
+import { type CallApprovalView } from "../api/schema";
+import { type Part, type PartOf } from "./parts";
+
+/** Leave for a tool call, or a question. */
+export type Request = CallApprovalView | PartOf<"question">;
+
+export function requestOf(part: Part): Request | undefined {
+  if (part.type === "question") return part;
+  return part.type === "tool_call" ? part.approval : undefined;
+}
+
+function isOpen(part: Part): boolean {
+  if (part.superseded) return false;
+  if (part.type === "question") return part.answer === undefined;
+  return part.type === "tool_call" && part.status === "running" && part.approval !== undefined && part.approval.action === undefined;
+}
+
+/** The requests that nobody has answered. */
+export function openRequests(parts: readonly Part[]): Request[] {
+  return parts.filter(isOpen).flatMap((part) => requestOf(part) ?? []);
+}
+
+/** The calls that wait for the user: for leave, or for an answer that their tool has asked for. */
+export function waitingCalls(parts: readonly Part[]): ReadonlySet<string> {
+  return new Set(parts.filter(isOpen).flatMap((part) => ("toolCallId" in part && part.toolCallId ? [part.toolCallId] : [])));
+}
+
+/** Whether nothing happens before the user answers: no other tool is at work. */
+export function waitsForUser(parts: readonly Part[]): boolean {
+  if (!parts.some(isOpen)) return false;
+  const waiting = waitingCalls(parts);
+  return parts.every(
+    (part) => part.type !== "tool_call" || part.superseded || part.status !== "running" || waiting.has(part.toolCallId),
+  );
+}

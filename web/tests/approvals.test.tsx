@@ -1,0 +1,71 @@
+import { act } from "react";
+import { afterEach, expect, it, vi } from "vitest";
+
+import { type ApprovalView } from "../src/api/contract";
+import { ApprovalsMenu } from "../src/components/approvals-menu";
+import { approvals, refreshApprovals, watchApprovals } from "../src/state/approvals";
+import { conversations } from "../src/state/conversations";
+import { type ConversationView } from "../src/api/schema";
+import { answer, click, draw } from "./draw";
+
+const open = (requestId: string, more: Partial<ApprovalView> = {}): ApprovalView => ({
+  requestId,
+  turnId: "t",
+  conversationId: "c1",
+  kind: "question",
+  message: "Which one?",
+  createdAt: "2026-01-01T00:00:00.000Z",
+  expiresAt: "2026-01-08T00:00:00.000Z",
+  ...more,
+});
+const answers = (...items: ApprovalView[]) => answer.mockImplementation(async () => Response.json({ items }));
+
+afterEach(() => {
+  act(() => approvals.set([]));
+  vi.useRealTimers();
+});
+
+it("counts what waits, names it, and leads there", async () => {
+  conversations.update((list) => ({ ...list, items: [{ id: "c1", title: "Tea" } as ConversationView] }));
+  const drawn = draw(<ApprovalsMenu />);
+  expect(drawn.text).toBe("");
+  answers(open("r1"), open("r2", { kind: "tool", toolName: "order", server: "shop", conversationId: "c2" }));
+  await act(refreshApprovals);
+  expect(drawn.named("2 requests wait for you").textContent).toContain("2");
+  const [first, second] = [...drawn.place.querySelectorAll("button")];
+  expect([first!.textContent, second!.textContent]).toEqual(["Which one?Tea", "Allow order (shop)?New conversation"]);
+  const card = document.body.appendChild(document.createElement("div"));
+  card.dataset["request"] = "r2";
+  card.tabIndex = -1;
+  await click(second!);
+  expect(location.hash).toBe("#/c/c2");
+  expect(document.activeElement).toBe(card);
+  card.remove();
+  location.hash = "";
+});
+
+it("keeps what is known when it cannot be read", async () => {
+  answers(open("r1"));
+  await refreshApprovals();
+  answer.mockImplementation(async () => new Response("{}", { status: 500 }));
+  await refreshApprovals();
+  expect(approvals.get()).toHaveLength(1);
+});
+
+it("looks every 30 seconds while the page is seen", async () => {
+  vi.useFakeTimers();
+  answers();
+  const unwatch = watchApprovals();
+  expect(answer).toHaveBeenCalledTimes(1);
+  await vi.advanceTimersByTimeAsync(61_000);
+  expect(answer).toHaveBeenCalledTimes(3);
+  const hidden = vi.spyOn(document, "hidden", "get").mockReturnValue(true);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(answer).toHaveBeenCalledTimes(3);
+  hidden.mockRestore();
+  document.dispatchEvent(new Event("visibilitychange"));
+  expect(answer).toHaveBeenCalledTimes(4);
+  unwatch();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(answer).toHaveBeenCalledTimes(4);
+});
