@@ -1,0 +1,283 @@
+"""Turns that ask their user: a call that waits for leave, a question, and every way in which that can end."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import secret_key_for
+from tests.talking import JSON, Talk, talking
+from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, scripted_settings, until
+
+
+def send(to: str) -> str:
+    """Sends a letter."""
+    return f"sent to {to}"
+
+
+def look() -> str:
+    """Looks."""
+    return "seen"
+
+
+@pytest.fixture
+def server() -> Iterator[ToolServer]:
+    with ToolServer(send, reading=[look]) as server:
+        yield server
+
+
+@pytest.fixture
+async def talk(database_url: str, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Talk]:
+    settings = scripted_settings(
+        model,
+        data=tmp_path / "data",
+        database_url=database_url,
+        secret_key=secret_key_for(database_url),
+        embedding_url="off",
+        mcp_allow_private=True,
+    )
+    async with talking(settings) as talk:
+        yield talk
+
+
+async def asking(talk: Talk, server: ToolServer, **settings: Any) -> str:
+    """A conversation with an agent that asks before it sends."""
+    rules = {"post.send": {"access": "ask"}}
+    servers = {"post": server.settings | {"trustAnnotations": True}}
+    return await talk.titled_conversation(settings={"mcpServers": servers, "tools": rules, **settings})
+
+
+async def waiting(talk: Talk, conversation: str, content: str = "Send it.") -> dict[str, Any]:
+    """Sends a message whose turn pauses; what it waits for."""
+    path = f"/api/conversations/{conversation}/messages?wait=true"
+    answer = await talk.client.post(path, json={"content": content}, headers=JSON)
+    assert answer.status_code == 202, answer.text
+    assert answer.json()["status"] == "WAITING"
+    return answer.json()
+
+
+async def answer(talk: Talk, asked: dict[str, Any], **body: Any) -> httpx.Response:
+    path = f"/api/turns/{asked['turnId']}/approvals/{asked['requestId']}"
+    return await talk.client.post(path, json=body)
+
+
+async def reply(talk: Talk, turn_id: str) -> dict[str, Any]:
+    """The reply of a turn, once it has ended."""
+    await talk.events(turn_id)
+    turn = (await talk.client.get(f"/api/turns/{turn_id}")).json()
+    messages = await talk.messages(turn["conversationId"])
+    return next(it for it in messages if it["id"] == turn["assistantMessageId"])
+
+
+def calls_of(message: dict[str, Any]) -> dict[str, Any]:
+    return {it["toolName"]: it for it in message["parts"] if it["type"] == "tool_call"}
+
+
+async def test_call_waits_for_leave_and_the_others_run_first(
+    talk: Talk, model: ScriptedModel, server: ToolServer
+):
+    model.script([UseTool("post__send", {"to": "Ada"}), UseTool("post__look")], [Say("Done.")])
+    paused = await waiting(talk, await asking(talk, server))
+    (asked,) = paused["approvals"]
+    assert (asked["kind"], asked["toolName"], asked["server"]) == ("tool", "send", "post")
+    assert asked["arguments"] == {"to": "Ada"}
+    assert [use.tool_name for use in server.uses] == ["look"]
+    assert (await talk.client.get("/api/approvals")).json()["items"] == [asked]
+    turn = (await talk.client.get(f"/api/turns/{asked['turnId']}")).json()
+    assert turn["status"] == "WAITING"
+    allowed = await answer(talk, asked, action="allow")
+    assert (allowed.status_code, allowed.json()["id"]) == (200, asked["turnId"])
+    message = await reply(talk, asked["turnId"])
+    assert (message["status"], message["content"]) == ("COMPLETED", "Done.")
+    assert [use.tool_name for use in server.uses] == ["look", "send"]
+    approval = calls_of(message)["send"]["approval"]
+    assert (approval["requestId"], approval["action"]) == (asked["requestId"], "allow")
+    assert (await talk.client.get("/api/approvals")).json()["items"] == []
+    kinds = [event["type"] for event in await talk.events(asked["turnId"])]
+    assert kinds.count("approval_request") == kinds.count("approval_response") == 1
+
+
+async def test_same_answer_again_changes_nothing_and_another_one_is_refused(
+    talk: Talk, model: ScriptedModel, server: ToolServer
+):
+    model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
+    (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
+    answers = await asyncio.gather(*(answer(talk, asked, action="allow") for _ in range(5)))
+    assert {it.status_code for it in answers} == {200}
+    other = await answer(talk, asked, action="deny")
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "APPROVAL_ANSWERED")
+    await reply(talk, asked["turnId"])
+    assert len(server.uses) == 1
+
+
+async def test_of_two_answers_at_once_one_counts(talk: Talk, model: ScriptedModel, server: ToolServer):
+    model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
+    (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
+    answers = await asyncio.gather(answer(talk, asked, action="allow"), answer(talk, asked, action="deny"))
+    assert sorted(it.status_code for it in answers) == [200, 409]
+    message = await reply(talk, asked["turnId"])
+    assert message["status"] == "COMPLETED"
+    allowed = answers[0].status_code == 200
+    assert (calls_of(message)["send"]["status"], len(server.uses)) == (
+        ("ok", 1) if allowed else ("denied", 0)
+    )
+
+
+async def test_denied_call_never_runs_and_the_model_is_told(
+    talk: Talk, model: ScriptedModel, server: ToolServer
+):
+    model.script([UseTool("post__send", {"to": "Ada"})], [Say("I did not.")])
+    (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
+    assert (await answer(talk, asked, action="deny")).status_code == 200
+    message = await reply(talk, asked["turnId"])
+    assert (message["content"], calls_of(message)["send"]["status"]) == ("I did not.", "denied")
+    assert server.uses == []
+    assert "did not allow" in str(model.requests[-1].body)
+
+
+async def test_edited_call_runs_with_the_users_arguments_and_says_so(
+    talk: Talk, model: ScriptedModel, server: ToolServer
+):
+    model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
+    (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
+    wrong = await answer(talk, asked, action="edit", arguments={"to": 1})
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (422, "arguments")
+    assert (await answer(talk, asked, action="edit", arguments={"to": "Bob"})).status_code == 200
+    message = await reply(talk, asked["turnId"])
+    assert server.uses[0].arguments == {"to": "Bob"}
+    call = calls_of(message)["send"]
+    assert (call["arguments"], call["approval"]["arguments"]) == ({"to": "Ada"}, {"to": "Bob"})
+    sent = str(model.requests[-1].body)
+    assert "The user changed the arguments to" in sent
+    assert "sent to Bob" in sent
+
+
+async def test_leave_for_the_conversation_is_asked_for_once(
+    talk: Talk, model: ScriptedModel, server: ToolServer
+):
+    once = [UseTool("post__send", {"to": "Ada"})]
+    model.script(once, [Say("One.")], once, [Say("Two.")], once)
+    conversation = await asking(talk, server)
+    (asked,) = (await waiting(talk, conversation))["approvals"]
+    await answer(talk, asked, action="allow", scope="conversation")
+    await reply(talk, asked["turnId"])
+    assert (await talk.ask(conversation, "Again."))["content"] == "Two."
+    assert len(server.uses) == 2
+    await waiting(talk, await asking(talk, server))  # another conversation asks
+
+
+async def test_tool_that_a_rule_forbids_never_runs(talk: Talk, model: ScriptedModel, server: ToolServer):
+    model.script([UseTool("post__send", {"to": "Ada"})], [Say("No.")])
+    conversation = await asking(talk, server, tools={"*": {"access": "deny"}})
+    message = await talk.ask(conversation, "Send it.")
+    assert (message["status"], calls_of(message)["send"]["status"]) == ("COMPLETED", "denied")
+    assert server.uses == []
+
+
+async def test_several_requests_of_one_turn_are_answered_one_by_one(
+    talk: Talk, model: ScriptedModel, server: ToolServer
+):
+    model.script(
+        [UseTool("post__send", {"to": "Ada"}, "1"), UseTool("post__send", {"to": "Bob"}, "2")], [Say("Done.")]
+    )
+    first, second = (await waiting(talk, await asking(talk, server)))["approvals"]
+    await answer(talk, second, action="allow")
+    await until(lambda: len(server.uses) == 1)
+    await until(lambda: is_status(talk, first["turnId"], "WAITING"))
+    assert (await talk.client.get("/api/approvals")).json()["items"] == [first]
+    await answer(talk, first, action="deny")
+    message = await reply(talk, first["turnId"])
+    calls = {it["arguments"]["to"]: it["status"] for it in message["parts"] if it["type"] == "tool_call"}
+    assert (message["status"], calls) == ("COMPLETED", {"Ada": "denied", "Bob": "ok"})
+
+
+async def is_status(talk: Talk, turn_id: str, status: str) -> bool:
+    return (await talk.client.get(f"/api/turns/{turn_id}")).json()["status"] == status
+
+
+async def test_question_of_the_model_is_answered_by_the_user(talk: Talk, model: ScriptedModel):
+    question = {"question": "Which file?", "choices": ["a.txt", "b.txt"]}
+    model.script([Say("Hm."), UseTool("ask_user", question)], [Say("b it is.")])
+    conversation = await talk.titled_conversation(settings={"askUser": True})
+    (asked,) = (await waiting(talk, conversation))["approvals"]
+    assert (asked["kind"], asked["message"]) == ("question", "Which file?")
+    assert asked["schema"]["enum"] == ["a.txt", "b.txt"]
+    wrong = await answer(talk, asked, action="answer", content="c.txt")
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (422, "content")
+    assert (await answer(talk, asked, action="answer", content="b.txt")).status_code == 200
+    message = await reply(talk, asked["turnId"])
+    assert message["content"] == "Hm.\n\nb it is."
+    (part,) = [it for it in message["parts"] if it["type"] == "question"]
+    assert part["answer"]["content"] == "b.txt"
+    assert "b.txt" in str(model.requests[-1].body["messages"][-1])
+
+
+async def test_new_message_ends_a_waiting_turn_and_starts_its_own(
+    talk: Talk, model: ScriptedModel, server: ToolServer
+):
+    model.script([UseTool("post__send", {"to": "Ada"})], [Say("Instead.")])
+    conversation = await asking(talk, server)
+    (asked,) = (await waiting(talk, conversation))["approvals"]
+    instead = await talk.ask(conversation, "Never mind.")
+    assert (instead["status"], instead["content"]) == ("COMPLETED", "Instead.")
+    before = await reply(talk, asked["turnId"])
+    assert (before["status"], calls_of(before)["send"]["status"]) == ("CANCELLED", "denied")
+    assert server.uses == []
+    assert "The user did not answer" in str(model.requests[-1].body)
+    late = await answer(talk, asked, action="allow")
+    assert (late.status_code, late.json()["error"]["code"]) == (410, "APPROVAL_EXPIRED")
+
+
+async def test_abort_ends_a_waiting_turn(talk: Talk, model: ScriptedModel, server: ToolServer):
+    model.script([Say("Well. "), UseTool("post__send", {"to": "Ada"})])
+    conversation = await asking(talk, server)
+    (asked,) = (await waiting(talk, conversation))["approvals"]
+    aborted = (await talk.client.post(f"/api/conversations/{conversation}/abort")).json()
+    assert (aborted["status"], aborted["turnId"]) == ("GENERATION_ABORTED", asked["turnId"])
+    message = await reply(talk, asked["turnId"])
+    assert (message["status"], calls_of(message)["send"]["status"]) == ("CANCELLED", "denied")
+
+
+async def test_request_that_nobody_answers_in_time_ends_its_turn(
+    talk: Talk, model: ScriptedModel, server: ToolServer
+):
+    model.script([UseTool("post__send", {"to": "Ada"})])
+    conversation = await asking(talk, server, approvalTimeoutS=0.01)
+    (asked,) = (await waiting(talk, conversation))["approvals"]
+    message = await reply(talk, asked["turnId"])
+    assert (message["status"], calls_of(message)["send"]["status"]) == ("CANCELLED", "denied")
+    assert calls_of(message)["send"]["approval"]["action"] == "expire"
+    late = await answer(talk, asked, action="allow")
+    assert (late.status_code, late.json()["error"]["code"]) == (410, "APPROVAL_EXPIRED")
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"action": "answer", "content": "x"}, "action"),
+        ({"action": "edit"}, "arguments"),
+        ({"action": "allow", "arguments": {"to": "Bob"}}, "arguments"),
+        ({"action": "allow", "content": "x"}, "content"),
+        ({"action": "sing"}, "action"),
+    ],
+)
+async def test_answer_that_does_not_fit_is_refused_and_the_turn_goes_on_waiting(
+    talk: Talk, model: ScriptedModel, server: ToolServer, body: dict[str, Any], param: str
+):
+    model.script([UseTool("post__send", {"to": "Ada"})])
+    (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
+    refused = await answer(talk, asked, **body)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (422, param)
+    assert await is_status(talk, asked["turnId"], "WAITING")
+
+
+async def test_request_that_does_not_exist_is_not_found(talk: Talk, model: ScriptedModel, server: ToolServer):
+    model.script([UseTool("post__send", {"to": "Ada"})])
+    (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
+    for request_id in ("x", asked["turnId"]):
+        missing = await answer(talk, {**asked, "requestId": request_id}, action="allow")
+        assert (missing.status_code, missing.json()["error"]["code"]) == (404, "APPROVAL_NOT_FOUND")
