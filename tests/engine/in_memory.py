@@ -77,6 +77,10 @@ class NobodyAsked:
         """The id of a request."""
         return f"request of {tool_call_id}"
 
+    def expires_in(self, seconds: float) -> int:
+        """When a request expires."""
+        return 0
+
     async def granted(self) -> frozenset[tuple[str, str]]:
         """Nothing is granted."""
         return frozenset()

@@ -7,7 +7,7 @@ unless running it twice is known to be safe.
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -17,19 +17,22 @@ from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalKind
 from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Notice, ToolResulted
 from threadkeep.domain.tool_rules import Rules, ToolAccess, access_of
 from threadkeep.engine.ending import NOT_ANSWERED
-from threadkeep.engine.journal import Dispatch, Dispatched
+from threadkeep.engine.journal import Dispatch, Dispatched, InputAwaited, InputNoted
 from threadkeep.engine.replay import CallState, OpenBatch, Signature, signature
 from threadkeep.engine.tool_results import LEAST_RESULT_TOKENS
 from threadkeep.engine.tools import Toolbox, ToolEvent
 from threadkeep.ports.gateway import ToolResultBlock, ToolUse
-from threadkeep.ports.tools import Outcome, Tool
+from threadkeep.ports.tools import Asked, GivenInput, InputRequired, Outcome, Tool
 
 UNKNOWN = "The call was interrupted. It may have taken effect; check before you repeat it."
 RESTARTED = "This server was restarted; what it held is gone."
 DENIED_BY_RULE = "The owner of this agent does not allow this tool to run."
 DENIED_BY_USER = "The user did not allow this call."
 
-BatchStep = ToolEvent | ApprovalRequest | ApprovalResponse | Dispatched
+HELD_OPEN_S = 600.0
+"""So long a server may hold its call open while it waits for the user."""
+
+BatchStep = ToolEvent | ApprovalRequest | ApprovalResponse | Dispatched | InputAwaited
 
 
 class Paused(Exception):
@@ -61,6 +64,10 @@ class Approvals(Protocol):
         """When a request that is made now is no longer answered."""
         ...
 
+    def expires_in(self, seconds: float) -> int:
+        """The same for one that cannot wait longer than this."""
+        ...
+
     async def granted(self) -> frozenset[tuple[str, str]]:
         """The servers and tools that the user allows in this conversation."""
         ...
@@ -85,12 +92,35 @@ class _Call:
     use: ToolUse
     tool: Tool | None
     state: CallState
+    asked_count: int = 0
+    """How often its server has asked the user while it held the call open."""
+
+    @property
+    def given(self) -> GivenInput | None:
+        """What the user answered to its server's requests, once that is complete."""
+        awaited, inputs = self.state.awaited, self.state.inputs
+        if awaited is None or any(it.request_id not in inputs for it in awaited.requests):
+            return None
+        answers = {it.key: inputs[it.request_id] for it in awaited.requests}
+        return GivenInput(awaited.state, dict[str, Answer | None](answers))
 
     @property
     def arguments(self) -> Mapping[str, Any]:
         """Those that the user chose, or the model's."""
         answer = self.state.answer
         return self.use.arguments if answer is None or answer.arguments is None else answer.arguments
+
+
+_TakeAnswer = Callable[[Answer], "_Call | None"]
+"""Takes an answer; gives the call that goes on with it, if one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Awaits:
+    """A call whose server needs answers of the user."""
+
+    call: _Call
+    required: InputRequired
 
 
 class Batch:
@@ -110,6 +140,7 @@ class Batch:
         *,
         room: int,
         check_boundary: Callable[[], None],
+        stands_still: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         uses, states = open_batch.call.tool_uses, open_batch.states
         self._calls = [_Call(use, toolbox.tool(use), states.get(use.id, CallState())) for use in uses]
@@ -118,13 +149,16 @@ class Batch:
         self._rules = rules
         self._unknown = unknown
         self._check_boundary = check_boundary
+        self._stands_still = stands_still
         self._most_tokens = max(room // max(len(uses), 1), LEAST_RESULT_TOKENS)
         self._granted: frozenset[tuple[str, str]] = frozenset()
-        self._waiting: dict[str, _Call] = {}
+        self._waiting: dict[str, _TakeAnswer] = {}
+        """What is done with the answer to each open request."""
+        self._listening: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         """Those that run calls, and the one that listens for answers."""
-        self._events: asyncio.Queue[ToolEvent | BaseException | None] = asyncio.Queue()
+        self._events: asyncio.Queue[BatchStep | _Awaits | BaseException | None] = asyncio.Queue()
         self._missing = 0
 
     async def run(self) -> AsyncGenerator[BatchStep]:
@@ -139,16 +173,15 @@ class Batch:
                     yield step
             while self._missing:
                 event = await self._next()
-                if event is not None:
+                if isinstance(event, _Awaits):
+                    going = self._await_input(event)
+                elif event is not None:
                     self._missing -= isinstance(event, ToolResulted)
                     yield event
                     continue
-                answered = await self._answered()
-                if not answered and not self._is_busy:
-                    raise Paused(frozenset(self._waiting))
-                for call in answered:
-                    yield self._response(call)
-                async with aclosing(self._proceed(answered)) as steps:
+                else:
+                    going = self._take_answers()
+                async with aclosing(going) as steps:
                     async for step in steps:
                         yield step
         finally:
@@ -165,7 +198,7 @@ class Batch:
     def _is_busy(self) -> bool:
         return bool(self._running) or not self._events.empty()
 
-    async def _next(self) -> ToolEvent | None:
+    async def _next(self) -> BatchStep | _Awaits | None:
         """What a call tells next; None when there may be an answer, or nothing else can happen."""
         event = await self._events.get() if self._is_busy else None
         if isinstance(event, BaseException):
@@ -182,7 +215,7 @@ class Batch:
                 case Dispatch() as dispatch:
                     ready.append((call, dispatch))
                 case None:
-                    if request := await self._wait_for_user(call):
+                    for request in await self._wait_for_user(call):
                         yield request
         if ready:
             self._check_boundary()
@@ -200,6 +233,8 @@ class Batch:
         assert tool is not None
         if state.dispatch is not None:
             return _again(state.dispatch)
+        if state.awaited is not None:
+            return Dispatch(use.id, tool.effect) if call.given else None
         if self._access(call) is ToolAccess.DENY:
             return Outcome("denied", error=DENIED_BY_RULE)
         if state.answer is not None:
@@ -212,25 +247,105 @@ class Batch:
 
     def _must_ask(self, call: _Call, tool: Tool) -> bool:
         """A question always asks; a tool where a rule says so, or where it may have taken effect before."""
-        if tool.asks_user or self._is_repeated(call, tool):
+        is_asked = self._approvals.request_id(call.use.id) in call.state.asked
+        if is_asked or tool.asks_user or self._is_repeated(call, tool):
             return True
         return self._access(call) is ToolAccess.ASK and (tool.server, tool.name) not in self._granted
 
     def _is_repeated(self, call: _Call, tool: Tool) -> bool:
         return signature(tool.server, tool.name, call.use.arguments) in self._unknown
 
-    async def _wait_for_user(self, call: _Call) -> ApprovalRequest | None:
-        """Asks the user about a call; None where they have been asked before."""
+    async def _wait_for_user(self, call: _Call) -> list[ApprovalRequest]:
+        """Asks the user about a call, or what its server asks them; the requests that are new."""
+        tool = call.tool
+        assert tool is not None
+        if (awaited := call.state.awaited) is not None:
+            asked = [self._input_request(call, it) for it in awaited.requests]
+            return [it for it in asked if await self._ask(it, tool, call, _take_input(call, it.request_id))]
+        request = self._request(call, tool, self._approvals.request_id(call.use.id))
+        return [request] if await self._ask(request, tool, call, self._take_leave(call)) else []
+
+    async def _ask(self, request: ApprovalRequest, tool: Tool, call: _Call, take: "_TakeAnswer") -> bool:
+        """Waits for the answer to a request; False where the user was asked before."""
+        if request.request_id in call.state.inputs:
+            return False
+        self._waiting[request.request_id] = take
+        if self._listening is None:
+            self._listening = asyncio.create_task(self._listen())
+            self._tasks.add(self._listening)
+        if request.request_id in call.state.asked:
+            return False
+        await self._approvals.ask(Asking(request, tool, call.use.arguments))
+        return True
+
+    def _take_leave(self, call: _Call) -> "_TakeAnswer":
+        def take(answer: Answer) -> _Call:
+            call.state = replace(call.state, answer=answer)
+            if answer.is_grant and call.tool:
+                self._granted |= {(call.tool.server, call.tool.name)}
+            return call
+
+        return take
+
+    async def _await_input(self, awaits: "_Awaits") -> AsyncGenerator[BatchStep]:
+        """A server needs answers of the user before the call can go on: nothing of it runs meanwhile."""
+        call, id_ = awaits.call, awaits.call.use.id
+        noted = tuple(
+            InputNoted(
+                key=it.key,
+                request_id=self._approvals.request_id(f"{id_}/{it.key}"),
+                message=it.message,
+                schema=None if it.schema is None else dict(it.schema),
+                url=it.url,
+            )
+            for it in awaits.required.requests
+        )
+        entry = InputAwaited(id_, awaits.required.state, noted)
+        call.state = replace(call.state, dispatch=None, awaited=entry, inputs={})
+        yield entry
+        async with aclosing(self._proceed([call])) as steps:
+            async for step in steps:
+                yield step
+
+    def _input_request(self, call: _Call, noted: InputNoted) -> ApprovalRequest:
+        return ApprovalRequest(
+            request_id=noted.request_id,
+            kind=ApprovalKind.ELICITATION,
+            message=noted.message,
+            expires_at=self._approvals.expires_at,
+            tool_call_id=call.use.id,
+            schema=noted.schema,
+            url=noted.url,
+        )
+
+    async def _hold_open(self, call: _Call, asked: Asked) -> None:
+        """A server asks the user and holds its call open meanwhile; the turn's clock stands still."""
         assert call.tool is not None
-        if not self._waiting:
-            self._tasks.add(asyncio.create_task(self._listen()))
-        request_id = self._approvals.request_id(call.use.id)
-        self._waiting[request_id] = call
-        if call.state.is_asked:
-            return None
-        asking = Asking(self._request(call, call.tool, request_id), call.tool, call.use.arguments)
-        await self._approvals.ask(asking)
-        return asking.request
+        request = ApprovalRequest(
+            request_id=self._approvals.request_id(f"{call.use.id}#{call.asked_count}"),
+            kind=ApprovalKind.ELICITATION,
+            message=asked.message,
+            expires_at=self._approvals.expires_in(HELD_OPEN_S),
+            tool_call_id=call.use.id,
+            schema=asked.schema,
+            url=asked.url,
+        )
+        call.asked_count += 1
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def take(answer: Answer) -> None:
+            answered.set_result(answer)
+
+        if await self._ask(request, call.tool, call, take):
+            self._tell(request)
+        with self._stands_still():
+            try:
+                async with asyncio.timeout(HELD_OPEN_S):
+                    asked.answer(await answered)
+            except TimeoutError:
+                del self._waiting[request.request_id]
+                self._tell(ApprovalResponse(request.request_id, ApprovalAction.EXPIRE))
+                asked.answer(None)
 
     def _request(self, call: _Call, tool: Tool, request_id: str) -> ApprovalRequest:
         if tool.asks_user:
@@ -257,40 +372,37 @@ class Batch:
             await self._approvals.arrived()
             self._events.put_nowait(None)
 
-    async def _answered(self) -> list[_Call]:
-        """The calls that the user has answered by now."""
-        if not self._waiting:
-            return []
+    async def _take_answers(self) -> AsyncGenerator[BatchStep]:
+        """Goes on with what the user has answered by now; Paused where nothing else can happen."""
         answers = await self._approvals.answers()
-        answered: list[_Call] = []
-        for request_id in list(self._waiting):
-            if answer := answers.get(request_id):
-                call = self._waiting.pop(request_id)
-                call.state = replace(call.state, answer=answer)
-                answered.append(call)
-                self._note_grant(call, answer)
-        return answered
-
-    def _note_grant(self, call: _Call, answer: Answer) -> None:
-        if answer.is_grant and call.tool:
-            self._granted |= {(call.tool.server, call.tool.name)}
-
-    def _response(self, call: _Call) -> ApprovalResponse:
-        answer = call.state.answer
-        assert answer is not None
-        return ApprovalResponse(
-            request_id=self._approvals.request_id(call.use.id),
-            action=answer.action,
-            scope=answer.scope,
-            arguments=answer.arguments,
-            content=answer.content,
-        )
+        ready: list[_Call] = []
+        found = [request_id for request_id in self._waiting if request_id in answers]
+        if not found and not self._is_busy:
+            raise Paused(frozenset(self._waiting))
+        for request_id in found:
+            answer = answers[request_id]
+            yield ApprovalResponse(request_id, answer.action, answer.scope, answer.arguments, answer.content)
+            if call := self._waiting.pop(request_id)(answer):
+                ready.append(call)
+        async with aclosing(self._proceed(ready)) as steps:
+            async for step in steps:
+                yield step
 
     async def _hand_over(self, call: _Call) -> None:
         """Runs a call to its one result."""
         assert call.tool is not None
         begun = time.monotonic()
-        outcome = await self._toolbox.call(call.tool, call.use.id, call.arguments, self._tell)
+        outcome = await self._toolbox.call(
+            call.tool,
+            call.use.id,
+            call.arguments,
+            self._tell,
+            lambda asked: self._hold_open(call, asked),
+            given=call.given,
+        )
+        if isinstance(outcome, InputRequired):
+            self._events.put_nowait(_Awaits(call, outcome))
+            return
         if outcome.restarted:
             self._tell(
                 Notice("MCP_SERVER_RESTARTED", f"{call.tool.server} was restarted; what it held is gone.")
@@ -304,7 +416,7 @@ class Batch:
             preface=_preface(call.state.answer, is_restarted=outcome.restarted),
         )
 
-    def _tell(self, event: ToolEvent) -> None:
+    def _tell(self, event: ToolEvent | ApprovalRequest | ApprovalResponse) -> None:
         self._events.put_nowait(event)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -318,6 +430,14 @@ class Batch:
         self._tasks.discard(task)
         if not task.cancelled() and (exc := task.exception()):
             self._events.put_nowait(exc)
+
+
+def _take_input(call: _Call, request_id: str) -> _TakeAnswer:
+    def take(answer: Answer) -> _Call | None:
+        call.state = replace(call.state, inputs={**call.state.inputs, request_id: answer})
+        return call if call.given else None
+
+    return take
 
 
 def _again(before: Dispatch) -> Dispatch:

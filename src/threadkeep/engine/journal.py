@@ -3,6 +3,8 @@
 It is stored beside the log in the same commits. Entries have no numbers, and no client ever sees one.
 """
 
+from typing import Any
+
 from msgspec import Struct
 
 from threadkeep.domain.tool_rules import ToolEffect
@@ -38,9 +40,27 @@ class Dispatched(Struct, frozen=True, tag="dispatched"):
     calls: tuple[Dispatch, ...]
 
 
+class InputNoted(Struct, frozen=True, omit_defaults=True):
+    """One thing that a server asks the user about a call, and the request by which they are asked."""
+
+    key: str
+    request_id: str
+    message: str
+    schema: dict[str, Any] | None = None
+    url: str | None = None
+
+
+class InputAwaited(Struct, frozen=True, tag="input"):
+    """A call has come back: its server needs these answers, and then the call again with `state`."""
+
+    id: str
+    state: str
+    requests: tuple[InputNoted, ...]
+
+
 class BegunByAdmin(Struct, frozen=True, tag="begun_by_admin"):
     """The turn's user was an admin when it began."""
 
 
-JournalEntry = CallFinished | Dispatched | BegunByAdmin
-JOURNAL_ENTRIES = (CallFinished, Dispatched, BegunByAdmin)
+JournalEntry = CallFinished | Dispatched | InputAwaited | BegunByAdmin
+JOURNAL_ENTRIES = (CallFinished, Dispatched, InputAwaited, BegunByAdmin)

@@ -1,6 +1,5 @@
 """One turn: model, tools, model … until the model has answered, from wherever the turn stands."""
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
@@ -43,6 +42,7 @@ from threadkeep.engine.model_call import ModelCall, with_user_text
 from threadkeep.engine.replay import NEW_TURN, OpenBatch, TurnState
 from threadkeep.engine.steering import Steering, nobody_steers
 from threadkeep.engine.stop import Stop, Stopped
+from threadkeep.engine.timer import TurnTimer
 from threadkeep.engine.token_estimates import estimate_request_tokens, estimate_tokens
 from threadkeep.engine.tools import Toolbox, clean_use
 from threadkeep.ports.gateway import (
@@ -121,12 +121,9 @@ async def run_turn(
     """
     for event in opening:
         yield event
-    run = _Run(turn, build, gateway, tools, limits, stop, state, steering)
+    timer = TurnTimer(limits.generation_timeout_s, state.ran_ms / 1000, lambda: stop.request("timeout"))
+    run = _Run(turn, build, gateway, tools, limits, stop, state, steering, timer)
     steps = run.steps()
-    timer = None
-    if limits.generation_timeout_s:
-        left_s = max(limits.generation_timeout_s - state.ran_ms / 1000, 0)
-        timer = asyncio.get_running_loop().call_later(left_s, stop.request, "timeout")
     try:
         while True:
             yield await stop.guard(steps.__anext__)
@@ -144,8 +141,7 @@ async def run_turn(
         log.exception("turn %s failed", turn.id)
         end = failed(exc)
     finally:
-        if timer is not None:
-            timer.cancel()
+        timer.stop()
         await steps.aclose()
     if isinstance(end, Pause | HandOff):
         yield end
@@ -170,7 +166,9 @@ class _Run:
         stop: Stop,
         state: TurnState,
         steering: Steering,
+        timer: TurnTimer,
     ) -> None:
+        self._timer = timer
         self._build = build
         self._request = state.request or ModelRequest(None, "", ())
         self._gateway = gateway
@@ -301,6 +299,7 @@ class _Run:
             self._state.unknown,
             room=self._room_for_results(),
             check_boundary=self._check_boundary,
+            stands_still=self._timer.stands_still,
         )
         async with aclosing(batch.run()) as running:
             async for step in running:

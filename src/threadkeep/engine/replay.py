@@ -24,7 +24,7 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.engine.ending import spent_in
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.history import Rendering
-from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched, JournalEntry, UseNoted
+from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched, InputAwaited, JournalEntry, UseNoted
 from threadkeep.engine.model_call import FinishedCall, with_user_text
 from threadkeep.engine.token_estimates import estimate_request_tokens
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolResultBlock, ToolUse
@@ -45,9 +45,13 @@ class CallState:
 
     dispatch: Dispatch | None = None
     """It was handed to its tool."""
-    is_asked: bool = False
-    """Its user was asked about it."""
+    asked: frozenset[str] = frozenset()
+    """The requests about it that its user was asked."""
     answer: Answer | None = None
+    awaited: InputAwaited | None = None
+    """It has come back, for its server needs answers of the user."""
+    inputs: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
+    """Those answers, by the ids of the requests."""
     result: ToolResultBlock | None = None
 
 
@@ -90,7 +94,9 @@ class TurnState:
         """The calls that their user has been asked about, and has not answered."""
         states = self.batch.states.items() if self.batch else ()
         return frozenset(
-            id_ for id_, state in states if state.is_asked and not state.answer and not state.dispatch
+            id_
+            for id_, state in states
+            if not state.dispatch and (state.awaited or (state.asked and not state.answer))
         )
 
     @property
@@ -121,6 +127,8 @@ class _Replaying:
         self._folding = Folding()
         self._steps: list[CallFinished | UserMessage] = []
         self._dispatches: dict[str, Dispatch] = {}
+        self._awaited: dict[str, InputAwaited] = {}
+        self._used: set[str] = set()
         self._began_at: int | None = None
         self._iteration = 0
         self._last_at: int | None = None
@@ -134,7 +142,13 @@ class _Replaying:
                 self._steps.append(entry)
                 self._began_at = None
             case Dispatched(calls):
-                self._dispatches |= {call.id: call for call in calls}
+                for call in calls:
+                    self._dispatches[call.id] = call
+                    self._awaited.pop(call.id, None)
+                self._used |= {call.id for call in calls}
+            case InputAwaited():
+                self._dispatches.pop(entry.id, None)
+                self._awaited[entry.id] = entry
             case _:
                 pass
 
@@ -159,7 +173,9 @@ class _Replaying:
         if request is None:
             return TurnState(ran_ms=self._ran_ms)
         calls = [part.call for part in self._folding.parts if isinstance(part, ToolCallPart)]
-        known = _KnownCalls(self._folding, self._dispatches, large, as_blocks=bool(request.tools))
+        known = _KnownCalls(
+            self._folding, self._dispatches, self._awaited, large, as_blocks=bool(request.tools)
+        )
         messages, batch, last = known.exchanges(request.messages, self._steps)
         return TurnState(
             request=replace(request, messages=messages),
@@ -177,7 +193,7 @@ class _Replaying:
                 for it in calls
                 if it.status is ToolCallStatus.UNKNOWN
             ),
-            used_servers=frozenset(it.server for it in calls if it.tool_call_id in self._dispatches),
+            used_servers=frozenset(it.server for it in calls if it.tool_call_id in self._used),
             ran_ms=self._ran_ms,
         )
 
@@ -207,14 +223,15 @@ class _KnownCalls:
         self,
         folding: Folding,
         dispatches: Mapping[str, Dispatch],
+        awaited: Mapping[str, InputAwaited],
         large: Mapping[PayloadId, bytes | Lost],
         *,
         as_blocks: bool,
     ) -> None:
         self._parts = {it.call.tool_call_id: it for it in folding.parts if isinstance(it, ToolCallPart)}
-        questions = (it for it in folding.parts if isinstance(it, QuestionPart))
-        self._questions = {it.tool_call_id: it for it in questions if it.tool_call_id}
+        self._questions = [it for it in folding.parts if isinstance(it, QuestionPart)]
         self._dispatches = dispatches
+        self._awaited = awaited
         self._as_blocks = as_blocks
         self._rendering = Rendering(UTC, thoughts=False, calls_as_blocks=as_blocks, large=large)
 
@@ -250,12 +267,18 @@ class _KnownCalls:
         return ToolUse(noted.id, call.model_name, self._rendering.arguments_of(call), noted.problem)
 
     def _state(self, id_: str) -> CallState:
-        part, question = self._parts[id_], self._questions.get(id_)
-        answer = part.approval.answer if part.approval else question.answer if question else None
+        part, awaited = self._parts[id_], self._awaited.get(id_)
+        questions = [it for it in self._questions if it.tool_call_id == id_]
+        answers = {it.request_id: it.answer for it in questions if it.answer}
+        answer = part.approval.answer if part.approval else next(iter(answers.values()), None)
+        leave = {part.approval.request_id} if part.approval else set[str]()
+        wanted = {it.request_id for it in awaited.requests} if awaited else set[str]()
         return CallState(
             dispatch=self._dispatches.get(id_),
-            is_asked=part.approval is not None or question is not None,
+            asked=frozenset(leave | {it.request_id for it in questions}),
             answer=answer,
+            awaited=awaited,
+            inputs={request_id: it for request_id, it in answers.items() if request_id in wanted},
             result=self._result(part.call),
         )
 

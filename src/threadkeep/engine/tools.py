@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -26,7 +26,7 @@ from threadkeep.engine.tool_results import (
 )
 from threadkeep.engine.values import TooDeep, clean
 from threadkeep.ports.gateway import ToolResultBlock, ToolSpec, ToolUse
-from threadkeep.ports.tools import Asked, InputRequired, Outcome, Progress, Tool, ToolSession
+from threadkeep.ports.tools import Asked, GivenInput, InputRequired, Outcome, Progress, Tool, ToolSession
 
 log = logging.getLogger("threadkeep.engine")
 
@@ -111,11 +111,22 @@ class Toolbox:
         return problem_with(tool, arguments)
 
     async def call(
-        self, tool: Tool, id_: str, arguments: Mapping[str, Any], tell: Callable[[ToolEvent], None]
-    ) -> Outcome:
-        """Hands a call to its tool; a failure of the tool is an outcome too."""
+        self,
+        tool: Tool,
+        id_: str,
+        arguments: Mapping[str, Any],
+        tell: Callable[[ToolEvent], None],
+        ask: Callable[[Asked], Awaitable[None]],
+        *,
+        given: GivenInput | None = None,
+    ) -> Outcome | InputRequired:
+        """Hands a call to its tool; a failure of the tool is an outcome too.
+
+        `ask` has the user answer what the tool's server asks; the tool's time stands still meanwhile.
+        """
         assert self._session is not None
-        steps = self._session.call(tool, arguments, key=f"{self._turn_id}:{id_}")
+        now = asyncio.get_running_loop().time
+        steps = self._session.call(tool, arguments, key=f"{self._turn_id}:{id_}", given=given)
         limit = asyncio.timeout(tool.timeout_s or None)
         try:
             async with limit:
@@ -126,9 +137,12 @@ class Toolbox:
                         case Progress():
                             tell(_progress(id_, step))
                         case Asked():
-                            step.answer(None)
+                            left = None if (end := limit.when()) is None else end - now()
+                            limit.reschedule(None)
+                            await ask(step)
+                            limit.reschedule(None if left is None else now() + left)
                         case InputRequired():
-                            return Outcome("error", error="The tool asks the user, who cannot be asked yet.")
+                            return step
             return Outcome("error", error="The tool ended without a result.")
         except Exception as exc:
             if limit.expired():

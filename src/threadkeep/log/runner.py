@@ -14,7 +14,7 @@ from threadkeep.domain.events import Done, Failed, UsageReported
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import ABANDONED, INTERNAL_ERROR
-from threadkeep.engine.journal import Dispatched
+from threadkeep.engine.journal import Dispatched, InputAwaited
 from threadkeep.engine.loop import HandOff, Pause, TurnStep
 from threadkeep.engine.stop import StopReason
 from threadkeep.log.end_writer import Begun, EndWriter
@@ -277,7 +277,7 @@ class Runner:
 
     async def _add(self, held: HeldTurn, turn_log: TurnLog, step: Written) -> None:
         """Stores one step: that a call is handed to its tool before it is, while the turn is still ours."""
-        if isinstance(step, Dispatched):
+        if isinstance(step, Dispatched | InputAwaited):
             await turn_log.add(step, at_once=True)
             self._running.check_lease(turn_log.turn_id)
         elif isinstance(step, UsageReported) and held.attempts:

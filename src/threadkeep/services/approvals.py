@@ -124,6 +124,10 @@ class TurnApprovals:
         """When a request that is made now is no longer answered."""
         return self._clock() + self._timeout_ms
 
+    def expires_in(self, seconds: float) -> int:
+        """The same for one that cannot wait longer than this."""
+        return min(self._clock() + int(seconds * 1000), self.expires_at)
+
     async def granted(self) -> frozenset[tuple[str, str]]:
         """The servers and tools that the user allows in this conversation."""
         return await self._store.approvals.granted(self._turn.conversation_id)
