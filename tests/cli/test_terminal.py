@@ -183,7 +183,7 @@ def test_pasted_lines_are_one_message(server: Server, model: ScriptedModel, tmp_
     assert [it["content"] for it in main_messages(server.url)] == ["one\ntwo", "OK."]
 
 
-def test_what_is_typed_during_an_answer_waits_for_the_prompt(
+def test_line_that_is_typed_during_an_answer_is_queued_and_answered_after_it(
     server: Server, model: ScriptedModel, tmp_path: Path
 ):
     gate = Gate()
@@ -193,10 +193,51 @@ def test_what_is_typed_during_an_answer_waits_for_the_prompt(
         somebody.types("Why?\n")
         somebody.sees("half")
         somebody.types("And then?\n")
+        assert "And then?" not in somebody.sees("(queued)")
         gate.open()
-        assert somebody.sees("and half\r\n") == " and half\r\n"
+        somebody.sees("and half\r\n")
+        somebody.sees("> And then?")
         somebody.sees("OK.\r\n")
+        somebody.sees("> ")
     assert [it["content"] for it in main_messages(server.url)][2:] == ["And then?", "OK."]
+
+
+def test_line_with_an_exclamation_mark_steers_the_answer_and_is_sent_after_it_where_it_comes_too_late(
+    server: Server, model: ScriptedModel, tmp_path: Path
+):
+    gate = Gate()
+    model.script([Say("half"), Wait(gate), Say(" and half")])
+    with person(tmp_path, "--url", server.url) as somebody:
+        somebody.sees("> ")
+        somebody.types("Why?\n")
+        somebody.sees("half")
+        somebody.types("!No, the other.\n")
+        somebody.sees("(steered)")
+        gate.open()
+        somebody.sees("> No, the other.")
+        somebody.sees("OK.\r\n")
+    assert [it["content"] for it in main_messages(server.url)][2:] == ["No, the other.", "OK."]
+
+
+def test_stopping_an_answer_holds_what_is_queued_until_the_next_message(
+    server: Server, model: ScriptedModel, tmp_path: Path
+):
+    model.script([Say("half"), Wait(Gate())])
+    with person(tmp_path, "--url", server.url) as somebody:
+        somebody.sees("> ")
+        somebody.types("Why?\n")
+        somebody.sees("half")
+        somebody.types("2?\n")
+        somebody.sees("(queued)")
+        somebody.presses_ctrl_c()
+        somebody.sees("(stopped; what was said is kept)")
+        somebody.sees("(1 queued: sent before your next message)")
+        somebody.sees("> ")
+        somebody.types("3?\n")
+        for asked in ("> 2?", "> 3?"):
+            somebody.sees(asked)
+            somebody.sees("OK.")
+    assert [it["content"] for it in main_messages(server.url)][2:] == ["2?", "OK.", "3?", "OK."]
 
 
 def test_ctrl_c_stops_the_answer_and_keeps_it_and_a_second_one_leaves(

@@ -21,7 +21,7 @@ from threadkeep.log.node import Node
 from threadkeep.log.running import TurnControl
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
-from threadkeep.ports.turns import FromQueue, IdempotencyKey, NextTurn
+from threadkeep.ports.turns import FromQueue, IdempotencyKey, NextTurn, WaitingEnd
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database import Database
 from threadkeep.storage.secrets import SecretBox
@@ -99,13 +99,14 @@ class FaultyTurns(SqlTurns):
         key: IdempotencyKey | None = None,
         *,
         queue: FromQueue | None = None,
+        before: WaitingEnd | None = None,
     ) -> None:
         """Keeps a begun turn, or not."""
         await self._beginning.hold()
         what = self._beginning.next()
         if what == "before":
             raise AWAY
-        await super().begin(begun, lease, opening, key, queue=queue)
+        await super().begin(begun, lease, opening, key, queue=queue, before=before)
         if what == "after":
             raise AWAY
 

@@ -92,3 +92,10 @@ async def test_users_who_are_quiet_are_forgotten(monkeypatch: pytest.MonkeyPatch
     await take(limits)
     with pytest.raises(RateLimited):
         await take(limits)
+
+
+async def test_turn_that_runs_in_the_place_of_another_takes_no_further_place():
+    limits = LocalAllowances(TurnCaps(at_once=1))
+    with pytest.raises(RateLimited):
+        await limits.take_turn(ALICE, TurnId(new_uuid()), 1)
+    await limits.take_turn(ALICE, TurnId(new_uuid()), 1, after=TurnId(new_uuid()))

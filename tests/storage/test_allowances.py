@@ -150,3 +150,12 @@ async def test_without_caps_nothing_is_written(nodes: list[Database]):
         assert await take(limits)
     await limits.take_call(ALICE)
     assert not await nodes[0].fetch(Statement("SELECT 1 FROM tk_allowances")())
+
+
+async def test_turn_that_runs_in_the_place_of_another_takes_no_further_place(
+    store: Store, nodes: list[Database]
+):
+    limits = SqlAllowances(nodes[1], TurnCaps(at_once=1))
+    (running,) = await begin(store, 1)
+    assert not await take(limits)
+    await limits.take_turn(ALICE, TurnId(new_uuid()), 1, after=running.turn.id)

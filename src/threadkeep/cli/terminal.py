@@ -8,11 +8,12 @@ import importlib
 import json
 import os
 import re
+import select
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Coroutine, Generator
 from contextlib import AsyncExitStack, contextmanager, suppress
-from typing import IO
+from typing import IO, Any
 
 from threadkeep.cli.target import connect, find_agent
 from threadkeep.cli.wrapping import Wrap
@@ -34,24 +35,33 @@ from threadkeep.domain.events import (
     ToolCalled,
     ToolProgress,
     ToolResulted,
+    TurnEvent,
     TurnResumed,
     TurnStart,
     UsageReported,
     UserMessage,
 )
+from threadkeep.domain.message import MessageRole
 from threadkeep.gateways.local import DEMONSTRATION_MODEL
 from threadkeep.settings import Settings
-from threadkeep.wire.views import AgentView, ConversationView
+from threadkeep.wire.messages import MessageView
+from threadkeep.wire.queue import SteeredView
+from threadkeep.wire.turns import StartedTurnView
+from threadkeep.wire.views import AgentView, ConversationDetailView, ConversationView
 
 HELP = """/new    begin a new conversation
 /help   show this
 /quit   leave; so does Ctrl-D
-Ctrl-C  stop the answer; what was said is kept. Once more: leave"""
+Ctrl-C  stop the answer; what was said is kept. Once more: leave
+While an answer comes, a line and Enter is queued; one that begins with ! steers the answer."""
 DEMONSTRATION = (
     "This is a small demonstration model: it answers, but knows little. "
     "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or see `threadkeep settings`, for a real one."
 )
 MOST_ARGUMENT_CHARACTERS = 200
+STEER = "!"
+LOOK_EVERY_S = 0.05
+MOST_LINE_BYTES = 65_536
 
 _DIM, _PLAIN, _ERASE_LINE = "\x1b[2m", "\x1b[0m", "\r\x1b[K"
 # What a model says is text and must not steer the terminal.
@@ -177,20 +187,72 @@ class Chat:
     """One talk: an agent, a conversation, and what it is shown on."""
 
     def __init__(
-        self, client: Client, agent: AgentView, conversation: ConversationView, screen: Screen
+        self, client: Client, agent: AgentView, conversation: ConversationDetailView, screen: Screen
     ) -> None:
         self.agent = agent
+        self.has_more = False
+        """Whether a message was queued since what waits was shown last."""
         self._client = client
-        self._conversation = conversation
+        self._conversation: ConversationView = conversation
+        self._seen = {message.turn_id for message in conversation.messages}
+        """The turns that were shown, or were there before."""
         self._screen = screen
 
     async def say(self, content: str) -> None:
-        """Sends a message and shows the answer."""
+        """Sends a message and shows the answer; where messages are held, it is queued behind them."""
         try:
-            async for event in self._client.send(self._conversation.id, content):
-                self._screen.show(event.body)
+            if not await self._show(self._client.send(self._conversation.id, content)):
+                self._screen.aside("(queued)")
+                self.has_more = True
         except ThreadkeepError as exc:
             self._screen.line(f"Error: {exc.message}")
+
+    async def add(self, line: str) -> None:
+        """Queues what was typed while an answer comes, or steers the answer with it."""
+        content = line.removeprefix(STEER).strip()
+        if not content:
+            return
+        if re.fullmatch(r"/\w+", content):
+            self._screen.aside("(commands work when the answer is complete)")
+            return
+        try:
+            when_busy = "steer" if line.startswith(STEER) else "queue"
+            sent = await self._client.post(self._conversation.id, content, when_busy=when_busy)
+        except ThreadkeepError as exc:
+            self._screen.line(f"Error: {exc.message}")
+            return
+        self.has_more = True
+        if not isinstance(sent, StartedTurnView):
+            self._screen.aside("(steered)" if isinstance(sent, SteeredView) else "(queued)")
+
+    async def show_more(self) -> None:
+        """Shows the answers to messages that were queued, until none comes any more."""
+        self.has_more = False
+        try:
+            while unseen := await self._unseen():
+                for asked in unseen:
+                    self._screen.aside(f"> {_short(str(asked.content))}")
+                    await self._show(self._client.follow(str(asked.turn_id)))
+            held = await self._client.queued(self._conversation.id)
+        except ThreadkeepError as exc:
+            self._screen.line(f"Error: {exc.message}")
+            return
+        if held:
+            self._screen.aside(f"({len(held)} queued: sent before your next message)")
+
+    async def _unseen(self) -> list[MessageView]:
+        """The questions whose answers were not shown: the next turn begins with the end of the one before."""
+        latest = (await self._client.conversation(self._conversation.id)).messages
+        return [it for it in latest if it.role == MessageRole.USER and it.turn_id not in self._seen]
+
+    async def _show(self, events: AsyncGenerator[TurnEvent]) -> bool:
+        """Shows a turn; tells whether there was anything to show."""
+        is_shown = False
+        async for event in events:
+            is_shown = True
+            self._seen.add(event.turn_id)
+            self._screen.show(event.body)
+        return is_shown
 
     async def stop(self) -> None:
         """Stops the answer that is under way."""
@@ -239,7 +301,8 @@ async def _open(
 ) -> Chat:
     client = await connect(settings, stack, url=url, token=token)
     found = await find_agent(client, agent)
-    talk = Chat(client, found, await client.main_conversation(found.id), screen)
+    main = await client.main_conversation(found.id)
+    talk = Chat(client, found, await client.conversation(main.id), screen)
     screen.aside(f"Talking to {found.name}. /help tells what else there is; Ctrl-D leaves.")
     return talk
 
@@ -274,34 +337,48 @@ def _converse(loop: LoopThread, talk: Chat, screen: Screen) -> None:
 
 def _answer(loop: LoopThread, talk: Chat, line: str) -> None:
     """Waits for the answer. Ctrl-C stops it; a second one comes out of here and leaves."""
-    with _keys_unseen():
-        answering = loop.start(talk.say(line))
+    with _keys_unseen() as can_type:
+        _wait_for(loop, talk, talk.say(line), can_type=can_type)
+        while talk.has_more:
+            _wait_for(loop, talk, talk.show_more(), can_type=can_type)
+
+
+def _wait_for(loop: LoopThread, talk: Chat, work: Coroutine[Any, Any, None], *, can_type: bool) -> None:
+    answering = loop.start(work)
+    try:
         try:
-            try:
-                answering.result()
-            except KeyboardInterrupt:
-                loop.wait(talk.stop())
-                answering.result()
-        finally:
-            answering.cancel()
+            while can_type and not answering.done():
+                if select.select([sys.stdin], [], [], LOOK_EVERY_S)[0]:
+                    line = os.read(sys.stdin.fileno(), MOST_LINE_BYTES)
+                    loop.wait(talk.add(line.decode("utf-8", "replace").strip()))
+                    can_type = bool(line)
+            answering.result()
+        except KeyboardInterrupt:
+            loop.wait(talk.stop())
+            answering.result()
+    finally:
+        answering.cancel()
 
 
 @contextmanager
-def _keys_unseen() -> Generator[None]:
-    """What is typed meanwhile is not put into the middle of the answer; the next prompt shows it."""
+def _keys_unseen() -> Generator[bool]:
+    """What is typed meanwhile is not put into the middle of the answer; the next prompt shows it.
+
+    Tells whether whole lines of it can be read before that.
+    """
     if not sys.stdin.isatty():
-        yield
+        yield False
         return
     try:
         termios = importlib.import_module("termios")
     except ImportError:  # as on Windows
-        yield
+        yield False
         return
     flags = termios.tcgetattr(sys.stdin)
     quiet = [*flags[:3], flags[3] & ~termios.ECHO, *flags[4:]]
     termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
     try:
-        yield
+        yield True
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSANOW, flags)
 

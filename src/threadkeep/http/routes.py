@@ -4,6 +4,9 @@ from dataclasses import replace
 
 from threadkeep.domain.errors import (
     AgentNotFound,
+    ApprovalAnswered,
+    ApprovalExpired,
+    ApprovalNotFound,
     ArtifactNotFound,
     BriefingNotFound,
     CompactionNotFound,
@@ -42,6 +45,7 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.http import (
     agents,
+    approvals,
     briefings,
     compactions,
     conversations,
@@ -260,6 +264,14 @@ _TABLE = (
         gives=_SENT_LOCATION,
         also=(202,),
         most_body_bytes=None,
+    ),
+    Route("GET", "/api/approvals", approvals.list_approvals, "Turns"),
+    Route(
+        "POST",
+        "/api/turns/{turn_id}/approvals/{request_id}",
+        approvals.answer_approval,
+        "Turns",
+        errors=(TurnNotFound, ApprovalNotFound, ApprovalAnswered, ApprovalExpired),
     ),
     Route(
         "PATCH",

@@ -16,7 +16,7 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.message import Message, MessageStatus, check_user_content
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
-from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.domain.turn import Turn
 from threadkeep.http.routing import Reply
 from threadkeep.http.services import ApiCall
 from threadkeep.http.stream import EventStream
@@ -25,6 +25,7 @@ from threadkeep.logs import add_to_subject
 from threadkeep.protocols.dialects import DIALECTS
 from threadkeep.protocols.sse import START, Encoder, TurnContext
 from threadkeep.services.turns import Position
+from threadkeep.wire.approvals import WaitingTurnView, approval_view
 from threadkeep.wire.messages import MessageView, failure_view, message_view, usage_view
 from threadkeep.wire.queue import QueuedView, SteeredView, queued_view
 from threadkeep.wire.turns import AbortView, ComponentReceiptView, ReceiptView, StartedTurnView, TurnView
@@ -93,7 +94,7 @@ class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     after: Annotated[str | None, Meta(description="As `Last-Event-ID`: the last event that was seen.")] = None
 
 
-Begun = EventStream | Reply[StartedTurnView | MessageView]
+Begun = EventStream | Reply[StartedTurnView | MessageView | WaitingTurnView]
 Sent = Begun | Reply[QueuedView | SteeredView]
 
 
@@ -101,9 +102,10 @@ async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery,
     """Say something to the agent: starts a turn and streams it.
 
     With `Accept: application/json` the answer is 202 with the turn's ids; with `wait=true` it is the finished
-    message. The same `Idempotency-Key` never starts a second turn. While the agent answers, a message can be
-    queued or steer the turn (`whenBusy`): 202 with its id. After a turn that failed or was stopped, the queue
-    is held; the next message sets it going, and is queued behind it.
+    message, or 202 with what the turn asks its user. The same `Idempotency-Key` never starts a second turn.
+    While the agent answers, a message can be queued or steer the turn (`whenBusy`): 202 with its id. After a
+    turn that failed or was stopped, the queue is held; the next message sets it going, and is queued behind
+    it. A message that is sent while a turn waits for its user ends that turn and starts its own.
     """
     sent = await call.services.turns.send(
         call.user,
@@ -151,7 +153,11 @@ async def abort(call: ApiCall, *, conversation_id: str) -> AbortView:
 
 async def get_turn(call: ApiCall, *, turn_id: str) -> TurnView:
     """Read how a turn stands."""
-    turn = await call.services.turns.get(call.user, turn_id)
+    return turn_view(await call.services.turns.get(call.user, turn_id))
+
+
+def turn_view(turn: Turn) -> TurnView:
+    """How a turn stands."""
     return TurnView(
         id=turn.id,
         run_id=turn.id,
@@ -217,7 +223,11 @@ async def _answer(call: ApiCall, turn: Turn, conversation: Conversation, query: 
         stream.headers.update(location)
         return stream
     if query.wait:
-        message = _good(await call.services.turns.finished(turn))
+        finished = await call.services.turns.finished(turn)
+        if finished is None:
+            waiting = [approval_view(it) for it in await call.services.approvals.open(call.user, turn)]
+            return Reply(WaitingTurnView(status="WAITING", turn_id=turn.id, approvals=waiting), 202, location)
+        message = _good(finished)
         siblings = await call.services.branches.siblings(message) if conversation.has_branches else ()
         return Reply(message_view(message, siblings=siblings), 200, location)
     started = StartedTurnView(
@@ -264,7 +274,7 @@ async def _stream(
     )
     after = dialect.position(context, last_id) if last_id is not None else START
     log = await call.services.turns.follow(turn, after.seq, from_first=dialect.remembers)
-    if log is not None and after.frames and turn.status is not TurnStatus.RUNNING:
+    if log is not None and after.frames and not turn.is_active:
         # Perhaps the reader has all frames of the last event.
         if not await _has_frames(log, dialect.start(context, after)):
             return None

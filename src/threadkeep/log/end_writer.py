@@ -11,7 +11,7 @@ from threadkeep.domain.errors import StorageConflict, StorageError, ThreadkeepEr
 from threadkeep.domain.events import EventBody, Failed
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Turn, TurnStatus
-from threadkeep.engine.ending import cut_off
+from threadkeep.engine.ending import TURN_ENDED, cut_off, last_events, stopped
 from threadkeep.log.leases import lease_of
 from threadkeep.log.signals import Signals
 from threadkeep.log.work import Succeed, Successor
@@ -19,7 +19,7 @@ from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, opening_entries,
 from threadkeep.metrics import Metrics
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, LogChunk
-from threadkeep.ports.turns import NextTurn
+from threadkeep.ports.turns import NextTurn, WaitingEnd
 
 log = logging.getLogger("threadkeep.turns")
 
@@ -151,6 +151,28 @@ class EndWriter:
         return _Following(
             Begun(successor, next_held, turn_log), NextTurn(begun, lease, opening, successor.message)
         )
+
+    def end_of_waiting(self, held: HeldTurn, turn_log: TurnLog) -> WaitingEnd:
+        """How a turn that waits for its user ends when they go on without it; nothing is stored."""
+        open_calls = turn_log.folding.open_calls
+        last = last_events(
+            stopped(held.turn, "abort"),
+            open_calls=open_calls,
+            why=TURN_ENDED,
+            reported=turn_log.folding.usage,
+            unreported=None,
+            waiting={call.tool_call_id for call in open_calls},
+        )
+        chunk = turn_log.take(*last)
+        assert chunk is not None
+        reply = turn_log.folding.message(held.reply)
+        return WaitingEnd(held.conversation.end_turn(held.turn, reply, self._clock()), chunk, held.fence)
+
+    async def tell_end(self, end: WaitingEnd) -> None:
+        """Tells that a turn has ended, which is stored."""
+        self._metrics.turn_ended(end.ended.turn)
+        _log_end(end.ended.turn)
+        await self._signals.wrote([end.chunk])
 
     async def cut_off(self, held: HeldTurn, turn_log: TurnLog, failure: Failed) -> None:
         """Ends a turn that cannot go on, with what its log still lacks before its last event."""

@@ -81,6 +81,11 @@ class Follower:
         """Whether the turn's last event is here; if not, nobody here knows how it goes on."""
         return self._live.ended
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether the turn waits for its user."""
+        return self._live.paused
+
     def wake(self) -> None:
         """Has the reader look again, if it waits."""
         self._live.wake()

@@ -19,6 +19,8 @@ class LiveLog:
         """Whether no more will come: the turn has ended, or we cannot know how it goes on."""
         self.moved = False
         """Whether the turn goes on elsewhere, or later: who follows it opens it again."""
+        self.paused = False
+        """Whether the turn waits for its user."""
         self._chunks: list[LogChunk] = []
         self._changed = asyncio.Event()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import TurnId
-from threadkeep.domain.turn import ACTIVE
+from threadkeep.domain.turn import ACTIVE, TurnStatus
 from threadkeep.log.live import LiveLog
 from threadkeep.ports.store import Store
 from threadkeep.tasks import end_tasks
@@ -73,6 +73,7 @@ async def feed(store: Store, live: LiveLog, wake: asyncio.Event) -> None:
                 live.close()
                 return
             ended = status not in ACTIVE
+            live.paused = status is TurnStatus.WAITING
             live.extend(await store.log.read(live.turn_id, live.last_seq), ended=ended)
         except StorageError as exc:
             log.warning("turn %s cannot be read: %s", live.turn_id, exc.message)

@@ -24,7 +24,7 @@ from threadkeep.metrics import Metrics
 from threadkeep.ports.bus import Bus
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import FromQueue, IdempotencyKey
+from threadkeep.ports.turns import FromQueue, IdempotencyKey, WaitingEnd
 from threadkeep.tasks import end_tasks
 
 ABORT_S = 8.0  # longer than a lease: a node that is gone has lost its turns by then
@@ -75,10 +75,18 @@ class Node:
         *,
         succeed: Succeed | None = None,
         queue: FromQueue | None = None,
+        before: WaitingEnd | None = None,
         by_admin: bool = False,
     ) -> None:
         """Stores a turn and its first event, and runs it, whatever becomes of the request."""
-        await self._runner.begin(begun, key, steps, succeed=succeed, queue=queue, by_admin=by_admin)
+        await self._runner.begin(
+            begun, key, steps, succeed=succeed, queue=queue, before=before, by_admin=by_admin
+        )
+
+    async def end_of_waiting(self, turn_id: TurnId) -> WaitingEnd | None:
+        """How a turn ends whose user goes on without answering it; None when it does not wait."""
+        held = await self._store.log.waiting(turn_id)
+        return await self._runner.end_of_waiting(held) if held else None
 
     async def resume(self, held: HeldTurn) -> None:
         """Continues a turn whose user has answered; where this node is ending, another one does."""

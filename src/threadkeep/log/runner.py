@@ -28,7 +28,7 @@ from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, Written, opening
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import FromQueue, IdempotencyKey
+from threadkeep.ports.turns import FromQueue, IdempotencyKey, WaitingEnd
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 
@@ -79,13 +79,14 @@ class Runner:
         *,
         succeed: Succeed | None = None,
         queue: FromQueue | None = None,
+        before: WaitingEnd | None = None,
         by_admin: bool = False,
     ) -> None:
         """Stores a turn with this node's lease and its first event, which is shown at once, and runs it.
 
         The request may be cancelled meanwhile: what is stored has to be run.
         """
-        task = asyncio.create_task(self._begin(begun, key, queue, steps, succeed, by_admin))
+        task = asyncio.create_task(self._begin(begun, key, queue, before, steps, succeed, by_admin))
         self._beginning[begun.turn.id] = begun.conversation.user_id, task
         await asyncio.shield(task)
 
@@ -109,6 +110,12 @@ class Runner:
             control.stop.request("abort")
         steps = self._continued(held, entries, control, is_takeover)
         self._start(held, turn_log, control, steps, self._succession(held, entries))
+
+    async def end_of_waiting(self, held: HeldTurn) -> WaitingEnd:
+        """How a turn that waits ends when its user goes on without it; nothing is stored."""
+        turn_log = self._writer.open(held.turn.id, held.fence)
+        await self._read(turn_log)
+        return self._end_writer.end_of_waiting(held, turn_log)
 
     def count_of(self, user_id: UserId) -> int:
         """How many turns of a user run here or begin to; who has seen a turn's end can begin the next."""
@@ -155,6 +162,7 @@ class Runner:
         begun: BegunTurn,
         key: IdempotencyKey | None,
         queue: FromQueue | None,
+        before: WaitingEnd | None,
         steps: Steps,
         succeed: Succeed | None,
         by_admin: bool,
@@ -164,13 +172,15 @@ class Runner:
         opening = turn_log.take(*opening_entries(begun.turn, by_admin=by_admin))
         assert opening is not None
         try:
-            await self._store.turns.begin(begun, lease, opening, key, queue=queue)
+            await self._store.turns.begin(begun, lease, opening, key, queue=queue, before=before)
         except StorageUnavailable:
             # Unless it was stored, and only the answer was lost on the way.
             if await self._store.turns.status(begun.turn.id) is not TurnStatus.RUNNING:
                 raise
         finally:
             del self._beginning[begun.turn.id]
+        if before is not None:
+            await self._end_writer.tell_end(before)
         turn_log.live.extend([opening])
         held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, lease.fence)
         self._start_new(held, turn_log, steps, succeed)

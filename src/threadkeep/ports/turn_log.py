@@ -117,6 +117,10 @@ class TurnLogStore(Protocol):
         """
         ...
 
+    async def waiting(self, turn_id: TurnId) -> HeldTurn | None:
+        """A turn that waits for its user, with what is needed to end it; nobody holds it."""
+        ...
+
     async def adopt_waiting(self, turn_id: TurnId, lease: Lease) -> HeldTurn | None:
         """Makes a turn that waits for its user a node's own; None when it does not wait."""
         ...

@@ -69,6 +69,15 @@ class RunningTurn:
     is_stalled: bool
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingEnd:
+    """The end of a turn that waits for its user, who goes on without it."""
+
+    ended: EndedTurn
+    chunk: LogChunk
+    fence: int
+
+
 class TurnStore(Protocol):
     """Turns: how they begin and how they end."""
 
@@ -80,8 +89,11 @@ class TurnStore(Protocol):
         key: IdempotencyKey | None = None,
         *,
         queue: FromQueue | None = None,
+        before: WaitingEnd | None = None,
     ) -> None:
         """Keeps a begun turn with the first of its log, and takes its message from the queue; all or nothing.
+
+        A turn that was waiting for its user ends before it.
 
         StorageConflict when the conversation has moved on since it was read, or the queued message was
         changed.

@@ -24,7 +24,7 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.message import Message, MessageRole, check_user_content
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
-from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.titles import derive_title
 from threadkeep.log.following import ALL_SEEN, Follower
@@ -33,7 +33,7 @@ from threadkeep.log.work import Steps, Succeed, Successor
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
-from threadkeep.ports.turns import FromQueue, IdempotencyKey
+from threadkeep.ports.turns import FromQueue, IdempotencyKey, WaitingEnd
 from threadkeep.services.access import agent_to_ask, branch_up_to, own_conversation, own_message, own_turn
 from threadkeep.services.answers import Answers
 from threadkeep.services.payloads import whole_messages
@@ -107,7 +107,12 @@ class Turns:
             if key and (found := await self._sent_before(conversation, key)):
                 return found
             try:
+                before = None
                 if conversation.active_turn_id is not None:
+                    before = await self._node.end_of_waiting(conversation.active_turn_id)
+                if before is not None:  # who goes on does not answer any more
+                    conversation = before.ended.conversation
+                elif conversation.active_turn_id is not None:
                     if when_busy is not WhenBusy.REJECT and position.parent_id is not UNSET:
                         raise InvalidRequest("A queued message cannot name its parent.", param="parentId")
                     return await self._send_while_busy(conversation, content, when_busy, key)
@@ -115,7 +120,7 @@ class Turns:
                 # A message with a place of its own is sent from there; what is held comes after it.
                 held = await self._store.queue.waiting(conversation.id) if position.parent_id is UNSET else ()
                 if held:
-                    return await self._send_behind(user, agent, conversation, held[0], content, key)
+                    return await self._send_behind(user, agent, conversation, held[0], content, key, before)
                 begun = conversation.begin_turn(
                     content,
                     self._clock(),
@@ -123,7 +128,7 @@ class Turns:
                     model=self._answers.model(agent),
                     title=derive_title(content),
                 )
-                return await self._begin(user, agent, begun, key)
+                return await self._begin(user, agent, begun, key, before=before)
             except StorageConflict:
                 continue  # somebody else wrote first: read it again and decide again
         raise TurnInProgress("The conversation changes too quickly; try again.")
@@ -186,12 +191,13 @@ class Turns:
         """Tells those who follow a conversation that it was deleted or has another session."""
         await self._node.announce_change(conversation_id)
 
-    async def finished(self, turn: Turn) -> Message:
-        """The reply of a turn, once it has ended."""
+    async def finished(self, turn: Turn) -> Message | None:
+        """The reply of a turn, once it has ended; None when it waits for its user."""
         if (log := await self._node.follow(turn, ALL_SEEN)) is not None:
             async with log:
                 async for _ in log:
-                    pass
+                    if log.is_paused:
+                        return None
         return await self._whole_reply(turn)
 
     async def abort(self, user: User, conversation_id: str) -> Aborted | None:
@@ -227,8 +233,6 @@ class Turns:
         """Queues a message behind the turn that is active; StorageConflict when that has ended meanwhile."""
         turn_id = conversation.active_turn_id
         assert turn_id is not None
-        if await self._store.turns.status(turn_id) is TurnStatus.WAITING:
-            conversation.check_idle()  # here a message is to end the turn that waits, and to begin its own
         if when_busy is WhenBusy.REJECT:
             conversation.check_idle()
         steers = turn_id if when_busy is WhenBusy.STEER else None
@@ -244,11 +248,12 @@ class Turns:
         first: QueuedMessage,
         content: str,
         key: IdempotencyKey | None,
+        before: WaitingEnd | None,
     ) -> QueuedMessage:
         """Sends the first of the messages that are held, and queues a new one behind the others."""
         added = QueuedMessage.of(conversation.id, content, self._clock())
         begun = self._begin_queued(agent, conversation, first)
-        await self._begin(user, agent, begun, None, queue=FromQueue(first, added, key))
+        await self._begin(user, agent, begun, None, queue=FromQueue(first, added, key), before=before)
         return added
 
     def _begin_queued(self, agent: Agent, conversation: Conversation, message: QueuedMessage) -> BegunTurn:
@@ -267,12 +272,15 @@ class Turns:
         begun: BegunTurn,
         key: IdempotencyKey | None,
         queue: FromQueue | None = None,
+        before: WaitingEnd | None = None,
     ) -> tuple[Turn, Conversation]:
         self._check_open()
         await self._allowances.take_turn(user.id, begun.turn.id, self._node.running_of(user.id))
         steps, succeed = self._steps(user, agent), self.succession(user)
         try:
-            await self._node.begin(begun, key, steps, succeed=succeed, queue=queue, by_admin=user.is_admin)
+            await self._node.begin(
+                begun, key, steps, succeed=succeed, queue=queue, before=before, by_admin=user.is_admin
+            )
         except ThreadkeepError:  # what is not begun is not counted, however often it is tried
             await self._allowances.give_turn_back(user.id, begun.turn.id)
             raise

@@ -9,7 +9,7 @@ from threadkeep.ports.turn_log import LOG_VERSION, HeldTurn, Lease, LogChunk, Pa
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
 from threadkeep.storage.conversations import ConversationRows
-from threadkeep.storage.database import Database, Plan, Query, Statement, with_clock, with_ids
+from threadkeep.storage.database import Database, Plan, Query, Row, Statement, with_clock, with_ids
 from threadkeep.storage.messages import REPLY_OF_TURN, to_message
 from threadkeep.storage.turns import TURN_COLUMNS, to_turn
 
@@ -95,6 +95,10 @@ _LOCK_WAITING = Statement(
     "SELECT 1 FROM tk_turns WHERE id = :turn_id AND status = 'WAITING' AND log_version <= :version",
     postgres="""SELECT 1 FROM tk_turns
     WHERE id = :turn_id AND status = 'WAITING' AND log_version <= :version FOR UPDATE""",
+)
+_WAITING = Statement(
+    f"""SELECT {TURN_COLUMNS}, turn.fence FROM tk_turns AS turn
+    WHERE turn.id = :turn_id AND turn.status = 'WAITING' AND turn.log_version <= :version"""
 )
 _ANSWERED = with_ids(
     "SELECT id FROM tk_approvals WHERE turn_id = :turn_id AND answered_at IS NOT NULL AND id IN (IDS)"
@@ -206,6 +210,9 @@ class SqlTurnLog:
             version=LOG_VERSION,
             length_ms=lease.length_ms,
         )
+        return (yield from self._held(turn_id, row, attempts))
+
+    def _held(self, turn_id: TurnId, row: Row, attempts: int) -> Plan[HeldTurn]:
         (conversation,) = yield CONVERSATION_OF_TURN(turn_id=turn_id)
         (reply,) = yield REPLY_OF_TURN(turn_id=turn_id)
         return HeldTurn(
@@ -223,6 +230,14 @@ class SqlTurnLog:
     async def pause(self, turn_id: TurnId, fence: int, requests: Collection[str]) -> Paused:
         """Has a turn wait for its user, unless one of its open requests is answered or it is to stop."""
         return await self._database.write(lambda: _pause(turn_id, fence, requests))
+
+    async def waiting(self, turn_id: TurnId) -> HeldTurn | None:
+        """A turn that waits for its user."""
+        return await self._database.read(lambda: self._waiting(turn_id))
+
+    def _waiting(self, turn_id: TurnId) -> Plan[HeldTurn | None]:
+        rows = yield _WAITING(turn_id=turn_id, version=LOG_VERSION)
+        return (yield from self._held(turn_id, rows[0], 0)) if rows else None
 
     async def adopt_waiting(self, turn_id: TurnId, lease: Lease) -> HeldTurn | None:
         """Makes a turn that waits for its user a node's own."""

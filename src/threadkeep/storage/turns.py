@@ -12,7 +12,7 @@ from threadkeep.domain.message import Failure, Message, Usage
 from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
 from threadkeep.ports.executions import Recorded
 from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
-from threadkeep.ports.turns import DayUsage, FromQueue, IdempotencyKey, NextTurn, RunningTurn
+from threadkeep.ports.turns import DayUsage, FromQueue, IdempotencyKey, NextTurn, RunningTurn, WaitingEnd
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
@@ -70,7 +70,7 @@ _UPDATE_TURN = """UPDATE tk_turns SET status = :status, usage = :usage, input_to
         output_tokens = :output_tokens, cache_read_tokens = :cache_read_tokens,
         cache_write_tokens = :cache_write_tokens, usage_estimated = :usage_estimated, error = :error,
         ended_at = :now, last_event_seq = :last_event_seq, lease_until = NULL
-    WHERE id = :turn_id AND status = 'RUNNING' AND fence = :fence
+    WHERE id = :turn_id AND status IN ('RUNNING', 'WAITING') AND fence = :fence
         AND (:status <> 'COMPLETED' OR queue_version = :queue_version) RETURNING id"""
 _UPDATE_REPLY = """UPDATE tk_messages SET status = :status, content = :content, parts = :parts,
         tool_call_count = :tool_call_count, file_count = :file_count, token_count = :token_count,
@@ -161,15 +161,16 @@ class SqlTurns:
         key: IdempotencyKey | None = None,
         *,
         queue: FromQueue | None = None,
+        before: WaitingEnd | None = None,
     ) -> None:
         """Keeps a begun turn, unless the conversation has moved on since it was read."""
         values, asked = _begin_values(begun, lease, opening, key), begun.user_message
-        is_plain = key is None and begun.branch is None and queue is None
+        is_plain = key is None and begun.branch is None and queue is None and before is None
         if self._database.dialect == "postgres" and asked is not None and is_plain:
             if not await self._database.execute(_BEGIN_IN_ONE(**values, **_asked_values(asked))):
                 raise _moved_on()
         else:
-            await self._database.write(lambda: _begin(begun, values, queue))
+            await self._database.write(lambda: _begin_after(before, begun, values, queue))
 
     async def end(
         self,
@@ -274,6 +275,16 @@ def _key_values(key: IdempotencyKey | None) -> dict[str, Any]:
 
 def _asked_values(asked: Message) -> dict[str, Any]:
     return {"asked_seq": asked.seq, "asked_parent_id": asked.parent_id, **to_columns(asked)}
+
+
+def _begin_after(
+    before: WaitingEnd | None, begun: BegunTurn, values: dict[str, Any], queue: FromQueue | None
+) -> Plan[None]:
+    if before is not None:
+        ended = _end_values(before.ended, before.chunk, before.fence, 0)
+        if not (yield from _end(before.ended, ended, None)):
+            raise _moved_on()
+    yield from _begin(begun, values, queue)
 
 
 def _begin(begun: BegunTurn, values: dict[str, Any], queue: FromQueue | None) -> Plan[None]:

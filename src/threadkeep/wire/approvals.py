@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.approval import ApprovalKind
-from threadkeep.wire.view import Id, Time, View
+from threadkeep.ports.approvals import Approval
+from threadkeep.wire.view import Id, T, Time, View, rfc3339
 
 
 class ApprovalView(View, frozen=True, kw_only=True):
@@ -33,6 +34,29 @@ class ApprovalsView(View, frozen=True, kw_only=True):
     """What one's turns wait for, oldest first."""
 
     items: Sequence[ApprovalView]
+
+
+def approval_view(approval: Approval) -> ApprovalView:
+    """Something a turn asks its user."""
+    return ApprovalView(
+        request_id=approval.request_id,
+        turn_id=approval.turn_id,
+        conversation_id=approval.conversation_id,
+        kind=approval.kind,
+        message=approval.message,
+        created_at=rfc3339(approval.created_at),
+        expires_at=rfc3339(approval.expires_at),
+        tool_call_id=_or_unset(approval.tool_call_id),
+        tool_name=_or_unset(approval.tool_name),
+        server=_or_unset(approval.server),
+        arguments=_or_unset(approval.arguments),
+        schema=_or_unset(approval.schema),
+        url=_or_unset(approval.url),
+    )
+
+
+def _or_unset(value: T | None) -> T | UnsetType:
+    return UNSET if value is None else value
 
 
 class WaitingTurnView(View, frozen=True, kw_only=True):

@@ -29,6 +29,8 @@ export const ROUTES = new Set<string>([
   "POST /api/conversations/{conversation_id}/session",
   "GET /api/conversations/{conversation_id}/messages",
   "POST /api/conversations/{conversation_id}/messages",
+  "GET /api/approvals",
+  "POST /api/turns/{turn_id}/approvals/{request_id}",
   "PATCH /api/conversations/{conversation_id}/queued/{message_id}",
   "DELETE /api/conversations/{conversation_id}/queued/{message_id}",
   "POST /api/conversations/{conversation_id}/regenerate",
@@ -177,6 +179,14 @@ export interface AgentView {
   version?: number;
 }
 
+/** What the user says. */
+export interface AnswerBody {
+  action: "allow" | "answer" | "deny" | "edit";
+  scope?: ApprovalScope;
+  arguments?: Record<string, unknown> | null;
+  content?: unknown;
+}
+
 /** What the user answered. */
 export interface AnswerView {
   action: ApprovalAction;
@@ -187,8 +197,33 @@ export interface AnswerView {
 /** How a request ended; nobody but the clock chooses `expire`. */
 export type ApprovalAction = "allow" | "answer" | "deny" | "edit" | "expire";
 
+/** What a turn waits for: leave to call a tool, an answer for the model, or one for an MCP server. */
+export type ApprovalKind = "elicitation" | "question" | "tool";
+
 /** How far leave goes: this call, or every call of this tool in the conversation. */
 export type ApprovalScope = "conversation" | "once";
+
+/** Something a turn asks its user; it waits until they answer, or the time is over. */
+export interface ApprovalView {
+  requestId: string;
+  turnId: string;
+  conversationId: string;
+  kind: ApprovalKind;
+  message: string;
+  createdAt: string;
+  expiresAt: string;
+  toolCallId?: string;
+  toolName?: string;
+  server?: string;
+  arguments?: Record<string, unknown>;
+  schema?: Record<string, unknown>;
+  url?: string;
+}
+
+/** What one's turns wait for, oldest first. */
+export interface ApprovalsView {
+  items: ApprovalView[];
+}
 
 /** Who changed which agent, and which of its fields. */
 export interface AuditEntryView {
@@ -1085,6 +1120,13 @@ export interface UserTextPartView {
 
 /** Who may talk to an agent: its owner, or everyone. */
 export type Visibility = "private" | "public";
+
+/** A turn that waits for its user. */
+export interface WaitingTurnView {
+  status: "WAITING";
+  turnId: string;
+  approvals: ApprovalView[];
+}
 
 /** What becomes of a message that is sent while the agent answers. */
 export type WhenBusy = "queue" | "reject" | "steer";
