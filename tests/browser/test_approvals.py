@@ -16,6 +16,7 @@ from tests.serving import Server
 from threadkeep.testing import Reply, Say, ScriptedModel, UseTool
 
 ASK = {"easel.note": {"access": "ask"}}
+UNWIRED = pytest.mark.skip(reason="the engine does not pass on yet what servers ask")
 NOTE = "Allow note (easel)?"
 
 
@@ -150,13 +151,12 @@ def test_badge_leads_to_the_request_from_anywhere(asking: Page):
     expect(waiting).to_have_count(1)
 
 
-def test_new_message_ends_the_turn_that_waits(asking: Page, model: ScriptedModel):
-    model.script([Say("All right.")])
+def test_new_message_ends_the_turn_that_waits(asking: Page):
     say(asking, "Never mind")
-    expect(answer(asking)).to_have_text("All right.")
+    expect(answer(asking)).to_have_text("It is noted.")  # what the model says next
     done(asking)
     expect(asked(asking)).to_have_count(0)
-    expect(log(asking)).to_contain_text("Stopped.")
+    expect(asking.get_by_role("article", name="Reply").first).to_contain_text("Stopped.")
 
 
 def test_waiting_turn_is_stopped(asking: Page):
@@ -195,6 +195,42 @@ def test_question_is_answered_by_a_choice_and_by_a_text(page: Page, model: Scrip
     expect(question.last).to_contain_text("It is calm.")
     expect(answer(page)).to_have_text("Blue it is.")
     assert any("It is calm." in result for result in results(model))
+
+
+@UNWIRED
+def test_form_of_a_server_is_filled_in(page: Page, model: ScriptedModel):
+    new_conversation(page, mcpServers={"easel": {**EASEL, "scope": "conversation"}})
+    model.script([UseTool("easel__frame", {})], [Say("Framed.")])
+    say(page, "Frame it")
+    question = page.get_by_role("group", name="Question")
+    expect(question).to_contain_text("Which frame?")
+    question.get_by_role("textbox", name="width").fill("5")
+    question.get_by_role("button", name="Answer").click()
+    expect(question.locator(".fault")).to_have_text(["Fill this in.", "At least 10."])
+    expect(question.get_by_role("textbox", name="Your name")).to_be_focused()
+    assert violations(page) == []
+    question.get_by_role("textbox", name="Your name").fill("Ann")
+    question.get_by_role("textbox", name="width").fill("40")
+    question.get_by_role("checkbox", name="Gilded").check()
+    question.get_by_role("button", name="Answer").click()
+    done(page)
+    expect(question).to_contain_text("Answered")
+    (result,) = set(results(model))
+    assert all(it in result for it in ("Ann", "40", "true"))
+
+
+@UNWIRED
+def test_site_of_a_server_is_named_and_opened_in_a_new_tab(page: Page, model: ScriptedModel):
+    new_conversation(page, mcpServers={"easel": {**EASEL, "scope": "conversation"}})
+    model.script([UseTool("easel__sell", {})], [Say("Paid.")])
+    say(page, "Sell it")
+    question = page.get_by_role("group", name="Question")
+    link = question.get_by_role("link", name="Open pay.example.org")
+    expect(link).to_have_attribute("href", "https://pay.example.org/frames/7")
+    expect(link).to_have_attribute("rel", re.compile("noopener"))
+    question.get_by_role("button", name="Done").click()
+    done(page)
+    assert any("accept" in result for result in results(model))
 
 
 def test_approval_survives_a_restart_and_the_turn_goes_on(

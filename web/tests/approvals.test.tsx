@@ -1,11 +1,10 @@
 import { act } from "react";
 import { afterEach, expect, it, vi } from "vitest";
 
-import { type ApprovalView } from "../src/api/contract";
 import { ApprovalsMenu } from "../src/components/approvals-menu";
 import { approvals, refreshApprovals, watchApprovals } from "../src/state/approvals";
 import { conversations } from "../src/state/conversations";
-import { type ConversationView } from "../src/api/schema";
+import { type ApprovalView, type ConversationView } from "../src/api/schema";
 import { answer, click, draw } from "./draw";
 
 const open = (requestId: string, more: Partial<ApprovalView> = {}): ApprovalView => ({

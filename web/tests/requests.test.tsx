@@ -2,7 +2,7 @@ import { act } from "react";
 import { describe, expect, it, vi } from "vitest";
 
 import { ApiError } from "../src/api/client";
-import { type ApprovalBody } from "../src/api/contract";
+import { type AnswerBody } from "../src/api/schema";
 import { EntryView } from "../src/components/entry-view";
 import { EMPTY, isRunning, isWaiting, reduce, type ThreadState } from "../src/thread/reduce";
 import { type Thread } from "../src/thread/thread";
@@ -65,8 +65,8 @@ const question = (more: object = {}) => ({ type: "approval_request", request_id:
 const answered = (id: string, action: string, more: object = {}) => ({ type: "approval_response", request_id: id, action, ...more });
 
 function given() {
-  const bodies: ApprovalBody[] = [];
-  const answer = vi.fn(async (_: string, __: string, body: ApprovalBody) => void bodies.push(body));
+  const bodies: AnswerBody[] = [];
+  const answer = vi.fn(async (_: string, __: string, body: AnswerBody) => void bodies.push(body));
   return { bodies, answer };
 }
 
@@ -88,7 +88,7 @@ describe("a call that needs leave", () => {
     expect(drawn.find(".approval pre").textContent).toContain('"city": "Bern"');
   });
 
-  it.each<[string, ApprovalBody]>([
+  it.each<[string, AnswerBody]>([
     ["Allow once", { action: "allow", scope: "once" }],
     ["Allow in this conversation", { action: "allow", scope: "conversation" }],
     ["Deny", { action: "deny" }],

@@ -1,7 +1,7 @@
 import { BellRing } from "lucide-react";
 import { useRef } from "react";
 
-import { type ApprovalView } from "../api/contract";
+import { type ApprovalView } from "../api/schema";
 import { approvals } from "../state/approvals";
 import { conversations } from "../state/conversations";
 import { go } from "../state/route";

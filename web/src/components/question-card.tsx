@@ -1,7 +1,7 @@
 import { ExternalLink, MessageCircleQuestion } from "lucide-react";
 import { useId, useRef, useState, type FormEvent } from "react";
 
-import { type ApprovalBody } from "../api/contract";
+import { type AnswerBody } from "../api/schema";
 import { type PartOf } from "../turn/parts";
 import { answerOf, choicesOf, faultsOf, fieldsOf, initialValues, type Option } from "../turn/form";
 import { useWords } from "../words";
@@ -23,7 +23,7 @@ interface Props {
 export function QuestionCard({ question, isOpen, onAnswer }: Props) {
   const words = useWords();
   const { open, outcome, sending, problem, answer } = useAnswer(question.requestId, isOpen, onAnswer);
-  const give = (body: ApprovalBody) => void answer(body);
+  const give = (body: AnswerBody) => void answer(body);
   return (
     <div className="card question" role="group" aria-label={words.question} aria-busy={sending} {...open}>
       <p className="asked" dir="auto">
@@ -58,7 +58,7 @@ function Answered({ content }: { content: unknown }) {
 interface AnsweringProps {
   question: Question;
   sending: boolean;
-  onAnswer: (body: ApprovalBody) => void;
+  onAnswer: (body: AnswerBody) => void;
 }
 
 function Answering({ question: { url, schema }, sending, onAnswer }: AnsweringProps) {

@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from "react";
 
-import { type ApprovalBody } from "../api/contract";
+import { type AnswerBody } from "../api/schema";
 import { type Problem } from "../thread/reduce";
 import { problemOf } from "../thread/thread";
 
-export type Answer = (requestId: string, body: ApprovalBody) => Promise<void>;
+export type Answer = (requestId: string, body: AnswerBody) => Promise<void>;
 
 /** Answering a request: once, with what went wrong, and with the focus where one goes on. */
 export function useAnswer(requestId: string, isOpen: boolean, onAnswer: Answer) {
@@ -20,7 +20,7 @@ export function useAnswer(requestId: string, isOpen: boolean, onAnswer: Answer) 
     const next = [...document.querySelectorAll<HTMLElement>("[data-request]")].find((it) => it !== place.current);
     (next ?? outcome.current)?.focus();
   }, [isOpen]);
-  const answer = async (body: ApprovalBody) => {
+  const answer = async (body: AnswerBody) => {
     if (sending) return;
     isMine.current = true;
     setSending(true);

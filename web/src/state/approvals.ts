@@ -1,7 +1,7 @@
 /** What turns wait for, over all of one's conversations. */
 
 import { get } from "../api/client";
-import { type ApprovalsView, type ApprovalView } from "../api/contract";
+import { type ApprovalsView, type ApprovalView } from "../api/schema";
 import { Store } from "./store";
 
 export const approvals = new Store<readonly ApprovalView[]>([]);

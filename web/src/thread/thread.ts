@@ -1,13 +1,16 @@
 /** One open conversation: asks the server, follows turns, and tells the reducer what happened. */
 
 import { ApiError, Unreachable, freshKey, get, send } from "../api/client";
-import { type ApprovalBody, type SentView } from "../api/contract";
 import {
   type AbortView,
+  type AnswerBody,
   type ConversationDetailView,
   type ConversationView,
   type MessageBody,
   type PageView_MessageView,
+  type QueuedView,
+  type StartedTurnView,
+  type SteeredView,
 } from "../api/schema";
 import { socket, type News } from "../api/socket";
 import { Store } from "../state/store";
@@ -36,6 +39,9 @@ const PAGE = 50;
 const AFTER = 20;
 const TRIES = 4;
 const CHARACTERS_A_MS = 40;
+/** What became of a message: it started a turn, waits for its turn, or joins the one that runs. */
+type SentView = StartedTurnView | QueuedView | SteeredView;
+
 const MOVED: Problem = { code: PATH_CHANGED, message: "" };
 
 export class Thread {
@@ -347,7 +353,7 @@ export class Thread {
   }
 
   /** Answers what a turn asks. */
-  async answer(turnId: string, requestId: string, body: ApprovalBody): Promise<void> {
+  async answer(turnId: string, requestId: string, body: AnswerBody): Promise<void> {
     try {
       await send("POST", `/api/turns/${turnId}/approvals/${requestId}`, body);
     } catch (error) {
