@@ -16,7 +16,6 @@ from tests.serving import Server
 from threadkeep.testing import Reply, Say, ScriptedModel, UseTool
 
 ASK = {"easel.note": {"access": "ask"}}
-UNWIRED = pytest.mark.skip(reason="the engine does not pass on yet what servers ask")
 NOTE = "Allow note (easel)?"
 
 
@@ -197,7 +196,6 @@ def test_question_is_answered_by_a_choice_and_by_a_text(page: Page, model: Scrip
     assert any("It is calm." in result for result in results(model))
 
 
-@UNWIRED
 def test_form_of_a_server_is_filled_in(page: Page, model: ScriptedModel):
     new_conversation(page, mcpServers={"easel": {**EASEL, "scope": "conversation"}})
     model.script([UseTool("easel__frame", {})], [Say("Framed.")])
@@ -219,7 +217,6 @@ def test_form_of_a_server_is_filled_in(page: Page, model: ScriptedModel):
     assert all(it in result for it in ("Ann", "40", "true"))
 
 
-@UNWIRED
 def test_site_of_a_server_is_named_and_opened_in_a_new_tab(page: Page, model: ScriptedModel):
     new_conversation(page, mcpServers={"easel": {**EASEL, "scope": "conversation"}})
     model.script([UseTool("easel__sell", {})], [Say("Paid.")])

@@ -22,7 +22,7 @@ ASK_USER = Tool(
             "question": {"type": "string", "minLength": 1, "maxLength": MOST_QUESTION_CHARACTERS},
             "choices": {
                 "type": "array",
-                "description": "Answers to choose from, where there are a few; they may write another too.",
+                "description": "Answers to choose from, where there are a few.",
                 "items": {"type": "string", "minLength": 1, "maxLength": MOST_CHOICE_CHARACTERS},
                 "minItems": 1,
                 "maxItems": MOST_CHOICES,

@@ -1,0 +1,114 @@
+"""MCP servers that ask the user in the middle of a turn, over HTTP."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import mcp_types as mcp
+import pytest
+from mcp.server.mcpserver import Context
+from pydantic import BaseModel
+
+from tests.conftest import secret_key_for
+from tests.http.test_approvals import answer, calls_of, reply
+from tests.talking import Talk, talking
+from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, scripted_settings, until
+
+FORM: dict[str, Any] = {"type": "object", "properties": {"size": {"type": "integer"}}, "required": ["size"]}
+
+
+class Size(BaseModel):
+    """What a server wants to know."""
+
+    size: int
+
+
+async def order(context: Context) -> str:
+    """Orders a shirt; holds the call open while it asks."""
+    answered = await context.elicit("Which size?", Size)
+    return f"ordered {answered.data.size}" if answered.action == "accept" else answered.action
+
+
+async def book(context: Context) -> str | mcp.InputRequiredResult:
+    """Books a room; ends the call while it asks."""
+    if context.input_responses is None:
+        asked = mcp.ElicitRequestFormParams(message="How many?", requested_schema=FORM)
+        requests: dict[str, Any] = {"size": mcp.ElicitRequest(params=asked)}
+        return mcp.InputRequiredResult(input_requests=requests, request_state="so far")
+    given = {key: it.model_dump(exclude_none=True) for key, it in context.input_responses.items()}
+    return f"booked {given} after {context.request_state}"
+
+
+@pytest.fixture(params=["held open", "input required"])
+def server(request: pytest.FixtureRequest) -> Iterator[ToolServer]:
+    is_new = request.param == "input required"
+    with ToolServer(book if is_new else order, newest_only=is_new) as server:
+        yield server
+
+
+@pytest.fixture
+async def talk(database_url: str, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Talk]:
+    settings = scripted_settings(
+        model,
+        data=tmp_path / "data",
+        database_url=database_url,
+        secret_key=secret_key_for(database_url),
+        embedding_url="off",
+        mcp_allow_private=True,
+    )
+    async with talking(settings) as talk:
+        yield talk
+
+
+async def asked_by(talk: Talk, model: ScriptedModel, server: ToolServer) -> dict[str, Any]:
+    """What a turn is asked whose tool needs something of the user."""
+    settings = {"mcpServers": {"shop": server.settings}}
+    made = await talk.client.post("/api/agents", json={"name": "Shop", "settings": settings})
+    agent = made.json()["id"]
+    tested = (await talk.client.post(f"/api/agents/{agent}/mcp-servers/shop/test")).json()
+    name = tested["tools"][0]["name"]
+    model.script([UseTool(f"shop__{name}")], [Say("Done.")])
+    made = await talk.client.post(f"/api/agents/{agent}/conversations", json={"title": "Shopping"})
+    await talk.begin(made.json()["id"], "Do it.")
+
+    async def is_asked() -> bool:
+        return bool((await talk.client.get("/api/approvals")).json()["items"])
+
+    await until(is_asked)
+    (asked,) = (await talk.client.get("/api/approvals")).json()["items"]
+    return asked
+
+
+async def test_users_answer_goes_back_to_the_server(talk: Talk, model: ScriptedModel, server: ToolServer):
+    asked = await asked_by(talk, model, server)
+    assert asked["kind"] == "elicitation"
+    assert asked["schema"]["properties"]["size"]["type"] == "integer"
+    wrong = await answer(talk, asked, action="answer", content={"size": "large"})
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (422, "content")
+    assert (await answer(talk, asked, action="answer", content={"size": 7})).status_code == 200
+    message = await reply(talk, asked["turnId"])
+    (call,) = calls_of(message).values()
+    assert (message["status"], call["status"]) == ("COMPLETED", "ok")
+    assert "7" in str(call["result"])
+    (part,) = [it for it in message["parts"] if it["type"] == "question"]
+    assert part["answer"]["content"] == {"size": 7}
+
+
+async def test_user_may_refuse_what_a_server_asks(talk: Talk, model: ScriptedModel, server: ToolServer):
+    asked = await asked_by(talk, model, server)
+    assert (await answer(talk, asked, action="deny")).status_code == 200
+    message = await reply(talk, asked["turnId"])
+    (call,) = calls_of(message).values()
+    assert (message["status"], call["status"]) == ("COMPLETED", "ok")
+    assert "decline" in str(call["result"])
+
+
+async def test_turn_whose_call_is_held_open_can_be_stopped(
+    talk: Talk, model: ScriptedModel, server: ToolServer
+):
+    asked = await asked_by(talk, model, server)
+    await talk.client.post(f"/api/conversations/{asked['conversationId']}/abort")
+    message = await reply(talk, asked["turnId"])
+    (call,) = calls_of(message).values()
+    assert message["status"] == "CANCELLED"
+    assert call["status"] in {"interrupted", "denied"}
