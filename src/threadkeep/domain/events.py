@@ -128,6 +128,8 @@ class ToolCalled:
     refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
     model_name: str = ""
     """The name by which the model called the tool. Only the server needs it; no client is shown it."""
+    asks: bool = False
+    """Whether it waits for the user before it runs."""
 
 
 @dataclass(frozen=True, slots=True)

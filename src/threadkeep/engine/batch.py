@@ -15,10 +15,10 @@ import msgspec
 
 from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalKind
 from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Notice, ToolResulted
-from threadkeep.domain.tool_rules import Rules, ToolAccess, access_of
 from threadkeep.engine.ending import NOT_ANSWERED
 from threadkeep.engine.journal import Dispatch, Dispatched, InputAwaited, InputNoted
-from threadkeep.engine.replay import CallState, OpenBatch, Signature, signature
+from threadkeep.engine.leave import Leave
+from threadkeep.engine.replay import CallState, OpenBatch
 from threadkeep.engine.tool_results import LEAST_RESULT_TOKENS
 from threadkeep.engine.tools import Toolbox, ToolEvent
 from threadkeep.ports.gateway import ToolResultBlock, ToolUse
@@ -135,8 +135,7 @@ class Batch:
         open_batch: OpenBatch,
         toolbox: Toolbox,
         approvals: Approvals,
-        rules: Rules,
-        unknown: frozenset[Signature],
+        leave: Leave,
         *,
         room: int,
         check_boundary: Callable[[], None],
@@ -146,12 +145,10 @@ class Batch:
         self._calls = [_Call(use, toolbox.tool(use), states.get(use.id, CallState())) for use in uses]
         self._toolbox = toolbox
         self._approvals = approvals
-        self._rules = rules
-        self._unknown = unknown
+        self._leave = leave
         self._check_boundary = check_boundary
         self._stands_still = stands_still
         self._most_tokens = max(room // max(len(uses), 1), LEAST_RESULT_TOKENS)
-        self._granted: frozenset[tuple[str, str]] = frozenset()
         self._waiting: dict[str, _TakeAnswer] = {}
         """What is done with the answer to each open request."""
         self._listening: asyncio.Task[None] | None = None
@@ -165,8 +162,6 @@ class Batch:
         """What happens until every call has its result; Paused where only the user can go on."""
         unfinished = [call for call in self._calls if call.state.result is None]
         self._missing = len(unfinished)
-        if any(self._access(call) is ToolAccess.ASK for call in unfinished):
-            self._granted = await self._approvals.granted()
         try:
             async with aclosing(self._proceed(unfinished)) as steps:
                 async for step in steps:
@@ -235,25 +230,13 @@ class Batch:
             return _again(state.dispatch)
         if state.awaited is not None:
             return Dispatch(use.id, tool.effect) if call.given else None
-        if self._access(call) is ToolAccess.DENY:
+        if self._leave.is_denied(tool):
             return Outcome("denied", error=DENIED_BY_RULE)
         if state.answer is not None:
             return _answered_outcome(state.answer) or Dispatch(use.id, tool.effect)
-        return None if self._must_ask(call, tool) else Dispatch(use.id, tool.effect)
-
-    def _access(self, call: _Call) -> ToolAccess:
-        tool = call.tool
-        return access_of(self._rules, tool.server, tool.name) if tool else ToolAccess.ALLOW
-
-    def _must_ask(self, call: _Call, tool: Tool) -> bool:
-        """A question always asks; a tool where a rule says so, or where it may have taken effect before."""
-        is_asked = self._approvals.request_id(call.use.id) in call.state.asked
-        if is_asked or tool.asks_user or self._is_repeated(call, tool):
-            return True
-        return self._access(call) is ToolAccess.ASK and (tool.server, tool.name) not in self._granted
-
-    def _is_repeated(self, call: _Call, tool: Tool) -> bool:
-        return signature(tool.server, tool.name, call.use.arguments) in self._unknown
+        is_asked = self._approvals.request_id(use.id) in state.asked
+        must_ask = is_asked or self._leave.is_needed(tool, use.arguments)
+        return None if must_ask else Dispatch(use.id, tool.effect)
 
     async def _wait_for_user(self, call: _Call) -> list[ApprovalRequest]:
         """Asks the user about a call, or what its server asks them; the requests that are new."""
@@ -281,8 +264,8 @@ class Batch:
     def _take_leave(self, call: _Call) -> "_TakeAnswer":
         def take(answer: Answer) -> _Call:
             call.state = replace(call.state, answer=answer)
-            if answer.is_grant and call.tool:
-                self._granted |= {(call.tool.server, call.tool.name)}
+            if call.tool:
+                self._leave.take(call.tool, answer)
             return call
 
         return take
@@ -358,7 +341,8 @@ class Batch:
                 tool_call_id=call.use.id,
                 schema={"type": "string", "enum": choices} if choices else None,
             )
-        again = " again: it may have taken effect already" if self._is_repeated(call, tool) else ""
+        is_repeated = self._leave.is_repeated(tool, call.use.arguments)
+        again = " again: it may have taken effect already" if is_repeated else ""
         return ApprovalRequest(
             request_id=request_id,
             kind=ApprovalKind.TOOL,

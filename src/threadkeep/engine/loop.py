@@ -38,6 +38,7 @@ from threadkeep.engine.ending import (
     stopped,
 )
 from threadkeep.engine.journal import JournalEntry
+from threadkeep.engine.leave import Leave, may_ask
 from threadkeep.engine.model_call import ModelCall, with_user_text
 from threadkeep.engine.replay import NEW_TURN, OpenBatch, TurnState
 from threadkeep.engine.steering import Steering, nobody_steers
@@ -183,6 +184,7 @@ class _Run:
         self._asked_for: OpenBatch | None = None
         self._spent = Usage(estimate_request_tokens(self._request), 0)
         self._iteration = state.iteration
+        self._leave = Leave(tools.rules, frozenset(), state.unknown)
         self._call: ModelCall | None = None
         self._call_ids = CallIds((), tools.taken_ids)
         self._open_calls: dict[str, OpenCall] = {it.tool_call_id: it for it in state.open_calls}
@@ -198,7 +200,11 @@ class _Run:
         if self._state.stop_reason is not None:  # nothing but the end is missing
             return
         for notice in await self._toolbox.open():
-            yield notice
+            if (notice.code, notice.message) not in self._state.noticed:
+                yield notice
+        if may_ask(self._tools.rules):
+            granted = await self._tools.approvals.granted()
+            self._leave = Leave(self._tools.rules, granted, self._state.unknown)
         if self._state.is_new:
             self._request = await self._build(self._toolbox.specs)
         self._call_ids = CallIds(self._request.messages, self._tools.taken_ids)
@@ -273,7 +279,11 @@ class _Run:
                     case ToolUse():
                         use = await self._call_ids.settle(clean_use(event))
                         call.add_tool_use(use)
-                        called = self._open_calls[use.id] = await self._toolbox.called(use)
+                        called = await self._toolbox.called(use)
+                        tool = self._toolbox.tool(use)
+                        if tool and self._leave.is_needed(tool, use.arguments):
+                            called = replace(called, asks=True)
+                        self._open_calls[use.id] = called
                         yield called
                     case ModelUsage():
                         call.usage = event.plausible()
@@ -295,8 +305,7 @@ class _Run:
             asked_for,
             self._toolbox,
             self._tools.approvals,
-            self._tools.rules,
-            self._state.unknown,
+            self._leave,
             room=self._room_for_results(),
             check_boundary=self._check_boundary,
             stands_still=self._timer.stands_still,

@@ -17,7 +17,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
-from threadkeep.domain.parts import QuestionPart, RetrievalPart, TextPart, ToolCallPart
+from threadkeep.domain.parts import NoticePart, QuestionPart, RetrievalPart, TextPart, ToolCallPart
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
@@ -87,6 +87,8 @@ class TurnState:
     unknown: frozenset[Signature] = frozenset()
     """Calls of which nobody knows whether they took effect."""
     used_servers: frozenset[str] = frozenset()
+    noticed: frozenset[tuple[str, str]] = frozenset()
+    """What the turn's user has been told already."""
     ran_ms: int = 0
 
     @property
@@ -194,6 +196,9 @@ class _Replaying:
                 if it.status is ToolCallStatus.UNKNOWN
             ),
             used_servers=frozenset(it.server for it in calls if it.tool_call_id in self._used),
+            noticed=frozenset(
+                (it.code, it.message) for it in self._folding.parts if isinstance(it, NoticePart)
+            ),
             ran_ms=self._ran_ms,
         )
 

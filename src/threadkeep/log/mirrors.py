@@ -16,6 +16,8 @@ from threadkeep.tasks import end_tasks
 log = logging.getLogger("threadkeep.turns")
 
 LOOK_EVERY_S = 1.0
+LOOK_AT_PAUSED_EVERY_S = 5.0
+"""A turn that waits for its user may do so for days."""
 
 
 @dataclass(slots=True)
@@ -78,5 +80,5 @@ async def feed(store: Store, live: LiveLog, wake: asyncio.Event) -> None:
         except StorageError as exc:
             log.warning("turn %s cannot be read: %s", live.turn_id, exc.message)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_EVERY_S):
+            async with asyncio.timeout(LOOK_AT_PAUSED_EVERY_S if live.paused else LOOK_EVERY_S):
                 await wake.wait()

@@ -97,7 +97,7 @@ def _of_part(part: Part, now: int) -> Iterator[tuple[int, EventBody]]:
         case ThoughtPart():
             yield part.started_at, Thought(part.text if part.title is None else _titled(part))
         case ToolCallPart(call=call):
-            yield call.created_at, _called(call)
+            yield call.created_at, _called(call, asks=part.approval is not None)
             if part.approval is not None:
                 yield call.created_at, _permission(call, part.approval)
                 if part.approval.answer is not None:
@@ -151,7 +151,7 @@ def _response(request_id: str, answer: Answer) -> ApprovalResponse:
     return ApprovalResponse(request_id, answer.action, answer.scope, answer.arguments, answer.content)
 
 
-def _called(call: ToolCall) -> ToolCalled:
+def _called(call: ToolCall, *, asks: bool) -> ToolCalled:
     refs = {name: ref for name, ref in call.refs.items() if name == "arguments"}
     return ToolCalled(
         tool_call_id=call.tool_call_id,
@@ -160,6 +160,7 @@ def _called(call: ToolCall) -> ToolCalled:
         arguments=call.arguments,
         refs=refs,
         model_name=call.model_name,
+        asks=asks,
     )
 
 

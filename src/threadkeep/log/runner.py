@@ -14,7 +14,7 @@ from threadkeep.domain.events import Done, Failed, UsageReported
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import ABANDONED, INTERNAL_ERROR
-from threadkeep.engine.journal import Dispatched, InputAwaited
+from threadkeep.engine.journal import CallFinished, Dispatched, InputAwaited
 from threadkeep.engine.loop import HandOff, Pause, TurnStep
 from threadkeep.engine.stop import StopReason
 from threadkeep.log.end_writer import Begun, EndWriter
@@ -24,7 +24,7 @@ from threadkeep.log.running import RunningTurn, RunningTurns, TurnControl
 from threadkeep.log.signals import Signals
 from threadkeep.log.steering import SteeringDesk
 from threadkeep.log.work import ContinuedSteps, Steps, Succeed, Succession
-from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, Written, opening_entries, persist
+from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, opening_entries, persist
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
@@ -249,6 +249,7 @@ class Runner:
         succeed: Succeed | None,
     ) -> bool:
         """Stores and shows what a turn does, as far as that can be; whether it goes on from its log."""
+        before = None
         try:
             async for step in steps:
                 match step:
@@ -260,8 +261,16 @@ class Runner:
                         return not await self._pause(held, turn_log, control, requests)
                     case HandOff():
                         await self._hand_off(turn_log)
+                    case UsageReported() if held.attempts and isinstance(before, CallFinished):
+                        await turn_log.add(step, at_once=True)
+                        await self._store.log.reset_attempts(held.turn.id, held.fence)
+                    case Dispatched() | InputAwaited():
+                        # Stored before it happens, while the turn is still ours.
+                        await turn_log.add(step, at_once=True)
+                        self._running.check_lease(turn_log.turn_id)
                     case _:
-                        await self._add(held, turn_log, step)
+                        await turn_log.add(step)
+                before = step
         except TurnLost:
             log.warning("turn %s was taken over by another node", held.turn.id)
         except StorageError as exc:
@@ -274,17 +283,6 @@ class Runner:
         finally:
             await steps.aclose()
         return False
-
-    async def _add(self, held: HeldTurn, turn_log: TurnLog, step: Written) -> None:
-        """Stores one step: that a call is handed to its tool before it is, while the turn is still ours."""
-        if isinstance(step, Dispatched | InputAwaited):
-            await turn_log.add(step, at_once=True)
-            self._running.check_lease(turn_log.turn_id)
-        elif isinstance(step, UsageReported) and held.attempts:
-            await turn_log.add(step, at_once=True)
-            await self._store.log.reset_attempts(held.turn.id, held.fence)
-        else:
-            await turn_log.add(step)
 
     async def _pause(
         self, held: HeldTurn, turn_log: TurnLog, control: TurnControl, requests: frozenset[str]

@@ -71,7 +71,7 @@ def _further_fields(body: EventBody) -> object:
         case ApprovalResponse():
             return _without_empty(body, "scope", "arguments", "content")
         case ToolCalled():
-            return _without_empty(body)
+            return _without_empty(body, "asks")
         case Retrieval():
             hits = [_present(hit, "url", "file_name") for hit in body.hits]
             return _without_empty(body, "tool_call_id") | {"hits": hits}
@@ -97,7 +97,7 @@ def _without_empty(body: _WithOptional, *optional: str) -> dict[str, Any]:
 def _present(value: _WithOptional | RetrievalHit, *optional: str) -> dict[str, Any]:
     """The fields that clients see, the optional ones only where they say something."""
     values = {it.name: getattr(value, it.name) for it in fields(value) if it.name not in PRIVATE}
-    return {name: it for name, it in values.items() if name not in optional or it not in (None, ())}
+    return {name: it for name, it in values.items() if name not in optional or it not in (None, (), False)}
 
 
 def decode_event(raw: bytes | str) -> TurnEvent:

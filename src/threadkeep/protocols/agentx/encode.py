@@ -8,7 +8,9 @@ A turn is one AgentX message, however many times the model was called and whatev
 | text | text_delta; after a tool call, another model call or one that is made again it begins with a blank |
 | | line; conversation_responding with the first of a model call |
 | tool_call | tool_use_start, input_json_delta (the arguments in one piece), tool_use_stop, |
-| | tool_planned, tool_executing, tool_call_message |
+| | tool_planned, tool_executing, tool_call_message; tool_executing comes with the answer where the call |
+| | waits for the user |
+| approval_response | tool_executing, where the call may run |
 | tool_result | tool_result; `isError` unless the status is `ok`, the result is then the error's text; |
 | | tool_result_message |
 | usage | message_delta, with the usage of this one call: AgentX clients add them up |
@@ -30,6 +32,7 @@ from typing import Any, Literal, NamedTuple, assert_never
 
 import msgspec
 
+from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.events import (
     ApprovalRequest,
@@ -125,6 +128,9 @@ class AgentXTurn:
         self._said = SaidText()
         self._join = TextJoin()
         self._is_responding = False
+        self._waiting: dict[str, Envelope] = {}
+        """That a call runs, by its id, for those that wait for their user."""
+        self._asked: dict[str, str | None] = {}
         context = {
             "containerId": turn.agent_id,
             "imageId": turn.conversation_id,
@@ -184,8 +190,11 @@ class AgentXTurn:
                 return []
             case Thought() | Retrieval() | ToolProgress() | Notice() | TurnResumed():
                 return []
-            case ApprovalRequest() | ApprovalResponse():
+            case ApprovalRequest() as body:
+                self._asked[body.request_id] = body.tool_call_id
                 return []
+            case ApprovalResponse() as body:
+                return self._answered(at, body)
             case _ as never:
                 assert_never(never)
 
@@ -203,14 +212,25 @@ class AgentXTurn:
         planned = {"toolId": body.tool_call_id, "toolName": body.tool_name}
         partial_json = _encode(body.arguments).decode()
         message = call_message(body.tool_call_id, body.tool_name, body.arguments, at, self._message_id)
+        executing = self._envelope("tool_executing", at, {**planned, "input": body.arguments}, "state")
+        if body.asks:
+            self._waiting[body.tool_call_id] = executing
         return [
             self._envelope("tool_use_start", at, tool),
             self._envelope("input_json_delta", at, {"partialJson": partial_json}),
             self._envelope("tool_use_stop", at, {**tool, "input": body.arguments}),
             self._envelope("tool_planned", at, planned, "state"),
-            self._envelope("tool_executing", at, {**planned, "input": body.arguments}, "state"),
+            *(() if body.asks else (executing,)),
             self._envelope("tool_call_message", at, message, "message"),
         ]
+
+    def _answered(self, at: int, body: ApprovalResponse) -> list[Envelope]:
+        """A call that waited for its user runs, unless they refused it."""
+        executing = self._waiting.pop(self._asked.get(body.request_id) or "", None)
+        if executing is None or body.action not in (ApprovalAction.ALLOW, ApprovalAction.EDIT):
+            return []
+        data = executing.data if body.arguments is None else {**executing.data, "input": body.arguments}
+        return [msgspec.structs.replace(executing, timestamp=at, data=data)]
 
     def _result(self, at: int, body: ToolResulted) -> list[Envelope]:
         """A result: of the model's block, then as a message."""

@@ -1,0 +1,50 @@
+"""Which calls of a turn need their user's leave."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from threadkeep.domain.approval import Answer
+from threadkeep.domain.tool_rules import Rules, ToolAccess, access_of
+from threadkeep.engine.replay import Signature, signature
+from threadkeep.ports.tools import Tool
+
+
+class Leave:
+    """What the agent's owner says of tools, what the user allows in the conversation, and what may be done.
+
+    `unknown` are calls of which nobody knows whether they took effect: to repeat one needs leave, too.
+    """
+
+    def __init__(
+        self, rules: Rules, granted: frozenset[tuple[str, str]], unknown: frozenset[Signature]
+    ) -> None:
+        self._rules = rules
+        self._granted = set(granted)
+        self._unknown = unknown
+
+    def is_denied(self, tool: Tool) -> bool:
+        """Whether a rule forbids a tool."""
+        return self._access(tool) is ToolAccess.DENY
+
+    def is_needed(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+        """Whether the user has to say something before a call goes on; a question always asks."""
+        if tool.asks_user or self.is_repeated(tool, arguments):
+            return True
+        return self._access(tool) is ToolAccess.ASK and (tool.server, tool.name) not in self._granted
+
+    def is_repeated(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+        """Whether the same call may have taken effect before."""
+        return signature(tool.server, tool.name, arguments) in self._unknown
+
+    def take(self, tool: Tool, answer: Answer) -> None:
+        """Remembers an answer that goes further than its call."""
+        if answer.is_grant:
+            self._granted.add((tool.server, tool.name))
+
+    def _access(self, tool: Tool) -> ToolAccess:
+        return access_of(self._rules, tool.server, tool.name)
+
+
+def may_ask(rules: Rules) -> bool:
+    """Whether a rule has the user asked at all."""
+    return any(rule.access is ToolAccess.ASK for rule in rules.values())
