@@ -7,6 +7,7 @@ from typing import Any
 from threadkeep.domain.approval import Answer
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.payload import Payload
+from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine.batch import Asking
 from threadkeep.engine.large_values import LargeValues
 from threadkeep.ports.gateway import ModelEvent, ModelRequest
@@ -107,6 +108,7 @@ class InMemoryTools:
         timeout_s: float = 10,
         schema: Mapping[str, Any] = EMPTY_SCHEMA,
         is_own: bool = True,
+        effect: ToolEffect = ToolEffect.WRITE,
         **tools: Run,
     ) -> None:
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
@@ -116,6 +118,7 @@ class InMemoryTools:
         self._timeout_s = timeout_s
         self._schema = schema
         self._is_own = is_own
+        self._effect = effect
 
     def add(self, **tools: Run) -> None:
         """Further tools."""
@@ -133,7 +136,7 @@ class InMemoryTools:
         """All tools."""
         await asyncio.sleep(0)
         tools = [
-            Tool("test", name, f"Does {name}.", self._schema, self._timeout_s, self._is_own)
+            Tool("test", name, f"Does {name}.", self._schema, self._timeout_s, self._is_own, self._effect)
             for name in self._runs
         ]
         return tools, self._away
