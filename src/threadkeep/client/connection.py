@@ -33,7 +33,7 @@ PAGE_SIZE = 100
 
 _BROKEN = (httpx2.ReadError, httpx2.WriteError, httpx2.ReadTimeout, httpx2.RemoteProtocolError)
 _UNFINISHED = {MessageStatus.PENDING, MessageStatus.STREAMING}
-_RESTARTING = {502, 503, 504}
+_RESTARTING = {500, 502, 503, 504}
 
 _PORTS = range(1, 65536)
 
@@ -207,7 +207,7 @@ class _Retries:
             is_ending = error.code == ShuttingDown.code or _is_handed_off(error)
             self.was_there |= is_ending
             return is_ending or (self.was_there and error.code == StorageUnavailable.code)
-        return self.was_there and status in _RESTARTING  # a proxy says so
+        return self.was_there and status in _RESTARTING  # says a proxy, or a server that was cut off
 
     async def pause(self) -> bool:
         """Waits for the next try; False where it is time to give up."""
