@@ -450,7 +450,8 @@ class Client:
         """
         fields = {"action": action, "scope": scope, "arguments": arguments, "content": content}
         path = f"/api/turns/{turn_id}/approvals/{request_id}"
-        return await self._connection.ask(TurnView, "POST", path, json=without_none(fields))
+        answer = await self._connection.send_once("POST", path, json=without_none(fields))
+        return self._connection.read(TurnView, answer)
 
     async def abort(self, conversation_id: str) -> AbortView:
         """Stops the turn that runs in a conversation; what was said is kept."""

@@ -80,7 +80,7 @@ class Connection:
         return answer
 
     async def send_once(self, method: str, path: str, **request: Any) -> httpx2.Response:
-        """An answer to a request with an `Idempotency-Key`, which is repeated where the connection breaks.
+        """An answer to a request that counts once, by its key or its nature: it is repeated if it breaks off.
 
         Where there is no connection to begin with, it is not repeated.
         """
