@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import DOCS, ROOT, anchors, blocks, links, pages
-from tests.docs.scripts import GRAVITY, STORY
+from tests.docs.scripts import GRAVITY, ROOM, STORY, TOKYO
 from tests.docs.walk import Script, Walk
 from threadkeep.testing import Reply, Say, UseTool
 
@@ -25,14 +25,13 @@ SCENES = {
     "docs/quickstart.md": Scene(STORY | GRAVITY),
     "docs/concepts.md": Scene(),
     "docs/roles.md": Scene(),
-    "docs/python.md": Scene(STORY | GRAVITY),
+    "docs/crashes.md": Scene(),
+    "docs/approvals.md": Scene(TOKYO | ROOM),
+    "docs/python.md": Scene(STORY | GRAVITY | ROOM),
     "docs/websocket.md": Scene(GRAVITY),
     "docs/testing.md": Scene(),
     "docs/mcp.md": Scene(
-        {
-            "How late": [UseTool("time__get_current_time", {"timezone": "Asia/Tokyo"})],
-            "Asia/Tokyo": [Say("It is late in Tokyo.")],
-        },
+        TOKYO,
         {"THREADKEEP_MCP_ALLOWED_COMMANDS": "npx,uvx,python"},
     ),
     "docs/documents.md": Scene(

@@ -8,18 +8,23 @@ import importlib
 import json
 import os
 import re
-import select
 import signal
 import sys
-from collections.abc import AsyncGenerator, Coroutine, Generator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections import deque
+from collections.abc import AsyncGenerator, Coroutine
+from concurrent.futures import Future, wait
+from contextlib import AsyncExitStack, suppress
 from typing import IO, Any
 
+from threadkeep.cli.asking import Read, Reply, ask
+from threadkeep.cli.keyboard import LOOK_EVERY_S, Keyboard, NoLongerAsked
 from threadkeep.cli.target import connect, find_agent
 from threadkeep.cli.wrapping import Wrap
 from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
-from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.client.errors import ClientError
+from threadkeep.domain.approval import ApprovalAction, ApprovalScope
+from threadkeep.domain.errors import InvalidRequest, ThreadkeepError
 from threadkeep.domain.events import (
     ApprovalRequest,
     ApprovalResponse,
@@ -44,6 +49,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.message import MessageRole
 from threadkeep.gateways.local import DEMONSTRATION_MODEL
 from threadkeep.settings import Settings
+from threadkeep.wire.approvals import ApprovalView
 from threadkeep.wire.messages import MessageView
 from threadkeep.wire.queue import SteeredView
 from threadkeep.wire.turns import StartedTurnView
@@ -60,8 +66,14 @@ DEMONSTRATION = (
 )
 MOST_ARGUMENT_CHARACTERS = 200
 STEER = "!"
-LOOK_EVERY_S = 0.05
-MOST_LINE_BYTES = 65_536
+
+_ANSWERED = {
+    ApprovalAction.ALLOW: "allowed",
+    ApprovalAction.DENY: "denied",
+    ApprovalAction.EDIT: "allowed with other arguments",
+    ApprovalAction.ANSWER: "answered",
+    ApprovalAction.EXPIRE: "not answered in time",
+}
 
 _DIM, _PLAIN, _ERASE_LINE = "\x1b[2m", "\x1b[0m", "\r\x1b[K"
 # What a model says is text and must not steer the terminal.
@@ -117,9 +129,10 @@ class Screen:
             case UserMessage(content=content):
                 self.aside(f"> {_short(content)}")
             case ApprovalRequest(message=message):
-                self.aside(f"? {message}")
-            case ApprovalResponse(action=action):
-                self.aside(f"({action})")
+                self.line(f"? {message}")
+            case ApprovalResponse(action=action, scope=scope):
+                here = " in this conversation" if scope is ApprovalScope.CONVERSATION else ""
+                self.aside(f"({_ANSWERED[action]}{here})")
             case Retrieval() | ToolProgress() | UsageReported():
                 pass
 
@@ -133,6 +146,10 @@ class Screen:
         """A line of its own."""
         self._end_line()
         self._write(self._wrapped(text) + "\n")
+
+    def end_line(self) -> None:
+        """Whatever is written next begins a line."""
+        self._end_line()
 
     def _wait(self) -> None:
         """Shows that the model is asked, until something comes in its place."""
@@ -191,12 +208,20 @@ class Chat:
     ) -> None:
         self.agent = agent
         self.has_more = False
-        """Whether a message was queued since what waits was shown last."""
+        """Whether there are turns that were not shown."""
+        self.asked: deque[ApprovalView] = deque()
+        """What turns ask, until the person is asked it."""
+        self.answered: set[str] = set()
+        """The requests that have an answer, wherever it was given."""
+        self.screen = screen
         self._client = client
         self._conversation: ConversationView = conversation
         self._seen = {message.turn_id for message in conversation.messages}
         """The turns that were shown, or were there before."""
         self._screen = screen
+        if conversation.active_turn_id is not None:  # it goes on, or waits for an answer
+            self._seen.discard(conversation.active_turn_id)
+            self.has_more = True
 
     async def say(self, content: str) -> None:
         """Sends a message and shows the answer; where messages are held, it is queued behind them."""
@@ -252,7 +277,38 @@ class Chat:
             is_shown = True
             self._seen.add(event.turn_id)
             self._screen.show(event.body)
+            await self._note_request(event)
         return is_shown
+
+    async def _note_request(self, event: TurnEvent) -> None:
+        """Has the person asked what a turn asks, unless it has an answer."""
+        match event.body:
+            case ApprovalRequest(request_id=request_id):
+                self.asked.extend(it for it in await self._client.approvals() if it.request_id == request_id)
+            case ApprovalResponse(request_id=request_id):
+                self.answered.add(request_id)
+            case _:
+                pass
+
+    async def answer(self, asked: ApprovalView, reply: Reply) -> bool:
+        """Answers what a turn asks; tells whether that is over."""
+        try:
+            await self._client.answer(
+                asked.turn_id,
+                asked.request_id,
+                reply.action,
+                scope=reply.scope,
+                arguments=reply.arguments,
+                content=reply.content,
+            )
+        except ClientError as exc:
+            self._screen.line(f"Error: {exc.message}")
+            return exc.code != InvalidRequest.code
+        except ThreadkeepError as exc:
+            self._screen.line(f"Error: {exc.message}")
+            return False
+        self.answered.add(asked.request_id)
+        return True
 
     async def stop(self) -> None:
         """Stops the answer that is under way."""
@@ -308,50 +364,57 @@ async def _open(
 
 
 def _converse(loop: LoopThread, talk: Chat, screen: Screen) -> None:
-    prompt = "> " if sys.stdin.isatty() and sys.stdout.isatty() else ""
+    keyboard = Keyboard()
+    prompt = "> " if keyboard.is_terminal else ""
     if prompt:
         with suppress(ImportError):
             readline = importlib.import_module("readline")  # line editing and history
             readline.parse_and_bind("set enable-bracketed-paste on")  # pasted lines are one message
-    while True:
-        try:
-            line = input(prompt).encode("utf-8", "replace").decode().strip()
-        except EOFError:
-            if prompt:
-                screen.line("")
-            return
-        match line:
-            case "":
-                continue
-            case "/quit" | "/exit":
+    with suppress(EOFError):
+        _answer(loop, talk, keyboard)  # what had begun before
+        while True:
+            try:
+                line = input(prompt).encode("utf-8", "replace").decode().strip()
+            except EOFError:
+                if prompt:
+                    screen.line("")
                 return
-            case "/help":
-                screen.aside(HELP)
-            case "/new":
-                loop.wait(talk.begin_anew())
-            case _ if re.fullmatch(r"/\w+", line):
-                screen.aside(f"There is no {line}.\n{HELP}")
-            case _:
-                _answer(loop, talk, line)
+            match line:
+                case "":
+                    continue
+                case "/quit" | "/exit":
+                    return
+                case "/help":
+                    screen.aside(HELP)
+                case "/new":
+                    loop.wait(talk.begin_anew())
+                case _ if re.fullmatch(r"/\w+", line):
+                    screen.aside(f"There is no {line}.\n{HELP}")
+                case _:
+                    _answer(loop, talk, keyboard, line)
 
 
-def _answer(loop: LoopThread, talk: Chat, line: str) -> None:
+def _answer(loop: LoopThread, talk: Chat, keyboard: Keyboard, line: str | None = None) -> None:
     """Waits for the answer. Ctrl-C stops it; a second one comes out of here and leaves."""
-    with _keys_unseen() as can_type:
-        _wait_for(loop, talk, talk.say(line), can_type=can_type)
+    with keyboard.unseen():
+        if line is not None:
+            _wait_for(loop, talk, talk.say(line), keyboard)
         while talk.has_more:
-            _wait_for(loop, talk, talk.show_more(), can_type=can_type)
+            _wait_for(loop, talk, talk.show_more(), keyboard)
 
 
-def _wait_for(loop: LoopThread, talk: Chat, work: Coroutine[Any, Any, None], *, can_type: bool) -> None:
+def _wait_for(loop: LoopThread, talk: Chat, work: Coroutine[Any, Any, None], keyboard: Keyboard) -> None:
     answering = loop.start(work)
+    can_look = keyboard.can_look
     try:
         try:
-            while can_type and not answering.done():
-                if select.select([sys.stdin], [], [], LOOK_EVERY_S)[0]:
-                    line = os.read(sys.stdin.fileno(), MOST_LINE_BYTES)
-                    loop.wait(talk.add(line.decode("utf-8", "replace").strip()))
-                    can_type = bool(line)
+            while not answering.done():
+                if talk.asked:
+                    _ask(loop, talk, keyboard, talk.asked.popleft(), answering)
+                elif not can_look:
+                    wait([answering], LOOK_EVERY_S)
+                else:
+                    can_look = _take_line(loop, talk, keyboard)
             answering.result()
         except KeyboardInterrupt:
             loop.wait(talk.stop())
@@ -360,27 +423,37 @@ def _wait_for(loop: LoopThread, talk: Chat, work: Coroutine[Any, Any, None], *, 
         answering.cancel()
 
 
-@contextmanager
-def _keys_unseen() -> Generator[bool]:
-    """What is typed meanwhile is not put into the middle of the answer; the next prompt shows it.
+def _take_line(loop: LoopThread, talk: Chat, keyboard: Keyboard) -> bool:
+    """Queues a line that is typed while an answer comes; tells whether more may come."""
+    try:
+        line = keyboard.look()
+    except EOFError:
+        return False
+    if line is not None:
+        loop.wait(talk.add(line.strip()))
+    return True
 
-    Tells whether whole lines of it can be read before that.
-    """
-    if not sys.stdin.isatty():
-        yield False
-        return
+
+def _ask(
+    loop: LoopThread, talk: Chat, keyboard: Keyboard, asked: ApprovalView, answering: "Future[None]"
+) -> None:
+    """Asks what the turn asks, until it has an answer."""
+
+    def is_asked() -> bool:
+        return asked.request_id not in talk.answered and not answering.done()
+
+    def read(prompt: str, begin_with: str) -> str:
+        talk.screen.end_line()
+        return keyboard.ask(clean(prompt).replace("\n", " "), is_asked, begin_with=begin_with)
+
     try:
-        termios = importlib.import_module("termios")
-    except ImportError:  # as on Windows
-        yield False
-        return
-    flags = termios.tcgetattr(sys.stdin)
-    quiet = [*flags[:3], flags[3] & ~termios.ECHO, *flags[4:]]
-    termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
-    try:
-        yield True
-    finally:
-        termios.tcsetattr(sys.stdin, termios.TCSANOW, flags)
+        while is_asked() and not loop.wait(talk.answer(asked, ask(asked, Read(read), talk.screen.line))):
+            pass
+    except NoLongerAsked:
+        pass
+    except EOFError:
+        talk.screen.line("(the turn waits for your answer; `threadkeep chat` asks again)")
+        raise
 
 
 def clean(text: str) -> str:

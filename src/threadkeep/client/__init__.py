@@ -2,8 +2,17 @@
 
 from threadkeep.client.blocking import BlockingClient
 from threadkeep.client.client import Client
-from threadkeep.client.errors import ClientError, MessageQueued, NotReached
+from threadkeep.client.errors import ClientError, MessageQueued, NotReached, TurnWaiting
 from threadkeep.client.recorder import Recorder
 from threadkeep.client.sending import Sending
 
-__all__ = ["BlockingClient", "Client", "ClientError", "MessageQueued", "NotReached", "Recorder", "Sending"]
+__all__ = [
+    "BlockingClient",
+    "Client",
+    "ClientError",
+    "MessageQueued",
+    "NotReached",
+    "Recorder",
+    "Sending",
+    "TurnWaiting",
+]

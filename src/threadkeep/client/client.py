@@ -9,12 +9,13 @@ from typing import Any, BinaryIO, Literal, Self
 from msgspec import UNSET, UnsetType
 
 from threadkeep.client.connection import Connection, without_none
-from threadkeep.client.errors import MessageQueued
+from threadkeep.client.errors import MessageQueued, TurnWaiting
 from threadkeep.client.in_process import AsgiApplication, InProcessTransport
 from threadkeep.client.sending import Sending, SentFile
 from threadkeep.domain.document import DocumentStatus
-from threadkeep.domain.events import TurnEvent
+from threadkeep.domain.events import ApprovalRequest, TurnEvent
 from threadkeep.domain.ids import new_uuid
+from threadkeep.wire.approvals import ApprovalsView, ApprovalView
 from threadkeep.wire.documents import DocumentsView, DocumentView, HitsView
 from threadkeep.wire.executions import RunsView
 from threadkeep.wire.messages import MessageView
@@ -34,12 +35,16 @@ MessageRef = str | UnsetType | None
 """A message's id; None for the place before the first one."""
 WhenBusy = Literal["reject", "queue", "steer"]
 """What becomes of a message while the agent answers."""
+AnswerAction = Literal["allow", "deny", "edit", "answer"]
+"""A tool takes `allow`, `deny` and `edit`; a question takes `answer` and `deny`."""
+AnswerScope = Literal["once", "conversation"]
+"""Whether leave is for this call, or for every call of this tool in the conversation."""
 ACCEPTED = 202
 _AS_JSON = {"Accept": "application/json"}
 
 
 class _Accepted(View, frozen=True, kw_only=True):
-    """What a message has become that is not answered yet: a turn, or a place in the queue."""
+    """What a message has become that is not answered yet: a turn, which may wait, or a place in the queue."""
 
     turn_id: str = ""
     user_message_id: str = ""
@@ -47,6 +52,7 @@ class _Accepted(View, frozen=True, kw_only=True):
     message_id: str = ""
     queued: bool = False
     steered: bool = False
+    approvals: Sequence[ApprovalView] = ()
 
     def place(self) -> StartedTurnView | QueuedView | SteeredView:
         """Which of them."""
@@ -303,9 +309,11 @@ class Client:
     ) -> AsyncGenerator[TurnEvent]:
         """Says something; the events of the turn until it has ended, also where the connection breaks.
 
-        The turn goes on when nobody listens any more; `abort` stops it. `parent_id` is the message that this
-        one follows: with the parent of a sent message, this one is its edited version. `tip` is the last
-        message that one has seen: if the conversation went on differently, nothing is sent (PATH_CHANGED).
+        A turn that asks its user has the event `approval_request`: `answer` it, and further events come; the
+        stream waits for as long as the turn does. The turn goes on when nobody listens any more; `abort`
+        stops it. `parent_id` is the message that this one follows: with the parent of a sent message, this
+        one is its edited version. `tip` is the last message that one has seen: if the conversation went on
+        differently, nothing is sent (PATH_CHANGED).
         While the agent answers, `when_busy` queues the message or steers the answer with it; then there are
         no events, as where messages are held that go first: `queued` lists what waits, and `post` tells which
         it was.
@@ -327,18 +335,22 @@ class Client:
         tip: MessageRef = UNSET,
         idempotency_key: str | None = None,
     ) -> MessageView:
-        """Says something, as `send` does, and waits for the whole answer.
+        """Says something, as `send` does, and waits for the whole answer, also while the server restarts.
 
+        TurnWaiting where the turn asks its user: `answer` what it asks, then `reply` has the answer.
         MessageQueued where messages are held in the conversation: they go first.
         """
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
         body = _set({"content": content, "parentId": parent_id, "tip": tip})
-        answer = await self._connection.send(
+        answer = await self._connection.send_once(
             "POST", path, json=body, headers=headers, params={"wait": "true"}, timeout=None
         )
         if answer.status_code == ACCEPTED:
-            raise MessageQueued(self._connection.read(_Accepted, answer).message_id)
+            accepted = self._connection.read(_Accepted, answer)
+            if accepted.queued:
+                raise MessageQueued(accepted.message_id)
+            raise TurnWaiting(accepted.turn_id, accepted.approvals)
         return self._connection.read(MessageView, answer)
 
     async def start(
@@ -357,7 +369,8 @@ class Client:
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
         body = _set({"content": content, "parentId": parent_id, "tip": tip})
-        accepted = await self._connection.ask(_Accepted, "POST", path, json=body, headers=headers)
+        answer = await self._connection.send_once("POST", path, json=body, headers=headers)
+        accepted = self._connection.read(_Accepted, answer)
         if isinstance(started := accepted.place(), StartedTurnView):
             return started
         raise MessageQueued(started.message_id)
@@ -374,7 +387,8 @@ class Client:
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
         body = {"content": content, "whenBusy": when_busy}
-        return (await self._connection.ask(_Accepted, "POST", path, json=body, headers=headers)).place()
+        answer = await self._connection.send_once("POST", path, json=body, headers=headers)
+        return self._connection.read(_Accepted, answer).place()
 
     async def queued(self, conversation_id: str) -> Sequence[QueuedMessageView]:
         """The messages that wait in a conversation, the next one first."""
@@ -400,6 +414,44 @@ class Client:
         """The events of a turn with numbers above `after`, until it has ended."""
         headers = {"Last-Event-ID": str(after)} if after else {}
         return self._connection.stream("GET", f"/api/turns/{turn_id}/events", headers=headers)
+
+    async def reply(self, turn_id: str) -> MessageView:
+        """The whole answer of a turn once it has ended, however it ended: its `status` tells.
+
+        TurnWaiting where the turn asks its user.
+        """
+        async for event in self.follow(turn_id):
+            if isinstance(event.body, ApprovalRequest):
+                asked = [it for it in await self.approvals() if it.turn_id == turn_id]
+                if any(it.request_id == event.body.request_id for it in asked):
+                    raise TurnWaiting(turn_id, asked)
+        turn = await self.turn(turn_id)
+        messages = self.messages(turn.conversation_id, newest_first=True, include_overwritten=True)
+        return await anext(message async for message in messages if message.id == turn.assistant_message_id)
+
+    async def approvals(self) -> Sequence[ApprovalView]:
+        """What one's turns wait for, over all conversations, oldest first."""
+        return (await self._connection.ask(ApprovalsView, "GET", "/api/approvals")).items
+
+    async def answer(
+        self,
+        turn_id: str,
+        request_id: str,
+        action: AnswerAction,
+        *,
+        scope: AnswerScope | None = None,
+        arguments: Json | None = None,
+        content: str | Json | None = None,
+    ) -> TurnView:
+        """Answers what a turn asks; the turn continues. The same answer again changes nothing.
+
+        `arguments` belong to `edit`, `content` to `answer`: a text for a question, an object that fits the
+        schema for a form, nothing for a URL. APPROVAL_ANSWERED where another answer was first.
+        """
+        fields = {"action": action, "scope": scope, "arguments": arguments, "content": content}
+        path = f"/api/turns/{turn_id}/approvals/{request_id}"
+        answer = await self._connection.send_once("POST", path, json=without_none(fields))
+        return self._connection.read(TurnView, answer)
 
     async def abort(self, conversation_id: str) -> AbortView:
         """Stops the turn that runs in a conversation; what was said is kept."""

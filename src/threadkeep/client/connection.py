@@ -1,14 +1,17 @@
 """What the client sends and gets: typed answers, errors with their codes, streams that go on."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, TypeVar
 
 import httpx2
 import msgspec
 
-from threadkeep.client.errors import NotReached, to_error
+from threadkeep.client.errors import ClientError, NotReached, to_error
+from threadkeep.domain.errors import GenerationInterrupted, ShuttingDown, StorageUnavailable
 from threadkeep.domain.events import TurnEvent
+from threadkeep.domain.message import MessageStatus
 from threadkeep.loopback import is_loopback
 from threadkeep.sse import EventReader
 from threadkeep.wire.events import UnreadableEvent, decode_event
@@ -19,8 +22,18 @@ T = TypeVar("T")
 CONNECT_S = 5.0
 SILENCE_S = 60.0  # a stream that lives has a heartbeat every 15 s
 MOST_TRIES = 5
-PAUSE_S = 1.0
+"""So often a server is tried that has never answered."""
+PATIENCE_S = 60.0
+"""So long we look for one that has: it restarts, or another node takes its place."""
+STEADY_S = 10.0
+"""A connection that has lasted so long was a good one, also where nothing happened."""
+PAUSE_S = 0.5
+LONGEST_PAUSE_S = 5.0
 PAGE_SIZE = 100
+
+_BROKEN = (httpx2.ReadError, httpx2.WriteError, httpx2.ReadTimeout, httpx2.RemoteProtocolError)
+_UNFINISHED = {MessageStatus.PENDING, MessageStatus.STREAMING}
+_RESTARTING = {500, 502, 503, 504}
 
 _PORTS = range(1, 65536)
 
@@ -66,6 +79,28 @@ class Connection:
             raise to_error(answer)
         return answer
 
+    async def send_once(self, method: str, path: str, **request: Any) -> httpx2.Response:
+        """An answer to a request that counts once, by its key or its nature: it is repeated if it breaks off.
+
+        Where there is no connection to begin with, it is not repeated.
+        """
+        retries = _Retries()
+        while True:
+            began_at = time.monotonic()
+            try:
+                answer = await self._http.request(method, path, **request)
+            except httpx2.HTTPError as exc:
+                if isinstance(exc, _BROKEN):
+                    retries.connected(began_at)
+                if not retries.was_there or not await retries.pause():
+                    raise self._away() from exc
+                continue
+            if answer.is_success:
+                return answer
+            error = to_error(answer)
+            if not retries.comes_back(error, answer.status_code) or not await retries.pause():
+                raise error
+
     async def ask(self, kind: type[T], method: str, path: str, **request: Any) -> T:
         """An answer as the type that the contract promises."""
         return self.read(kind, await self.send(method, path, **request))
@@ -97,36 +132,94 @@ class Connection:
         A request that starts a turn is repeated only if it carries an `Idempotency-Key`: otherwise it
         could start a second one.
         """
-        tries = 0
+        retries = _Retries()
         while True:
-            tries += 1
-            broke: httpx2.HTTPError | None = None
+            broke: Exception | None = None
             try:
                 async with self._http.stream(method, path, **request) as answer:
                     if not answer.is_success:
                         await answer.aread()
-                        raise to_error(answer)
-                    if answer.status_code == 204:
-                        return  # it had ended, and everything was seen
-                    if answer.status_code == 202:
-                        return  # the message is queued
-                    if method != "GET":
-                        method, path, request = "GET", f"{answer.headers['location']}/events", {}
-                    async for event in _events(answer):
-                        tries = 0
-                        request = {"headers": {"Last-Event-ID": str(event.seq)}}
-                        yield event
-                        if event.is_terminal:
-                            return
+                        broke = to_error(answer)
+                        if not retries.comes_back(broke, answer.status_code):
+                            raise broke
+                    elif answer.status_code in {204, 202}:
+                        return  # it had ended, and everything was seen; or the message is queued
+                    else:
+                        if method != "GET":
+                            method, path, request = "GET", f"{answer.headers['location']}/events", {}
+                        retries.connected(time.monotonic())
+                        async for event in _events(answer):
+                            retries.progressed()
+                            request = {"headers": {"Last-Event-ID": str(event.seq)}}
+                            yield event
+                            if event.is_terminal:
+                                return
             except httpx2.HTTPError as exc:
                 broke = exc
             may_repeat = method == "GET" or "Idempotency-Key" in request.get("headers", {})
-            if tries >= MOST_TRIES or not may_repeat:
+            if not may_repeat or not await retries.pause():
                 raise self._away() from broke
-            await asyncio.sleep(PAUSE_S if tries else 0)
 
     def _away(self) -> NotReached:
         return NotReached(f"Threadkeep at {self._url} does not answer.")
+
+
+class _Reply(msgspec.Struct):
+    status: MessageStatus
+
+
+class _Details(msgspec.Struct):
+    message: _Reply
+
+
+def _is_handed_off(error: ClientError) -> bool:
+    """Whether a turn that was waited for has left its process, and goes on elsewhere."""
+    if error.code != GenerationInterrupted.code:
+        return False
+    try:
+        return msgspec.convert(error.details, _Details).message.status in _UNFINISHED
+    except msgspec.ValidationError:
+        return False
+
+
+class _Retries:
+    """Whether and when a request is repeated: for longer where the server was there, and ever more slowly."""
+
+    def __init__(self) -> None:
+        self.was_there = False
+        self._tries = 0
+        self._connected_at: float | None = None
+        self._lost_at = time.monotonic()
+
+    def connected(self, at: float) -> None:
+        """There is a connection, since then."""
+        self.was_there = True
+        self._connected_at = at
+
+    def progressed(self) -> None:
+        """Something came that had not come before."""
+        self._tries = 0
+        self._lost_at = time.monotonic()
+
+    def comes_back(self, error: Exception, status: int) -> bool:
+        """Whether such an answer is no refusal: the server ends, restarts or waits for its database."""
+        if isinstance(error, ClientError):
+            is_ending = error.code == ShuttingDown.code or _is_handed_off(error)
+            self.was_there |= is_ending
+            return is_ending or (self.was_there and error.code == StorageUnavailable.code)
+        return self.was_there and status in _RESTARTING  # says a proxy, or a server that was cut off
+
+    async def pause(self) -> bool:
+        """Waits for the next try; False where it is time to give up."""
+        now = time.monotonic()
+        if self._connected_at is not None and now - self._connected_at >= STEADY_S:
+            self._tries, self._lost_at = 0, now
+        self._connected_at = None
+        if now - self._lost_at >= PATIENCE_S if self.was_there else self._tries + 1 >= MOST_TRIES:
+            return False
+        await asyncio.sleep(min(PAUSE_S * (2**self._tries - 1), LONGEST_PAUSE_S))
+        self._tries += 1
+        return True
 
 
 def _address(url: str) -> httpx2.URL:

@@ -1,9 +1,12 @@
 """What a client's calls raise."""
 
+from collections.abc import Sequence
+
 import httpx2
 import msgspec
 
 from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.wire.approvals import ApprovalView
 
 
 class ClientError(ThreadkeepError):
@@ -39,6 +42,17 @@ class MessageQueued(ThreadkeepError):
     def __init__(self, message_id: str) -> None:
         super().__init__("The message is queued: messages before it are answered first.")
         self.message_id = message_id
+
+
+class TurnWaiting(ThreadkeepError):
+    """The turn waits for its user: `approvals` are what it asks. `answer` each one, then take its `reply`."""
+
+    code = "TURN_WAITING"
+
+    def __init__(self, turn_id: str, approvals: Sequence[ApprovalView]) -> None:
+        super().__init__("The turn waits for its user: " + " ".join(it.message for it in approvals))
+        self.turn_id = turn_id
+        self.approvals = approvals
 
 
 class _Error(msgspec.Struct, rename="camel"):

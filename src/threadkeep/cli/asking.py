@@ -1,0 +1,250 @@
+"""What a turn asks its user, asked in the terminal: leave for a tool, a question, a form, an address."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from msgspec import UNSET
+
+from threadkeep.client.client import AnswerAction, AnswerScope
+from threadkeep.domain.approval import ApprovalKind
+from threadkeep.wire.approvals import ApprovalView
+
+MOST_VALUE_CHARACTERS = 4_000
+
+TOOL_KEYS = "[y] allow  [a] always here  [n] deny  [e] edit: "
+FORM_KEYS = "[y] send  [c] change  [n] decline: "
+_YES_NO = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+# Characters that change the order of others, or cannot be seen: what is allowed must be what is shown.
+_DECEIVING = re.compile(r"[\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+
+Show = Callable[[str], None]
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the person says."""
+
+    action: AnswerAction
+    scope: AnswerScope | None = None
+    arguments: Json | None = None
+    content: str | Json | None = None
+
+
+DENY = Reply(action="deny")
+
+
+class Read:
+    """Reads lines: `read(prompt)`, or `read(prompt, begin_with=text)` for a line that begins with a text."""
+
+    def __init__(self, read: Callable[[str, str], str]) -> None:
+        self._read = read
+
+    def __call__(self, prompt: str, *, begin_with: str = "") -> str:
+        """The line."""
+        return self._read(prompt, begin_with).strip()
+
+    def key(self, prompt: str, keys: str) -> str:
+        """One of these keys."""
+        while (key := self(prompt).lower()) not in {*keys}:
+            pass
+        return key
+
+
+def ask(asked: ApprovalView, read: Read, show: Show) -> Reply:
+    """Asks for what a turn waits for; its message is shown already."""
+    match asked.kind:
+        case ApprovalKind.TOOL:
+            return _ask_for_leave(asked, read, show)
+        case ApprovalKind.QUESTION:
+            return _ask_question(asked, read, show)
+        case ApprovalKind.ELICITATION:
+            if asked.url is not UNSET:
+                return _send_to(asked.url, read, show)
+            return _fill_in(asked.schema or {}, read, show)
+
+
+def readable(arguments: Json) -> str:
+    """Arguments as people read them, a line for each."""
+    return "\n".join(f"    {_visible(name)}: {_value(value)}" for name, value in arguments.items())
+
+
+def _value(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if len(text) > MOST_VALUE_CHARACTERS:
+        text = f"{text[:MOST_VALUE_CHARACTERS]}… ({len(text):,} characters; [e] shows all)"
+    return _visible(text).replace("\n", "\n      ")
+
+
+def _visible(text: str) -> str:
+    return _DECEIVING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _ask_for_leave(asked: ApprovalView, read: Read, show: Show) -> Reply:
+    arguments = asked.arguments or {}
+    if arguments:
+        show(readable(arguments))
+    while True:
+        match read.key(TOOL_KEYS, "yane"):
+            case "y":
+                return Reply(action="allow")
+            case "a":
+                return Reply(action="allow", scope="conversation")
+            case "n":
+                return DENY
+            case _:
+                if (edited := _edit(arguments, read, show)) is not None:
+                    return Reply(action="edit", arguments=edited)
+
+
+def _edit(arguments: Json, read: Read, show: Show) -> Json | None:
+    """Other arguments; None where the person leaves them as they are."""
+    line = read("Arguments, as JSON: ", begin_with=_visible(json.dumps(arguments, ensure_ascii=False)))
+    if not line:
+        return None
+    try:
+        edited = json.loads(line)
+    except ValueError as exc:
+        show(f"This is not valid JSON: {exc}")
+        return None
+    if not isinstance(edited, dict):
+        show("Arguments are a JSON object: {…}")
+        return None
+    return cast("Json", edited)
+
+
+def _ask_question(asked: ApprovalView, read: Read, show: Show) -> Reply:
+    choices = _options(asked.schema or {})
+    _show_options(choices, show)
+    answer = read("A number, or an empty line to decline: " if choices else "An empty line declines: ")
+    return Reply(action="answer", content=_chosen(answer, choices)) if answer else DENY
+
+
+def _send_to(url: str, read: Read, show: Show) -> Reply:
+    show(f"    {_visible(url)}")
+    while (line := read("Open this address. [Enter] done  [n] decline: ").lower()) not in {"", "n"}:
+        pass
+    return DENY if line else Reply(action="answer")
+
+
+def _fill_in(schema: Json, read: Read, show: Show) -> Reply:
+    """A form, field by field, which can be looked over before it is sent."""
+    given: dict[str, Any] = {}
+    while True:
+        for name, field in cast("Mapping[str, Json]", schema.get("properties", {})).items():
+            _Field(name, given.get(name, field.get("default")), field, schema).fill(given, read, show)
+        if given:
+            show(readable(given))
+        match read.key(FORM_KEYS, "ycn"):
+            case "y":
+                return Reply(action="answer", content=given)
+            case "n":
+                return DENY
+            case _:
+                continue
+
+
+class _Field:
+    """One field of a form."""
+
+    def __init__(self, name: str, default: object, field: Json, schema: Json) -> None:
+        self._name = name
+        self._default = default
+        self._type = str(field.get("type", "string"))
+        self._title = _visible(str(field.get("title") or name))
+        self._description = _visible(str(field.get("description") or ""))
+        self._is_required = name in schema.get("required", ())
+        self._options = _options(field.get("items") or {} if self._type == "array" else field)
+
+    def fill(self, given: dict[str, Any], read: Read, show: Show) -> None:
+        """Asks until there is a value, or none is needed."""
+        if self._description:
+            show(f"  {self._description}")
+        _show_options(self._options, show)
+        given.pop(self._name, None)
+        while True:
+            line = read(self._prompt)
+            if not line and self._default is not None:
+                given[self._name] = self._default
+                return
+            if not line and not self._is_required:
+                return
+            try:
+                given[self._name] = self._parse(line)
+            except ValueError as exc:
+                show(f"  {exc}")
+            else:
+                return
+
+    @property
+    def _prompt(self) -> str:
+        kind = {"boolean": "y or n", "integer": "a whole number", "number": "a number"}.get(self._type, "")
+        if self._options:
+            kind = "numbers, with commas" if self._type == "array" else "a number"
+        told = [kind, "required" if self._is_required else "optional"]
+        if self._default is not None:
+            told.append(f"Enter for {_visible(_told(self._default, self._options))}")
+        return f"  {self._title} ({', '.join(filter(None, told))}): "
+
+    def _parse(self, line: str) -> object:
+        if not line:
+            raise ValueError("This is required.")
+        match self._type:
+            case "boolean":
+                if line.lower() not in _YES_NO:
+                    raise ValueError("Answer y or n.")
+                return _YES_NO[line.lower()]
+            case "integer" | "number" as kind:
+                return _number(line, is_whole=kind == "integer")
+            case "array":
+                return [self._choose(it.strip()) for it in line.split(",") if it.strip()]
+            case _:
+                return self._choose(line) if self._options else line
+
+    def _choose(self, line: str) -> str:
+        chosen = _chosen(line, self._options)
+        if chosen not in {value for value, _ in self._options}:
+            raise ValueError(f"Choose from 1 to {len(self._options)}.")
+        return chosen
+
+
+def _number(line: str, *, is_whole: bool) -> int | float:
+    try:
+        return int(line) if is_whole or re.fullmatch(r"[+-]?\d+", line) else float(line)
+    except ValueError:
+        raise ValueError("This is not a whole number." if is_whole else "This is not a number.") from None
+
+
+Options = Sequence[tuple[str, str]]
+"""What one can choose from: values, and how they are shown."""
+
+
+def _options(schema: Json) -> Options:
+    if choices := schema.get("oneOf") or schema.get("anyOf"):
+        return [(it["const"], it.get("title") or it["const"]) for it in cast("Sequence[Json]", choices)]
+    values = cast("Sequence[str]", schema.get("enum") or ())
+    names = cast("Sequence[str]", schema.get("enumNames") or ())
+    return list(zip(values, names if len(names) == len(values) else values, strict=True))
+
+
+def _show_options(options: Options, show: Show) -> None:
+    if options:
+        show("\n".join(f"    {at}. {_visible(title)}" for at, (_, title) in enumerate(options, 1)))
+
+
+def _chosen(line: str, options: Options) -> str:
+    """The option with this number, or what was written."""
+    if line.isdecimal() and 0 < int(line) <= len(options):
+        return options[int(line) - 1][0]
+    return next((value for value, title in options if line.casefold() == title.casefold()), line)
+
+
+def _told(value: object, options: Options) -> str:
+    if isinstance(value, bool):
+        return "y" if value else "n"
+    if isinstance(value, list):
+        return ", ".join(_told(it, options) for it in cast("list[object]", value))
+    return next((title for it, title in options if it == value), str(value))

@@ -1,0 +1,99 @@
+"""What a person types: whole lines, also while an answer comes."""
+
+import importlib
+import os
+import select
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+LOOK_EVERY_S = 0.05
+MOST_LINE_BYTES = 65_536
+
+
+class NoLongerAsked(Exception):
+    """What somebody was asked was answered elsewhere, or nobody waits for it any more."""
+
+
+class Keyboard:
+    """The terminal's keyboard, or a pipe."""
+
+    def __init__(self) -> None:
+        self.is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        self._termios: Any = None
+        self._flags: Any = None
+        """How the terminal was, while what is typed is not shown."""
+        if sys.stdin.isatty():
+            with suppress(ImportError):  # as on Windows
+                self._termios = importlib.import_module("termios")
+
+    @property
+    def can_look(self) -> bool:
+        """Whether lines can be read while something else happens."""
+        return self._termios is not None
+
+    @contextmanager
+    def unseen(self) -> Generator[None]:
+        """What is typed meanwhile is not put into the middle of the answer; the next prompt shows it."""
+        if self._termios is None:
+            yield
+            return
+        self._flags = self._termios.tcgetattr(sys.stdin)
+        self._show_keys(is_shown=False)
+        try:
+            yield
+        finally:
+            self._show_keys(is_shown=True)
+            self._flags = None
+
+    def look(self) -> str | None:
+        """A line, if one is typed soon; EOFError where no more come."""
+        if not select.select([sys.stdin], [], [], LOOK_EVERY_S)[0]:
+            return None
+        line = os.read(sys.stdin.fileno(), MOST_LINE_BYTES)
+        if not line:
+            raise EOFError
+        return line.decode("utf-8", "replace")
+
+    def ask(self, prompt: str, is_asked: Callable[[], bool], *, begin_with: str = "") -> str:
+        """A line in answer to a prompt, which may begin with a text that can be edited.
+
+        EOFError where no more lines come, NoLongerAsked as soon as `is_asked` says so.
+        """
+        if self._flags is None:
+            return input(prompt if self.is_terminal else "").strip()
+        # What was typed before one could know what is asked is no answer to it.
+        self._termios.tcflush(sys.stdin, self._termios.TCIFLUSH)
+        self._show_keys(is_shown=True)
+        try:
+            if begin_with:
+                return _edit(prompt, begin_with)
+            sys.stdout.write(prompt)
+            sys.stdout.flush()
+            while is_asked():
+                if (line := self.look()) is not None:
+                    return line.strip()
+            sys.stdout.write("\n")
+            raise NoLongerAsked
+        finally:
+            self._show_keys(is_shown=False)
+
+    def _show_keys(self, *, is_shown: bool) -> None:
+        flags = self._flags
+        if not is_shown:
+            flags = [*flags[:3], flags[3] & ~self._termios.ECHO, *flags[4:]]
+        self._termios.tcsetattr(sys.stdin, self._termios.TCSANOW, flags)
+
+
+def _edit(prompt: str, text: str) -> str:
+    """A line that begins with a text, where the system lets one edit lines."""
+    try:
+        readline = importlib.import_module("readline")
+    except ImportError:
+        return input(prompt).strip()
+    readline.set_startup_hook(lambda: readline.insert_text(text))
+    try:
+        return input(prompt).strip()
+    finally:
+        readline.set_startup_hook(None)
