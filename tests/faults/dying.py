@@ -1,8 +1,9 @@
 """Nodes within the test that die at a chosen commit: from then on their database takes nothing from them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, TypeVar
@@ -16,7 +17,7 @@ from threadkeep.domain.errors import StorageError
 from threadkeep.log.format import LogEntry, decode_entries
 from threadkeep.ports.store import Store
 from threadkeep.storage.approvals import SqlApprovals
-from threadkeep.storage.database import Database, Plan, Query, Rows, Statement
+from threadkeep.storage.database import Database, Plan, Query, Rows, Statement, with_clock
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.timed import TimedDatabase
 from threadkeep.storage.turn_log import SqlTurnLog
@@ -41,6 +42,7 @@ _LOG = Statement(
     """SELECT chunk.events FROM tk_turn_chunks AS chunk JOIN tk_turns AS turn ON turn.id = chunk.turn_id
     WHERE turn.conversation_id = :id ORDER BY chunk.first_seq"""
 )
+_EXPIRE = with_clock("UPDATE tk_turns SET lease_until = {now} - 1 WHERE status = 'RUNNING'")
 
 
 class Death(StrEnum):
@@ -133,21 +135,21 @@ class MortalDatabase:
         await self.database.close()
 
 
+_beginning: ContextVar[Life] = ContextVar("beginning")
+
+
 @pytest.fixture
-def lives(monkeypatch: pytest.MonkeyPatch) -> list[Life]:
-    """The lives of all nodes that the test starts, in their order."""
-    lives: list[Life] = []
+def mortality(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes that `dying_node` starts can die."""
 
     def mortal(*arguments: Any) -> MortalDatabase:
-        life = Life()
-        lives.append(life)
+        life = _beginning.get()
         life.database = TimedDatabase(*arguments)
         return MortalDatabase(life.database, life)
 
     monkeypatch.setattr(bootstrap, "TimedDatabase", mortal)
     for kind, name in COMMITS:
         monkeypatch.setattr(kind, name, _mortal(getattr(kind, name)))
-    return lives
 
 
 def _mortal(write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -174,15 +176,21 @@ class DyingNode:
         rows = await self.life.database.fetch(_LOG(id=conversation))
         return [entry for (events,) in rows for entry in decode_entries(events)]
 
+    async def expire_leases(self) -> None:
+        """Lets the time pass in which a dead node might still be alive."""
+        assert self.life.database is not None
+        await self.life.database.execute(_EXPIRE())
+
 
 @asynccontextmanager
-async def dying_node(settings: Settings, lives: Sequence[Life]) -> AsyncGenerator[DyingNode]:
+async def dying_node(settings: Settings) -> AsyncGenerator[DyingNode]:
     """A node that is cleared away in the end, dead or alive; a dead one writes nothing while it goes."""
+    life = Life()
+    _beginning.set(life)
     app = create_app(settings)
     async with app.lifespan():
         store = (await app.services()).store
         async with httpx2.AsyncClient(
             transport=InProcessTransport(app), base_url="http://localhost", timeout=30
         ) as client:
-            yield DyingNode(store, lives[-1], client)
-
+            yield DyingNode(store, life, client)

@@ -143,6 +143,13 @@ class Person:
             self.seen.append(event)
             await self._answer(http)
 
+    async def watch(self, http: Http) -> list[dict[str, Any]]:
+        """Follows their turn, once it is known, to its end: the events in one go."""
+        await until(lambda: self.turn_id is not None)
+        watching = Person(self.about, self.conversation, self.turn_id, is_answered=True)
+        await watching.talk(http)
+        return watching.seen
+
     async def begin(self, http: Http) -> None:
         """Asks, with a key: who does not know whether it was heard asks again."""
         headers = {"Accept": "application/json", "Idempotency-Key": self.about}
@@ -244,7 +251,9 @@ async def check_dialects(http: Http, person: Person, reply: dict[str, Any]) -> N
     assert said == WHOLE or kinds(person.seen)["iteration_restart"]
     agentx = (await http.get(f"{path}?dialect=agentx")).text
     frames = [
-        msgspec.json.decode(it.removeprefix("data: ")) for it in agentx.splitlines() if it.startswith("data: ")
+        msgspec.json.decode(it.removeprefix("data: "))
+        for it in agentx.splitlines()
+        if it.startswith("data: ")
     ]
     (complete,) = (it["data"] for it in frames if it["type"] == "message_complete")
     assert (complete["content"], complete["status"]) == (reply["content"], "COMPLETED")
@@ -277,7 +286,11 @@ def check_requests(stored: Sequence[LogEntry], sent: Sequence[Recorded], person:
     """
     finished = sum(isinstance(entry, CallFinished) for entry in stored)
     assert all(stage_of(request) > finished for request in sent), "a finished call was made again"
-    ended = {it.body.tool_call_id for it in stored if isinstance(it, TurnEvent) and isinstance(it.body, ToolResulted)}
+    ended = {
+        it.body.tool_call_id
+        for it in stored
+        if isinstance(it, TurnEvent) and isinstance(it.body, ToolResulted)
+    }
     told = {it["tool_call_id"]: _told(it) for it in person.seen if it["type"] == "tool_result"}
     for request in sent:
         body = request.content.decode()
