@@ -8,19 +8,33 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import httpx
 import httpx2
 import msgspec
 
+from tests.conftest import secret_key_for
+from threadkeep import Settings
 from threadkeep.domain.events import ToolResulted, TurnEvent
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.parts import Part, ToolCallPart
 from threadkeep.engine.fold import fold
 from threadkeep.engine.journal import CallFinished, Dispatched
 from threadkeep.log.format import LogEntry
-from threadkeep.testing import Recorded, Reply, Say, ScriptedModel, Think, ToolServer, Usage, UseTool, until
+from threadkeep.testing import (
+    Recorded,
+    Reply,
+    Say,
+    ScriptedModel,
+    Think,
+    ToolServer,
+    Usage,
+    UseTool,
+    scripted_settings,
+    until,
+)
 from threadkeep.wire.events import decode_event
 
 Http = httpx.AsyncClient | httpx2.AsyncClient
@@ -45,6 +59,18 @@ async def note(about: str) -> str:
 def desk() -> ToolServer:
     """A server with a tool that reads and one that writes, which knows how often each was used."""
     return ToolServer(note, reading=[look], name="desk")
+
+
+def settings_of(model: ScriptedModel, folder: Path, database_url: str, **settings: Any) -> Settings:
+    """A node on this database, with the model and leave to use a server on this machine."""
+    usual = {
+        "data": folder / "data",
+        "database_url": database_url,
+        "secret_key": secret_key_for(database_url),
+        "embedding_url": "off",
+        "mcp_allow_private": True,
+    }
+    return scripted_settings(model, **{**usual, **settings})
 
 
 def agent_settings(server: ToolServer, **settings: Any) -> dict[str, Any]:
@@ -275,8 +301,11 @@ def _as_shown(part: Part) -> Part:
 
 
 def _told(event: dict[str, Any]) -> str:
-    result = event.get("result") or event.get("error")
-    return str(result["result"] if isinstance(result, dict) else result)
+    match event:
+        case {"result": {"result": result}} | {"result": result} | {"error": result}:
+            return str(result)
+        case _:
+            raise AssertionError(event)
 
 
 def check_requests(stored: Sequence[LogEntry], sent: Sequence[Recorded], person: Person) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import TEMPLATE, secret_key_for
+from tests.conftest import TEMPLATE
 from tests.faults.dying import Death, DyingNode, Point, dying_node, mortality
 from tests.faults.scene import (
     Person,
@@ -23,13 +23,15 @@ from tests.faults.scene import (
     converse,
     desk,
     reply_to,
+    settings_of,
     subject_of,
 )
 from tests.postgres import Postgres
 from threadkeep import Settings
+from threadkeep.domain.ids import ConversationId
 from threadkeep.log import heartbeat
 from threadkeep.log.format import LogEntry
-from threadkeep.testing import ScriptedModel, ToolServer, scripted_settings
+from threadkeep.testing import ScriptedModel, ToolServer
 
 __all__ = ["mortality"]
 
@@ -42,18 +44,6 @@ WAIT_S = 30
 def server() -> Iterator[ToolServer]:
     with desk() as server:
         yield server
-
-
-def settings_of(model: ScriptedModel, folder: Path, database_url: str, gateway: str) -> Settings:
-    return scripted_settings(
-        model,
-        gateway=gateway,
-        data=folder / "data",
-        database_url=database_url,
-        secret_key=secret_key_for(database_url),
-        embedding_url="off",
-        mcp_allow_private=True,
-    )
 
 
 class Broken:
@@ -73,7 +63,7 @@ class Broken:
             async with asyncio.timeout(WAIT_S):
                 await person.talk(node.client)
             reply = await check_end(node.client, person, server, model)
-            stored = await node.store.messages.get(person.conversation, reply["id"])
+            stored = await node.store.messages.get(ConversationId(person.conversation), reply["id"])
             assert stored is not None
             check_fold(person, stored)
             sent = [it for it in model.requests[self._asked :] if subject_of(it) == person.about]
@@ -162,7 +152,7 @@ async def test_server_dies_at_every_commit_and_is_started_again(
             folder = tmp_path / str(first)
             folder.mkdir()
             url = f"sqlite:///{folder}/data/threadkeep.db"
-            settings = settings_of(model, folder, url, "anthropic")
+            settings = settings_of(model, folder, url, gateway="anthropic")
             chains.create_task(boundaries.restart(settings, first, AT_ONCE))
     print(f"{boundaries.most_commits} commits, each {death} it")
     assert boundaries.most_commits > 20
@@ -184,7 +174,7 @@ async def test_node_dies_at_every_commit_and_another_one_continues(
     urls = [postgres.borrow_database(TEMPLATE) for _ in range(AT_ONCE)]
     async with asyncio.TaskGroup() as chains:
         for first, url in enumerate(urls, 1):
-            settings = settings_of(model, tmp_path / str(first), url, "openai")
+            settings = settings_of(model, tmp_path / str(first), url)
             chains.create_task(boundaries.take_over(settings, first, AT_ONCE))
     for url in urls:
         postgres.give_back(url)
