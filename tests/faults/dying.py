@@ -14,6 +14,7 @@ import pytest
 from threadkeep import Settings, bootstrap, create_app
 from threadkeep.client.in_process import InProcessTransport
 from threadkeep.domain.errors import StorageError
+from threadkeep.http.services import Services
 from threadkeep.log.format import LogEntry, decode_entries
 from threadkeep.ports.store import Store
 from threadkeep.storage.approvals import SqlApprovals
@@ -72,11 +73,24 @@ class Life:
         self.ended = asyncio.Event()
         self.database: Database | None = None
         """What the node writes to; the test reaches it also when the node is dead."""
+        self.stalled = asyncio.Event()
+        self._awake = asyncio.Event()
+        self._awake.set()
         self._point: Point | None = None
+        self._only_stalls = False
 
-    def end_at(self, point: Point | None) -> None:
-        """Lets the node live until then; for ever without a point."""
-        self._point, self.commits = point, []
+    def end_at(self, point: Point) -> None:
+        """Lets the node live until then."""
+        self._point, self.commits, self._only_stalls = point, [], False
+
+    def stall_at(self, point: Point) -> None:
+        """Lets the node stand still from then on, as a process that is stopped, until it is woken."""
+        self.end_at(point)
+        self._only_stalls = True
+
+    def wake(self) -> None:
+        """Lets a node go on that stands still."""
+        self._awake.set()
 
     def end(self) -> None:
         """Nothing that the node does has any effect from now on."""
@@ -86,19 +100,28 @@ class Life:
         if self.ended.is_set():
             raise StorageError("This node is dead.")
 
+    async def awake(self) -> None:
+        """Whatever the node does waits here while it stands still, and fails when it is dead."""
+        self.check()
+        await self._awake.wait()
+
     async def commit(self, name: str, write: Callable[[], Awaitable[T]]) -> T:
         """Commits, or dies of it."""
-        self.check()
+        await self.awake()
         self.commits.append(name)
-        is_last = self._point is not None and self._point.commit == len(self.commits)
-        if is_last and self._point and self._point.death is Death.BEFORE:
-            self.end()
-        self.check()
+        point, number = self._point, len(self.commits)
+        await self._reach(point == Point(number, Death.BEFORE))
         done = await write()
-        if is_last:
-            self.end()
-        self.check()
+        await self._reach(point == Point(number, Death.AFTER))
         return done
+
+    async def _reach(self, is_point: bool) -> None:
+        if is_point and self._only_stalls:
+            self._awake.clear()
+            self.stalled.set()
+        elif is_point:
+            self.end()
+        await self.awake()
 
 
 class MortalDatabase:
@@ -113,19 +136,19 @@ class MortalDatabase:
         return self.database.dialect
 
     async def fetch(self, query: Query) -> Rows:
-        self.life.check()
+        await self.life.awake()
         return await self.database.fetch(query)
 
     async def read(self, plan: Callable[[], Plan[T]]) -> T:
-        self.life.check()
+        await self.life.awake()
         return await self.database.read(plan)
 
     async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
-        self.life.check()
+        await self.life.awake()
         return await self.database.execute(query, urgent=urgent)
 
     async def write(self, plan: Callable[[], Plan[T]]) -> T:
-        self.life.check()
+        await self.life.awake()
         return await self.database.write(plan)
 
     def listen(self, channel: str) -> AsyncGenerator[str]:
@@ -169,6 +192,12 @@ class DyingNode:
     store: Store
     life: Life
     client: httpx2.AsyncClient
+    services: Services
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it runs no turn."""
+        return self.services.turns.running_count == 0
 
     async def stored_log(self, conversation: str) -> list[LogEntry]:
         """All that is stored of the turn of a conversation, also when the node is dead."""
@@ -189,8 +218,8 @@ async def dying_node(settings: Settings) -> AsyncGenerator[DyingNode]:
     _beginning.set(life)
     app = create_app(settings)
     async with app.lifespan():
-        store = (await app.services()).store
+        services = await app.services()
         async with httpx2.AsyncClient(
             transport=InProcessTransport(app), base_url="http://localhost", timeout=30
         ) as client:
-            yield DyingNode(store, life, client)
+            yield DyingNode(services.store, life, client, services)

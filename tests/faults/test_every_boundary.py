@@ -22,6 +22,7 @@ from tests.faults.scene import (
     check_requests,
     converse,
     desk,
+    kinds,
     reply_to,
     settings_of,
     subject_of,
@@ -29,15 +30,17 @@ from tests.faults.scene import (
 from tests.postgres import Postgres
 from threadkeep import Settings
 from threadkeep.domain.ids import ConversationId
-from threadkeep.log import heartbeat
+from threadkeep.log import heartbeat, leases, running
 from threadkeep.log.format import LogEntry
-from threadkeep.testing import ScriptedModel, ToolServer
+from threadkeep.testing import ScriptedModel, ToolServer, until
 
 __all__ = ["mortality"]
 
 ONLY = os.environ.get("THREADKEEP_POINT")
 AT_ONCE = 4
 WAIT_S = 30
+LEASE_MS = 1000
+FIRST_TO_STALL, LAST_TO_STALL = 2, 24
 
 
 @pytest.fixture
@@ -180,3 +183,54 @@ async def test_node_dies_at_every_commit_and_another_one_continues(
         postgres.give_back(url)
     print(f"{boundaries.most_commits} commits, each {death} it")
     assert boundaries.most_commits > 20
+
+
+@pytest.mark.parametrize("death", Death)
+@pytest.mark.usefixtures("piece_by_piece", "mortality")
+async def test_node_stands_still_at_every_commit_for_longer_than_its_lease(
+    tmp_path: Path,
+    model: ScriptedModel,
+    server: ToolServer,
+    postgres: Postgres,
+    monkeypatch: pytest.MonkeyPatch,
+    death: Death,
+):
+    monkeypatch.setattr(heartbeat, "BEAT_S", 0.1)
+    for module in (leases, running):
+        monkeypatch.setattr(module, "LEASE_MS", LEASE_MS)
+    model.otherwise = reply_to
+    urls = [postgres.borrow_database(TEMPLATE) for _ in range(AT_ONCE)]
+    async with asyncio.TaskGroup() as chains:
+        for first, url in enumerate(urls, 1):
+            settings = settings_of(model, tmp_path / str(first), url)
+            chains.create_task(stall_again_and_again(settings, first, death, server, model))
+    for url in urls:
+        postgres.give_back(url)
+
+
+async def stall_again_and_again(
+    settings: Settings, first: int, death: Death, server: ToolServer, model: ScriptedModel
+) -> None:
+    async with dying_node(settings) as other:
+        agent = await converse(other.client, agent_settings(server))
+        for commit in range(FIRST_TO_STALL + first - 1, LAST_TO_STALL + 1, AT_ONCE):
+            point = Point(commit, death)
+            async with dying_node(settings) as node:
+                person = await Person.meet(other.client, agent, f"{point}")
+                await person.begin(node.client)
+                node.life.stall_at(Point(commit - 1, death))  # it has begun
+                try:
+                    async with asyncio.timeout(WAIT_S):
+                        await person.talk(other.client)
+                    shown = list(person.seen)
+                    assert kinds(shown)["turn_resumed"] <= 1
+                    node.life.wake()
+                    # It finds out that the turn is another's, and goes on with what is its own.
+                    await until(lambda node=node: node.is_idle)
+                    again = Person(person.about, person.conversation, person.turn_id, is_answered=True)
+                    await again.talk(node.client)
+                    assert again.seen == shown
+                    await check_end(node.client, person, server, model)
+                except BaseException as exc:
+                    exc.add_note(f"THREADKEEP_POINT={point} {node.life.commits}")
+                    raise
