@@ -27,7 +27,11 @@ class InProcessTransport(httpx2.AsyncBaseTransport):
         """Runs the application until it has begun to answer; the rest is read from the answer's stream."""
         exchange = _Exchange(await request.aread())
         exchange.begin(self._app, _scope(request))
-        head = await exchange.messages.get()
+        try:
+            head = await exchange.messages.get()
+        except BaseException:  # who is cancelled hangs up
+            await exchange.aclose()
+            raise
         if head is None:
             await exchange.aclose()
             raise httpx2.RemoteProtocolError("The application ended without an answer.", request=request)

@@ -233,7 +233,7 @@ class Runner:
                 steps = self._continued(held, await self._entries(turn_log), control, False)
         finally:
             # Who follows it here follows it where it goes on: on another node, or when its user has answered.
-            self._running.discard(turn_log.turn_id)
+            self._running.discard(turn_log)
             turn_log.live.close(moved=not turn_log.live.ended and not self.is_draining)
 
     async def _entries(self, turn_log: TurnLog) -> list[LogEntry]:

@@ -58,9 +58,11 @@ class RunningTurns:
         if self._turns.get(turn.log.turn_id) is turn:
             del self._turns[turn.log.turn_id]
 
-    def discard(self, turn_id: TurnId) -> None:
-        """Forgets a turn that this node writes no more."""
-        self._turns.pop(turn_id, None)
+    def discard(self, log: TurnLog) -> None:
+        """Forgets a turn whose log is written no more; it may run here again by now, with another log."""
+        turn = self._turns.get(log.turn_id)
+        if turn is not None and turn.log is log:
+            del self._turns[log.turn_id]
 
     def check_lease(self, turn_id: TurnId) -> None:
         """Raises TurnLost where a turn's lease may have run out: another node may have it by now."""

@@ -1,0 +1,261 @@
+"""Turns that go on after a crash: several nodes at once, answers from everywhere, clocks and versions."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import TEMPLATE
+from tests.faults.dying import Death, DyingNode, Point, dying_node, mortality
+from tests.faults.scene import (
+    ANSWER,
+    Person,
+    agent_settings,
+    check_end,
+    converse,
+    desk,
+    kinds,
+    reply_to,
+    settings_of,
+)
+from tests.postgres import Postgres
+from threadkeep import bootstrap
+from threadkeep.clock import system_clock
+from threadkeep.log import heartbeat
+from threadkeep.log.signals import Signals
+from threadkeep.ports.turn_log import LOG_VERSION
+from threadkeep.storage import approvals, turn_log, turns
+from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, ToolServer, Wait
+from threadkeep.testing.waiting import until
+
+__all__ = ["mortality"]
+
+pytestmark = pytest.mark.usefixtures("mortality")
+
+
+@pytest.fixture
+def server() -> Iterator[ToolServer]:
+    with desk() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, model: ScriptedModel) -> None:
+    monkeypatch.setattr(heartbeat, "BEAT_S", 0.05)
+    model.otherwise = reply_to
+
+
+@pytest.fixture
+def url(postgres: Postgres) -> Iterator[str]:
+    url = postgres.borrow_database(TEMPLATE)
+    yield url
+    postgres.give_back(url)
+
+
+@asynccontextmanager
+async def two_nodes(
+    model: ScriptedModel, folder: Path, url: str
+) -> AsyncGenerator[tuple[DyingNode, DyingNode]]:
+    settings = settings_of(model, folder, url)
+    async with dying_node(settings) as here, dying_node(settings) as there:
+        yield here, there
+
+
+async def ask_for_answer(node: DyingNode, server: ToolServer, about: str = "it") -> tuple[Person, str]:
+    """A turn that waits for its user, and the path of the answer."""
+    agent = await converse(node.client, agent_settings(server))
+    person = await Person.meet(node.client, agent, about, is_answered=True)
+    talking = asyncio.create_task(person.talk(node.client))
+    await until(lambda: person.request_id is not None)
+    await until(lambda: is_waiting(node, person))
+    talking.cancel()
+    await asyncio.wait([talking])
+    return person, f"/api/turns/{person.turn_id}/approvals/{person.request_id}"
+
+
+async def is_waiting(node: DyingNode, person: Person) -> bool:
+    return (await node.client.get(f"/api/turns/{person.turn_id}")).json()["status"] == "WAITING"
+
+
+async def test_same_answer_at_two_nodes(tmp_path: Path, url: str, model: ScriptedModel, server: ToolServer):
+    async with two_nodes(model, tmp_path, url) as (here, there):
+        person, path = await ask_for_answer(here, server)
+        answers = await asyncio.gather(*(node.client.post(path, json=ANSWER) for node in (here, there)))
+        assert [it.status_code for it in answers] == [200, 200]
+        await person.talk(there.client)
+        await check_end(here.client, person, server, model)
+        other = await here.client.post(path, json={"action": "answer", "content": "The red one."})
+        assert (other.status_code, other.json()["error"]["code"]) == (409, "APPROVAL_ANSWERED")
+        again = await there.client.post(path, json=ANSWER)
+        assert again.status_code == 200
+
+
+async def test_one_of_two_different_answers_counts_and_both_see_it(
+    tmp_path: Path, url: str, model: ScriptedModel, server: ToolServer
+):
+    async with two_nodes(model, tmp_path, url) as (here, there):
+        person, path = await ask_for_answer(here, server)
+        watching = [asyncio.create_task(person.watch(node.client)) for node in (here, there)]
+        contents = ["The blue one.", "The red one."]
+        answers = await asyncio.gather(
+            *(
+                node.client.post(path, json={"action": "answer", "content": content})
+                for node, content in zip((here, there), contents, strict=True)
+            )
+        )
+        assert sorted(it.status_code for it in answers) == [200, 409]
+        (taken,) = (it for it, answer in zip(contents, answers, strict=True) if answer.status_code == 200)
+        await person.talk(here.client)
+        for shown in await asyncio.gather(*watching):
+            assert shown == person.seen
+        (response,) = (it for it in person.seen if it["type"] == "approval_response")
+        assert response["content"] == taken
+        assert person.seen[-1]["status"] == "COMPLETED"
+
+
+async def test_answer_that_comes_before_the_node_has_let_go_of_the_turn(
+    tmp_path: Path, model: ScriptedModel, server: ToolServer, monkeypatch: pytest.MonkeyPatch
+):
+    paused, go_on = asyncio.Event(), asyncio.Event()
+
+    async def tell(signals: Signals, turn: Any) -> None:
+        paused.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(Signals, "paused", tell)
+    settings = settings_of(model, tmp_path, f"sqlite:///{tmp_path}/data/threadkeep.db")
+    async with dying_node(settings) as node:
+        ask_first = agent_settings(server, tools={"desk.note": {"access": "ask"}})
+        person = await Person.meet(
+            node.client, await converse(node.client, ask_first), "it", is_answered=True
+        )
+        talking = asyncio.create_task(person.talk(node.client))
+        await paused.wait()
+        path = f"/api/turns/{person.turn_id}/approvals/{person.request_id}"
+        assert (await node.client.post(path, json={"action": "allow"})).status_code == 200
+        go_on.set()  # the turn runs here again by now
+        await until(lambda: kinds(person.seen)["approval_request"] == 2)
+        assert kinds(person.seen)["turn_resumed"] == 0
+        assert [use.tool_name for use in server.uses].count("note") == 1
+        talking.cancel()
+
+
+@pytest.mark.parametrize("seconds", [30, -30])
+async def test_clock_of_the_node_that_dies_is_off(
+    tmp_path: Path,
+    url: str,
+    model: ScriptedModel,
+    server: ToolServer,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: int,
+):
+    settings = settings_of(model, tmp_path, url)
+    with monkeypatch.context() as patched:
+        patched.setattr(bootstrap, "system_clock", lambda: system_clock() + seconds * 1000)
+        away = dying_node(settings)
+        here = await away.__aenter__()
+    async with dying_node(settings) as there:
+        agent = await converse(there.client, agent_settings(server, generationTimeoutS=20))
+        people = [await Person.meet(there.client, agent, f"it{number}") for number in range(2)]
+        # One is taken over in the middle; the other one runs where the clock is off, to its end.
+        await people[1].talk(here.client)
+        here.life.end_at(Point(10, Death.AFTER))
+        talking = asyncio.create_task(people[0].talk(here.client))
+        await here.life.ended.wait()
+        talking.cancel()
+        await asyncio.wait([talking])
+        await away.__aexit__(None, None, None)
+        await there.expire_leases()
+        for person in people:
+            await person.talk(there.client)
+            await check_end(there.client, person, server, model)
+
+
+COUNT = 200
+
+
+async def test_two_nodes_start_at_once_after_a_crash_with_many_turns(
+    tmp_path: Path, url: str, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("threadkeep.storage.postgres.WAIT_FOR_CONNECTION_S", 60)
+    gate, is_crashed = Gate(), False
+
+    def answer(request: Recorded) -> Reply:
+        return [Say("Half"), Say(" and half.")] if is_crashed else [Say("Ha"), Wait(gate)]
+
+    model.otherwise = answer
+    settings = settings_of(model, tmp_path, url, user_running_turns=0)
+    people: list[Person] = []
+    async with dying_node(settings) as node:
+        agent = await converse(node.client, {})
+        for number in range(COUNT):
+            person = await Person.meet(node.client, agent, f"it{number}")
+            people.append(person)
+            await person.begin(node.client)
+        await model.until_requests(COUNT)
+        node.life.end()
+    gate.open()
+    is_crashed = True
+    async with two_nodes(model, tmp_path, url) as (here, there):
+        await here.expire_leases()
+        nodes = (here, there) * COUNT
+        async with asyncio.timeout(50):
+            await asyncio.gather(
+                *(person.talk(node.client) for person, node in zip(people, nodes, strict=False))
+            )
+    for person in people:
+        found = kinds(person.seen)
+        assert (found["turn_resumed"], found["iteration_restart"], found["done"]) == (1, 1, 1), person.seen
+        assert person.seen[-1]["status"] == "COMPLETED"
+    assert len(model.requests) == 2 * COUNT  # each was asked once more, by one of them
+
+
+@pytest.mark.parametrize("is_asking", [False, True], ids=["running", "waiting"])
+async def test_turn_of_a_newer_version_is_left_to_the_nodes_of_that_version(
+    tmp_path: Path,
+    url: str,
+    model: ScriptedModel,
+    server: ToolServer,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_asking: bool,
+):
+    settings = settings_of(model, tmp_path, url)
+    newer = pytest.MonkeyPatch()
+    upgrade(newer)
+    async with dying_node(settings) as node:
+        agent = await converse(node.client, agent_settings(server))
+        person = await Person.meet(node.client, agent, "it", is_answered=is_asking)
+        talking = asyncio.create_task(person.talk(node.client))
+        if is_asking:
+            await until(lambda: person.turn_id is not None and person.request_id is not None)
+            await until(lambda: is_waiting(node, person))
+            node.life.end()
+        else:
+            node.life.end_at(Point(5, Death.AFTER))
+            await node.life.ended.wait()
+        talking.cancel()
+        await asyncio.wait([talking])
+    newer.undo()
+    async with dying_node(settings) as old:
+        await old.expire_leases()
+        stored = await old.stored_log(person.conversation)
+        await asyncio.sleep(10 * heartbeat.BEAT_S)
+        assert await old.stored_log(person.conversation) == stored
+        turn = (await old.client.get(f"/api/turns/{person.turn_id}")).json()
+        assert turn["status"] == ("WAITING" if is_asking else "RUNNING")
+        old.life.end()
+    upgrade(monkeypatch)
+    async with dying_node(settings) as new:
+        person.is_answered = False
+        await person.talk(new.client)
+        await check_end(new.client, person, server, model)
+
+
+def upgrade(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes write logs of the next version from now on."""
+    for module in (turn_log, turns, approvals):
+        monkeypatch.setattr(module, "LOG_VERSION", LOG_VERSION + 1)
