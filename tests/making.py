@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from threadkeep.domain.agent import Agent, AgentSettings, Visibility
+from threadkeep.domain.approval import ApprovalKind
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
@@ -29,6 +30,7 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnOrigin
 from threadkeep.log.format import encode_chunk
 from threadkeep.ports.agents import AuditEntry
+from threadkeep.ports.approvals import Approval
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
@@ -142,6 +144,25 @@ async def keep_queued(
     ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
     await keep_ended(store, ended)
     return ended.conversation, message
+
+
+async def keep_approval(store: Store, conversation_id: str, turn_id: str, message: str) -> Approval:
+    """A request to the user in the store."""
+    approval = Approval(
+        request_id=new_uuid(),
+        turn_id=TurnId(turn_id),
+        conversation_id=ConversationId(conversation_id),
+        kind=ApprovalKind.TOOL,
+        message=message,
+        created_at=NOW,
+        expires_at=NOW + 1000,
+        tool_call_id="1",
+        tool_name="send",
+        server="post",
+        arguments={},
+    )
+    await store.approvals.add(approval)
+    return approval
 
 
 async def regenerated(store: Store, conversation: Conversation, asked: Message, now: int = NOW) -> BegunTurn:

@@ -9,7 +9,15 @@ import pytest
 from tests.conftest import Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
 from tests.http.document import Operation, example, fields, operations
-from tests.making import keep_artifact, keep_briefing, keep_document, keep_queued, keep_turn, make_compaction
+from tests.making import (
+    keep_approval,
+    keep_artifact,
+    keep_briefing,
+    keep_document,
+    keep_queued,
+    keep_turn,
+    make_compaction,
+)
 from threadkeep.domain.ids import AgentId, new_uuid
 
 SECRET_WORDS = "alices-own-words"
@@ -24,6 +32,7 @@ NOT_FOUND = {
     "briefing_id": "BRIEFING_NOT_FOUND",
     "compaction_id": "CONVERSATION_NOT_FOUND",  # found through its conversation only
     "message_id": "CONVERSATION_NOT_FOUND",  # as well
+    "request_id": "TURN_NOT_FOUND",  # found through its turn only
 }
 # What stands in paths beside ids, and opens nothing without them: an agent's server or component.
 WORDS = {"name", "component"}
@@ -56,6 +65,7 @@ class Alice:
     artifact_id: str
     briefing_id: str
     message_id: str
+    request_id: str
 
     def ids(self, name: str) -> list[str]:
         """Things of hers that a name in a path can stand for; a name nobody has thought of is an error."""
@@ -69,6 +79,7 @@ class Alice:
             "compaction_id": [self.compaction_id],
             "artifact_id": [self.artifact_id],
             "message_id": [self.message_id],
+            "request_id": [self.request_id],
         }
         if name not in known:
             pytest.fail(
@@ -115,7 +126,8 @@ async def her(api: Api, alice: httpx.AsyncClient) -> Alice:
     turn_ids = [message["turnId"] for message in messages]
     artifact_id = await keep_artifact(api.store, made[0]["id"], SECRET_WORDS)
     _, queued = await keep_queued(api.store, await stored(api, made[0]), f"{SECRET_WORDS} queued")
-    others = (document.id, compaction.id, artifact_id, briefing.id, queued.id)
+    asked = await keep_approval(api.store, made[0]["id"], turn_ids[0], f"{SECRET_WORDS} asked")
+    others = (document.id, compaction.id, artifact_id, briefing.id, queued.id, asked.request_id)
     return Alice(alice, agent, made[0], made[1], turn_ids, *others)
 
 
