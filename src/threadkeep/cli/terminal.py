@@ -46,6 +46,7 @@ from threadkeep.domain.events import (
     UsageReported,
     UserMessage,
 )
+from threadkeep.domain.mcp import USER
 from threadkeep.domain.message import MessageRole
 from threadkeep.gateways.local import DEMONSTRATION_MODEL
 from threadkeep.settings import Settings
@@ -93,6 +94,8 @@ class Screen:
         self._is_waiting = False
         self._begins_call = False
         self._told_of_demonstration = False
+        self._questions: set[str] = set()
+        """The calls with which the model asks the user."""
 
     def show(self, event: EventBody) -> None:
         """One event of a turn."""
@@ -105,6 +108,10 @@ class Screen:
                 self._stream("text", text)
             case Thought(text):
                 self._stream("thought", text)
+            case ToolCalled(tool_call_id=id_, server=server) if server == USER:
+                self._questions.add(id_)  # shown when it is asked
+            case ToolResulted(tool_call_id=id_, status="ok") if id_ in self._questions:
+                pass
             case ToolCalled(tool_name=name, arguments=arguments):
                 self.aside(f"→ {name} {_short(json.dumps(arguments, ensure_ascii=False))}")
             case ToolResulted(tool_name=name, status=status, error=error):
