@@ -71,6 +71,7 @@ def test_tool_runs_when_it_is_allowed_once_or_always(
         says(somebody, "Again")
         somebody.sees(KEYS)
         somebody.types("a\n")
+        somebody.sees("(allowed in this conversation)")
         somebody.sees("Again.")
         says(somebody, "Once more")
         assert KEYS not in somebody.sees("Once more.")

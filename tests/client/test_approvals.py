@@ -84,7 +84,6 @@ async def test_stream_stays_open_while_its_turn_waits(app: RunningApp, model: Sc
     assert [event.seq for event in seen] == list(range(1, len(seen) + 1))
 
 
-@pytest.mark.xfail(reason="the turn goes on by the grant, without the answer in its log")
 async def test_leave_for_the_conversation_is_in_the_log_too(app: RunningApp, model: ScriptedModel):
     client = app.client
     with ToolServer(note) as server:

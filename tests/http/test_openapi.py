@@ -21,7 +21,16 @@ from tests.http.document import (
     operations,
     resolved,
 )
-from tests.making import ALICE, NOW, keep_artifact, keep_briefing, keep_queued, keep_turn, make_compaction
+from tests.making import (
+    ALICE,
+    NOW,
+    keep_approval,
+    keep_artifact,
+    keep_briefing,
+    keep_queued,
+    keep_turn,
+    make_compaction,
+)
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.ids import AgentId, DocumentId, new_uuid
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
@@ -215,7 +224,9 @@ def test_errors_are_documented_with_their_status_and_shape(operation: Operation)
         assert "INVALID_REQUEST" in operation.codes(422)
     if operation.method != "GET":
         assert operation.codes(413) == {"PAYLOAD_TOO_LARGE"}
-    if operation.body and "content" in resolved(operation.body)["properties"]:
+    # An answer's content is no message.
+    given = resolved(operation.body)["properties"] if operation.body else ()
+    if "content" in given and "action" not in given:
         assert operation.codes(400) == {"MESSAGE_CONTENT_REQUIRED", "MESSAGE_TOO_LONG"}
         # A message that waits is changed without a model.
         assert ("GATEWAY_NOT_CONFIGURED" in operation.codes(503)) is (operation.method == "POST")
@@ -249,6 +260,7 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
     turn_id = (await items(alice, f"/api/conversations/{conversation['id']}/messages"))[0]["turnId"]
     turn = await api.store.turns.get(ALICE, turn_id)
     assert turn
+    asked = await keep_approval(api.store, conversation["id"], turn_id, "May it?")
     component = ComponentReceipt("systemPrompt", "00", 9)
     receipt = Receipt("m", (component,), (turn.user_message_id,), ("add",), 0.5, 9, "UTC", 9, 0)
     await api.store.receipts.add(turn, receipt, {"00": "Be brief."})
@@ -261,6 +273,7 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
             "conversation_id": conversation["id"],
             "turn_id": turn_id,
             "message_id": queued.id,
+            "request_id": asked.request_id,
             "name": "promptx",
             "component": "RULES.md",
             "document_id": await failed_document(api, agent["id"]),
