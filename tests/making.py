@@ -155,7 +155,7 @@ async def keep_approval(store: Store, conversation_id: str, turn_id: str, messag
         kind=ApprovalKind.TOOL,
         message=message,
         created_at=NOW,
-        expires_at=NOW + 1000,
+        expires_at=2 * NOW,
         tool_call_id="1",
         tool_name="send",
         server="post",

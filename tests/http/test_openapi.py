@@ -26,6 +26,7 @@ from tests.making import (
     NOW,
     keep_approval,
     keep_artifact,
+    keep_begun,
     keep_briefing,
     keep_queued,
     keep_turn,
@@ -260,7 +261,10 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
     turn_id = (await items(alice, f"/api/conversations/{conversation['id']}/messages"))[0]["turnId"]
     turn = await api.store.turns.get(ALICE, turn_id)
     assert turn
-    asked = await keep_approval(api.store, conversation["id"], turn_id, "May it?")
+    asking = await stored(api, await new_conversation(alice, agent["id"]))
+    running = asking.begin_turn("?", NOW, model="scripted")
+    await keep_begun(api.store, running)
+    asked = await keep_approval(api.store, asking.id, running.turn.id, "May it?")
     component = ComponentReceipt("systemPrompt", "00", 9)
     receipt = Receipt("m", (component,), (turn.user_message_id,), ("add",), 0.5, 9, "UTC", 9, 0)
     await api.store.receipts.add(turn, receipt, {"00": "Be brief."})
@@ -291,6 +295,8 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
             }.items():
                 if body and name in body:
                     body[name] = value
+            if "{request_id}" in operation.path:
+                ids["turn_id"], body = running.turn.id, {"action": "allow"}
             files = {"files": ("a.txt", b"words")} if operation.takes_files else None
             answer = await client.request(
                 operation.method, operation.url(**ids), json=body, files=files, params=operation.needed_query
