@@ -24,6 +24,7 @@ from threadkeep.engine.fold import fold
 from threadkeep.engine.journal import CallFinished, Dispatched
 from threadkeep.log.format import LogEntry
 from threadkeep.testing import (
+    Pause,
     Recorded,
     Reply,
     Say,
@@ -50,14 +51,14 @@ async def look(about: str) -> str:
     return f"seen: {about}"
 
 
-async def note(about: str) -> str:
-    """Writes something down."""
-    await asyncio.sleep(0.02)  # the other one returns first
-    return f"noted: {about}"
-
-
-def desk() -> ToolServer:
+def desk(note_s: float = 0.02) -> ToolServer:
     """A server with a tool that reads and one that writes, which knows how often each was used."""
+
+    async def note(about: str) -> str:
+        """Writes something down."""
+        await asyncio.sleep(note_s)  # the other one returns first
+        return f"noted: {about}"
+
     return ToolServer(note, reading=[look], name="desk")
 
 
@@ -122,6 +123,11 @@ def reply_to(request: Recorded) -> Reply:
             return [*said, spent]
 
 
+def paced_reply_to(request: Recorded) -> Reply:
+    """The same, not all at once."""
+    return [step for said in reply_to(request) for step in (said, Pause(0.01))]
+
+
 async def converse(http: Http, settings: dict[str, Any]) -> str:
     """A new agent with these settings."""
     made = await http.post("/api/agents", json={"name": "Clerk", "settings": settings})
@@ -163,11 +169,11 @@ class Person:
         """Goes on where they were, to the end. What fails is tried again in the next life."""
         if self.turn_id is None:
             await self.begin(http)
-        await self._answer(http)
+        await self.answer(http)
         async for event in self._follow(http):
             assert event["seq"] == len(self.seen) + 1, "a gap, or a repeat"
             self.seen.append(event)
-            await self._answer(http)
+            await self.answer(http)
 
     async def watch(self, http: Http) -> list[dict[str, Any]]:
         """Follows their turn, once it is known, to its end: the events in one go."""
@@ -185,7 +191,8 @@ class Person:
         assert answer.status_code == 202, answer.text
         self.turn_id = answer.json()["turnId"]
 
-    async def _answer(self, http: Http) -> None:
+    async def answer(self, http: Http) -> None:
+        """Answers what they were asked, unless they have."""
         if self.request_id is None or self.is_answered:
             return
         if self.is_patient:

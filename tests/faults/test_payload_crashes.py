@@ -71,14 +71,14 @@ def test_killed_between_a_payload_and_what_refers_to_it(tmp_path: Path, point: s
         assert count_rows(tmp_path) == (0 if point == "file" else 1)
         os.utime(orphan, (0, time.time() - HOUR_S - 1))
         # When it starts again
-        model.script([CHART], [Say("Drawn.")])
+        model.script([Say("Drawn.")], [CHART], [Say("Drawn again.")])
         with Server(tmp_path, **settings) as server, server.client() as client:
-            until(lambda: client.get(f"/api/turns/{turn}").json()["status"] == "FAILED")
-            # Then the call has ended without a result, and nothing refers to what is not there
+            until(lambda: client.get(f"/api/turns/{turn}").json()["status"] == "COMPLETED")
+            # Then the chart is drawn again, and nothing refers to what is not there
             shown = messages(client, conversation)
             (call,) = shown[-1]["toolCalls"]
-            assert (call["status"], call["result"]) == ("interrupted", None)
-            assert "chartData" not in call
+            assert (call["status"], shown[-1]["content"]) == ("ok", "Drawn.")
+            assert call["chartData"]["series"][0]["data"] == [12]
             replay = client.get(f"/api/turns/{turn}/events").text
             assert "unavailable" not in replay + str(shown)
             # And a content that no row names goes with the first clean-up; one that is named stays
