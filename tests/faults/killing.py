@@ -56,12 +56,16 @@ class Replies:
 
     def __init__(self) -> None:
         self._asked: set[str] = set()
+        self._killed: set[str] = set()
+
+    def killed(self, number: int) -> None:
+        """The server of these rounds is gone; who asks now goes on after that."""
+        self._killed.add(f"#{number}")
 
     def __call__(self, request: Recorded) -> Reply:
-        """Whoever asks a second time goes on after a crash."""
         question = _question(request)
-        moment, words, _ = question.split(" ")
-        is_again = question in self._asked
+        moment, words, number = question.split(" ")
+        is_again = question in self._asked or number in self._killed
         self._asked.add(question)
         match Moment(moment):
             case Moment.BEGUN if not is_again:

@@ -40,7 +40,8 @@ async def test_server_is_killed_ten_times(tmp_path: Path, seed: int):
     noted, journal = tmp_path / "noted", tmp_path / "data" / "threadkeep.db-wal"
     noted.mkdir()
     pids_file = noted / "pids"
-    with ScriptedModel(otherwise=Replies()) as model:
+    replies = Replies()
+    with ScriptedModel(otherwise=replies) as model:
         settings = {
             "gateway": "openai",
             "gateway_url": model.url,
@@ -64,6 +65,7 @@ async def test_server_is_killed_ten_times(tmp_path: Path, seed: int):
                         for conversation, it in zip([*aimed, *plain], [moment, *OTHERS], strict=False)
                     ]
                     await kill(server, client, model, rounds)
+                    replies.killed(number)
         with Server(tmp_path, **settings) as server:
             async with server.async_client() as client:
                 left += await check(client, rounds)

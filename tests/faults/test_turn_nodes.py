@@ -153,7 +153,7 @@ async def test_one_of_two_nodes_is_killed_again_and_again(
     tmp_path: Path, postgres: Postgres, model: ScriptedModel
 ):
     chance = random.Random(20260107)
-    model.otherwise = Replies()
+    model.otherwise = replies = Replies()
     noted = tmp_path / "noted"
     noted.mkdir()
     settings = {
@@ -180,6 +180,7 @@ async def test_one_of_two_nodes_is_killed_again_and_again(
                 asking.append(group.create_task(aimed.ask(here.http)))
                 await until(lambda aimed=aimed: aimed.is_reached(model))
                 here.server.kill()
+                replies.killed(number)
                 await asyncio.wait(asking)
                 back = await start_node(stack, tmp_path, settings)
                 await asyncio.wait(watching)  # the other shows how the dead one's turns end
