@@ -15,6 +15,7 @@ import pytest
 from tests.conftest import TEMPLATE
 from tests.faults.dying import Death, DyingNode, Point, dying_node, mortality
 from tests.faults.scene import (
+    Away,
     Person,
     agent_settings,
     check_end,
@@ -136,7 +137,7 @@ class Boundaries:
             await check_end(node.client, person, self._server, self._model)
             self.most_commits = len(node.life.commits)
             return None
-        with suppress(asyncio.CancelledError, AssertionError):  # what a dead node answers is not to be heard
+        with suppress(asyncio.CancelledError, Away):  # what a dead node answers is not to be heard
             await talking
         stored = await node.stored_log(person.conversation)
         return Broken(person, point, stored, len(self._model.requests))
