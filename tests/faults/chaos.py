@@ -14,18 +14,32 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
-from tests.faults.scene import Away, Person, agent_settings, check_end, converse, desk, kinds, paced_reply_to
+from tests.faults.scene import (
+    Away,
+    Person,
+    agent_settings,
+    check_end,
+    check_status,
+    converse,
+    desk,
+    kinds,
+    paced_reply_to,
+)
 from tests.serving import Server
 from threadkeep.testing import Recorded, Reply, Say, ScriptedModel, ToolServer
 
+T = TypeVar("T")
+
 PEOPLE = 6
 HEARD = "Heard."
-ASK_FIRST = {"tools": {"desk.note": {"access": "ask"}}}
+ASK_FIRST: dict[str, Any] = {"tools": {"desk.note": {"access": "ask"}}}
 MOST_LOSSES = 3  # without a finished call of the model in between; after one more the turn may end
 
 
@@ -93,22 +107,25 @@ class Chaos:
 
     async def _live(self, number: int) -> None:
         """One conversation after the other."""
-        agents: dict[bool, str] = {}
-        for turn in range(1_000_000):
+        agents = [await self._agent(it) for it in ({}, ASK_FIRST)]
+        for turn in count():
             if self._is_over:
                 return
-            asks_first = bool(turn % 2)
-            if asks_first not in agents:
-                settings = agent_settings(self._tools, **(ASK_FIRST if asks_first else {}))
-                agents[asks_first] = await self._try(lambda http, it=settings: converse(http, it))
-            about, agent = f"{number}-{turn}", agents[asks_first]
-            person = await self._try(lambda http, it=(agent, about): Person.meet(http, *it))
-            await self._try(lambda http, it=person: it.begin(http))
-            is_queued = turn % 3 == 0 and await self._try(lambda http, it=person: queue(http, it))
-            await self._try(lambda http, it=person: it.talk(http))
-            await self._check(person, is_queued=is_queued)
+            await self._converse(agents[turn % 2], f"{number}-{turn}", is_queued=turn % 3 == 0)
 
-    async def _try(self, work: Any) -> Any:
+    async def _agent(self, settings: dict[str, Any]) -> str:
+        return await self._try(lambda http: converse(http, agent_settings(self._tools, **settings)))
+
+    async def _converse(self, agent: str, about: str, *, is_queued: bool) -> None:
+        person = await self._try(lambda http: Person.meet(http, agent, about))
+        await self._try(person.begin)
+        if is_queued:
+            await self._try(lambda http: queue(http, person))
+        while not person.is_done:  # a stream may end with its server, in good order
+            await self._try(person.talk)
+        await self._check(person, is_queued=is_queued)
+
+    async def _try(self, work: Callable[[httpx.AsyncClient], Awaitable[T]]) -> T:
         """Does something, over as many lives of the server as it takes."""
         while True:
             await self._up.wait()
@@ -119,8 +136,6 @@ class Chaos:
                 await asyncio.sleep(0.1)
 
     async def _check(self, person: Person, *, is_queued: bool) -> None:
-        while not person.is_done:  # a stream may end with its server, in good order
-            await self._try(lambda http: person.talk(http))
         if person.seen[-1]["type"] == "error":
             assert person.seen[-1]["code"] == "INTERRUPTED", person.seen
             assert most_losses(person) >= MOST_LOSSES, person.seen
@@ -139,31 +154,26 @@ class Chaos:
         self.counts["calls made again"] += kinds(person.seen)["iteration_restart"]
 
 
-async def queue(http: httpx.AsyncClient, person: Person) -> bool:
+async def queue(http: httpx.AsyncClient, person: Person) -> None:
     """Sends a message behind the turn."""
     path = f"/api/conversations/{person.conversation}/messages"
     headers = {"Accept": "application/json", "Idempotency-Key": f"queued-{person.about}"}
     body = {"content": f"Queued behind {person.about}", "whenBusy": "queue"}
-    answer = await http.post(path, json=body, headers=headers)
-    if answer.status_code >= 500:
-        raise Away
-    assert answer.status_code == 202, answer.text
-    return True
+    check_status(await http.post(path, json=body, headers=headers), 202)
 
 
 async def check_queue(http: httpx.AsyncClient, person: Person) -> None:
     """The queued message was sent once, after the turn had completed, and has its reply."""
+    found: list[dict[str, Any]] = []
     for _ in range(600):
-        path = f"/api/conversations/{person.conversation}/messages?limit=200"
-        answer = await http.get(path)
-        if answer.status_code >= 500:
-            raise Away
-        found = [(it["role"], it["status"]) for it in answer.json()["items"]]
-        if len(found) == 4 and found[-1][1] == "COMPLETED":
-            assert [role for role, _ in found] == ["user", "assistant"] * 2
-            assert answer.json()["items"][-1]["content"] == HEARD
-            return
+        answer = await http.get(f"/api/conversations/{person.conversation}/messages?limit=200")
+        check_status(answer, 200)
+        found = answer.json()["items"]
         assert len(found) <= 4, found
+        if len(found) == 4 and found[-1]["status"] == "COMPLETED":
+            assert [it["role"] for it in found] == ["user", "assistant"] * 2
+            assert found[-1]["content"] == HEARD
+            return
         await asyncio.sleep(0.1)
     raise AssertionError(f"the queued message of {person.about} was not answered: {found}")
 
