@@ -280,7 +280,8 @@ class Runner:
         if isinstance(step, Dispatched):
             await turn_log.add(step, at_once=True)
             self._running.check_lease(turn_log.turn_id)
-        elif isinstance(step, UsageReported) and held.attempts:
+        elif isinstance(step, UsageReported) and held.attempts and turn_log.has_finished_call:
+            # Not what a call has cost that was cut off: a turn that no node survives would go on for ever.
             await turn_log.add(step, at_once=True)
             await self._store.log.reset_attempts(held.turn.id, held.fence)
         else:

@@ -120,6 +120,11 @@ class TurnLog:
             self.error = exc
             raise
 
+    @property
+    def has_finished_call(self) -> bool:
+        """Whether a model call is complete that is stored as soon as its usage is known."""
+        return any(isinstance(body, CallFinished) for _, body in self._pending)
+
     def release(self) -> None:
         """Lets everything be stored that is pending, for the call that it belongs to is broken off."""
         self._held_from = None
