@@ -40,7 +40,6 @@ T = TypeVar("T")
 PEOPLE = 6
 HEARD = "Heard."
 ASK_FIRST: dict[str, Any] = {"tools": {"desk.note": {"access": "ask"}}}
-MOST_LOSSES = 3  # without a finished call of the model in between; after one more the turn may end
 
 
 def reply_to(request: Recorded) -> Reply:
@@ -138,7 +137,7 @@ class Chaos:
     async def _check(self, person: Person, *, is_queued: bool) -> None:
         if person.seen[-1]["type"] == "error":
             assert person.seen[-1]["code"] == "INTERRUPTED", person.seen
-            assert most_losses(person) >= MOST_LOSSES, person.seen
+            assert kinds(person.seen)["turn_resumed"], person.seen
             self.counts["given up after four losses"] += 1
             return
         try:
@@ -176,15 +175,6 @@ async def check_queue(http: httpx.AsyncClient, person: Person) -> None:
             return
         await asyncio.sleep(0.1)
     raise AssertionError(f"the queued message of {person.about} was not answered: {found}")
-
-
-def most_losses(person: Person) -> int:
-    """How often the turn was taken over without a finished call of the model in between, at most."""
-    most = losses = 0
-    for event in person.seen:
-        losses = 0 if event["type"] == "usage" else losses + (event["type"] == "turn_resumed")
-        most = max(most, losses)
-    return most
 
 
 def main() -> None:

@@ -216,6 +216,8 @@ async def stall_again_and_again(
         agent = await converse(other.client, agent_settings(server))
         for commit in range(FIRST_TO_STALL + first - 1, LAST_TO_STALL + 1, AT_ONCE):
             point = Point(commit, death)
+            if ONLY not in (None, str(point)):
+                continue
             async with dying_node(settings) as node:
                 person = await Person.meet(other.client, agent, f"{point}")
                 await person.begin(node.client)
