@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help check test fuzz audit run page types bench conformance lock clean
+.PHONY: help check test fuzz chaos audit run page types bench conformance lock clean
 
 PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
@@ -21,6 +21,10 @@ MINUTES = 10
 fuzz: ## hostile input for everything that reads any, for MINUTES=10 or as long as you say
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.fuzz $(MINUTES)
+
+chaos: ## a server that is killed at random while people talk, for MINUTES=10 or as long as you say
+	@sh scripts/env dev
+	@$(PYTHON) -m tests.faults.chaos $(MINUTES) $(SEED)
 
 audit: ## report known vulnerabilities of the locked packages, where their registries answer
 	@sh scripts/audit

@@ -43,7 +43,7 @@ _LOG = Statement(
     """SELECT chunk.events FROM tk_turn_chunks AS chunk JOIN tk_turns AS turn ON turn.id = chunk.turn_id
     WHERE turn.conversation_id = :id ORDER BY chunk.first_seq"""
 )
-_EXPIRE = with_clock("UPDATE tk_turns SET lease_until = {now} - 1 WHERE status = 'RUNNING'")
+_EXPIRE = with_clock("UPDATE tk_turns SET lease_until = {now} - :ago_ms WHERE status = 'RUNNING'")
 
 
 class Death(StrEnum):
@@ -205,10 +205,10 @@ class DyingNode:
         rows = await self.life.database.fetch(_LOG(id=conversation))
         return [entry for (events,) in rows for entry in decode_entries(events)]
 
-    async def expire_leases(self) -> None:
-        """Lets the time pass in which a dead node might still be alive."""
+    async def expire_leases(self, ago_ms: int = 1) -> None:
+        """Lets the time pass in which a dead node might still be alive, and some more."""
         assert self.life.database is not None
-        await self.life.database.execute(_EXPIRE())
+        await self.life.database.execute(_EXPIRE(ago_ms=ago_ms))
 
 
 @asynccontextmanager

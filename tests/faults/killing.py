@@ -25,7 +25,7 @@ class Moment(StrEnum):
     ASKED = "asked"  # it is asked, and on SQLite has begun to write
     BEGUN = "begun"  # the turn is shown to have begun, and the model is silent
     TALKING = "talking"  # so many words are shown, and the model goes on
-    IN_TOOL = "in_tool"  # a call of a tool is shown; it never ends
+    IN_TOOL = "in_tool"  # a tool is shown to run; it never ends
     ALL_SAID = "all_said"  # the model has sent its last
     DONE = "done"  # the end is shown
 
@@ -51,18 +51,36 @@ LEFT_AT = {
 }
 
 
-def reply_to(request: Recorded) -> Reply:
-    """What the model says to a question of a `Round`."""
-    moment, words, _ = request.body["messages"][-1]["content"].splitlines()[-1].split(" ")
-    match Moment(moment):
-        case Moment.BEGUN:
-            return [Wait(Gate())]
-        case Moment.TALKING:
-            return [*_paced(WORDS[: int(words) + AHEAD]), Wait(Gate())]
-        case Moment.IN_TOOL:
-            return [*_paced(WORDS[: int(words)]), UseTool("chaos__stall")]
-        case _:
-            return _paced(WORDS)
+class Replies:
+    """What the model says to the questions of `Round`s: what their moments need, then everything."""
+
+    def __init__(self) -> None:
+        self._asked: set[str] = set()
+        self._killed: set[str] = set()
+
+    def killed(self, number: int) -> None:
+        """The server of these rounds is gone; who asks now goes on after that."""
+        self._killed.add(f"#{number}")
+
+    def __call__(self, request: Recorded) -> Reply:
+        question = _question(request)
+        moment, words, number = question.split(" ")
+        is_again = question in self._asked or number in self._killed
+        self._asked.add(question)
+        match Moment(moment):
+            case Moment.BEGUN if not is_again:
+                return [Wait(Gate())]
+            case Moment.TALKING if not is_again:
+                return [*_paced(WORDS[: int(words) + AHEAD]), Wait(Gate())]
+            case Moment.IN_TOOL if not is_again:
+                return [*_paced(WORDS[: int(words)]), UseTool("chaos__stall")]
+            case _:
+                return _paced(WORDS)
+
+
+def _question(request: Recorded) -> str:
+    asked = [message["content"] for message in request.body["messages"] if message["role"] == "user"]
+    return asked[-1].splitlines()[-1]
 
 
 def _paced(words: Sequence[str]) -> Reply:
@@ -150,7 +168,7 @@ class Round:
             case Moment.TALKING:
                 return texts(self.shown).count(" ") >= self.words
             case Moment.IN_TOOL:
-                return "tool_call" in seen
+                return "tool_progress" in seen
             case Moment.ALL_SAID:
                 return any(it.outcome == "finished" for it in model.requests if self._is_mine(it))
             case Moment.DONE:
@@ -160,7 +178,7 @@ class Round:
         return self._journal.stat().st_mtime_ns if self._journal and self._journal.exists() else 0
 
     def _is_mine(self, request: Recorded) -> bool:
-        return request.body["messages"][-1]["content"].endswith(self.question)
+        return _question(request) == self.question
 
     async def check(self, client: httpx.AsyncClient) -> Left:
         """Afterwards: nothing that anybody saw is lost, and all is at an end. Gives what the kill left."""
@@ -180,21 +198,23 @@ class Round:
         check_whole(events)
         assert events[: len(self.shown)] == self.shown
         assert self.shown_elsewhere in (None, events)
-        assert WHOLE.startswith(texts(events))
         turn = (await client.get(f"/api/turns/{asked['turnId']}")).json()
         (reply,) = (it for it in await self._messages(client) if it["id"] == turn["assistantMessageId"])
-        assert (reply["status"], reply["content"]) == (turn["status"], texts(events))
-        if turn["status"] == "COMPLETED":
-            assert (events[-1]["type"], texts(events)) == ("done", WHOLE)
+        assert reply["status"] == turn["status"] == events[-1]["status"] == "COMPLETED"
+        before = events_before_crash(events)
+        if before is None:
+            assert reply["content"] == texts(events) == WHOLE
             return Left.WHOLE
-        assert (turn["status"], events[-1].get("code")) == ("FAILED", "INTERRUPTED")
-        if texts(events):  # the model was asked, and what that cost is known well enough
-            assert reply["usage"]["inputTokens"] > 0
-            assert reply["usage"]["outputTokens"] > 0
-        if reply["toolCalls"]:
-            assert [call["status"] for call in reply["toolCalls"]] == ["interrupted"]
+        assert reply["usage"]["inputTokens"] > 0
+        assert reply["usage"]["outputTokens"] > 0
+        if any(event["type"] == "tool_call" for event in before):  # nobody knows whether it took effect
+            assert [call["status"] for call in reply["toolCalls"]] == ["unknown"]
+            assert reply["content"] == f"{texts(before)}\n\n{WHOLE}"
             return Left.IN_TOOL
-        return Left.TALKING if texts(events) else Left.SILENT
+        # It is all there in the end, also where what had been shown of it was said again.
+        assert reply["content"] == WHOLE
+        assert WHOLE.startswith(texts(before))
+        return Left.TALKING if texts(before) else Left.SILENT
 
     async def _asked(self, client: httpx.AsyncClient) -> list[dict[str, Any]]:
         return [it for it in await self._messages(client) if it["content"] == self.question]
@@ -219,6 +239,13 @@ def check_whole(events: list[dict[str, Any]]) -> None:
         for kind in ("tool_call", "tool_result")
     )
     assert called == ended
+
+
+def events_before_crash(events: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """What the node had stored that died; None where the turn ended on the node where it began."""
+    resumed = [event["seq"] for event in events if event["type"] == "turn_resumed"]
+    assert len(resumed) <= 1
+    return events[: resumed[0] - 1] if resumed else None
 
 
 def texts(events: list[dict[str, Any]]) -> str:

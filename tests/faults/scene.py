@@ -24,6 +24,7 @@ from threadkeep.engine.fold import fold
 from threadkeep.engine.journal import CallFinished, Dispatched
 from threadkeep.log.format import LogEntry
 from threadkeep.testing import (
+    Pause,
     Recorded,
     Reply,
     Say,
@@ -42,6 +43,7 @@ Http = httpx.AsyncClient | httpx2.AsyncClient
 PIECES = (("I look ", "and note. "), ("Both ", "done. "), ("So ", "be it."))
 WHOLE = "\n\n".join("".join(pieces) for pieces in PIECES)
 ANSWER = {"action": "answer", "content": "The blue one."}
+ALLOW = {"action": "allow"}
 SPENT = ((100, 20), (200, 10), (300, 5))
 
 
@@ -50,14 +52,14 @@ async def look(about: str) -> str:
     return f"seen: {about}"
 
 
-async def note(about: str) -> str:
-    """Writes something down."""
-    await asyncio.sleep(0.02)  # the other one returns first
-    return f"noted: {about}"
-
-
-def desk() -> ToolServer:
+def desk(note_s: float = 0.02) -> ToolServer:
     """A server with a tool that reads and one that writes, which knows how often each was used."""
+
+    async def note(about: str) -> str:
+        """Writes something down."""
+        await asyncio.sleep(note_s)  # the other one returns first
+        return f"noted: {about}"
+
     return ToolServer(note, reading=[look], name="desk")
 
 
@@ -122,11 +124,27 @@ def reply_to(request: Recorded) -> Reply:
             return [*said, spent]
 
 
+def paced_reply_to(request: Recorded) -> Reply:
+    """The same, not all at once."""
+    return [step for said in reply_to(request) for step in (said, Pause(0.01))]
+
+
 async def converse(http: Http, settings: dict[str, Any]) -> str:
     """A new agent with these settings."""
     made = await http.post("/api/agents", json={"name": "Clerk", "settings": settings})
     assert made.status_code == 201, made.text
     return made.json()["id"]
+
+
+class Away(Exception):
+    """The server is ending, or about to die: one tries again."""
+
+
+def check_status(answer: httpx.Response | httpx2.Response, *expected: int) -> None:
+    """An answer is as it has to be, unless its server cannot answer any more."""
+    if answer.status_code >= 500:
+        raise Away
+    assert answer.status_code in expected, answer.status_code
 
 
 @dataclass
@@ -138,6 +156,8 @@ class Person:
     turn_id: str | None = None
     seen: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     is_answered: bool = False
+    """Whether somebody else answers for them."""
+    answered: set[str] = field(default_factory=set[str])
     is_patient: bool = False
     """Whether they answer only when the turn waits for it, and not at once."""
 
@@ -145,7 +165,7 @@ class Person:
     async def meet(http: Http, agent: str, about: str, **person: Any) -> "Person":
         """A person with a conversation of their own."""
         made = await http.post(f"/api/agents/{agent}/conversations", json={"title": about})
-        assert made.status_code == 201, made.text
+        check_status(made, 201)
         return Person(about, made.json()["id"], **person)
 
     @property
@@ -163,11 +183,11 @@ class Person:
         """Goes on where they were, to the end. What fails is tried again in the next life."""
         if self.turn_id is None:
             await self.begin(http)
-        await self._answer(http)
+        await self.answer(http)
         async for event in self._follow(http):
             assert event["seq"] == len(self.seen) + 1, "a gap, or a repeat"
             self.seen.append(event)
-            await self._answer(http)
+            await self.answer(http)
 
     async def watch(self, http: Http) -> list[dict[str, Any]]:
         """Follows their turn, once it is known, to its end: the events in one go."""
@@ -182,27 +202,31 @@ class Person:
         body = {"content": f"Do it, for {self.about}"}
         path = f"/api/conversations/{self.conversation}/messages"
         answer = await http.post(path, json=body, headers=headers)
-        assert answer.status_code == 202, answer.text
+        check_status(answer, 202)
         self.turn_id = answer.json()["turnId"]
 
-    async def _answer(self, http: Http) -> None:
-        if self.request_id is None or self.is_answered:
-            return
-        if self.is_patient:
-            await until(lambda: self._is_waited_for(http))
-        answer = await http.post(f"/api/turns/{self.turn_id}/approvals/{self.request_id}", json=ANSWER)
-        assert answer.status_code == 200, answer.text
-        self.is_answered = True
+    async def answer(self, http: Http) -> None:
+        """Answers what they were asked, unless they have, or somebody else does."""
+        asked = [it for it in self.seen if it["type"] == "approval_request"]
+        for request in asked:
+            if self.is_answered or request["request_id"] in self.answered:
+                continue
+            if self.is_patient:
+                await until(lambda: self._is_waited_for(http))
+            path = f"/api/turns/{self.turn_id}/approvals/{request['request_id']}"
+            answer = await http.post(path, json=ANSWER if request["kind"] == "question" else ALLOW)
+            check_status(answer, 200)
+            self.answered.add(request["request_id"])
 
     async def _is_waited_for(self, http: Http) -> bool:
         answer = await http.get(f"/api/turns/{self.turn_id}")
-        assert answer.status_code == 200, answer.text
+        check_status(answer, 200)
         return answer.json()["status"] != "RUNNING" or "approval_response" in kinds(self.seen)
 
     async def _follow(self, http: Http) -> AsyncIterator[dict[str, Any]]:
         headers = {"Last-Event-ID": str(len(self.seen))} if self.seen else {}
         async with http.stream("GET", f"/api/turns/{self.turn_id}/events", headers=headers) as answer:
-            assert answer.status_code in {200, 204}, answer.status_code
+            check_status(answer, 200, 204)
             async for line in answer.aiter_lines():
                 if line.startswith("data: "):
                     yield msgspec.json.decode(line.removeprefix("data: "))
@@ -247,8 +271,14 @@ def check_tools(person: Person, server: ToolServer, reply: dict[str, Any]) -> No
         for kind in ("tool_call", "tool_result")
     )
     assert sorted(called) == sorted(ended)
+    requests, responses = (
+        {event["request_id"] for event in person.seen if event["type"] == kind}
+        for kind in ("approval_request", "approval_response")
+    )
     asked = kinds(person.seen)
-    assert asked["approval_request"] == asked["approval_response"] == 1
+    assert requests == responses
+    assert asked["approval_request"] == asked["approval_response"] == len(requests)
+    assert len(requests) >= 1
 
 
 def check_usage(events: Sequence[dict[str, Any]], reply: dict[str, Any], turn: dict[str, Any]) -> None:

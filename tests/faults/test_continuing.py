@@ -20,10 +20,12 @@ from tests.faults.scene import (
     kinds,
     reply_to,
     settings_of,
+    stage_of,
 )
 from tests.postgres import Postgres
 from threadkeep import bootstrap
 from threadkeep.clock import system_clock
+from threadkeep.domain.events import Text, TurnEvent
 from threadkeep.log import heartbeat
 from threadkeep.log.signals import Signals
 from threadkeep.ports.turn_log import LOG_VERSION
@@ -259,3 +261,56 @@ def upgrade(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes write logs of the next version from now on."""
     for module in (turn_log, turns, approvals):
         monkeypatch.setattr(module, "LOG_VERSION", LOG_VERSION + 1)
+
+
+@pytest.mark.parametrize("finishes_a_call", [False, True])
+async def test_turn_that_is_lost_again_and_again_is_given_up_unless_it_comes_further(
+    tmp_path: Path, model: ScriptedModel, server: ToolServer, *, finishes_a_call: bool
+):
+    gate = Gate()
+    lost = 0
+
+    def answer(request: Recorded) -> Reply:
+        if lost == LOSSES:
+            return reply_to(request)
+        # In its third life it comes as far as its second call.
+        is_held = stage_of(request) == 2 or not finishes_a_call or lost < 2
+        return [Say("So far "), Wait(gate)] if is_held else reply_to(request)
+
+    model.otherwise = answer
+    settings = settings_of(model, tmp_path, f"sqlite:///{tmp_path}/data/threadkeep.db")
+    person, agent = None, ""
+    while lost < LOSSES:
+        asked = len(model.requests) + (finishes_a_call and lost == 2)
+        async with dying_node(settings) as node:
+            if person is None:
+                agent = await converse(node.client, agent_settings(server))
+                person = await Person.meet(node.client, agent, "it")
+                await person.begin(node.client)
+            await model.until_requests(asked + 1)
+            await until(lambda it=node, to=person: has_said(it, to))
+            node.life.end()
+            await node.expire_leases(LONGEST_DELAY_MS)
+        lost += 1
+    gate.open()
+    assert person is not None
+    async with dying_node(settings) as node:
+        await person.talk(node.client)
+        if finishes_a_call:
+            await check_end(node.client, person, server, model)
+        else:
+            assert person.seen[-1].get("code") == "INTERRUPTED"
+            assert kinds(person.seen)["turn_resumed"] == LOSSES - 1
+            path = f"/api/conversations/{person.conversation}/messages"
+            reply = (await node.client.get(path)).json()["items"][-1]
+            assert (reply["status"], reply["content"]) == ("FAILED", "So far ")
+
+
+LOSSES = 4
+LONGEST_DELAY_MS = 11_000
+
+
+async def has_said(node: DyingNode, person: Person) -> bool:
+    """Whether what the model said last is stored."""
+    stored = await node.stored_log(person.conversation)
+    return bool(stored) and isinstance(stored[-1], TurnEvent) and isinstance(stored[-1].body, Text)

@@ -48,8 +48,9 @@ def messages(client: httpx.Client, conversation: str) -> list[dict[str, Any]]:
     return client.get(f"/api/conversations/{conversation}/messages").json()["items"]
 
 
+@pytest.mark.parametrize("on_crash", ["interrupt", "continue"])
 @pytest.mark.parametrize("point", ["file", "row"])
-def test_killed_between_a_payload_and_what_refers_to_it(tmp_path: Path, point: str):
+def test_killed_between_a_payload_and_what_refers_to_it(tmp_path: Path, point: str, on_crash: str):
     with ScriptedModel() as model:
         model.script([CHART])
         settings = {
@@ -58,10 +59,11 @@ def test_killed_between_a_payload_and_what_refers_to_it(tmp_path: Path, point: s
             "gateway_api_key": "sk",
             "model": "scripted",
         }
+        advisor = {"name": "Advisor", "settings": {"onCrash": on_crash}}
         # Given a server that is killed when the chart's payload is written, and perhaps its row, but no more
         program = (stalling.__file__, point)
         with Server(tmp_path, program=program, **settings) as server, server.client() as client:
-            agent = client.post("/api/agents", json={"name": "Advisor"}).json()["id"]
+            agent = client.post("/api/agents", json=advisor).json()["id"]
             path = f"/api/agents/{agent}/conversations"
             conversation = client.post(path, json={"title": "Crash"}).json()["id"]
             turn = ask(client, conversation)["turnId"]
@@ -71,18 +73,23 @@ def test_killed_between_a_payload_and_what_refers_to_it(tmp_path: Path, point: s
         assert count_rows(tmp_path) == (0 if point == "file" else 1)
         os.utime(orphan, (0, time.time() - HOUR_S - 1))
         # When it starts again
-        model.script([CHART], [Say("Drawn.")])
+        model.script(*[[Say("Drawn.")]] * (on_crash == "continue"), [CHART], [Say("Drawn again.")])
         with Server(tmp_path, **settings) as server, server.client() as client:
-            until(lambda: client.get(f"/api/turns/{turn}").json()["status"] == "FAILED")
-            # Then the call has ended without a result, and nothing refers to what is not there
+            until(lambda: client.get(f"/api/turns/{turn}").json()["status"] in {"COMPLETED", "FAILED"})
             shown = messages(client, conversation)
             (call,) = shown[-1]["toolCalls"]
-            assert (call["status"], call["result"]) == ("interrupted", None)
-            assert "chartData" not in call
+            if on_crash == "interrupt":
+                # Then the call has ended without a result, and nothing refers to what is not there
+                assert (call["status"], call["result"]) == ("interrupted", None)
+                assert "chartData" not in call
+            else:
+                # Then the chart is drawn again
+                assert (call["status"], shown[-1]["content"]) == ("ok", "Drawn.")
+                assert call["chartData"]["series"][0]["data"] == [12]
             replay = client.get(f"/api/turns/{turn}/events").text
             assert "unavailable" not in replay + str(shown)
             # And a content that no row names goes with the first clean-up; one that is named stays
-            until(lambda: orphan.exists() == (point == "row"))
+            until(lambda: orphan.exists() == (point == "row" or on_crash == "continue"))
             # And the conversation goes on
             ask(client, conversation)
             until(lambda: messages(client, conversation)[-1]["status"] == "COMPLETED")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.serving import Server
 from threadkeep.client import Client, ClientError
-from threadkeep.domain.events import Done, Failed, Text, TurnEvent
+from threadkeep.domain.events import Done, Text, TurnEvent
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 
 
@@ -79,25 +79,28 @@ async def test_running_turn_ends_by_itself_and_nothing_new_begins(tmp_path: Path
     assert await ended(server) == 0
 
 
-async def test_turn_that_takes_too_long_ends_failed_with_its_text(tmp_path: Path, model: ScriptedModel):
+async def test_turn_that_takes_too_long_is_handed_off_with_its_text_and_goes_on_at_the_next_start(
+    tmp_path: Path, model: ScriptedModel
+):
     gate, seen = Gate(), list[TurnEvent]()
-    model.script([Say("One "), Wait(gate)])
+    model.script([Say("One "), Wait(gate)], [Say("One "), Say("two.")])
     server = serve(tmp_path, model, grace_s=0.1)
     async with Client(server.url) as client:
         conversation_id = await new_conversation(client)
         turn = await until_text(client, conversation_id, seen)
         server.process.send_signal(signal.SIGTERM)
-        await turn  # who follows it sees its end
         assert await ended(server) == 0
+        await asyncio.gather(turn, return_exceptions=True)  # its stream breaks, without an end
     gate.open()
-    assert isinstance(seen[-1].body, Failed)
+    assert isinstance(seen[-1].body, Text)
     again = serve(tmp_path, model, grace_s=0)
     async with Client(again.url) as client:
-        reply = [message async for message in client.messages(conversation_id)][-1]
         events = [event async for event in client.follow(seen[0].turn_id)]
-    assert (reply.content, reply.status) == ("One ", "FAILED")
-    assert isinstance(events[-1].body, Failed)
-    assert events[-1].body.code == "INTERRUPTED"
+        reply = [message async for message in client.messages(conversation_id)][-1]
+    assert events[: len(seen)] == seen
+    assert [event.seq for event in events] == [*range(1, len(events) + 1)]
+    assert (reply.content, reply.status) == ("One two.", "COMPLETED")
+    assert isinstance(events[-1].body, Done)
     assert again.stop() == 0
 
 

@@ -1,4 +1,4 @@
-"""`kill -9` at any moment: what anybody was shown is there, the turn has ended, the talk goes on."""
+"""`kill -9` at any moment: what anybody was shown is there, the turn goes on and ends well."""
 
 import asyncio
 import random
@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.faults.killing import LEFT_AT, WHOLE, Left, Moment, Round, converse, reply_to, texts
+from tests.faults.killing import LEFT_AT, WHOLE, Left, Moment, Replies, Round, converse, texts
 from tests.mcp.running import is_alive, until_none
 from tests.serving import Server
 from threadkeep.testing import ScriptedModel
@@ -40,7 +40,8 @@ async def test_server_is_killed_ten_times(tmp_path: Path, seed: int):
     noted, journal = tmp_path / "noted", tmp_path / "data" / "threadkeep.db-wal"
     noted.mkdir()
     pids_file = noted / "pids"
-    with ScriptedModel(otherwise=reply_to) as model:
+    replies = Replies()
+    with ScriptedModel(otherwise=replies) as model:
         settings = {
             "gateway": "openai",
             "gateway_url": model.url,
@@ -64,6 +65,7 @@ async def test_server_is_killed_ten_times(tmp_path: Path, seed: int):
                         for conversation, it in zip([*aimed, *plain], [moment, *OTHERS], strict=False)
                     ]
                     await kill(server, client, model, rounds)
+                    replies.killed(number)
         with Server(tmp_path, **settings) as server:
             async with server.async_client() as client:
                 left += await check(client, rounds)
