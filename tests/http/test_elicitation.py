@@ -12,6 +12,8 @@ from pydantic import BaseModel
 from tests.conftest import secret_key_for
 from tests.http.test_approvals import answer, calls_of, reply
 from tests.talking import Talk, talking
+from threadkeep.clock import system_clock
+from threadkeep.services.approvals import TurnApprovals
 from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, scripted_settings, until
 
 FORM: dict[str, Any] = {"type": "object", "properties": {"size": {"type": "integer"}}, "required": ["size"]}
@@ -112,3 +114,16 @@ async def test_turn_whose_call_is_held_open_can_be_stopped(
     (call,) = calls_of(message).values()
     assert message["status"] == "CANCELLED"
     assert call["status"] in {"interrupted", "denied"}
+
+
+async def test_request_of_a_server_that_nobody_answers_in_time_ends_its_turn(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(TurnApprovals, "expires_at", property(lambda _: system_clock() + 300))
+    with ToolServer(book, newest_only=True) as server:
+        asked = await asked_by(talk, model, server)
+        message = await reply(talk, asked["turnId"])
+    (call,) = calls_of(message).values()
+    (part,) = [it for it in message["parts"] if it["type"] == "question"]
+    assert (message["status"], call["status"]) == ("CANCELLED", "denied")
+    assert part["answer"]["action"] == "expire"

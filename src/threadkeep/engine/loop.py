@@ -148,8 +148,8 @@ async def run_turn(
         yield end
         return
     if stop.reason == "expire":
-        for tool_call_id in state.waiting:
-            yield ApprovalResponse(tools.approvals.request_id(tool_call_id), ApprovalAction.EXPIRE)
+        for request_id in state.open_requests:
+            yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)
     for event in run.last_events(end):
         yield event
 

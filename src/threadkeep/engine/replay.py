@@ -54,6 +54,15 @@ class CallState:
     """Those answers, by the ids of the requests."""
     result: ToolResultBlock | None = None
 
+    @property
+    def open_requests(self) -> frozenset[str]:
+        """What its user was asked and has not answered, while nothing of it runs."""
+        if self.dispatch is not None or self.result is not None:
+            return frozenset()
+        if self.awaited is not None:
+            return self.asked & {it.request_id for it in self.awaited.requests} - self.inputs.keys()
+        return frozenset() if self.answer else self.asked
+
 
 @dataclass(frozen=True, slots=True)
 class OpenBatch:
@@ -95,11 +104,13 @@ class TurnState:
     def waiting(self) -> frozenset[str]:
         """The calls that their user has been asked about, and has not answered."""
         states = self.batch.states.items() if self.batch else ()
-        return frozenset(
-            id_
-            for id_, state in states
-            if not state.dispatch and (state.awaited or (state.asked and not state.answer))
-        )
+        return frozenset(id_ for id_, state in states if state.open_requests)
+
+    @property
+    def open_requests(self) -> list[str]:
+        """What the user was asked and has not answered."""
+        states = self.batch.states.values() if self.batch else ()
+        return [request_id for state in states for request_id in sorted(state.open_requests)]
 
     @property
     def is_new(self) -> bool:

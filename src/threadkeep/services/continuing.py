@@ -62,7 +62,7 @@ class Continuing:
         if agent is None or not agent.is_visible_to(user):
             end = Failed("INTERRUPTED", "The agent of this conversation is no longer available.")
         else:
-            end = self._refusal(held, agent) if is_takeover else None
+            end = self._refusal(held, agent, is_takeover=is_takeover)
         if agent is None or end is not None:
             reason = control.stop.reason
             for event in _last_events(stopped(held.turn, reason) if reason else end or ABANDONED, state):
@@ -79,10 +79,10 @@ class Continuing:
         """How a turn is succeeded by those that are queued behind it."""
         return self._succession(_user_of(held, entries))
 
-    def _refusal(self, held: HeldTurn, agent: Agent) -> Failed | None:
-        """Why a turn whose node is gone ends; None where it is continued."""
+    def _refusal(self, held: HeldTurn, agent: Agent, *, is_takeover: bool) -> Failed | None:
+        """Why a turn ends; None where it is continued."""
         is_too_late = held.attempts > MOST_ATTEMPTS or held.ownerless_ms > self._within_ms
-        if is_too_late or agent.settings.on_crash is OnCrash.INTERRUPT:
+        if is_takeover and (is_too_late or agent.settings.on_crash is OnCrash.INTERRUPT):
             return ABANDONED
         try:
             self._answers.model(agent)
