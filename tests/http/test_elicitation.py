@@ -41,6 +41,17 @@ async def book(context: Context) -> str | mcp.InputRequiredResult:
     return f"booked {given} after {context.request_state}"
 
 
+async def insist(context: Context) -> str | mcp.InputRequiredResult:
+    """Asks again, by the same name, until it has heard a large enough number."""
+    given = context.input_responses or {}
+    sizes = [it.content["size"] for it in given.values() if isinstance(it, mcp.ElicitResult) and it.content]
+    if sizes and int(str(sizes[0])) >= 7:
+        return f"took {sizes[0]}"
+    asked = mcp.ElicitRequestFormParams(message="How many? At least 7.", requested_schema=FORM)
+    requests: dict[str, Any] = {"size": mcp.ElicitRequest(params=asked)}
+    return mcp.InputRequiredResult(input_requests=requests, request_state="so far")
+
+
 @pytest.fixture(params=["held open", "input required"])
 def server(request: pytest.FixtureRequest) -> Iterator[ToolServer]:
     is_new = request.param == "input required"
@@ -127,3 +138,23 @@ async def test_request_of_a_server_that_nobody_answers_in_time_ends_its_turn(
     (part,) = [it for it in message["parts"] if it["type"] == "question"]
     assert (message["status"], call["status"]) == ("CANCELLED", "denied")
     assert part["answer"]["action"] == "expire"
+
+
+async def test_server_that_asks_again_gets_another_answer(talk: Talk, model: ScriptedModel):
+    with ToolServer(insist, newest_only=True) as server:
+        asked = await asked_by(talk, model, server)
+        assert (await answer(talk, asked, action="answer", content={"size": 1})).status_code == 200
+
+        async def others() -> list[dict[str, Any]]:
+            items = (await talk.client.get("/api/approvals")).json()["items"]
+            return [it for it in items if it["requestId"] != asked["requestId"]]
+
+        async def is_asked_again() -> bool:
+            return bool(await others())
+
+        await until(is_asked_again)
+        (again,) = await others()
+        assert (await answer(talk, again, action="answer", content={"size": 7})).status_code == 200
+        message = await reply(talk, asked["turnId"])
+    (call,) = calls_of(message).values()
+    assert "took 7" in str(call["result"])

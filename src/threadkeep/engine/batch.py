@@ -208,6 +208,8 @@ class Batch:
                 case Outcome() as outcome:
                     self._start(self._toolbox.finish(call.use, outcome, self._tell))
                 case Dispatch() as dispatch:
+                    if call.given is None:  # what its server may ask, it asks from the beginning
+                        call.state = replace(call.state, rounds=0)
                     ready.append((call, dispatch))
                 case None:
                     for request in await self._wait_for_user(call):
@@ -276,7 +278,7 @@ class Batch:
         noted = tuple(
             InputNoted(
                 key=it.key,
-                request_id=self._approvals.request_id(f"{id_}/{it.key}"),
+                request_id=self._approvals.request_id(f"{id_}/{call.state.rounds}/{it.key}"),
                 message=it.message,
                 schema=None if it.schema is None else dict(it.schema),
                 url=it.url,
@@ -284,7 +286,8 @@ class Batch:
             for it in awaits.required.requests
         )
         entry = InputAwaited(id_, awaits.required.state, noted)
-        call.state = replace(call.state, dispatch=None, awaited=entry, inputs={})
+        rounds = call.state.rounds + 1
+        call.state = replace(call.state, dispatch=None, awaited=entry, inputs={}, rounds=rounds)
         yield entry
         async with aclosing(self._proceed([call])) as steps:
             async for step in steps:
@@ -326,7 +329,7 @@ class Batch:
                 async with asyncio.timeout(HELD_OPEN_S):
                     asked.answer(await answered)
             except TimeoutError:
-                del self._waiting[request.request_id]
+                self._waiting.pop(request.request_id, None)
                 self._tell(ApprovalResponse(request.request_id, ApprovalAction.EXPIRE))
                 asked.answer(None)
 

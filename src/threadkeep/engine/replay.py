@@ -52,6 +52,8 @@ class CallState:
     """It has come back, for its server needs answers of the user."""
     inputs: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
     """Those answers, by the ids of the requests."""
+    rounds: int = 0
+    """How often it has come back since it was handed over without answers."""
     result: ToolResultBlock | None = None
 
     @property
@@ -141,6 +143,7 @@ class _Replaying:
         self._steps: list[CallFinished | UserMessage] = []
         self._dispatches: dict[str, Dispatch] = {}
         self._awaited: dict[str, InputAwaited] = {}
+        self._rounds: dict[str, int] = {}
         self._used: set[str] = set()
         self._began_at: int | None = None
         self._iteration = 0
@@ -157,11 +160,13 @@ class _Replaying:
             case Dispatched(calls):
                 for call in calls:
                     self._dispatches[call.id] = call
-                    self._awaited.pop(call.id, None)
+                    if self._awaited.pop(call.id, None) is None:
+                        self._rounds[call.id] = 0
                 self._used |= {call.id for call in calls}
             case InputAwaited():
                 self._dispatches.pop(entry.id, None)
                 self._awaited[entry.id] = entry
+                self._rounds[entry.id] = self._rounds.get(entry.id, 0) + 1
             case _:
                 pass
 
@@ -187,7 +192,12 @@ class _Replaying:
             return TurnState(ran_ms=self._ran_ms)
         calls = [part.call for part in self._folding.parts if isinstance(part, ToolCallPart)]
         known = _KnownCalls(
-            self._folding, self._dispatches, self._awaited, large, as_blocks=bool(request.tools)
+            self._folding,
+            self._dispatches,
+            self._awaited,
+            self._rounds,
+            large,
+            as_blocks=bool(request.tools),
         )
         messages, batch, last = known.exchanges(request.messages, self._steps)
         return TurnState(
@@ -240,6 +250,7 @@ class _KnownCalls:
         folding: Folding,
         dispatches: Mapping[str, Dispatch],
         awaited: Mapping[str, InputAwaited],
+        rounds: Mapping[str, int],
         large: Mapping[PayloadId, bytes | Lost],
         *,
         as_blocks: bool,
@@ -248,6 +259,7 @@ class _KnownCalls:
         self._questions = [it for it in folding.parts if isinstance(it, QuestionPart)]
         self._dispatches = dispatches
         self._awaited = awaited
+        self._rounds = rounds
         self._as_blocks = as_blocks
         self._rendering = Rendering(UTC, thoughts=False, calls_as_blocks=as_blocks, large=large)
 
@@ -294,6 +306,7 @@ class _KnownCalls:
             asked=frozenset(leave | {it.request_id for it in questions}),
             answer=answer,
             awaited=awaited,
+            rounds=self._rounds.get(id_, 0),
             inputs={request_id: it for request_id, it in answers.items() if request_id in wanted},
             result=self._result(part.call),
         )
