@@ -89,10 +89,10 @@ async def until_idle(client: Client, conversation: str) -> None:
 
 
 async def test_message_behind_held_ones_has_no_answer_yet(inside: Client, model: ScriptedModel):
-    gate = Gate()
     agent = await inside.create_agent("Law")
     conversation = (await inside.create_conversation(agent.id, title="Lease")).id
     for say in (inside.ask, inside.start):
+        gate = Gate()
         model.script([Wait(gate)], [Say("Two.")], [Say("Three.")])
         await inside.post(conversation, "1?")
         await gate.reached()
