@@ -81,7 +81,7 @@ _ADOPT = with_clock(
     WHERE id = :turn_id RETURNING {_RETURNED}, fence"""
 )
 _RELEASE = with_clock(
-    """UPDATE tk_turns SET node_id = NULL, lease_until = {now}
+    """UPDATE tk_turns SET node_id = NULL, lease_until = {now} - 1
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'"""
 )
 _RESET_ATTEMPTS = Statement("UPDATE tk_turns SET attempts = 0 WHERE id = :turn_id AND fence = :fence")
