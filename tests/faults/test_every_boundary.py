@@ -214,7 +214,7 @@ async def stall_again_and_again(
 ) -> None:
     async with dying_node(settings) as other:
         agent = await converse(other.client, agent_settings(server))
-        for commit in range(FIRST_TO_STALL + first - 1, LAST_TO_STALL + 1, AT_ONCE):
+        for commit in range(FIRST_TO_STALL + first - 1, LAST_TO_STALL + 1, 2 * AT_ONCE):
             point = Point(commit, death)
             if ONLY not in (None, str(point)):
                 continue

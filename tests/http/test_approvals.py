@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import secret_key_for
 from tests.talking import JSON, Talk, talking
 from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, scripted_settings, until
 
@@ -30,12 +29,17 @@ def server() -> Iterator[ToolServer]:
 
 
 @pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    """SQLite only: tests of dying nodes ask and answer on both databases."""
+    return f"sqlite:///{tmp_path}/data/threadkeep.db"
+
+
+@pytest.fixture
 async def talk(database_url: str, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Talk]:
     settings = scripted_settings(
         model,
         data=tmp_path / "data",
         database_url=database_url,
-        secret_key=secret_key_for(database_url),
         embedding_url="off",
         mcp_allow_private=True,
     )

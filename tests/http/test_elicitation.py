@@ -9,7 +9,6 @@ import pytest
 from mcp.server.mcpserver import Context
 from pydantic import BaseModel
 
-from tests.conftest import secret_key_for
 from tests.http.test_approvals import answer, calls_of, reply
 from tests.talking import Talk, talking
 from threadkeep.clock import system_clock
@@ -60,12 +59,17 @@ def server(request: pytest.FixtureRequest) -> Iterator[ToolServer]:
 
 
 @pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    """SQLite only: tests of dying nodes ask and answer on both databases."""
+    return f"sqlite:///{tmp_path}/data/threadkeep.db"
+
+
+@pytest.fixture
 async def talk(database_url: str, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Talk]:
     settings = scripted_settings(
         model,
         data=tmp_path / "data",
         database_url=database_url,
-        secret_key=secret_key_for(database_url),
         embedding_url="off",
         mcp_allow_private=True,
     )
