@@ -21,7 +21,7 @@ from threadkeep.protocols.agentx.sign_in import SocketSignIn
 from threadkeep.testing.waiting import PATIENCE_S
 
 MB = 1024 * 1024
-ALICE = f"Bearer {issue_token(SECRET, User(UserId('alice'), UserRole.USER), 600)}"
+ALICE = f"Bearer {issue_token(SECRET, User(UserId('alice'), UserRole.USER), 24 * 3600)}"
 
 
 @asynccontextmanager
