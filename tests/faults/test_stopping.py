@@ -92,7 +92,7 @@ async def test_turn_that_takes_too_long_is_handed_off_with_its_text_and_goes_on_
         turn = await until_text(client, conversation_id, seen)
         server.process.send_signal(signal.SIGTERM)
         assert await ended(server) == 0
-        await asyncio.gather(turn, return_exceptions=True)  # its stream breaks, without an end
+        turn.cancel()  # its stream has broken, without an end; it would try again for a while
     gate.open()
     assert isinstance(seen[-1].body, Text)
     again = serve(tmp_path, model, grace_s=0)
