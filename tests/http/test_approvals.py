@@ -1,15 +1,14 @@
 """Turns that ask their user: a call that waits for leave, a question, and every way in which that can end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.talking import JSON, Talk, talking
-from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, scripted_settings, until
+from tests.talking import JSON, Talk
+from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, until
 
 
 def send(to: str) -> str:
@@ -29,22 +28,8 @@ def server() -> Iterator[ToolServer]:
 
 
 @pytest.fixture
-def database_url(tmp_path: Path) -> str:
-    """SQLite only: tests of dying nodes ask and answer on both databases."""
-    return f"sqlite:///{tmp_path}/data/threadkeep.db"
-
-
-@pytest.fixture
-async def talk(database_url: str, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Talk]:
-    settings = scripted_settings(
-        model,
-        data=tmp_path / "data",
-        database_url=database_url,
-        embedding_url="off",
-        mcp_allow_private=True,
-    )
-    async with talking(settings) as talk:
-        yield talk
+def talk(talk_with_tools: Talk) -> Talk:
+    return talk_with_tools
 
 
 async def asking(talk: Talk, server: ToolServer, **settings: Any) -> str:

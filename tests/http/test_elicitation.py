@@ -1,7 +1,6 @@
 """MCP servers that ask the user in the middle of a turn, over HTTP."""
 
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import mcp_types as mcp
@@ -10,10 +9,10 @@ from mcp.server.mcpserver import Context
 from pydantic import BaseModel
 
 from tests.http.test_approvals import answer, calls_of, reply
-from tests.talking import Talk, talking
+from tests.talking import Talk
 from threadkeep.clock import system_clock
 from threadkeep.services.approvals import TurnApprovals
-from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, scripted_settings, until
+from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, until
 
 FORM: dict[str, Any] = {"type": "object", "properties": {"size": {"type": "integer"}}, "required": ["size"]}
 
@@ -59,22 +58,8 @@ def server(request: pytest.FixtureRequest) -> Iterator[ToolServer]:
 
 
 @pytest.fixture
-def database_url(tmp_path: Path) -> str:
-    """SQLite only: tests of dying nodes ask and answer on both databases."""
-    return f"sqlite:///{tmp_path}/data/threadkeep.db"
-
-
-@pytest.fixture
-async def talk(database_url: str, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Talk]:
-    settings = scripted_settings(
-        model,
-        data=tmp_path / "data",
-        database_url=database_url,
-        embedding_url="off",
-        mcp_allow_private=True,
-    )
-    async with talking(settings) as talk:
-        yield talk
+def talk(talk_with_tools: Talk) -> Talk:
+    return talk_with_tools
 
 
 async def asked_by(talk: Talk, model: ScriptedModel, server: ToolServer) -> dict[str, Any]:
