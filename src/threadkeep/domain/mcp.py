@@ -30,7 +30,7 @@ _SHORTEST_HIDDEN = 4
 
 
 class ServerScope(Choice):
-    """Whom one process or connection serves: all users of an agent, one user, or one conversation."""
+    """Who shares one process or connection: all users of an agent, one user, or one conversation."""
 
     AGENT = "agent"
     USER = "user"

@@ -186,7 +186,7 @@ class Batch:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def answers(self) -> Sequence[ToolResultBlock]:
-        """What the model is told, in the order of its calls."""
+        """The results that the model gets, in the order of its calls."""
         return [call.state.result or self._toolbox.answer(call.use) for call in self._calls]
 
     @property

@@ -102,7 +102,7 @@ class Toolbox:
         return self._tools.get(use.name)
 
     def problem(self, use: ToolUse, arguments: Mapping[str, Any]) -> str | None:
-        """Why a call cannot be made at all, in words that the model can mend it by."""
+        """Why a call cannot be made at all; the model reads it and can correct the call."""
         if problem := use.problem or self._problems.get(use.id):
             return problem
         tool = self.tool(use)

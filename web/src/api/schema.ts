@@ -937,7 +937,7 @@ export interface SearchHitView {
   onPath: boolean;
 }
 
-/** Whom one process or connection serves: all users of an agent, one user, or one conversation. */
+/** Who shares one process or connection: all users of an agent, one user, or one conversation. */
 export type ServerScope = "agent" | "conversation" | "user";
 
 /** Who put a server there: the product for everyone, the product where it is needed, or the owner. */
