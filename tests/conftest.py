@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.engine.in_memory import InMemoryTools
+from tests.making import NODE_ID
 from tests.postgres import Postgres, open_postgres
 from tests.talking import Talk, talking
 from threadkeep import Settings, User, UserRole, bootstrap, create_app
@@ -120,8 +121,10 @@ class Api:
 
 
 @pytest.fixture
-async def api(database_url: str, tmp_path: Path) -> AsyncIterator[Api]:
+async def api(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Api]:
     """Threadkeep with sign-in and without a model on an empty database; `api.store` is the store it uses."""
+    # The turns that tests keep in the store are this node's own: it does not take them for abandoned.
+    monkeypatch.setattr("threadkeep.log.node.new_uuid", lambda: NODE_ID)
     settings = Settings.load(
         {},
         data=tmp_path / "data",

@@ -39,6 +39,7 @@ from threadkeep.retrieval.terms import terms
 
 ALICE, BOB = UserId("alice"), UserId("bob")
 NOW = 1_800_000_000_000
+NODE_ID = "a-node"
 
 
 def make_agent(owner: UserId | None = ALICE, **changes: Any) -> Agent:
@@ -79,7 +80,7 @@ async def keep_conversation(
 
 async def keep_begun(store: Store, begun: BegunTurn) -> None:
     """A begun turn in the store, written by a node that does not die."""
-    await store.turns.begin(begun, Lease("a-node", 1, 10**9), opening_of(begun))
+    await store.turns.begin(begun, Lease(NODE_ID, 1, 10**9), opening_of(begun))
 
 
 def opening_of(begun: BegunTurn) -> LogChunk:
