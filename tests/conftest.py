@@ -125,6 +125,8 @@ async def api(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Threadkeep with sign-in and without a model on an empty database; `api.store` is the store it uses."""
     # The turns that tests keep in the store are this node's own: it does not take them for abandoned.
     monkeypatch.setattr("threadkeep.log.node.new_uuid", lambda: NODE_ID)
+    # These clients get an answer when it is whole: a stream that goes on for ever ends at once.
+    monkeypatch.setattr("threadkeep.log.user_events.MOST_OPEN_S", 0)
     settings = Settings.load(
         {},
         data=tmp_path / "data",

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from threadkeep.clock import system_clock
 from threadkeep.domain.caps import OperatorCaps, TurnCaps
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import GatewayNotConfigured
+from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.gateways.anthropic import AnthropicGateway
 from threadkeep.gateways.llama import WEIGHTS_PACKAGE
@@ -27,6 +29,7 @@ from threadkeep.jobs.titles import TITLE_JOB, Titles
 from threadkeep.log.node import Node
 from threadkeep.log.rebuilding import rebuild
 from threadkeep.log.replies import written_so_far
+from threadkeep.log.user_events import UserEvents
 from threadkeep.logs import about
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.limits import Limits
@@ -356,9 +359,10 @@ async def _start_services(
     started.push_async_callback(history.close)
     if outside.alone:  # nobody is left who could be doing one
         await outside.jobs.release_all()
-    jobs = _jobs(outside, history, compactions, reading, caps)
+    user_events = UserEvents(outside.bus)
+    jobs = _jobs(outside, history, user_events, compactions, reading, caps)
     started.push_async_callback(jobs.close)
-    node = Node(store, outside.bus, system_clock, metrics, alone=outside.alone)
+    node = Node(store, outside.bus, user_events, system_clock, metrics, alone=outside.alone)
     started.push_async_callback(node.close)
     roles = WorkspaceRoles(workspaces)
     prompts = Prompts(store, agents, FolderPromptFiles(workspaces), roles, gateway)
@@ -383,18 +387,19 @@ async def _start_services(
         history=history,
         turns=turns,
         approvals=Approvals(store, node, system_clock),
-        queue=Queue(store, caps),
+        queue=Queue(store, turns, caps),
         branches=Branches(store, turns, history, system_clock),
         running_turns=running_turns,
         prompts=prompts,
         executions=Executions(store, turns, history, system_clock),
         compactions=compactions,
-        briefings=Briefings(store, agents, conversations, history, system_clock),
+        briefings=Briefings(store, agents, conversations, history, user_events, system_clock),
         receipts=Receipts(store, turns),
         reports=Reports(store, conversations, system_clock),
         sessions=Sessions(store, turns),
         usages=Usages(store, system_clock),
         users=Users(store, running_turns, prompts, PersonalServers(outside.pool, workspaces), system_clock),
+        user_events=user_events,
         metrics=metrics,
         store=store,
         gateway=gateway,
@@ -405,13 +410,25 @@ async def _start_services(
 
 
 def _jobs(
-    outside: Outside, history: History, compactions: Compactions, reading: Reading, caps: OperatorCaps
+    outside: Outside,
+    history: History,
+    user_events: UserEvents,
+    compactions: Compactions,
+    reading: Reading,
+    caps: OperatorCaps,
 ) -> Jobs:
     """What is done later, by whichever node has time."""
+
+    async def titled(conversation: Conversation) -> None:
+        await history.follow(conversation.id)
+        await user_events.tell(
+            UserEvent(conversation.user_id, UserEventType.CONVERSATION_RENAMED, conversation.id)
+        )
+
     return Jobs(
         outside.jobs,
         {
-            TITLE_JOB: Titles(outside.store, outside.gateway, history.follow, caps).give,
+            TITLE_JOB: Titles(outside.store, outside.gateway, titled, caps).give,
             COMPACTION_JOB: compactions.compact_later,
             READ_JOB: reading.read,
             EMBED_JOB: reading.embed,

@@ -94,8 +94,8 @@ def shoot(page: Page, name: str, *, size: ViewportSize | None = None) -> None:
     before = page.viewport_size
     if size:
         page.set_viewport_size(size)
-    page.wait_for_load_state("networkidle")
-    page.wait_for_timeout(500)
+    page.evaluate("document.fonts.ready")
+    page.wait_for_timeout(1000)
     page.screenshot(path=FOLDER / f"{name}.png")
     if before:
         page.set_viewport_size(before)

@@ -7,6 +7,7 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.browser import tour
 from tests.browser.test_talking import done, log, say
+from tests.browser.tour import tell_nothing
 from threadkeep.testing import Gate, Say, ScriptedModel, Status, Wait
 
 
@@ -224,7 +225,7 @@ def test_other_tabs_follow_the_choice_and_the_turn(page: Page, context: BrowserC
 @pytest.mark.parametrize("is_told", [True, False], ids=["over the socket", "when one comes back"])
 def test_choice_of_a_program_is_followed(page: Page, model: ScriptedModel, is_told: bool):
     if not is_told:
-        page.route_web_socket(re.compile("/ws$"), lambda _: None)
+        tell_nothing(page)
     talk(page, model, 1)
     first, _ = stored(page)
     model.script([Say("b1.")])
@@ -237,7 +238,7 @@ def test_choice_of_a_program_is_followed(page: Page, model: ScriptedModel, is_to
 
 
 def test_tab_that_missed_a_change_hides_nothing_and_offers_to_show_it(page: Page, model: ScriptedModel):
-    page.route_web_socket(re.compile("/ws$"), lambda _: None)  # nobody tells it anything
+    tell_nothing(page)
     talk(page, model, 1)
     first, _ = stored(page)
     model.script([Say("b1.")])

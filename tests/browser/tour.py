@@ -43,6 +43,12 @@ def conversation(page: Page, model: ScriptedModel) -> None:
     page.get_by_role("group", name="Thought process").locator("summary").click()
 
 
+def tell_nothing(page: Page) -> None:
+    """What others do reaches the page only when it asks."""
+    page.route_web_socket(re.compile("/ws$"), lambda _: None)
+    page.route("**/api/me/events", lambda route: route.abort())
+
+
 def branches(page: Page, model: ScriptedModel) -> None:
     """A question and an answer with versions, one being edited, and a path that has moved meanwhile."""
     model.script([Say("First.")], [Say("Second.")], [Say("Third.")])
@@ -57,7 +63,7 @@ def branches(page: Page, model: ScriptedModel) -> None:
     page.get_by_role("button", name="Regenerate").click()
     expect(log(page)).to_contain_text("Third.")
     done(page)
-    page.route_web_socket(re.compile("/ws$"), lambda _: None)  # nobody tells it what comes next
+    tell_nothing(page)
     page.reload()
     expect(log(page)).to_contain_text("Third.")
     (conversation,) = page.request.get("/api/conversations").json()["items"]
@@ -180,7 +186,7 @@ def settings(tab: str) -> Screen:
     def show(page: Page, _: ScriptedModel) -> None:
         page.get_by_role("button", name="Settings").click()
         page.get_by_role("tab", name=tab).click()
-        page.wait_for_load_state("networkidle")
+        expect(page.get_by_text("Loading…")).to_have_count(0)
 
     return show
 

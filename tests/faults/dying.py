@@ -89,7 +89,8 @@ class Life:
         self._only_stalls = True
 
     def wake(self) -> None:
-        """Lets a node go on that stands still."""
+        """Lets a node go on, whether it stands still already or has not come so far."""
+        self._point = None
         self._awake.set()
 
     def end(self) -> None:

@@ -71,6 +71,7 @@ def settings_of(model: ScriptedModel, folder: Path, database_url: str, **setting
         "secret_key": secret_key_for(database_url),
         "embedding_url": "off",
         "mcp_allow_private": True,
+        "mcp_connect_budget_s": 60,  # a busy machine is no reason to fail
     }
     return scripted_settings(model, **{**usual, **settings})
 

@@ -231,7 +231,8 @@ async def stall_again_and_again(
                     # It finds out that the turn is another's, and goes on with what is its own.
                     await until(lambda node=node: node.is_idle)
                     again = Person(person.about, person.conversation, person.turn_id, is_answered=True)
-                    await again.talk(node.client)
+                    async with asyncio.timeout(WAIT_S):
+                        await again.talk(node.client)
                     assert again.seen == shown
                     await check_end(node.client, person, server, model)
                 except BaseException as exc:

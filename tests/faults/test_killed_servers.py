@@ -59,6 +59,7 @@ def settings_for(model: ScriptedModel, database_url: str | None = None) -> dict[
         "gateway_api_key": "sk-scripted",
         "model": "scripted",
         "mcp_allow_private": "true",
+        "mcp_connect_budget_s": "60",  # a busy machine is no reason to fail
         "embedding_url": "off",
         **(on_postgres if database_url else {}),
     }

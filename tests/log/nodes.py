@@ -21,6 +21,7 @@ from threadkeep.engine.loop import TurnStep
 from threadkeep.log.format import LogEntry
 from threadkeep.log.node import Node
 from threadkeep.log.running import TurnControl
+from threadkeep.log.user_events import UserEvents
 from threadkeep.log.work import Successor
 from threadkeep.metrics import Metrics
 from threadkeep.ports.store import Store
@@ -51,7 +52,8 @@ class Nodes:
     ) -> Node:
         """Another node."""
         store = faulty(self.store, self.database, log=log, beginning=beginning, turns=turns)
-        node = Node(store, bus or LocalBus(), clock, Metrics(), alone=alone)
+        bus = bus or LocalBus()
+        node = Node(store, bus, UserEvents(bus), clock, Metrics(), alone=alone)
         node.continue_with(gives_up, lambda held, entries: nobody_succeeds)
         self.made.append(node)
         return node

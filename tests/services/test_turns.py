@@ -22,6 +22,7 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.engine.ending import TURN_ENDED
 from threadkeep.jobs.queue import Jobs
 from threadkeep.log.node import Node
+from threadkeep.log.user_events import UserEvents
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.metrics import Metrics
 from threadkeep.ports.gateway import (
@@ -93,7 +94,8 @@ class Talking:
 @pytest.fixture
 async def talking(store: Store, database: Database, tmp_path: Path) -> AsyncIterator[Talking]:
     jobs = Jobs(SqlJobs(database), {})
-    node = Node(store, LocalBus(), system_clock, Metrics(), alone=False)
+    bus = LocalBus()
+    node = Node(store, bus, UserEvents(bus), system_clock, Metrics(), alone=False)
     history = History(store)
     yield Talking(store, node, jobs, history, tmp_path)
     await node.close()

@@ -1,8 +1,8 @@
 import { act } from "react";
-import { afterEach, expect, it, vi } from "vitest";
+import { afterEach, expect, it } from "vitest";
 
 import { ApprovalsMenu } from "../src/components/approvals-menu";
-import { approvals, refreshApprovals, watchApprovals } from "../src/state/approvals";
+import { approvals, refreshApprovals } from "../src/state/approvals";
 import { conversations } from "../src/state/conversations";
 import { type ApprovalView, type ConversationView } from "../src/api/schema";
 import { answer, click, draw } from "./draw";
@@ -21,7 +21,6 @@ const answers = (...items: ApprovalView[]) => answer.mockImplementation(async ()
 
 afterEach(() => {
   act(() => approvals.set([]));
-  vi.useRealTimers();
 });
 
 it("counts what waits, names it, and leads there", async () => {
@@ -49,22 +48,4 @@ it("keeps what is known when it cannot be read", async () => {
   answer.mockImplementation(async () => new Response("{}", { status: 500 }));
   await refreshApprovals();
   expect(approvals.get()).toHaveLength(1);
-});
-
-it("looks every 30 seconds while the page is seen", async () => {
-  vi.useFakeTimers();
-  answers();
-  const unwatch = watchApprovals();
-  expect(answer).toHaveBeenCalledTimes(1);
-  await vi.advanceTimersByTimeAsync(61_000);
-  expect(answer).toHaveBeenCalledTimes(3);
-  const hidden = vi.spyOn(document, "hidden", "get").mockReturnValue(true);
-  await vi.advanceTimersByTimeAsync(60_000);
-  expect(answer).toHaveBeenCalledTimes(3);
-  hidden.mockRestore();
-  document.dispatchEvent(new Event("visibilitychange"));
-  expect(answer).toHaveBeenCalledTimes(4);
-  unwatch();
-  await vi.advanceTimersByTimeAsync(60_000);
-  expect(answer).toHaveBeenCalledTimes(4);
 });

@@ -62,7 +62,7 @@ let thread: Thread;
 beforeEach(() => {
   server = new Server();
   answer.mockImplementation(server.respond);
-  thread = new Thread("c", () => {});
+  thread = new Thread("c");
 });
 afterEach(() => thread.leave());
 

@@ -59,6 +59,7 @@ from threadkeep.http import (
     search,
     turns,
     usage,
+    user_events,
 )
 from threadkeep.http.bodies import MEDIUM_BODY_BYTES
 from threadkeep.http.reports import handlers as reports
@@ -95,6 +96,14 @@ _IDEMPOTENCY = {"Idempotency-Key": "A name for this request: sent again, it neve
 
 _TABLE = (
     Route("GET", "/api/me", operations.get_me, "Users"),
+    Route(
+        "GET",
+        "/api/me/events",
+        user_events.get_my_events,
+        "Users",
+        errors=(ShuttingDown,),
+        headers={"Last-Event-ID": "The last event that was seen: those after it are given."},
+    ),
     Route("DELETE", "/api/users/{user_id}", operations.delete_user, "Users", 204, (UserNotFound,)),
     # Agents
     Route(

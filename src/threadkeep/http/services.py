@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from threadkeep.http.cursors import Cursors
 from threadkeep.http.routing import Call
+from threadkeep.log.user_events import UserEvents
 from threadkeep.metrics import Metrics
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.store import Store
@@ -51,6 +52,7 @@ class Services:
     sessions: Sessions
     usages: Usages
     users: Users
+    user_events: UserEvents
     metrics: Metrics
     store: Store
     gateway: Gateway | None

@@ -1,15 +1,16 @@
-"""Streams of a turn's events: from the log, at the reader's pace, never holding up the turn."""
+"""Streams of events at their reader's pace: nobody who makes them waits for somebody who reads them."""
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from threadkeep.log.following import Follower
-from threadkeep.protocols.sse import HEARTBEAT, Encoder
+from threadkeep.protocols.sse import HEARTBEAT
 
 log = logging.getLogger("threadkeep.http")
 
@@ -22,21 +23,61 @@ SLOWEST_READ_S = 30.0
 broken_off: ContextVar[bool] = ContextVar("broken_off", default=False)
 
 
+T = TypeVar("T")
+ReadT_co = TypeVar("ReadT_co", covariant=True)
+ReadT_contra = TypeVar("ReadT_contra", contravariant=True)
+
+
+class Source(Protocol[ReadT_co]):
+    """What a stream is made from, within `async with`; gives an empty sequence when somebody woke it."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def __aiter__(self) -> Self: ...
+
+    async def __anext__(self) -> Sequence[ReadT_co]: ...
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether what was read is all there is."""
+        ...
+
+    def wake(self) -> None:
+        """Has whoever reads look again, if they wait."""
+        ...
+
+
+class Encoding(Protocol[ReadT_contra]):
+    """How what is read is told."""
+
+    def encode_chunk(self, chunk: ReadT_contra, /) -> bytes:
+        """The frames of what was read."""
+        ...
+
+    def end(self) -> bytes:
+        """What is said at the end."""
+        ...
+
+
 class EventStream(Response):
-    """Sends chunks of a log as they are stored, until the turn has ended or the reader is gone."""
+    """Sends what a source gives, until it ends or the reader is gone."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, log: Follower, encoder: Encoder, headers: Mapping[str, str]) -> None:
+    def __init__(self, source: Source[T], encoding: Encoding[T], headers: Mapping[str, str]) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **headers})
         del self.headers["content-length"]
-        self._log = log
-        self._encoder = encoder
+        self._source: Source[Any] = source
+        self._encoding: Encoding[Any] = encoding
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        async with self._log:
-            reader = _Reader(self._log, send)
+        async with self._source:
+            reader = _Reader(self._source, send)
             listening = asyncio.create_task(reader.listen(receive))
             try:
                 async with reader.present:
@@ -52,13 +93,13 @@ class EventStream(Response):
                 reader.close()
 
     async def _send_all(self, reader: "_Reader") -> None:
-        async for chunks in self._log:
+        async for chunks in self._source:
             if chunks:
-                await reader.send(b"".join(map(self._encoder.encode_chunk, chunks)))
+                await reader.send(b"".join(map(self._encoding.encode_chunk, chunks)))
             elif reader.needs_sign_of_life:
                 await reader.send(HEARTBEAT)
-        if self._log.has_ended:
-            await reader.send(self._encoder.end(), more=False)
+        if self._source.has_ended:
+            await reader.send(self._encoding.end(), more=False)
         else:
             broken_off.set(True)
             log.info("a stream is broken off: how its turn ends cannot be told here")
@@ -71,11 +112,11 @@ class _Reader:
     does not care. One timer looks after both now and then: one for each piece would cost as much as sending.
     """
 
-    def __init__(self, log: Follower, send: Send) -> None:
+    def __init__(self, source: Source[Any], send: Send) -> None:
         self.present = asyncio.timeout(None)
         self.needs_sign_of_life = False
         self.is_stuck = False
-        self._log = log
+        self._source = source
         self._send = send
         self._loop = asyncio.get_running_loop()
         self._sending_since: float | None = None
@@ -102,7 +143,7 @@ class _Reader:
         pause = HEARTBEAT_EVERY_S
         if self._sending_since is None:
             self.needs_sign_of_life = True
-            self._log.wake()
+            self._source.wake()
         else:
             pause = min(pause, self._sending_since + SLOWEST_READ_S - self._loop.time())
         if pause > 0:

@@ -16,7 +16,7 @@ from threadkeep.ports.store import Store
 
 TITLE_JOB = "title"
 
-MakeSearchable = Callable[[ConversationId], Awaitable[None]]
+OnTitled = Callable[[Conversation], Awaitable[None]]
 
 
 def title_job(conversation: Conversation) -> dict[str, str]:
@@ -31,12 +31,12 @@ class Titles:
         self,
         store: Store,
         gateway: Gateway | None,
-        make_searchable: MakeSearchable,
+        on_titled: OnTitled,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
         self._gateway = gateway
-        self._make_searchable = make_searchable
+        self._on_titled = on_titled
         self._caps = caps
 
     async def give(self, arguments: Mapping[str, Any]) -> None:
@@ -59,10 +59,11 @@ class Titles:
             return
         title = await ask_for_title(self._gateway, model, asked, answered)
         if title is not None:
-            await self._store.conversations.update(
+            titled = await self._store.conversations.update(
                 user_id, conversation_id, lambda current: _entitled(current, title)
             )
-            await self._make_searchable(conversation_id)
+            if titled is not None:
+                await self._on_titled(titled)
 
 
 def _said(messages: Sequence[Message], role: MessageRole) -> str | None:

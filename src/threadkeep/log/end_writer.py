@@ -82,7 +82,7 @@ class EndWriter:
         self._metrics.event_lag.observe((self._clock() - turn_log.taken_at) / 1000)
         self._metrics.turn_ended(ended.turn)
         _log_end(ended.turn)
-        await self._signals.wrote([chunk])
+        await self._signals.ended(ended, chunk)
 
     async def _store_end(
         self, held: HeldTurn, ended: EndedTurn, chunk: LogChunk, succeed: Succeed | None
@@ -172,7 +172,7 @@ class EndWriter:
         """Tells that a turn has ended, which is stored."""
         self._metrics.turn_ended(end.ended.turn)
         _log_end(end.ended.turn)
-        await self._signals.wrote([end.chunk])
+        await self._signals.ended(end.ended, end.chunk)
 
     async def cut_off(self, held: HeldTurn, turn_log: TurnLog, failure: Failed) -> None:
         """Ends a turn that cannot go on, with what its log still lacks before its last event."""

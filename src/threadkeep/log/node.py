@@ -8,6 +8,7 @@ from threadkeep.clock import Clock
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.ids import ConversationId, TurnId, UserId, new_uuid
 from threadkeep.domain.turn import Turn
+from threadkeep.domain.user_events import UserEvent
 from threadkeep.log.end_writer import EndWriter
 from threadkeep.log.following import Follower, Following
 from threadkeep.log.heartbeat import attempt, beat
@@ -18,6 +19,7 @@ from threadkeep.log.runner import ContinuedSteps, Runner, Steps
 from threadkeep.log.running import RunningTurns
 from threadkeep.log.signals import Signals
 from threadkeep.log.steering import SteeringDesk
+from threadkeep.log.user_events import UserEvents
 from threadkeep.log.work import Succeed, Succession
 from threadkeep.log.writer import LogWriter
 from threadkeep.metrics import Metrics
@@ -33,13 +35,24 @@ ABORT_S = 8.0  # longer than a lease: a node that is gone has lost its turns by 
 class Node:
     """Runs turns, follows them wherever they run, and continues those of nodes that are gone."""
 
-    def __init__(self, store: Store, bus: Bus, clock: Clock, metrics: Metrics, *, alone: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        bus: Bus,
+        user_events: UserEvents,
+        clock: Clock,
+        metrics: Metrics,
+        *,
+        alone: bool,
+    ) -> None:
         self.id = new_uuid()
         self._store = store
         self._running = RunningTurns()
         self._mirrors = Mirrors(store)
+        self._user_events = user_events
         self._signals = Signals(
             bus,
+            user_events,
             on_wrote=self._mirrors.wake,
             on_abort=lambda it: self._running.stop(it, "abort"),
             on_answered=self._running.nudge,
@@ -130,9 +143,9 @@ class Node:
         """An event that is set whenever a turn begins in a conversation, or a change of it is announced."""
         return self._signals.changes(conversation_id)
 
-    async def announce_change(self, conversation_id: ConversationId) -> None:
-        """Tells those who follow a conversation, on all nodes, that it is deleted or has another session."""
-        await self._signals.changed(conversation_id)
+    async def announce(self, event: UserEvent) -> None:
+        """Tells a user's pages and those who follow the conversation, on all nodes, what has happened."""
+        await self._signals.changed(event)
 
     @property
     def is_draining(self) -> bool:
@@ -141,10 +154,12 @@ class Node:
 
     async def drain(self, grace_s: float) -> None:
         """Begins no further turn and hands off those that run; what is under way has so long to end."""
+        self._user_events.close()
         await self._runner.drain(grace_s)
 
     async def close(self) -> None:
         """Hands off the turns that run here, keeping what they have said, and follows no other."""
+        self._user_events.close()
         self._signals.close()
         await end_tasks(*self._beats)
         await self._runner.close()

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import StorageConflict, StorageError, StorageUnavailable
-from threadkeep.domain.events import Done, Failed, UsageReported
+from threadkeep.domain.events import ApprovalRequest, Done, Failed, UsageReported
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import ABANDONED, INTERNAL_ERROR
@@ -227,7 +227,7 @@ class Runner:
     ) -> None:
         add_to_subject(conversation_id=held.conversation.id, turn_id=held.turn.id)
         try:
-            await self._signals.began(held.turn)
+            await self._signals.began(held)
             while await self._write(held, turn_log, control, steps, succeed):
                 assert self._continued is not None
                 steps = self._continued(held, await self._entries(turn_log), control, False)
@@ -268,6 +268,9 @@ class Runner:
                         # Stored before it happens, while the turn is still ours.
                         await turn_log.add(step, at_once=True)
                         self._running.check_lease(turn_log.turn_id)
+                    case ApprovalRequest():
+                        await turn_log.add(step)
+                        await self._signals.asked(held, step.request_id)
                     case _:
                         await turn_log.add(step)
                 before = step
@@ -300,7 +303,7 @@ class Runner:
             control.stop.request("abort")
         if paused == "paused":
             log.info("turn waits for its user")
-            await self._signals.paused(held.turn)
+            await self._signals.paused(held)
         return paused == "paused"
 
     async def _hand_off(self, turn_log: TurnLog) -> None:

@@ -4,11 +4,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from dataclasses import replace
 
+from threadkeep.domain.conversation import Conversation, EndedTurn
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.turn import Turn
+from threadkeep.domain.user_events import UserEvent, UserEventType
+from threadkeep.log.user_events import UserEvents
 from threadkeep.ports.bus import Bus, Signal
-from threadkeep.ports.turn_log import LogChunk
+from threadkeep.ports.turn_log import HeldTurn, LogChunk
 
 log = logging.getLogger("threadkeep.turns")
 
@@ -21,29 +25,41 @@ class Signals:
     def __init__(
         self,
         bus: Bus,
+        user_events: UserEvents,
         *,
         on_wrote: Callable[[TurnId], object],
         on_abort: Callable[[TurnId], object],
         on_answered: Callable[[TurnId], object],
     ) -> None:
         self._bus = bus
+        self._user_events = user_events
         self._on_wrote = on_wrote
         self._on_abort = on_abort
         self._on_answered = on_answered
         self._waiting: dict[ConversationId, set[asyncio.Event]] = {}
         self._unsubscribe = bus.subscribe(self._hear)
 
-    async def began(self, turn: Turn) -> None:
-        """A turn's first event is stored, so its conversation has a new turn to read."""
-        await self._announce([f"{WROTE} {turn.id}", f"{CHANGED} {turn.conversation_id}"])
+    async def began(self, held: HeldTurn) -> None:
+        """A turn's first event is stored, so its conversation has a new turn to read; or it goes on."""
+        await self._moved(held, UserEventType.TURN_STARTED)
+
+    async def asked(self, held: HeldTurn, request_id: str) -> None:
+        """A turn asks its user something."""
+        event = _event(UserEventType.APPROVAL_OPENED, held.conversation, held.turn)
+        await self._user_events.tell(replace(event, request_id=request_id))
+
+    async def paused(self, held: HeldTurn) -> None:
+        """A turn waits for its user."""
+        await self._moved(held, UserEventType.TURN_PAUSED)
+
+    async def ended(self, ended: EndedTurn, last: LogChunk) -> None:
+        """A turn has ended."""
+        await self.wrote([last])
+        await self._user_events.tell(_event(UserEventType.TURN_ENDED, ended.conversation, ended.turn))
 
     async def wrote(self, chunks: Iterable[LogChunk]) -> None:
         """Chunks of logs are stored."""
         await self._announce([f"{WROTE} {chunk.turn_id}" for chunk in chunks])
-
-    async def paused(self, turn: Turn) -> None:
-        """A turn waits for its user."""
-        await self.began(turn)
 
     async def answered(self, turn_id: TurnId) -> None:
         """There may be something from a turn's user: an answer, or a message that steers it."""
@@ -53,9 +69,11 @@ class Signals:
         """Asks the node that runs a turn to abort it."""
         await self._bus.publish([f"{ABORT} {turn_id}"])
 
-    async def changed(self, conversation_id: ConversationId) -> None:
-        """A conversation was deleted or has another session."""
-        await self._bus.publish([f"{CHANGED} {conversation_id}"])
+    async def changed(self, event: UserEvent) -> None:
+        """Something has happened to a conversation, or to what is in it."""
+        if event.conversation_id is not None:
+            await self._announce([f"{CHANGED} {event.conversation_id}"])
+        await self._user_events.tell(event)
 
     @contextmanager
     def changes(self, conversation_id: ConversationId) -> Generator[asyncio.Event]:
@@ -74,6 +92,10 @@ class Signals:
         """Hears no more."""
         self._unsubscribe()
 
+    async def _moved(self, held: HeldTurn, type_: UserEventType) -> None:
+        await self._announce([f"{WROTE} {held.turn.id}", f"{CHANGED} {held.conversation.id}"])
+        await self._user_events.tell(_event(type_, held.conversation, held.turn))
+
     async def _announce(self, signals: Iterable[Signal]) -> None:
         try:
             await self._bus.publish(signals)
@@ -91,3 +113,7 @@ class Signals:
             self._on_abort(TurnId(name))
         elif kind == WROTE:
             self._on_wrote(TurnId(name))
+
+
+def _event(type_: UserEventType, conversation: Conversation, turn: Turn) -> UserEvent:
+    return UserEvent(conversation.user_id, type_, conversation.id, turn.id)

@@ -6,6 +6,9 @@ from typing import Protocol
 Signal = str
 """A short text: what kind of thing, and the id of what it is about."""
 
+MISSED = "missed"
+"""The signal of a bus that may have lost signals of other nodes."""
+
 
 class Bus(Protocol):
     """A way to wake others. Signals may be lost or come twice; nobody may rely on one alone."""

@@ -9,6 +9,7 @@ from threadkeep.domain.errors import ApprovalAnswered, ApprovalExpired, Approval
 from threadkeep.domain.ids import TurnId, derived_uuid, is_uuid
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
+from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.engine.arguments import problem_with_value
 from threadkeep.engine.batch import Asking
 from threadkeep.log.leases import lease_of
@@ -62,6 +63,15 @@ class Approvals:
                 return turn
             case "taken":
                 await self._go_on(turn.id, answered.held)
+                await self._node.announce(
+                    UserEvent(
+                        user.id,
+                        UserEventType.APPROVAL_ANSWERED,
+                        turn.conversation_id,
+                        turn.id,
+                        asked.request_id,
+                    )
+                )
                 return await own_turn(self._store, user, turn_id)
 
     async def _go_on(self, turn_id: TurnId, held: HeldTurn | None) -> None:

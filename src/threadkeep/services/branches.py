@@ -13,6 +13,7 @@ from threadkeep.domain.ids import MessageId, PayloadId
 from threadkeep.domain.message import ENDS, Message
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
+from threadkeep.domain.user_events import UserEventType
 from threadkeep.engine.fork import Forked, fork, payload_ids
 from threadkeep.ports.exchange import KeptTurn
 from threadkeep.ports.messages import MessageWindow
@@ -62,7 +63,7 @@ class Branches:
                 await self._store.branches.follow(conversation, branch)
             except StorageConflict:
                 continue  # somebody else wrote first: read it again and decide again
-            await self._turns.announce_change(conversation.id)
+            await self._turns.announce(UserEventType.CONVERSATION_CHANGED, conversation)
             return await own_conversation(self._store, user, conversation_id)
         raise TurnInProgress("The conversation changes too quickly; try again.")
 
@@ -94,6 +95,7 @@ class Branches:
         whole = fork(conversation, forked, self._clock())
         await self._store.exchange.add_fork(whole, conversation.id)
         self._history.note(whole.conversation.id)
+        await self._turns.announce(UserEventType.CONVERSATION_CREATED, whole.conversation)
         return whole.conversation
 
     async def siblings(self, message: Message) -> Sequence[MessageId]:

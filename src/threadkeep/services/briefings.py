@@ -13,8 +13,10 @@ from threadkeep.domain.errors import (
     StorageConflict,
     UserNotFound,
 )
-from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, is_uuid, new_uuid
+from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, UserId, is_uuid, new_uuid
 from threadkeep.domain.user import User, user_id
+from threadkeep.domain.user_events import UserEvent, UserEventType
+from threadkeep.log.user_events import UserEvents
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
@@ -43,9 +45,16 @@ class Briefings:
     """The use cases of briefings."""
 
     def __init__(
-        self, store: Store, agents: Agents, conversations: Conversations, history: History, clock: Clock
+        self,
+        store: Store,
+        agents: Agents,
+        conversations: Conversations,
+        history: History,
+        user_events: UserEvents,
+        clock: Clock,
     ) -> None:
         self._store = store
+        self._user_events = user_events
         self._agents = agents
         self._conversations = conversations
         self._history = history
@@ -72,6 +81,7 @@ class Briefings:
         )
         if not await self._store.briefings.send(briefing, agent.owner_id, _check_unread):
             raise UserNotFound("There is no such user, or they have not signed in yet.", param="userId")
+        await self._tell(UserEventType.BRIEFING_ARRIVED, receiver.id, briefing.id)
         return briefing
 
     async def page(
@@ -87,12 +97,15 @@ class Briefings:
         read = await self._store.briefings.mark_read(user.id, _checked(briefing_id), self._clock())
         if read is None:
             raise BriefingNotFound
+        await self._tell(UserEventType.BRIEFING_CHANGED, user.id, read.id)
         return read
 
     async def delete(self, user: User, briefing_id: str) -> None:
         """Removes a briefing; its card stays in the conversation."""
-        if not await self._store.briefings.delete(user.id, _checked(briefing_id)):
+        id_ = _checked(briefing_id)
+        if not await self._store.briefings.delete(user.id, id_):
             raise BriefingNotFound
+        await self._tell(UserEventType.BRIEFING_CHANGED, user.id, id_)
 
     async def start_conversation(self, user: User, briefing_id: str) -> tuple[ConversationId, MessageId]:
         """The main conversation with the briefing's agent, with the card once on its path."""
@@ -109,8 +122,14 @@ class Briefings:
             except StorageConflict:
                 continue  # somebody else wrote first: read it again and decide again
             self._history.note(conversation.id)
+            await self._user_events.tell(
+                UserEvent(user.id, UserEventType.CONVERSATION_CHANGED, conversation.id)
+            )
             return conversation.id, message.id
         raise Conflict("The conversation changes too quickly; try again.")
+
+    async def _tell(self, type_: UserEventType, user_id: UserId, briefing_id: BriefingId) -> None:
+        await self._user_events.tell(UserEvent(user_id, type_, briefing_id=briefing_id))
 
     async def _card(self, user: User, briefing: Briefing) -> tuple[ConversationId, MessageId] | None:
         """The card on the active path of the main conversation, if it is there.

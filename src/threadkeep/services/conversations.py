@@ -14,6 +14,7 @@ from threadkeep.domain.ids import AgentId, is_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
+from threadkeep.domain.user_events import UserEventType
 from threadkeep.engine.context import ContextMessage, to_context
 from threadkeep.log.replies import written_so_far
 from threadkeep.ports.branches import Siblings
@@ -65,6 +66,7 @@ class Conversations:
         await self._store.conversations.add(conversation)
         if title is not None:
             self._history.note(conversation.id)
+        await self._turns.announce(UserEventType.CONVERSATION_CREATED, conversation)
         return conversation, True
 
     async def main(self, user: User, agent_id: str) -> tuple[Conversation, bool]:
@@ -158,24 +160,34 @@ class Conversations:
         self, user: User, conversation_id: str, change: Callable[[Conversation], Conversation]
     ) -> Conversation:
         """Changes title, status or metadata."""
-        changed = await self._store.conversations.update(user.id, to_conversation_id(conversation_id), change)
+        before: list[Conversation] = []
+
+        def change_noted(conversation: Conversation) -> Conversation:
+            before[:] = [conversation]
+            return change(conversation)
+
+        id_ = to_conversation_id(conversation_id)
+        changed = await self._store.conversations.update(user.id, id_, change_noted)
         if changed is None:
             raise ConversationNotFound
-        await self._history.follow(changed.id)  # it may have another title
+        is_renamed = any(it.title != changed.title for it in before)
+        if is_renamed:
+            await self._history.follow(changed.id)
+        await self._turns.announce(
+            UserEventType.CONVERSATION_RENAMED if is_renamed else UserEventType.CONVERSATION_CHANGED, changed
+        )
         return changed
 
     async def rotate_session(self, user: User, conversation_id: str) -> Conversation:
         """Gives the conversation a new session id; the old one opens nothing any more."""
         fresh = new_session_id()
-        rotated = await self.update(user, conversation_id, lambda it: replace(it, session_id=fresh))
-        await self._turns.announce_change(rotated.id)
-        return rotated
+        return await self.update(user, conversation_id, lambda it: replace(it, session_id=fresh))
 
     async def delete(self, user: User, conversation_id: str, *, purge: bool) -> None:
         """Hides a conversation until it is purged; or removes it at once, hidden before or not."""
         id_ = to_conversation_id(conversation_id)
         conversations = self._store.conversations
-        if await conversations.get(user.id, id_) is not None:
+        if (found := await conversations.get(user.id, id_)) is not None:
             with suppress(TurnInProgress):  # a node that does not answer cannot keep it either
                 await self._turns.abort(user, id_)
         gone = (
@@ -187,7 +199,8 @@ class Conversations:
             raise ConversationNotFound
         if purge:
             await self._store.payloads.forget([id_])
-        await self._turns.announce_change(id_)
+        if found is not None:
+            await self._turns.announce(UserEventType.CONVERSATION_DELETED, found)
 
     async def restore(self, user: User, conversation_id: str) -> Conversation:
         """Brings a deleted conversation back."""
@@ -195,6 +208,7 @@ class Conversations:
         if restored is None:
             raise ConversationNotFound
         self._history.note(restored.id)  # it may have been deleted before all of it could be found
+        await self._turns.announce(UserEventType.CONVERSATION_CREATED, restored)
         return restored
 
     async def purge_expired(self, retention_days: int) -> int:
@@ -206,7 +220,10 @@ class Conversations:
 
     async def _main_with(self, user: User, agent: Agent) -> tuple[Conversation, bool]:
         fresh = Conversation.start(user.id, agent.id, self._clock(), is_main=True)
-        return await self._store.conversations.get_or_add_main(fresh)
+        main, is_new = await self._store.conversations.get_or_add_main(fresh)
+        if is_new:
+            await self._turns.announce(UserEventType.CONVERSATION_CREATED, main)
+        return main, is_new
 
     async def _check_listable(self, user: User, agent_id: AgentId) -> None:
         """A deleted agent's conversations stay readable for those who have some."""

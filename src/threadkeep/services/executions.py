@@ -11,6 +11,7 @@ from threadkeep.domain.ids import ConversationId, PayloadId, is_uuid
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
+from threadkeep.domain.user_events import UserEventType
 from threadkeep.engine.large_values import LargeValues, TooLarge
 from threadkeep.engine.recording import record
 from threadkeep.log.format import encode_chunk
@@ -40,7 +41,8 @@ class Executions:
         if len(events) > MOST_EVENTS_AT_ONCE:
             raise InvalidRequest(f"At most {MOST_EVENTS_AT_ONCE} events at once.", param="events")
         id_ = ConversationId(conversation_id.lower())
-        if not is_uuid(id_) or await self._store.conversations.get(user.id, id_) is None:
+        conversation = await self._store.conversations.get(user.id, id_) if is_uuid(id_) else None
+        if conversation is None:
             raise ConversationNotFound
         events = await self._set_aside(id_, await self._with_files(id_, events))
         found = await self._store.executions.add(user.id, id_, events, self._record)
@@ -48,7 +50,7 @@ class Executions:
             raise ConversationNotFound
         if any(run.turn_id for run in found):
             self._history.note(id_)
-            await self._turns.announce_change(id_)
+            await self._turns.announce(UserEventType.CONVERSATION_CHANGED, conversation)
         return found
 
     async def _with_files(

@@ -6,15 +6,18 @@ from threadkeep.domain.errors import MessageNotFound
 from threadkeep.domain.message import check_user_content
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
+from threadkeep.domain.user_events import UserEventType
 from threadkeep.ports.store import Store
 from threadkeep.services.access import agent_to_ask, own_conversation, to_message_id
+from threadkeep.services.turns import Turns
 
 
 class Queue:
     """The use cases of messages that wait."""
 
-    def __init__(self, store: Store, caps: OperatorCaps = NO_CAPS) -> None:
+    def __init__(self, store: Store, turns: Turns, caps: OperatorCaps = NO_CAPS) -> None:
         self._store = store
+        self._turns = turns
         self._caps = caps
 
     async def edit(
@@ -27,6 +30,7 @@ class Queue:
         edited = await self._store.queue.edit(conversation.id, to_message_id(message_id), content)
         if edited is None:
             raise MessageNotFound("This message does not wait any more, or never did.")
+        await self._turns.announce(UserEventType.CONVERSATION_CHANGED, conversation)
         return edited, conversation
 
     async def remove(self, user: User, conversation_id: str, message_id: str) -> None:
@@ -34,3 +38,4 @@ class Queue:
         conversation = await own_conversation(self._store, user, conversation_id)
         if not await self._store.queue.remove(conversation.id, to_message_id(message_id)):
             raise MessageNotFound("This message does not wait any more, or never did.")
+        await self._turns.announce(UserEventType.CONVERSATION_CHANGED, conversation)

@@ -26,6 +26,7 @@ from threadkeep.domain.message import Message, MessageRole, check_user_content
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
+from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.engine.titles import derive_title
 from threadkeep.log.following import ALL_SEEN, Follower
 from threadkeep.log.node import Node
@@ -187,9 +188,9 @@ class Turns:
         """An event that is set whenever a turn begins in a conversation, or a change of it is announced."""
         return self._node.changes(conversation_id)
 
-    async def announce_change(self, conversation_id: ConversationId) -> None:
-        """Tells those who follow a conversation that it was deleted or has another session."""
-        await self._node.announce_change(conversation_id)
+    async def announce(self, type_: UserEventType, conversation: Conversation) -> None:
+        """Tells the user's pages, and those who follow the conversation, what has happened to it."""
+        await self._node.announce(UserEvent(conversation.user_id, type_, conversation.id))
 
     async def finished(self, turn: Turn) -> Message | None:
         """The reply of a turn, once it has ended; None when it waits for its user."""
@@ -238,6 +239,7 @@ class Turns:
         steers = turn_id if when_busy is WhenBusy.STEER else None
         message = QueuedMessage.of(conversation.id, content, self._clock(), steers_turn_id=steers)
         await self._store.queue.add(message, turn_id, key)
+        await self.announce(UserEventType.CONVERSATION_CHANGED, conversation)
         return message
 
     async def _send_behind(

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 
 from threadkeep.domain.errors import StorageError
-from threadkeep.ports.bus import Signal
+from threadkeep.ports.bus import MISSED, Signal
 from threadkeep.storage.database import Database, Statement
 from threadkeep.tasks import end_tasks
 
@@ -84,7 +84,7 @@ class PostgresBus(LocalBus):
 
     async def _listen(self) -> None:
         async for payload in self._database.listen(CHANNEL):
-            self.deliver(payload.split("\n"))
+            self.deliver(payload.split("\n") if payload else [MISSED])
 
     async def close(self) -> None:
         """Tells what is left to tell, unless the database takes nothing, and stops listening."""
@@ -98,10 +98,11 @@ def _payloads(signals: Iterable[Signal]) -> Iterator[str]:
     pending: list[Signal] = []
     size = 0
     for signal in signals:
-        if pending and size + len(signal) + 1 > MOST_PAYLOAD_BYTES:
+        more = len(signal.encode()) + 1
+        if pending and size + more > MOST_PAYLOAD_BYTES:
             yield "\n".join(pending)
             pending, size = [], 0
         pending.append(signal)
-        size += len(signal) + 1
+        size += more
     if pending:
         yield "\n".join(pending)

@@ -146,11 +146,15 @@ class PostgresDatabase:
             return await _drive(connection, plan())
 
     async def listen(self, channel: str) -> AsyncGenerator[str]:
-        """What other nodes tell, on a connection of its own that is renewed when it breaks."""
+        """What other nodes tell, on a connection of its own that is renewed when it breaks.
+
+        Gives an empty text each time it begins to listen: what was told before that is not known.
+        """
         while True:
             try:
                 async with await psycopg.AsyncConnection.connect(self._url, autocommit=True) as connection:
                     await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+                    yield ""
                     async for notify in connection.notifies():
                         yield notify.payload
             except psycopg.Error as exc:

@@ -3,6 +3,7 @@
 /** What the server can be asked. */
 export const ROUTES = new Set<string>([
   "GET /api/me",
+  "GET /api/me/events",
   "DELETE /api/users/{user_id}",
   "POST /api/agents",
   "GET /api/agents",

@@ -1,5 +1,5 @@
 import { Search } from "lucide-react";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 
 import { agentName, agents } from "../state/agents";
 import { approvals } from "../state/approvals";
@@ -13,9 +13,6 @@ import { WhenSeen } from "./when-seen";
 
 const GROUPS: DayGroup[] = ["today", "yesterday", "lastWeek", "lastMonth", "older"];
 
-/** A turn that runs elsewhere is not told to us: so often it is asked for. */
-const LOOK_EVERY_MS = 5000;
-
 export function ConversationList({ openId }: { openId: string | null }) {
   const words = useWords();
   const all = useStore(agents);
@@ -25,13 +22,6 @@ export function ConversationList({ openId }: { openId: string | null }) {
   const shown = wanted ? list.items.filter((it) => (it.title ?? "").toLowerCase().includes(wanted)) : list.items;
   const empty = list.status === "active" ? words.noConversations : words.noArchived;
   const waiting = new Set(useStore(approvals).map((it) => it.conversationId));
-  // One that waits for the person may do so for days.
-  const isBusy = list.items.some((it) => it.activeTurnId !== null && !waiting.has(it.id));
-  useEffect(() => {
-    if (!isBusy) return;
-    const timer = setInterval(() => void refreshConversations(), LOOK_EVERY_MS);
-    return () => clearInterval(timer);
-  }, [isBusy]);
   return (
     <nav aria-label={words.conversations} className="conversations">
       <div className="find">

@@ -2,9 +2,7 @@ import { useCallback, useEffect, useState } from "react";
 
 import { type MeView } from "../api/schema";
 import { refreshAgents } from "../state/agents";
-import { watchApprovals } from "../state/approvals";
-import { refreshBriefings } from "../state/briefings";
-import { refreshConversations } from "../state/conversations";
+import { keepUp } from "../state/my-events";
 import { go, route } from "../state/route";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
@@ -21,21 +19,14 @@ export function Home({ me }: { me: MeView }) {
   const [menu, setMenu] = useState(false);
   const closeMenu = useCallback(() => setMenu(false), []);
   useEffect(() => {
-    const refresh = () => {
-      void refreshConversations();
-      void refreshBriefings();
-    };
     refreshAgents().catch(() => {}); // read again by whoever needs one
-    refresh();
-    const unwatch = watchApprovals();
-    window.addEventListener("focus", refresh);
+    const stop = keepUp(me.id);
     window.addEventListener("keydown", shortcut);
     return () => {
-      unwatch();
-      window.removeEventListener("focus", refresh);
+      stop();
       window.removeEventListener("keydown", shortcut);
     };
-  }, []);
+  }, [me.id]);
   useEffect(() => setMenu(false), [at]);
   return (
     <div className={menu ? "home with-menu" : "home"}>

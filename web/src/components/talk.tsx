@@ -3,8 +3,7 @@ import { useEffect, useMemo, useState } from "react";
 import { send } from "../api/client";
 import { type AgentView, type ConversationView } from "../api/schema";
 import { agents, refreshAgents } from "../state/agents";
-import { refreshApprovals } from "../state/approvals";
-import { conversations, refreshConversations } from "../state/conversations";
+import { conversations } from "../state/conversations";
 import { go, type Route } from "../state/route";
 import { useSelected, useStore } from "../state/store";
 import { Thread, problemOf } from "../thread/thread";
@@ -17,19 +16,6 @@ import { TopBar } from "./top-bar";
 import { Welcome } from "./welcome";
 
 type At = Extract<Route, { name: "new" | "conversation" }>;
-
-/** A title that the model gives comes some time after the first turn. */
-const TITLES_COME_MS = [2000, 8000];
-
-function onTurn(): void {
-  void refreshConversations();
-  void refreshApprovals();
-  for (const wait of TITLES_COME_MS) setTimeout(() => void refreshConversations(), wait);
-}
-
-function onRequest(): void {
-  void refreshApprovals();
-}
 
 /** A conversation, or the beginning of one. */
 export function Talk({ at, onMenu }: { at: At; onMenu: () => void }) {
@@ -47,7 +33,7 @@ interface OpenProps {
 }
 
 function OpenThread({ at: { id, seq, branchId }, begun, onMenu }: OpenProps) {
-  const thread = useMemo(() => begun ?? new Thread(id, onTurn, onRequest), [id, begun]);
+  const thread = useMemo(() => begun ?? new Thread(id), [id, begun]);
   const [joined, setJoined] = useState(false);
   useEffect(() => {
     void thread.join().then(() => setJoined(true));
@@ -58,7 +44,7 @@ function OpenThread({ at: { id, seq, branchId }, begun, onMenu }: OpenProps) {
   useEffect(() => {
     if (joined && seq !== undefined) void thread.showAt(seq).then(() => setLookedAt(seq));
   }, [thread, joined, seq]);
-  // The list is read again now and then, and so hears of a title that came by itself or from elsewhere.
+  // The list hears of a title that came by itself or from elsewhere.
   const listed = useSelected(conversations, (list) => list.items.find((it) => it.id === id));
   useEffect(() => {
     if (listed) thread.retitle(listed.title);
@@ -95,7 +81,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
       const chosen = agentId ?? chosenAgent(agents.get(), null)?.id;
       if (!chosen) return false;
       const made = await send<ConversationView>("POST", `/api/agents/${chosen}/conversations`, {});
-      const thread = new Thread(made.id, onTurn, onRequest);
+      const thread = new Thread(made.id);
       onBegun(thread);
       const sent = thread.begin(made, content);
       go({ name: "conversation", id: made.id });

@@ -21,20 +21,3 @@ export async function refreshApprovals(): Promise<void> {
 function isSame(known: readonly ApprovalView[], read: readonly ApprovalView[]): boolean {
   return known.length === read.length && known.every((it, index) => it.requestId === read[index]?.requestId);
 }
-
-/** Requests are answered elsewhere, too, and expire. */
-const LOOK_EVERY_MS = 30_000;
-
-/** Reads them now, every now and then while the page is seen, and when one comes back to it. */
-export function watchApprovals(): () => void {
-  const look = () => {
-    if (!document.hidden) void refreshApprovals();
-  };
-  look();
-  const timer = setInterval(look, LOOK_EVERY_MS);
-  document.addEventListener("visibilitychange", look);
-  return () => {
-    clearInterval(timer);
-    document.removeEventListener("visibilitychange", look);
-  };
-}

@@ -13,8 +13,10 @@ import {
   type SteeredView,
 } from "../api/schema";
 import { socket, type News } from "../api/socket";
+import { pause } from "../api/sse";
+import { whenTold } from "../state/my-events";
 import { Store } from "../state/store";
-import { follow, pause } from "../turn/follow";
+import { follow } from "../turn/follow";
 import { type TurnEvent } from "../turn/events";
 import { type Message } from "../turn/parts";
 import { Paced } from "./paced";
@@ -54,13 +56,7 @@ export class Thread {
   #readings = { asked: 0, taken: 0 };
   #unsubscribe: (() => void) | null = null;
 
-  constructor(
-    readonly id: string,
-    /** A turn has begun or ended, so the list of conversations has changed. */
-    private readonly onTurn: () => void,
-    /** The turn asks its user, or was answered. */
-    private readonly onRequest: () => void = () => {},
-  ) {}
+  constructor(readonly id: string) {}
 
   #tell(action: ThreadAction): void {
     this.state.update((state) => reduce(state, action));
@@ -248,7 +244,6 @@ export class Thread {
   async change(patch: { title?: string | null; status?: "active" | "archived" }): Promise<void> {
     const conversation = await send<ConversationView>("PATCH", `/api/conversations/${this.id}`, patch);
     this.#tell({ type: "changed", conversation });
-    this.onTurn();
   }
 
   /** Somebody else has given the conversation a title. */
@@ -288,12 +283,10 @@ export class Thread {
       // Others were held before it, and go first.
       this.#tell({ type: "deferred" });
       void this.refresh();
-      this.onTurn();
       return;
     }
     this.#tell({ type: "started", turn: sent });
     this.#followActive();
-    this.onTurn();
     // The first message gives the conversation its title; the list may show others.
     if (!this.state.get().conversation?.title) void this.refresh();
   }
@@ -323,7 +316,6 @@ export class Thread {
       const body: MessageBody = { content, whenBusy: steers ? "steer" : "queue" };
       const sent = await this.#post("messages", body, key);
       this.#tell({ type: "queued", localId: id, messageId: "messageId" in sent ? sent.messageId : null });
-      if (!("messageId" in sent)) this.onTurn(); // the turn before had just ended
       void this.refresh();
       return true;
     } catch (error) {
@@ -360,8 +352,6 @@ export class Thread {
       // Somebody else was quicker, or it was too late: what became of it is read.
       if (error instanceof ApiError && [404, 409, 410].includes(error.status)) void this.refresh();
       throw error;
-    } finally {
-      this.onRequest();
     }
   }
 
@@ -384,10 +374,7 @@ export class Thread {
       () => this.#drawingMs(),
     );
     const follower = {
-      onEvents: (events: TurnEvent[]) => {
-        paced.add(events);
-        if (events.some(({ type }) => type.startsWith("approval_"))) this.onRequest();
-      },
+      onEvents: (events: TurnEvent[]) => paced.add(events),
       onLost: () => this.#tell({ type: "connection", connection: "lost" }),
       onBack: () => this.#tell({ type: "connection", connection: "good" }),
     };
@@ -401,7 +388,6 @@ export class Thread {
     // A message to a turn that waited has begun another, which is followed already.
     if (this.#following === turnId) this.#following = null;
     this.#tell({ type: "ended", turnId });
-    this.onTurn();
     // The stored message is the last word: it has what no event carries.
     await this.refresh();
   }
@@ -431,13 +417,17 @@ export class Thread {
     }
   }
 
-  /** What nobody told, since the socket was not there, is seen when one comes back. */
+  /** Another tab may change the queue; and what nobody told, while the socket was gone, is seen when one comes back. */
   #keepUp(): void {
     const { signal } = this.#closing;
     const look = () => {
       const { loading, sending, choosing } = this.state.get();
       if (!document.hidden && !loading && !sending && !choosing) void this.refresh();
     };
+    const forget = whenTold(({ type, conversationId }) => {
+      if (type === "conversation_changed" && conversationId === this.id) look();
+    });
+    signal.addEventListener("abort", forget);
     window.addEventListener("focus", look, { signal });
     document.addEventListener("visibilitychange", look, { signal });
   }

@@ -1,11 +1,9 @@
 /** Follows a turn to its end, whatever the network does: each event once, in order. */
 
-import { ApiError, Unreachable, ask } from "../api/client";
-import { EventParser } from "../api/sse";
+import { ApiError } from "../api/client";
+import { pause, readEvents } from "../api/sse";
 import { isTerminal, type TurnEvent } from "./events";
 
-/** The server says something every 15 s at least; a connection that is silent for longer is dead. */
-const LONGEST_SILENCE_MS = 40_000;
 const WAITS_MS = [300, 700, 1500, 3000, 5000];
 
 export interface Follower {
@@ -21,7 +19,8 @@ export async function follow(turnId: string, follower: Follower, signal: AbortSi
   let failures = 0;
   while (!signal.aborted) {
     try {
-      const ended = await read(turnId, after, signal, (events) => {
+      const seen = after ? String(after) : null;
+      const ended = await readEvents<TurnEvent>(`/api/turns/${turnId}/events`, seen, signal, (events) => {
         const fresh = events.filter((event) => event.seq > after);
         if (failures) follower.onBack();
         failures = 0;
@@ -41,53 +40,4 @@ export async function follow(turnId: string, follower: Follower, signal: AbortSi
     failures += 1;
   }
   return "ended";
-}
-
-async function read(
-  turnId: string,
-  after: number,
-  signal: AbortSignal,
-  take: (events: TurnEvent[]) => boolean,
-): Promise<boolean> {
-  const silence = new AbortController();
-  const stop = AbortSignal.any([signal, silence.signal]);
-  let timer = setTimeout(() => silence.abort(), LONGEST_SILENCE_MS);
-  try {
-    const headers: Record<string, string> = { Accept: "text/event-stream" };
-    if (after) headers["Last-Event-ID"] = String(after);
-    const answer = await ask(`/api/turns/${turnId}/events`, { headers, signal: stop });
-    if (answer.status === 204) return true;
-    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
-    const parser = new EventParser();
-    take([]); // the connection stands
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return false;
-      clearTimeout(timer);
-      timer = setTimeout(() => silence.abort(), LONGEST_SILENCE_MS);
-      const events = parser.push(value).map((data) => JSON.parse(data) as TurnEvent);
-      if (take(events)) return true;
-    }
-  } catch (error) {
-    if (error instanceof ApiError) throw error;
-    throw new Unreachable(String(error));
-  } finally {
-    clearTimeout(timer);
-    silence.abort();
-  }
-}
-
-/** Waits; shorter when the browser says that the network is back. */
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const wake = () => {
-      clearTimeout(timer);
-      window.removeEventListener("online", wake);
-      signal?.removeEventListener("abort", wake);
-      resolve();
-    };
-    const timer = setTimeout(wake, ms);
-    window.addEventListener("online", wake);
-    signal?.addEventListener("abort", wake);
-  });
 }

@@ -1,0 +1,33 @@
+"""What happens to one's things, over HTTP."""
+
+import msgspec
+
+from threadkeep.http.services import ApiCall
+from threadkeep.http.stream import EventStream
+from threadkeep.log.user_events import Told
+from threadkeep.protocols.sse import frame
+from threadkeep.wire.user_events import user_event_view
+
+_to_json = msgspec.json.Encoder().encode
+
+
+class _Frames:
+    """Each event is a frame with its own id."""
+
+    def encode_chunk(self, told: Told) -> bytes:
+        view = user_event_view(*told)
+        return frame(_to_json(view), event=view.type, id=view.id)
+
+    def end(self) -> bytes:
+        return b""
+
+
+async def get_my_events(call: ApiCall) -> EventStream:
+    """Follow what happens to one's conversations, turns, approvals and briefings, in every tab; no contents.
+
+    `reset` comes first, and whenever events may be missing: read your lists then. With `Last-Event-ID` those
+    that were missed come instead, as long as this node remembers them. The stream ends now and then: open it
+    again.
+    """
+    last_id = call.request.headers.get("last-event-id")
+    return EventStream(call.services.user_events.read(call.user.id, last_id), _Frames(), {})

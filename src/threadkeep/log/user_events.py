@@ -1,0 +1,176 @@
+"""What happens to a user's things, told to their pages on every node.
+
+It is told and not stored: who was away longer than a node remembers is told to read everything again.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from threadkeep.domain.errors import ShuttingDown
+from threadkeep.domain.ids import UserId, new_uuid
+from threadkeep.domain.user_events import UserEvent
+from threadkeep.ports.bus import MISSED, Bus, Signal
+
+log = logging.getLogger("threadkeep.user_events")
+
+MOST_REMEMBERED = 4096
+MOST_UNREAD = 1024
+"""So many events wait for a reader who takes none; then they are dropped, and the reader reads all again."""
+
+USER = "user"
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(tuple[str, int, UserEvent]).decode
+
+
+MOST_OPEN_S = 30 * 60
+"""Then a reader comes back, and it is asked again who they are."""
+
+Told = tuple[str, UserEvent | None]
+"""An id, after which a reader can go on, and an event; None says that some may be missing."""
+
+
+class UserEvents:
+    """Tells events to everybody who reads them, on all nodes."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._readers: dict[UserId, set[UserEventReader]] = {}
+        self._is_closed = False
+        self._node = new_uuid()
+        self._told = 0
+        self._heard: dict[str, int] = {}
+        self._forget()
+        self._unsubscribe = bus.subscribe(self._hear)
+
+    async def tell(self, *events: UserEvent) -> None:
+        """Tells what is stored. Whoever stored it has done so: nothing fails because nobody could be told."""
+        signals = [f"{USER} {_encode(self._numbered(event)).decode()}" for event in events]
+        try:
+            await self._bus.publish(signals)
+        except Exception:
+            log.exception("a user's pages could not be told what has happened")
+
+    def read(self, user_id: UserId, after: str | None) -> "UserEventReader":
+        """A user's events from now on, or after one of them; within `async with`."""
+        if self._is_closed:
+            raise ShuttingDown("This process is ending; ask another.")
+        return UserEventReader(self, user_id, after)
+
+    def close(self) -> None:
+        """Ends all readers; they go on at another node."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._unsubscribe()
+            for reader in self._all_readers():
+                reader.close()
+
+    def enter(self, reader: "UserEventReader", after: str | None) -> Sequence[Told]:
+        """From now on the reader is told; gives what it has missed."""
+        self._readers.setdefault(reader.user_id, set()).add(reader)
+        run, _, number = (after or "").partition("-")
+        first = int(number) if run == self._run and number.isdecimal() else None
+        if first is None or first > self._count or (self._recent and first < self._recent[0][0] - 1):
+            return [(self._id(self._count), None)]
+        return [(self._id(at), it) for at, it in self._recent if at > first and it.user_id == reader.user_id]
+
+    def leave(self, reader: "UserEventReader") -> None:
+        """The reader is told no more."""
+        readers = self._readers[reader.user_id]
+        readers.remove(reader)
+        if not readers:
+            del self._readers[reader.user_id]
+
+    def _hear(self, signal: Signal) -> None:
+        kind, _, what = signal.partition(" ")
+        if kind == MISSED:
+            self._forget()
+            for reader in self._all_readers():
+                reader.take((self._id(0), None))
+        elif kind == USER:
+            node, number, event = _decode(what)
+            if number <= self._heard.get(node, 0):
+                return  # a bus may tell it twice
+            self._heard[node] = number
+            self._count += 1
+            self._recent.append((self._count, event))
+            for reader in self._readers.get(event.user_id, ()):
+                reader.take((self._id(self._count), event))
+
+    def _numbered(self, event: UserEvent) -> tuple[str, int, UserEvent]:
+        self._told += 1
+        return self._node, self._told, event
+
+    def _forget(self) -> None:
+        """What was told before means nothing from now on."""
+        self._run = new_uuid().replace("-", "")
+        self._count = 0
+        self._recent: deque[tuple[int, UserEvent]] = deque(maxlen=MOST_REMEMBERED)
+
+    def _id(self, number: int) -> str:
+        return f"{self._run}-{number}"
+
+    def _all_readers(self) -> "list[UserEventReader]":
+        return [reader for readers in self._readers.values() for reader in readers]
+
+
+class UserEventReader:
+    """One reader of one user's events. Gives an empty sequence when somebody woke it."""
+
+    has_ended = True
+    """An end is nothing that broke: the reader comes back."""
+
+    def __init__(self, events: UserEvents, user_id: UserId, after: str | None) -> None:
+        self.user_id = user_id
+        self._events = events
+        self._after = after
+        self._unread: list[Told] = []
+        self._woken = asyncio.Event()
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        self._unread += self._events.enter(self, self._after)
+        self._timer = asyncio.get_running_loop().call_later(MOST_OPEN_S, self.close)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        self._events.leave(self)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Sequence[Told]:
+        if not self._unread and not self._is_closed:
+            await self._woken.wait()
+        self._woken.clear()
+        unread, self._unread = self._unread, []
+        if not unread and self._is_closed:
+            raise StopAsyncIteration
+        return unread
+
+    def take(self, told: Told) -> None:
+        """Has the reader read this next."""
+        if len(self._unread) >= MOST_UNREAD:
+            told = (told[0], None)
+        if told[1] is None:
+            self._unread.clear()
+        self._unread.append(told)
+        self.wake()
+
+    def wake(self) -> None:
+        """Has the reader look again, if it waits."""
+        self._woken.set()
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        self._is_closed = True
+        self.wake()

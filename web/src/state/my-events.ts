@@ -1,0 +1,69 @@
+/** Keeps what the page shows of one's things as it is on the server. */
+
+import { followMyEvents, type UserEvent } from "../api/my-events";
+import { refreshApprovals } from "./approvals";
+import { refreshBriefings } from "./briefings";
+import { refreshConversations } from "./conversations";
+
+/** What happens at once is read once. */
+const TOGETHER_MS = 150;
+
+const listeners = new Set<(event: UserEvent) => void>();
+
+/** Calls `told` with everything that happens, until the returned function is called. */
+export function whenTold(told: (event: UserEvent) => void): () => void {
+  listeners.add(told);
+  return () => listeners.delete(told);
+}
+
+/** Reads all lists now, those that something happens to, and all again when one comes back to the page. */
+export function keepUp(userId: string): () => void {
+  const closing = new AbortController();
+  const { signal } = closing;
+  const [conversations, approvals, briefings] = [refreshConversations, refreshApprovals, refreshBriefings].map((refresh) =>
+    together(refresh, signal),
+  ) as [Refresh, Refresh, Refresh];
+  const look = () => {
+    if (document.hidden) return;
+    conversations();
+    approvals();
+    briefings();
+  };
+  const unfollow = followMyEvents(userId, (event) => {
+    for (const told of listeners) told(event);
+    const [what] = event.type.split("_");
+    if (what === "reset") look();
+    if (what === "briefing") briefings();
+    if (what === "conversation" || what === "turn") conversations();
+    if (what === "approval" || what === "turn") approvals();
+  });
+  look();
+  window.addEventListener("focus", look, { signal });
+  document.addEventListener("visibilitychange", look, { signal });
+  return () => {
+    closing.abort();
+    unfollow();
+  };
+}
+
+type Refresh = () => void;
+
+/** Reads at once, and once more for all that happens shortly after. */
+function together(refresh: () => Promise<void>, signal: AbortSignal): Refresh {
+  let isPausing = false;
+  let again = false;
+  const run = () => {
+    if (signal.aborted) return;
+    again = false;
+    isPausing = true;
+    void refresh();
+    setTimeout(() => {
+      isPausing = false;
+      if (again) run();
+    }, TOGETHER_MS);
+  };
+  return () => {
+    if (isPausing) again = true;
+    else run();
+  };
+}
