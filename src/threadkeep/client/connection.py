@@ -33,7 +33,8 @@ PAGE_SIZE = 100
 
 _BROKEN = (httpx2.ReadError, httpx2.WriteError, httpx2.ReadTimeout, httpx2.RemoteProtocolError)
 _UNFINISHED = {MessageStatus.PENDING, MessageStatus.STREAMING}
-_RESTARTING = {500, 502, 503, 504}
+_GATEWAY = {502, 503, 504}
+"""What a proxy says for a server that it cannot reach, or that broke off before it answered."""
 
 _PORTS = range(1, 65536)
 
@@ -207,7 +208,7 @@ class _Retries:
             is_ending = error.code == ShuttingDown.code or _is_handed_off(error)
             self.was_there |= is_ending
             return is_ending or (self.was_there and error.code == StorageUnavailable.code)
-        return self.was_there and status in _RESTARTING  # says a proxy, or a server that was cut off
+        return status in _GATEWAY or (self.was_there and status == 500)  # of a server that was cut off
 
     async def pause(self) -> bool:
         """Waits for the next try; False where it is time to give up."""
