@@ -39,14 +39,16 @@ class Balancer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Has one request answered; each has its own connection."""
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = _LENGTH.search(head)
-            body = await reader.readexactly(int(length[1])) if length else b""
-            if not await self._pass_on(_KEPT_OPEN.sub(b"\r\nConnection: close", head) + body, writer):
-                writer.write(_BAD_GATEWAY)
-                await writer.drain()
-        writer.close()
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = _LENGTH.search(head)
+                body = await reader.readexactly(int(length[1])) if length else b""
+                if not await self._pass_on(_KEPT_OPEN.sub(b"\r\nConnection: close", head) + body, writer):
+                    writer.write(_BAD_GATEWAY)
+                    await writer.drain()
+        finally:
+            writer.close()
 
     async def _pass_on(self, request: bytes, client: asyncio.StreamWriter) -> bool:
         """Whether anything of an answer came."""

@@ -140,8 +140,12 @@ class Node:
         return self._runner.is_draining
 
     async def drain(self, grace_s: float) -> None:
-        """Begins no further turn and hands off those that run; what is under way has so long to end."""
+        """Begins no further turn and hands off those that run; what is under way has so long to end.
+
+        Then nobody follows a turn here any more: who waited for one would hold up the end of the process.
+        """
         await self._runner.drain(grace_s)
+        await self._mirrors.close()
 
     async def close(self) -> None:
         """Hands off the turns that run here, keeping what they have said, and follows no other."""
