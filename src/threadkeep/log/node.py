@@ -105,7 +105,10 @@ class Node:
         return await self._following.follow(turn, after, from_first=from_first)
 
     async def abort(self, turn_id: TurnId) -> bool:
-        """Aborts a turn, wherever it runs or waits; tells whether it has ended: its node may not answer."""
+        """Aborts a turn, wherever it runs or waits; tells whether it has ended: its node may not answer.
+
+        Where it waits and this node cannot end it, for it is ending or too old, another one does.
+        """
         if not self._running.stop(turn_id, "abort") and not await self._recovery.end_waiting(
             turn_id, "abort"
         ):
