@@ -36,7 +36,7 @@ def run(*arguments: str, folder: Path, **settings: str) -> subprocess.CompletedP
 SOURCE = Path(threadkeep.__file__).parents[1]
 
 
-def environment(settings: dict[str, str], source: Path = SOURCE) -> dict[str, str]:
+def environment(settings: dict[str, str], source: Path | str = SOURCE) -> dict[str, str]:
     """These settings, the package under test, and nothing of the machine's own but where programs are."""
     named = {f"THREADKEEP_{name.upper()}": value for name, value in settings.items()}
     # Programs that a server may start are found beside the Python that runs it.
@@ -58,7 +58,7 @@ class Server:
         folder: Path,
         *arguments: str,
         program: Sequence[str] = ("-m", "threadkeep"),
-        source: Path = SOURCE,
+        source: Path | str = SOURCE,
         **settings: str,
     ) -> None:
         self.lines: list[str] = []
