@@ -124,7 +124,7 @@ class Nodes:
     """Two nodes, each on a port that it keeps."""
 
     def __init__(self, folder: Path, settings: dict[str, str]) -> None:
-        assert UNIT["ExecStart"].split()[1:] == ["serve"]
+        assert UNIT["ExecStart"].split()[1:] == ["serve"]  # as `Server` starts it
         self._folder = folder
         # A busy machine connects to servers of tools more slowly than people's.
         patience = {"mcp_connect_budget_s": str(PATIENCE_S)}
@@ -153,7 +153,8 @@ class Nodes:
     async def restart(self, number: int) -> None:
         """Starts a node again when it has ended, in the time that systemd gives it."""
         node = self._running[number]
-        assert await asyncio.to_thread(node.process.wait, int(UNIT["TimeoutStopSec"])) == 0
+        await asyncio.to_thread(node.process.wait, int(UNIT["TimeoutStopSec"]))
+        assert await asyncio.to_thread(node.wait) == 0
         port = str(node.port)
         self._running[number] = await asyncio.to_thread(
             Server, self._folder, "--port", port, **self._settings

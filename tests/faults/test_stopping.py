@@ -113,7 +113,7 @@ async def test_turn_that_takes_too_long_is_handed_off_with_its_text_and_goes_on_
     assert again.stop() == 0
 
 
-async def test_who_waits_for_a_turn_that_is_handed_off_is_told_to_ask_again_and_again(
+async def test_who_waits_for_a_turn_that_is_handed_off_is_told_at_once_to_ask_again(
     tmp_path: Path, model: ScriptedModel
 ):
     in_tool, in_model = Gate(), Gate()
