@@ -26,6 +26,7 @@ from tests.faults.scene import (
 from tests.faults.test_killed_servers import settings_for
 from tests.postgres import Postgres
 from tests.serving import SOURCE, Server
+from tests.talking import JSON
 from threadkeep.log.heartbeat import BEAT_S
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, ToolServer, Wait
 from threadkeep.testing.waiting import until
@@ -175,15 +176,25 @@ async def test_answer_at_a_node_of_either_version_continues_the_turn_of_the_othe
         person = await begin_asking(begun, agent, f"it-{begun.server.port}")
         await person.talk(answered.http)
         await check_end(begun.http, person, tools, model)
-    await check_going_on_without_an_answer(old, await begin_asking(new, agent, "stopped"))
+    await check_stopping(old, await begin_asking(new, agent, "stopped"))
+    await check_going_on(old, new, await begin_asking(new, agent, "left"))
 
 
-async def check_going_on_without_an_answer(old: Node, person: Person) -> None:
-    """At an old node the turn of a new one is not ended by the next message, but it can be stopped."""
-    path = f"/api/conversations/{person.conversation}"
-    sent = await old.http.post(f"{path}/messages", json={"content": "Never mind."})
+async def check_stopping(old: Node, person: Person) -> None:
+    """At an old node the turn of a new one can be stopped while it waits."""
+    aborted = await old.http.post(f"/api/conversations/{person.conversation}/abort")
+    assert aborted.json()["status"] == "GENERATION_ABORTED"
+    assert await old.status(person) == "CANCELLED"
+
+
+async def check_going_on(old: Node, new: Node, person: Person) -> None:
+    """Who says something else instead of an answer is refused at an old node, and the turn stays as it is."""
+    path, body = f"/api/conversations/{person.conversation}/messages?wait=true", {"content": "Never mind."}
+    sent = await old.http.post(path, json=body, headers=JSON)
     assert (sent.status_code, sent.json()["error"]["code"]) == (409, "TURN_IN_PROGRESS")
-    assert (await old.http.post(f"{path}/abort")).json()["status"] == "GENERATION_ABORTED"
+    assert await old.status(person) == "WAITING"
+    sent = await new.http.post(path, json=body, headers=JSON)
+    assert (sent.status_code, sent.json()["status"]) == (200, "COMPLETED")
     assert await old.status(person) == "CANCELLED"
 
 
