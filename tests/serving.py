@@ -33,15 +33,17 @@ def run(*arguments: str, folder: Path, **settings: str) -> subprocess.CompletedP
     )
 
 
-def environment(settings: dict[str, str]) -> dict[str, str]:
+SOURCE = Path(threadkeep.__file__).parents[1]
+
+
+def environment(settings: dict[str, str], source: Path | str = SOURCE) -> dict[str, str]:
     """These settings, the package under test, and nothing of the machine's own but where programs are."""
-    source = str(Path(threadkeep.__file__).parents[1])
     named = {f"THREADKEEP_{name.upper()}": value for name, value in settings.items()}
     # Programs that a server may start are found beside the Python that runs it.
     path = os.pathsep.join((str(Path(sys.executable).parent), os.defpath))
     return {
         "PATH": path,
-        "PYTHONPATH": source,
+        "PYTHONPATH": str(source),
         "THREADKEEP_SHUTDOWN_GRACE_S": "0",
         "THREADKEEP_USER_TURNS_PER_MINUTE": "0",
         **named,
@@ -56,6 +58,7 @@ class Server:
         folder: Path,
         *arguments: str,
         program: Sequence[str] = ("-m", "threadkeep"),
+        source: Path | str = SOURCE,
         **settings: str,
     ) -> None:
         self.lines: list[str] = []
@@ -63,7 +66,7 @@ class Server:
         self.process = subprocess.Popen(
             [sys.executable, *program, "serve", "--port", "0", "--data", "data", *arguments],
             cwd=folder,
-            env=environment(settings),
+            env=environment(settings, source),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -333,6 +333,33 @@ async def test_broken_connection_is_taken_up_where_it_broke(monkeypatch: pytest.
     await client.close()
 
 
+@pytest.mark.parametrize("status", [502, 503, 504])
+async def test_first_request_survives_a_node_that_restarts_behind_a_proxy(
+    status: int, monkeypatch: pytest.MonkeyPatch
+):
+    """A proxy says so where a node broke off before it answered; the same key starts no second turn."""
+    asked: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        asked.extend(re.findall(r"idempotency-key: (\S+)", head))
+        is_first = len(asked) == 1
+        body = b"Bad Gateway" if is_first else b'{"turnId": "t"}'
+        answer = f"HTTP/1.1 {status if is_first else 202} -\r\ncontent-length: {len(body)}\r\n"
+        writer.write(answer.encode() + b"connection: close\r\n\r\n" + body)
+        await writer.drain()
+        writer.close()
+
+    fake = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with Client(f"http://127.0.0.1:{fake.sockets[0].getsockname()[1]}") as client:
+        with no_pause(monkeypatch):
+            started = await client.start("c", "Why?")
+    fake.close()
+    assert started.turn_id == "t"
+    assert len(asked) == 2
+    assert asked[0] == asked[1]
+
+
 async def test_regenerating_is_not_repeated_when_the_connection_breaks(monkeypatch: pytest.MonkeyPatch):
     """Nobody knows whether the turn has begun, and a second one must not."""
     asked = 0

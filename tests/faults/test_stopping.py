@@ -2,7 +2,9 @@
 
 import asyncio
 import signal
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -11,18 +13,23 @@ from tests.serving import Server
 from tests.talking import JSON
 from threadkeep.client import Client, ClientError
 from threadkeep.domain.events import Done, Text, TurnEvent
-from threadkeep.testing import Gate, Say, ScriptedModel, Wait
+from threadkeep.testing import Gate, Say, ScriptedModel, ToolServer, UseTool, Wait
 
 
-def serve(folder: Path, model: ScriptedModel, grace_s: float) -> Server:
+def serve(folder: Path, model: ScriptedModel, grace_s: float, **settings: str) -> Server:
     return Server(
-        folder, gateway="openai", gateway_url=model.url, model="scripted", shutdown_grace_s=str(grace_s)
+        folder,
+        gateway="openai",
+        gateway_url=model.url,
+        model="scripted",
+        shutdown_grace_s=str(grace_s),
+        **settings,
     )
 
 
-async def new_conversation(client: Client) -> str:
-    agent = await client.create_agent("Advisor")
-    return (await client.create_conversation(agent.id)).id
+async def new_conversation(client: Client, servers: Mapping[str, Any] | None = None) -> str:
+    agent = await client.create_agent("Advisor", settings={"mcpServers": servers or {}})
+    return (await client.create_conversation(agent.id, title="Stopping")).id
 
 
 async def until_text(client: Client, conversation_id: str, seen: list[TurnEvent]) -> "asyncio.Task[None]":
@@ -104,6 +111,60 @@ async def test_turn_that_takes_too_long_is_handed_off_with_its_text_and_goes_on_
     assert (reply.content, reply.status) == ("One two.", "COMPLETED")
     assert isinstance(events[-1].body, Done)
     assert again.stop() == 0
+
+
+async def test_who_waits_for_a_turn_that_is_handed_off_is_told_at_once_to_ask_again(
+    tmp_path: Path, model: ScriptedModel
+):
+    in_tool, in_model = Gate(), Gate()
+
+    async def note() -> str:
+        """Writes something down."""
+        await in_tool.pass_through()
+        return "noted"
+
+    model.script([UseTool("desk__note")], [Say("One "), Wait(in_model), Say("two.")])
+    with (
+        ToolServer(note, name="desk") as tools,
+        serve(tmp_path, model, 60, mcp_allow_private="true") as server,
+    ):
+        async with Client(server.url) as client, server.async_client() as http:
+            conversations = [await new_conversation(client, {"desk": tools.settings}) for _ in range(2)]
+            asked = asyncio.create_task(ask(http, conversations[0]))
+            await in_tool.reached()
+            turn = await until_text(client, conversations[1], [])
+            server.process.send_signal(signal.SIGTERM)
+            await until_refused(server, await new_conversation(client))
+            in_tool.open()
+            check_handed_off(await asked)
+            # The other turn keeps the process; who asks again meanwhile is not kept beyond its end.
+            sent = asyncio.Event()
+            asked_again = asyncio.create_task(ask(http, conversations[0], sent))
+            await sent.wait()
+            in_model.open()
+            check_handed_off(await asked_again)
+            await turn
+        assert await ended(server) == 0
+
+
+async def ask(
+    http: httpx.AsyncClient, conversation_id: str, sent: asyncio.Event | None = None
+) -> httpx.Response:
+    """Waits for the whole reply, with a key."""
+
+    async def trace(name: str, _: object) -> None:
+        if sent is not None and name == "http11.send_request_body.complete":
+            sent.set()
+
+    path = f"/api/conversations/{conversation_id}/messages?wait=true"
+    headers = {**JSON, "Idempotency-Key": "once"}
+    return await http.post(path, json={"content": "Why?"}, headers=headers, extensions={"trace": trace})
+
+
+def check_handed_off(answer: httpx.Response) -> None:
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], answer.headers["retry-after"]) == (503, "SHUTTING_DOWN", "1")
+    assert error["details"]["turnId"]
 
 
 async def test_second_signal_ends_it_at_once(tmp_path: Path, model: ScriptedModel):

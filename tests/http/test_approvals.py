@@ -1,13 +1,16 @@
 """Turns that ask their user: a call that waits for leave, a question, and every way in which that can end."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.talking import JSON, Talk
+from threadkeep.ports.turn_log import LOG_VERSION
+from threadkeep.storage import approvals, turn_log
 from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, until
 
 
@@ -226,6 +229,46 @@ async def test_abort_ends_a_waiting_turn(talk: Talk, model: ScriptedModel, serve
     (asked,) = (await waiting(talk, conversation))["approvals"]
     aborted = (await talk.client.post(f"/api/conversations/{conversation}/abort")).json()
     assert (aborted["status"], aborted["turnId"]) == ("GENERATION_ABORTED", asked["turnId"])
+    message = await reply(talk, asked["turnId"])
+    assert (message["status"], calls_of(message)["send"]["status"]) == ("CANCELLED", "denied")
+
+
+@contextmanager
+def older(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """Meanwhile the node is of a version before the one that its turns were begun with."""
+    with monkeypatch.context() as patched:
+        for module in (turn_log, approvals):
+            patched.setattr(module, "LOG_VERSION", LOG_VERSION - 1)
+        yield
+
+
+async def test_answer_at_a_node_that_is_too_old_for_the_turn_is_left_to_another(
+    talk: Talk, model: ScriptedModel, server: ToolServer, monkeypatch: pytest.MonkeyPatch
+):
+    model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
+    (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
+    with older(monkeypatch):
+        answered = await answer(talk, asked, action="allow")
+        assert (answered.status_code, answered.json()["status"]) == (200, "RUNNING")
+        assert server.uses == []
+    message = await reply(talk, asked["turnId"])
+    assert (message["status"], calls_of(message)["send"]["status"]) == ("COMPLETED", "ok")
+
+
+async def test_abort_at_a_node_that_is_too_old_for_a_waiting_turn_is_left_to_another(
+    talk: Talk, model: ScriptedModel, server: ToolServer, monkeypatch: pytest.MonkeyPatch
+):
+    model.script([UseTool("post__send", {"to": "Ada"})])
+    conversation = await asking(talk, server)
+    (asked,) = (await waiting(talk, conversation))["approvals"]
+
+    async def is_left() -> bool:
+        return (await talk.client.get(f"/api/turns/{asked['turnId']}")).json()["status"] == "RUNNING"
+
+    with older(monkeypatch):
+        aborting = asyncio.create_task(talk.client.post(f"/api/conversations/{conversation}/abort"))
+        await until(is_left)
+    assert (await aborting).json()["status"] == "GENERATION_ABORTED"
     message = await reply(talk, asked["turnId"])
     assert (message["status"], calls_of(message)["send"]["status"]) == ("CANCELLED", "denied")
 

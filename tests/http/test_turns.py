@@ -366,7 +366,7 @@ async def test_trimmed_log_is_replayed_from_the_message(talk: Talk, model: Scrip
     assert (gone.status_code, gone.json()["error"]["code"]) == (410, "EVENTS_EXPIRED")
 
 
-async def test_who_waits_on_a_node_that_ends_is_not_told_that_the_turn_was_stopped(
+async def test_who_waits_on_a_node_that_ends_is_told_to_ask_again(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
     gate = Gate()
@@ -384,4 +384,6 @@ async def test_who_waits_on_a_node_that_ends_is_not_told_that_the_turn_was_stopp
         answer = await talk.client.post(path, json={"content": "?"}, headers=JSON)
     gate.open()
     error = answer.json()["error"]
-    assert (error["code"], error["details"]["message"]["status"]) == ("INTERRUPTED", "PENDING")
+    assert (answer.status_code, error["code"]) == (503, "SHUTTING_DOWN")
+    assert answer.headers["retry-after"] == "1"
+    assert (await talk.client.get(f"/api/turns/{error['details']['turnId']}")).status_code == 200

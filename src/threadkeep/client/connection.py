@@ -9,9 +9,8 @@ import httpx2
 import msgspec
 
 from threadkeep.client.errors import ClientError, NotReached, to_error
-from threadkeep.domain.errors import GenerationInterrupted, ShuttingDown, StorageUnavailable
+from threadkeep.domain.errors import ShuttingDown, StorageUnavailable
 from threadkeep.domain.events import TurnEvent
-from threadkeep.domain.message import MessageStatus
 from threadkeep.loopback import is_loopback
 from threadkeep.sse import EventReader
 from threadkeep.wire.events import UnreadableEvent, decode_event
@@ -32,8 +31,8 @@ LONGEST_PAUSE_S = 5.0
 PAGE_SIZE = 100
 
 _BROKEN = (httpx2.ReadError, httpx2.WriteError, httpx2.ReadTimeout, httpx2.RemoteProtocolError)
-_UNFINISHED = {MessageStatus.PENDING, MessageStatus.STREAMING}
-_RESTARTING = {500, 502, 503, 504}
+_GATEWAY = {502, 503, 504}
+"""What a proxy says for a server that it cannot reach, or that broke off before it answered."""
 
 _PORTS = range(1, 65536)
 
@@ -164,24 +163,6 @@ class Connection:
         return NotReached(f"Threadkeep at {self._url} does not answer.")
 
 
-class _Reply(msgspec.Struct):
-    status: MessageStatus
-
-
-class _Details(msgspec.Struct):
-    message: _Reply
-
-
-def _is_handed_off(error: ClientError) -> bool:
-    """Whether a turn that was waited for has left its process, and goes on elsewhere."""
-    if error.code != GenerationInterrupted.code:
-        return False
-    try:
-        return msgspec.convert(error.details, _Details).message.status in _UNFINISHED
-    except msgspec.ValidationError:
-        return False
-
-
 class _Retries:
     """Whether and when a request is repeated: for longer where the server was there, and ever more slowly."""
 
@@ -204,10 +185,10 @@ class _Retries:
     def comes_back(self, error: Exception, status: int) -> bool:
         """Whether such an answer is no refusal: the server ends, restarts or waits for its database."""
         if isinstance(error, ClientError):
-            is_ending = error.code == ShuttingDown.code or _is_handed_off(error)
+            is_ending = error.code == ShuttingDown.code
             self.was_there |= is_ending
             return is_ending or (self.was_there and error.code == StorageUnavailable.code)
-        return self.was_there and status in _RESTARTING  # says a proxy, or a server that was cut off
+        return status in _GATEWAY or (self.was_there and status == 500)  # of a server that was cut off
 
     async def pause(self) -> bool:
         """Waits for the next try; False where it is time to give up."""

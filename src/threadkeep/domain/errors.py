@@ -52,7 +52,7 @@ ThreadkeepError
 │   ├── GenerationAborted
 │   ├── GenerationTimeout
 │   ├── GenerationFailed           the model gateway failed
-│   └── GenerationInterrupted      the process that ran the turn ended
+│   └── GenerationInterrupted      the server could not go on with the turn
 ├── StorageError
 │   ├── StorageUnavailable         the database is away, full or read-only; trying later may help
 │   ├── StorageConflict            somebody else wrote first; read again and retry
@@ -321,7 +321,9 @@ class RateLimited(ThreadkeepError):
 
 
 class ShuttingDown(ThreadkeepError):
-    """This process is ending and begins nothing new; try again."""
+    """This process is ending and begins nothing new; try again. `details.turnId` names a turn that was waited
+    for and goes on elsewhere: with the same `Idempotency-Key` one waits for it again.
+    """
 
     code = "SHUTTING_DOWN"
 
@@ -373,7 +375,7 @@ class GenerationFailed(TurnFailed):
 
 
 class GenerationInterrupted(TurnFailed):
-    """The process that ran the turn ended; `details.message` has what was said before."""
+    """The server could not go on with the turn; `details.message` has what was said before."""
 
     code = "INTERRUPTED"
 

@@ -12,6 +12,7 @@ from threadkeep.domain.errors import (
     GenerationInterrupted,
     GenerationTimeout,
     InvalidRequest,
+    ShuttingDown,
     TurnFailed,
 )
 from threadkeep.domain.message import Message, MessageStatus, check_user_content
@@ -227,7 +228,7 @@ async def _answer(call: ApiCall, turn: Turn, conversation: Conversation, query: 
         if finished is None:
             waiting = [approval_view(it) for it in await call.services.approvals.open(call.user, turn)]
             return Reply(WaitingTurnView(status="WAITING", turn_id=turn.id, approvals=waiting), 202, location)
-        message = _good(finished)
+        message = _good(turn, finished)
         siblings = await call.services.branches.siblings(message) if conversation.has_branches else ()
         return Reply(message_view(message, siblings=siblings), 200, location)
     started = StartedTurnView(
@@ -245,18 +246,21 @@ def _place_of(message: QueuedMessage) -> str:
     return f"/api/conversations/{message.conversation_id}"
 
 
-def _good(message: Message) -> Message:
+def _good(turn: Turn, message: Message) -> Message:
     if message.status is MessageStatus.COMPLETED:
         return message
+    if message.status in {MessageStatus.PENDING, MessageStatus.STREAMING}:
+        raise ShuttingDown(
+            "The turn goes on in another process; send the same again, with the same Idempotency-Key.",
+            details={"turnId": turn.id},
+        )
     kinds: dict[str, type[TurnFailed]] = {
         it.code: it for it in (GenerationFailed, GenerationTimeout, GenerationInterrupted)
     }
     if message.error is not None:
         kind, told = kinds.get(message.error.code, GenerationFailed), message.error.message
-    elif message.status is MessageStatus.CANCELLED:
-        kind, told = GenerationAborted, "The turn was stopped."
     else:
-        kind, told = GenerationInterrupted, "The process that ran this turn is ending."
+        kind, told = GenerationAborted, "The turn was stopped."
     raise kind(told, details={"message": message_view(message)})
 
 

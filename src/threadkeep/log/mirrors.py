@@ -34,10 +34,16 @@ class Mirrors:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._mirrors: dict[TurnId, _Mirror] = {}
+        self._is_closed = False
 
     @contextlib.asynccontextmanager
     async def open(self, turn_id: TurnId) -> AsyncGenerator[LiveLog]:
-        """The log of a turn as its node stores it, or has stored it."""
+        """The log of a turn as its node stores it, or has stored it; nothing of it once we are closed."""
+        if self._is_closed:
+            nothing = LiveLog(turn_id)
+            nothing.close()
+            yield nothing
+            return
         mirror = self._mirrors.get(turn_id)
         if mirror is None:
             live, wake = LiveLog(turn_id), asyncio.Event()
@@ -59,6 +65,7 @@ class Mirrors:
 
     async def close(self) -> None:
         """Reads no more: the logs are closed, whether their turns have ended or not."""
+        self._is_closed = True
         await end_tasks(*(mirror.task for mirror in self._mirrors.values()))
         for mirror in self._mirrors.values():
             mirror.live.close()

@@ -118,7 +118,10 @@ class Node:
         return await self._following.follow(turn, after, from_first=from_first)
 
     async def abort(self, turn_id: TurnId) -> bool:
-        """Aborts a turn, wherever it runs or waits; tells whether it has ended: its node may not answer."""
+        """Aborts a turn, wherever it runs or waits; tells whether it has ended: its node may not answer.
+
+        Where it waits and this node cannot end it, for it is ending or too old, another one does.
+        """
         if not self._running.stop(turn_id, "abort") and not await self._recovery.end_waiting(
             turn_id, "abort"
         ):
@@ -153,9 +156,13 @@ class Node:
         return self._runner.is_draining
 
     async def drain(self, grace_s: float) -> None:
-        """Begins no further turn and hands off those that run; what is under way has so long to end."""
-        self._user_events.close()
+"""Begins no further turn and hands off those that run; what is under way has so long to end.
+
+        Then nobody follows anything here any more: who waited would hold up the end of the process.
+        """
         await self._runner.drain(grace_s)
+        self._user_events.close()
+        await self._mirrors.close()
 
     async def close(self) -> None:
         """Hands off the turns that run here, keeping what they have said, and follows no other."""

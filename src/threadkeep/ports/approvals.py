@@ -33,7 +33,8 @@ class Approval:
 class Answered:
     """What came of an answer: it counts, another one did before, or nobody waits for it any more.
 
-    `held` is the turn, where it was waiting: the node that took the answer runs it now.
+    `held` is the turn, where it was waiting and the node that took the answer can read it: that one runs it
+    now. Else another node does.
     """
 
     outcome: Literal["taken", "same", "other", "over"]

@@ -85,7 +85,7 @@ class TurnLogStore(Protocol):
         ...
 
     async def request_abort(self, turn_id: TurnId) -> None:
-        """Asks whoever runs the turn to abort it."""
+        """Asks whoever runs the turn to abort it; one that waits for its user is taken over for that."""
         ...
 
     async def abandoned(self, node_id: str, *, alone: bool, limit: int) -> Sequence[TurnId]:

@@ -112,7 +112,10 @@ class SqlApprovals:
         return frozenset((server, tool_name) for server, tool_name in rows)
 
     async def answer(self, turn_id: TurnId, request_id: str, answer: Answer, lease: Lease) -> Answered:
-        """Keeps the first answer to a request; a turn that waits becomes the node's own with it."""
+        """Keeps the first answer to a request; a turn that waits becomes the node's own with it.
+
+        One that a later version has written goes on at a node of that version.
+        """
         return await self._database.write(lambda: self._answer(turn_id, request_id, answer, lease))
 
     def _answer(self, turn_id: TurnId, request_id: str, answer: Answer, lease: Lease) -> Plan[Answered]:
@@ -123,10 +126,13 @@ class SqlApprovals:
         asked, (status, version) = _approval(rows[0]), locked[0]
         if asked.answer is not None:
             return Answered("same" if _is_same(asked.answer, answer) else "other")
-        if status not in ("RUNNING", "WAITING") or asked.expires_at <= answer.at or version > LOG_VERSION:
+        if status not in ("RUNNING", "WAITING") or asked.expires_at <= answer.at:
             return Answered("over")
         yield _ANSWER(request_id=request_id, answer=to_json(answer), granted=answer.is_grant, at=answer.at)
         if status == "RUNNING":
+            return Answered("taken")
+        if version > LOG_VERSION:
+            yield from self._turn_log.leave(turn_id)
             return Answered("taken")
         return Answered("taken", (yield from self._turn_log.take_over(turn_id, lease, 0)))
 

@@ -57,7 +57,13 @@ _RENEW_ALL = with_clock(
     _RENEW.replace("IDS", "SELECT value FROM json_each(:turn_ids)"),
     postgres=_RENEW.replace("IDS", "SELECT value::uuid FROM json_array_elements_text(:turn_ids::json)"),
 )
-_REQUEST_ABORT = Statement("UPDATE tk_turns SET abort_requested = TRUE WHERE id = :turn_id")
+# One that waits for its user has no node to hear it: the next that can read it takes it over and ends it.
+_REQUEST_ABORT = with_clock(
+    """UPDATE tk_turns SET abort_requested = TRUE,
+        status = CASE status WHEN 'WAITING' THEN 'RUNNING' ELSE status END,
+        lease_until = CASE status WHEN 'WAITING' THEN {now} - 1 ELSE lease_until END
+    WHERE id = :turn_id"""
+)
 # A turn whose node was lost is taken over at once; one that was lost again waits a while.
 _DELAY = "(CASE attempts WHEN 0 THEN 0 WHEN 1 THEN 2000 ELSE 10000 END)"
 _ABANDONED_CONDITION = f"""status = 'RUNNING' AND origin = 'live' AND log_version <= :version
@@ -83,6 +89,10 @@ _ADOPT = with_clock(
 _RELEASE = with_clock(
     """UPDATE tk_turns SET node_id = NULL, lease_until = {now} - 1
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'"""
+)
+_LEAVE = with_clock(
+    """UPDATE tk_turns SET status = 'RUNNING', lease_until = {now} - 1
+    WHERE id = :turn_id AND status = 'WAITING'"""
 )
 _RESET_ATTEMPTS = Statement("UPDATE tk_turns SET attempts = 0 WHERE id = :turn_id AND fence = :fence")
 # The answer to a request locks the turn too: either it finds the turn waiting, or the turn finds the answer.
@@ -222,6 +232,10 @@ class SqlTurnLog:
     async def release(self, turn_id: TurnId, fence: int) -> None:
         """Lets another node continue a turn at once."""
         await self._database.execute(_RELEASE(turn_id=turn_id, fence=fence), urgent=True)
+
+    def leave(self, turn_id: TurnId) -> Plan[None]:
+        """Has a turn that waits go on at another node, as one that was released; its row is locked."""
+        yield _LEAVE(turn_id=turn_id)
 
     async def reset_attempts(self, turn_id: TurnId, fence: int) -> None:
         """Forgets the losses of a turn that has come further."""
