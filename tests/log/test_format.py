@@ -85,6 +85,7 @@ def test_recorded_turn_as_frames():
             '"tool_call_id":"t","tool_name":"n","server":"s","arguments":{"a":1}',
         ),
         (ToolProgress("t", 0.5), '"tool_call_id":"t","progress":0.5'),
+        (ToolProgress("t", 0.0, 0.0), '"tool_call_id":"t","progress":0.0,"total":0.0'),
         (ToolProgress("t", 1, 2, "m"), '"tool_call_id":"t","progress":1,"total":2,"message":"m"'),
         (
             ToolResulted("t", "n", "ok", None),

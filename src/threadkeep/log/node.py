@@ -156,7 +156,7 @@ class Node:
         return self._runner.is_draining
 
     async def drain(self, grace_s: float) -> None:
-"""Begins no further turn and hands off those that run; what is under way has so long to end.
+        """Begins no further turn and hands off those that run; what is under way has so long to end.
 
         Then nobody follows anything here any more: who waited would hold up the end of the process.
         """
