@@ -61,6 +61,11 @@ def umask() -> Iterator[None]:
     os.umask(before)
 
 
+# For tests of what does not depend on the database, and of what only one of them does.
+ONLY_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+ONLY_POSTGRES = pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The address of an empty database, once of each kind."""
@@ -125,6 +130,8 @@ async def api(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Threadkeep with sign-in and without a model on an empty database; `api.store` is the store it uses."""
     # The turns that tests keep in the store are this node's own: it does not take them for abandoned.
     monkeypatch.setattr("threadkeep.log.node.new_uuid", lambda: NODE_ID)
+    # Nobody runs them, so that nobody need be waited for who would stop them.
+    monkeypatch.setattr("threadkeep.log.node.ABORT_S", 0.2)
     # These clients get an answer when it is whole: a stream that goes on for ever ends at once.
     monkeypatch.setattr("threadkeep.log.user_events.MOST_OPEN_S", 0)
     settings = Settings.load(

@@ -6,12 +6,11 @@ from typing import cast
 
 import pytest
 
+from tests.conftest import ONLY_POSTGRES
 from threadkeep.ports.bus import MISSED
 from threadkeep.storage.bus import LocalBus, PostgresBus, bus_on
 from threadkeep.storage.database import Database, Query, Rows
 from threadkeep.testing.waiting import until
-
-POSTGRES = pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 
 
 class Listener:
@@ -71,7 +70,7 @@ async def test_who_is_here_hears_at_once_until_they_leave(here: Listener):
     assert (here.heard[-1], heard[-1]) == ("wrote 3", "changed 2")
 
 
-@POSTGRES
+@ONLY_POSTGRES
 async def test_other_node_hears_everything_however_much_it_is(here: Listener, there: Listener):
     signals = [f"wrote {number:036}" for number in range(1_000)]  # several payloads
     await here.bus.publish(signals)
@@ -79,7 +78,7 @@ async def test_other_node_hears_everything_however_much_it_is(here: Listener, th
     assert [it for it in there.heard if it not in {"hello", MISSED}] == signals
 
 
-@POSTGRES
+@ONLY_POSTGRES
 async def test_database_that_takes_nothing_does_not_keep_a_node_from_closing(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ):
@@ -89,7 +88,7 @@ async def test_database_that_takes_nothing_does_not_keep_a_node_from_closing(
     await bus.close()
 
 
-@POSTGRES
+@ONLY_POSTGRES
 async def test_nobody_waits_for_the_others_and_a_signal_told_often_meanwhile_goes_once(
     database: Database, there: Listener
 ):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import Api
+from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal
 from tests.http.checked import CheckedApi
 from tests.http.document import Operation, example, fields, mismatch, operations, resolved
@@ -452,6 +452,7 @@ async def test_random_bodies_are_answered_as_documented(api: Api, every: tuple[A
     assert (await client.get("/api/conversations")).status_code == 200
 
 
+@ONLY_SQLITE
 @few
 @given(raw=st.binary(max_size=50), query=st.text(max_size=30), header=st.binary(max_size=20))
 async def test_random_bytes_are_answered_as_documented(api: Api, raw: bytes, query: str, header: bytes):

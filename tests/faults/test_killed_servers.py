@@ -129,6 +129,7 @@ async def nodes(
         yield nodes
 
 
+@pytest.mark.requirement("004-R2.3")
 async def test_one_of_two_servers_is_killed_with_several_turns(
     tmp_path: Path, model: ScriptedModel, server: ToolServer, nodes: list[tuple[Server, httpx.AsyncClient]]
 ):

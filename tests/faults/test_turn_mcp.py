@@ -23,10 +23,12 @@ from threadkeep.testing.waiting import until
 
 @pytest.fixture
 async def chaos(
-    database_url: str, model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Chaos]:
-    """Threadkeep whose agents have servers that misbehave."""
-    async with running_chaos(database_url, model, tmp_path, monkeypatch) as chaos:
+    """Threadkeep whose agents have servers that misbehave; which database it is does not matter to them."""
+    async with running_chaos(
+        f"sqlite:///{tmp_path}/data/threadkeep.db", model, tmp_path, monkeypatch
+    ) as chaos:
         yield chaos
 
 

@@ -1,7 +1,6 @@
 """Two real nodes on one PostgreSQL: any of them shows and stops any turn, and one continues the other's."""
 
 import asyncio
-import random
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
@@ -13,13 +12,7 @@ import pytest
 
 from tests.conftest import TEMPLATE
 from tests.faults.killing import (
-    LEFT_AT,
-    WHOLE,
-    Moment,
-    Replies,
-    Round,
     check_whole,
-    converse,
     texts,
 )
 from tests.postgres import Postgres, PostgresServer
@@ -146,52 +139,6 @@ async def test_any_node_follows_resumes_and_aborts(nodes: list[Client], model: S
     anew = await there.http.post(f"/api/conversations/{conversation}/regenerate", headers=JSON)
     assert texts(await here.events(anew.json()["turnId"])) == "anew"
     await there.check_goes_on(conversation)
-
-
-@pytest.mark.requirement("004-R2.3")
-async def test_one_of_two_nodes_is_killed_again_and_again(
-    tmp_path: Path, postgres: Postgres, model: ScriptedModel
-):
-    chance = random.Random(20260107)
-    model.otherwise = replies = Replies()
-    noted = tmp_path / "noted"
-    noted.mkdir()
-    settings = {
-        **node_settings(postgres.create_database(template=TEMPLATE), model),
-        "secret_key": "a-key-for-tests-that-is-long-enough",
-        "mcp_allowed_commands": "python",
-        "mcp_writable": str(noted),
-    }
-    async with AsyncExitStack() as stack:
-        here, there = [await start_node(stack, tmp_path, settings) for _ in range(2)]
-        tooled = await converse(here.http, noted / "pids")
-        conversations = [tooled, *[await converse(here.http) for _ in range(3)]]
-        for number, aim in enumerate((Moment.TALKING, Moment.ASKED, Moment.ALL_SAID)):
-            moments = (Moment.IN_TOOL, Moment.BEGUN, Moment.TALKING, aim)
-            rounds = [
-                Round(number, conversation, moment, chance)
-                for conversation, moment in zip(conversations, moments, strict=True)
-            ]
-            *others, aimed = rounds
-            async with asyncio.TaskGroup() as group:
-                watching = [group.create_task(it.watch(there.http)) for it in rounds]
-                asking = [group.create_task(it.ask(here.http)) for it in others]
-                await until(lambda others=others: all(it.is_reached(model) for it in others))
-                asking.append(group.create_task(aimed.ask(here.http)))
-                await until(lambda aimed=aimed: aimed.is_reached(model))
-                here.server.kill()
-                replies.killed(number)
-                await asyncio.wait(asking)
-                back = await start_node(stack, tmp_path, settings)
-                await asyncio.wait(watching)  # the other shows how the dead one's turns end
-            for it in rounds:
-                assert await it.check(there.http) in LEFT_AT[it.moment], it.question
-            here, there = there, back
-        for node, conversation in zip([here, there] * 2, conversations, strict=True):
-            last = Round(9, conversation, Moment.DONE, chance)
-            await last.ask(node.http)
-            assert texts(last.shown) == WHOLE
-    assert not model.refused
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import Api
+from tests.conftest import ONLY_SQLITE, Api
 from tests.fuzz.exports import IMPORTS
 from tests.fuzz.hostile import BYTES, HOSTILE, STORABLE, TEXT, bounded, dumped, values, with_type
 from tests.gateways.asking import WIRES, ask, make_gateway
@@ -312,7 +312,6 @@ HEADERS = [
     "if-match", "if-none-match", "x-forwarded-for", "x-request-id", "content-type",
     "accept-language", "te", "upgrade",
 ]  # fmt: skip
-ONLY_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
 @ONLY_SQLITE

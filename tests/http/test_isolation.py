@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import Api
+from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
 from tests.http.document import Operation, example, fields, operations
 from tests.making import (
@@ -216,6 +216,7 @@ REQUESTS: list[Json] = [
 ]
 
 
+@ONLY_SQLITE
 async def test_what_is_not_ones_own_is_answered_exactly_as_what_does_not_exist(
     her: Alice, bob: httpx.AsyncClient
 ):
