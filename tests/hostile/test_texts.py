@@ -148,9 +148,9 @@ READERS: dict[str, Callable[[str], object]] = {
     "stream of a model": lambda text: EventReader().feed(f"data: {text}\n\n".encode()),
     "import": lambda text: list(items(io.BytesIO(msgspec.json.encode([{"a": text}])), most=10**9)),
 }
-CHARACTERS = 1_000
+CHARACTERS = 2_000
 MEGABYTE = 1_000_000
-MOST_GROWTH = 2.5
+MOST_GROWTH = 2.3
 LITTLE_WORK = 10_000
 LARGE = (
     "one long word", "nested brackets", "only vowels", "only spaces", "combining marks", "right to left",
