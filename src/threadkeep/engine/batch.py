@@ -417,6 +417,8 @@ class Batch:
         self._tasks.discard(task)
         if not task.cancelled() and (exc := task.exception()):
             self._events.put_nowait(exc)
+        elif self._waiting and not self._running:  # it has told all: whoever expects more from it looks again
+            self._events.put_nowait(None)
 
 
 def _take_input(call: _Call, request_id: str) -> _TakeAnswer:
