@@ -206,7 +206,10 @@ class Batch:
         for call in calls:
             match self._decide(call):
                 case Outcome() as outcome:
-                    self._start(self._toolbox.finish(call.use, outcome, self._tell))
+                    if outcome.status == "unknown":
+                        self._note_unknown(call)
+                    preface = _preface(call.state.answer, is_restarted=False)
+                    self._start(self._toolbox.finish(call.use, outcome, self._tell, preface=preface))
                 case Dispatch() as dispatch:
                     if call.given is None:  # what its server may ask, it asks from the beginning
                         call.state = replace(call.state, rounds=0)
@@ -239,6 +242,12 @@ class Batch:
         is_asked = self._approvals.request_id(use.id) in state.asked
         must_ask = is_asked or self._leave.is_needed(tool, use.arguments)
         return None if must_ask else Dispatch(use.id, tool.effect)
+
+    def _note_unknown(self, call: _Call) -> None:
+        """To repeat this call needs leave, as the model made it and as the user changed it."""
+        if call.tool is not None:
+            for arguments in (call.use.arguments, call.arguments):
+                self._leave.note_unknown(call.tool, arguments)
 
     async def _wait_for_user(self, call: _Call) -> list[ApprovalRequest]:
         """Asks the user about a call, or what its server asks them; the requests that are new."""

@@ -190,7 +190,7 @@ class _Replaying:
     def state(self, request: ModelRequest | None, large: Mapping[PayloadId, bytes | Lost]) -> TurnState:
         if request is None:
             return TurnState(ran_ms=self._ran_ms)
-        calls = [part.call for part in self._folding.parts if isinstance(part, ToolCallPart)]
+        parts = [part for part in self._folding.parts if isinstance(part, ToolCallPart)]
         known = _KnownCalls(
             self._folding,
             self._dispatches,
@@ -212,11 +212,12 @@ class _Replaying:
             found=self._found(),
             open_calls=tuple(self._folding.open_calls),
             unknown=frozenset(
-                signature(it.server, it.tool_name, known.arguments_of(it))
-                for it in calls
-                if it.status is ToolCallStatus.UNKNOWN
+                signature(it.call.server, it.call.tool_name, arguments)
+                for it in parts
+                if it.call.status is ToolCallStatus.UNKNOWN
+                for arguments in known.all_arguments_of(it)
             ),
-            used_servers=frozenset(it.server for it in calls if it.tool_call_id in self._used),
+            used_servers=frozenset(it.call.server for it in parts if it.call.tool_call_id in self._used),
             noticed=frozenset(
                 (it.code, it.message) for it in self._folding.parts if isinstance(it, NoticePart)
             ),
@@ -282,9 +283,11 @@ class _KnownCalls:
                 history = (*history, *call.exchange(results, as_blocks=self._as_blocks))
         return history, batch, last
 
-    def arguments_of(self, call: ToolCall) -> Mapping[str, object]:
-        """The arguments of a call, also those that lie in the payload store."""
-        return self._rendering.arguments_of(call)
+    def all_arguments_of(self, part: ToolCallPart) -> Sequence[Mapping[str, object]]:
+        """The arguments of a call, also those in the payload store, and what its user made of them."""
+        answer = part.approval.answer if part.approval else None
+        edited = answer.arguments if answer else None
+        return [self._rendering.arguments_of(part.call), *([edited] if edited is not None else ())]
 
     def _finished(self, entry: CallFinished) -> FinishedCall:
         blocks = tuple(self._use(it) if isinstance(it, UseNoted) else it for it in entry.blocks)
