@@ -90,6 +90,10 @@ class NobodyAsked:
         """Fails."""
         raise AssertionError("nobody is asked")
 
+    async def withdraw(self, request_id: str) -> bool:
+        """There is nothing to end."""
+        return False
+
     async def answers(self) -> Mapping[str, Answer]:
         """There are none."""
         return {}

@@ -76,6 +76,10 @@ class Approvals(Protocol):
         """Stores a request, once; it may be answered from now on."""
         ...
 
+    async def withdraw(self, request_id: str) -> bool:
+        """Ends a request that nobody waits for any more as expired; False where it has an answer."""
+        ...
+
     async def answers(self) -> Mapping[str, Answer]:
         """The answers that are there by now, by the ids of the requests."""
         ...
@@ -208,6 +212,8 @@ class Batch:
                 case Outcome() as outcome:
                     if outcome.status == "unknown":
                         self._note_unknown(call)
+                    for response in await self._withdraw(call):
+                        yield response
                     preface = _preface(call.state.answer, is_restarted=False)
                     self._start(self._toolbox.finish(call.use, outcome, self._tell, preface=preface))
                 case Dispatch() as dispatch:
@@ -249,6 +255,12 @@ class Batch:
             for arguments in (call.use.arguments, call.arguments):
                 self._leave.note_unknown(call.tool, arguments)
 
+    async def _withdraw(self, call: _Call) -> list[ApprovalResponse]:
+        """Ends what the user was asked about a call that does not go on."""
+        unanswered = sorted(call.state.unanswered)
+        ended = [it for it in unanswered if await self._approvals.withdraw(it)]
+        return [ApprovalResponse(request_id, ApprovalAction.EXPIRE) for request_id in ended]
+
     async def _wait_for_user(self, call: _Call) -> list[ApprovalRequest]:
         """Asks the user about a call, or what its server asks them; the requests that are new."""
         tool = call.tool
@@ -274,7 +286,7 @@ class Batch:
 
     def _take_leave(self, call: _Call) -> "_TakeAnswer":
         def take(answer: Answer) -> _Call:
-            call.state = replace(call.state, answer=answer)
+            call.state = replace(call.state, answer=answer, unanswered=frozenset())
             if call.tool:
                 self._leave.take(call.tool, answer)
             return call
@@ -334,13 +346,11 @@ class Batch:
         if await self._ask(request, call.tool, call, take):
             self._tell(request)
         with self._stands_still():
-            try:
-                async with asyncio.timeout(HELD_OPEN_S):
-                    asked.answer(await answered)
-            except TimeoutError:
-                self._waiting.pop(request.request_id, None)
-                self._tell(ApprovalResponse(request.request_id, ApprovalAction.EXPIRE))
-                asked.answer(None)
+            await asyncio.wait([answered], timeout=HELD_OPEN_S)
+            if not answered.done():  # then the answer is that there is none, or it is there by now
+                await self._approvals.withdraw(request.request_id)
+                self._events.put_nowait(None)
+            asked.answer(await answered)
 
     def _request(self, call: _Call, tool: Tool, request_id: str) -> ApprovalRequest:
         if tool.asks_user:

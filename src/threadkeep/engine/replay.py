@@ -47,6 +47,8 @@ class CallState:
     """It was handed to its tool."""
     asked: frozenset[str] = frozenset()
     """The requests about it that its user was asked."""
+    unanswered: frozenset[str] = frozenset()
+    """Those of them that have no answer."""
     answer: Answer | None = None
     awaited: InputAwaited | None = None
     """It has come back, for its server needs answers of the user."""
@@ -304,9 +306,12 @@ class _KnownCalls:
         answer = part.approval.answer if part.approval else next(iter(answers.values()), None)
         leave = {part.approval.request_id} if part.approval else set[str]()
         wanted = {it.request_id for it in awaited.requests} if awaited else set[str]()
+        asked = frozenset(leave | {it.request_id for it in questions})
+        has_leave = part.approval is not None and part.approval.answer is not None
         return CallState(
             dispatch=self._dispatches.get(id_),
-            asked=frozenset(leave | {it.request_id for it in questions}),
+            asked=asked,
+            unanswered=asked - answers.keys() - (leave if has_leave else set[str]()),
             answer=answer,
             awaited=awaited,
             rounds=self._rounds.get(id_, 0),

@@ -162,6 +162,11 @@ class TurnApprovals:
         )
         await persist(lambda: self._store.approvals.add(approval))
 
+    async def withdraw(self, request_id: str) -> bool:
+        """Ends a request that nobody waits for any more as expired; False where it has an answer."""
+        answer = Answer(action=ApprovalAction.EXPIRE, at=self._clock())
+        return await persist(lambda: self._store.approvals.withdraw(self._turn.id, request_id, answer))
+
     async def answers(self) -> Mapping[str, Answer]:
         """The answers that are there by now, by the ids of the requests."""
         return await self._store.approvals.answers(self._turn.id)
