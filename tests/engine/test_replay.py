@@ -8,10 +8,14 @@ import pytest
 
 from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Kept, NobodyAsked, adds, large_values
 from tests.engine.test_loop import REQUEST, TURN, UNLIMITED, build, reply, use
+from threadkeep.domain.approval import ApprovalAction, ApprovalKind
 from threadkeep.domain.events import (
+    ApprovalRequest,
+    ApprovalResponse,
     Done,
     IterationRestart,
     IterationStart,
+    Notice,
     Text,
     ToolCalled,
     ToolResulted,
@@ -197,6 +201,26 @@ def test_signed_thoughts_go_back_as_the_provider_gave_them():
     assert asked.blocks[0] == thought
     assert told.blocks == (ToolResultBlock("1", '{"sum":1}', is_error=False),)
     assert (state.batch, state.restart_from) == (None, None)
+
+
+def test_time_that_a_turn_waited_does_not_count_whatever_comes_after_it():
+    week_ms = 7 * 24 * 3600 * 1000
+    asked = ApprovalRequest("r", ApprovalKind.TOOL, "Call it?", 0, "1")
+    before = entries(
+        IterationStart(1),
+        ToolCalled("1", "adds", "test", {"a": 1}, model_name="adds"),
+        CallFinished(1, "tool_use", (UseNoted("1"),)),
+        UsageReported(1, 1),
+        asked,
+    )
+    last = before[-1]
+    assert isinstance(last, TurnEvent)
+    at, ran_ms = last.at + week_ms, replay(before, REQUEST, {}).ran_ms
+    away = TurnEvent(TURN.id, last.seq + 1, at, Notice("MCP_SERVER_UNAVAILABLE", "It is away."))
+    answered = TurnEvent(TURN.id, last.seq + 2, at + 5, ApprovalResponse("r", ApprovalAction.ALLOW))
+    ended = TurnEvent(TURN.id, last.seq + 3, at + 12, ToolResulted("1", "adds", "ok", {"sum": 1}))
+    state = replay([*before, away, answered, Dispatched((Dispatch("1"),)), ended], REQUEST, {})
+    assert state.ran_ms == ran_ms + 7
 
 
 async def test_call_of_unknown_outcome_is_repeated_only_with_leave():

@@ -8,6 +8,7 @@ import msgspec
 
 from threadkeep.domain.approval import Answer
 from threadkeep.domain.events import (
+    ApprovalRequest,
     ApprovalResponse,
     IterationRestart,
     IterationStart,
@@ -147,6 +148,7 @@ class _Replaying:
         self._awaited: dict[str, InputAwaited] = {}
         self._rounds: dict[str, int] = {}
         self._used: set[str] = set()
+        self._unanswered: set[str] = set()
         self._began_at: int | None = None
         self._iteration = 0
         self._last_at: int | None = None
@@ -173,21 +175,33 @@ class _Replaying:
                 pass
 
     def _add_event(self, event: TurnEvent) -> None:
-        self._folding.add(event)
         self._count_time(event)
+        self._folding.add(event)
         match event.body:
             case IterationStart(iteration) | IterationRestart(iteration):
                 self._iteration, self._began_at = iteration, event.seq
             case UserMessage() as body:
                 self._steps.append(body)
+            case ApprovalRequest(request_id):
+                self._unanswered.add(request_id)
+            case ApprovalResponse(request_id):
+                self._unanswered.discard(request_id)
             case _:
                 pass
 
     def _count_time(self, event: TurnEvent) -> None:
         """Adds the time since the event before, unless nobody ran the turn, or it waited for its user."""
-        if self._last_at is not None and not isinstance(event.body, TurnResumed | ApprovalResponse):
+        is_idle = self._is_waiting or isinstance(event.body, TurnResumed | ApprovalResponse)
+        if self._last_at is not None and not is_idle:
             self._ran_ms += max(event.at - self._last_at, 0)
         self._last_at = event.at
+
+    @property
+    def _is_waiting(self) -> bool:
+        """Whether the user has to answer before anything can go on."""
+        if not self._unanswered:
+            return False
+        return not any(call.tool_call_id in self._dispatches for call in self._folding.open_calls)
 
     def state(self, request: ModelRequest | None, large: Mapping[PayloadId, bytes | Lost]) -> TurnState:
         if request is None:
