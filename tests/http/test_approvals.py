@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.http.direct import run_sql
 from tests.talking import JSON, Talk
 from threadkeep.ports.turn_log import LOG_VERSION
 from threadkeep.storage import approvals, turn_log
@@ -221,6 +223,40 @@ async def test_new_message_ends_a_waiting_turn_and_starts_its_own(
     assert "The user did not answer" in str(model.requests[-1].body)
     late = await answer(talk, asked, action="allow")
     assert (late.status_code, late.json()["error"]["code"]) == (410, "APPROVAL_EXPIRED")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE tk_turn_chunks SET events = events || 'x' WHERE turn_id = ?",
+        "DELETE FROM tk_turn_chunks WHERE turn_id = ? AND first_seq = 2",
+    ],
+    ids=["unreadable", "missing"],
+)
+async def test_new_message_ends_a_waiting_turn_whose_log_is_damaged(
+    talk: Talk, model: ScriptedModel, server: ToolServer, tmp_path: Path, damage: str
+):
+    model.script([UseTool("post__send", {"to": "Ada"})], [Say("Instead.")])
+    conversation = await asking(talk, server)
+    (asked,) = (await waiting(talk, conversation))["approvals"]
+    run_sql(f"sqlite:///{tmp_path / 'data' / 'threadkeep.db'}", damage, asked["turnId"])
+    instead = await talk.ask(conversation, "Never mind.")
+    assert (instead["status"], instead["content"]) == ("COMPLETED", "Instead.")
+    assert await is_status(talk, asked["turnId"], "CANCELLED")
+    assert server.uses == []
+
+
+async def test_answer_to_a_turn_whose_log_is_damaged_ends_it(
+    talk: Talk, model: ScriptedModel, server: ToolServer, tmp_path: Path
+):
+    model.script([UseTool("post__send", {"to": "Ada"})])
+    (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
+    gap = "DELETE FROM tk_turn_chunks WHERE turn_id = ? AND first_seq = 2"
+    run_sql(f"sqlite:///{tmp_path / 'data' / 'threadkeep.db'}", gap, asked["turnId"])
+    assert (await answer(talk, asked, action="allow")).status_code == 200
+    turn = (await talk.client.get(f"/api/turns/{asked['turnId']}")).json()
+    assert (turn["status"], turn["error"]["code"]) == ("FAILED", "INTERRUPTED")
+    assert server.uses == []
 
 
 async def test_abort_ends_a_waiting_turn(talk: Talk, model: ScriptedModel, server: ToolServer):
