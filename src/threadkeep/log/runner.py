@@ -105,6 +105,7 @@ class Runner:
             await self._end_damaged(held, turn_log)
             return
         control = self._control(held, turn_log)
+        control.stop.at_boundary = self.is_draining
         if stop_reason is not None:
             control.stop.request(stop_reason)
         if held.is_aborting:
