@@ -346,7 +346,9 @@ class Batch:
         if await self._ask(request, call.tool, call, take):
             self._tell(request)
         with self._stands_still():
-            await asyncio.wait([answered], timeout=HELD_OPEN_S)
+            await asyncio.wait(
+                [answered, asked.waiting], timeout=HELD_OPEN_S, return_when=asyncio.FIRST_COMPLETED
+            )
             if not answered.done():  # then the answer is that there is none, or it is there by now
                 await self._approvals.withdraw(request.request_id)
                 self._events.put_nowait(None)
@@ -409,6 +411,9 @@ class Batch:
         if isinstance(outcome, InputRequired):
             self._events.put_nowait(_Awaits(call, outcome))
             return
+        if outcome.lost and call.asked_count and not call.tool.effect.is_repeatable:
+            self._note_unknown(call)
+            outcome = Outcome("unknown", error=UNKNOWN, restarted=outcome.restarted)
         if outcome.restarted:
             self._tell(
                 Notice("MCP_SERVER_RESTARTED", f"{call.tool.server} was restarted; what it held is gone.")
