@@ -22,7 +22,7 @@ from threadkeep.engine.replay import CallState, OpenBatch
 from threadkeep.engine.tool_results import LEAST_RESULT_TOKENS
 from threadkeep.engine.tools import Toolbox, ToolEvent
 from threadkeep.ports.gateway import ToolResultBlock, ToolUse
-from threadkeep.ports.tools import Asked, GivenInput, InputRequired, Outcome, Tool
+from threadkeep.ports.tools import Asked, GivenInput, InputRequest, InputRequired, Outcome, Tool
 
 UNKNOWN = "The call was interrupted. It may have taken effect; check before you repeat it."
 RESTARTED = "This server was restarted; what it held is gone."
@@ -299,7 +299,7 @@ class Batch:
         noted = tuple(
             InputNoted(
                 key=it.key,
-                request_id=self._approvals.request_id(f"{id_}/{call.state.rounds}/{it.key}"),
+                request_id=self._approvals.request_id(f"{id_}/{call.state.rounds}/{it.key}/{_asked(it)}"),
                 message=it.message,
                 schema=None if it.schema is None else dict(it.schema),
                 url=it.url,
@@ -329,7 +329,7 @@ class Batch:
         """A server asks the user and holds its call open meanwhile; the turn's clock stands still."""
         assert call.tool is not None
         request = ApprovalRequest(
-            request_id=self._approvals.request_id(f"{call.use.id}#{call.asked_count}"),
+            request_id=self._approvals.request_id(f"{call.use.id}#{call.asked_count}/{_asked(asked)}"),
             kind=ApprovalKind.ELICITATION,
             message=asked.message,
             expires_at=self._approvals.expires_in(HELD_OPEN_S),
@@ -411,6 +411,8 @@ class Batch:
         if isinstance(outcome, InputRequired):
             self._events.put_nowait(_Awaits(call, outcome))
             return
+        for response in await self._withdraw(call):  # what it asked before it ran again, and now did not
+            self._tell(response)
         if outcome.lost and call.asked_count and not call.tool.effect.is_repeatable:
             self._note_unknown(call)
             outcome = Outcome("unknown", error=UNKNOWN, restarted=outcome.restarted)
@@ -443,6 +445,11 @@ class Batch:
             self._events.put_nowait(exc)
         elif self._waiting and not self._running:  # it has told all: whoever expects more from it looks again
             self._events.put_nowait(None)
+
+
+def _asked(asked: Asked | InputRequest) -> str:
+    """What a user is asked: a call that runs again may ask something else, which has no answer yet."""
+    return msgspec.json.encode((asked.message, asked.schema, asked.url), order="deterministic").decode()
 
 
 def _take_input(call: _Call, request_id: str) -> _TakeAnswer:
