@@ -1,7 +1,7 @@
 """Turns that ask their user: a call that waits for leave, a question, and every way in which that can end."""
 
 import asyncio
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,12 @@ import pytest
 
 from tests.http.direct import run_sql
 from tests.talking import JSON, Talk
-from threadkeep.ports.turn_log import LOG_VERSION
+from threadkeep.domain.approval import Answer, ApprovalAction
+from threadkeep.domain.ids import TurnId, UserId
+from threadkeep.domain.user import User
+from threadkeep.ports.turn_log import LOG_VERSION, LogChunk
 from threadkeep.storage import approvals, turn_log
+from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, until
 
 
@@ -257,6 +261,31 @@ async def test_answer_to_a_turn_whose_log_is_damaged_ends_it(
     turn = (await talk.client.get(f"/api/turns/{asked['turnId']}")).json()
     assert (turn["status"], turn["error"]["code"]) == ("FAILED", "INTERRUPTED")
     assert server.uses == []
+
+
+async def test_turn_goes_on_with_an_answer_whose_request_was_cancelled(
+    talk: Talk, model: ScriptedModel, server: ToolServer, monkeypatch: pytest.MonkeyPatch
+):
+    model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
+    (asked,) = (await waiting(talk, await asking(talk, server, onCrash="interrupt")))["approvals"]
+    stored, read = asyncio.Event(), SqlTurnLog.read
+
+    async def read_later(log: SqlTurnLog, turn_id: TurnId, after_seq: int) -> Sequence[LogChunk]:
+        stored.set()
+        await asyncio.sleep(0.1)
+        return await read(log, turn_id, after_seq)
+
+    monkeypatch.setattr(SqlTurnLog, "read", read_later)
+    service = (await talk.app.services()).approvals
+    allowing = service.answer(
+        User(UserId("local")), asked["turnId"], asked["requestId"], Answer(action=ApprovalAction.ALLOW, at=0)
+    )
+    task = asyncio.create_task(allowing)
+    await stored.wait()
+    task.cancel()
+    message = await reply(talk, asked["turnId"])
+    assert (message["status"], message["content"]) == ("COMPLETED", "Done.")
+    assert "turn_resumed" not in [event["type"] for event in await talk.events(asked["turnId"])]
 
 
 async def test_abort_ends_a_waiting_turn(talk: Talk, model: ScriptedModel, server: ToolServer):
