@@ -58,3 +58,13 @@ async def test_request_that_has_an_answer_is_not_withdrawn(store: Store):
     assert (await store.approvals.answer(begun.turn.id, request_id, ALLOW, LEASE)).outcome == "taken"
     assert not await store.approvals.withdraw(begun.turn.id, request_id, EXPIRE)
     assert await store.approvals.answers(begun.turn.id) == {request_id: ALLOW}
+
+
+async def test_same_answer_is_recognised_in_whatever_order_its_fields_come(store: Store):
+    begun = await begin(store, LEASE)
+    request_id = await ask(store, begun)
+    outcomes: list[str] = []
+    for arguments in ({"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1, "b": True}):
+        edit = Answer(action=ApprovalAction.EDIT, at=NOW, arguments=arguments)
+        outcomes.append((await store.approvals.answer(begun.turn.id, request_id, edit, LEASE)).outcome)
+    assert outcomes == ["taken", "same", "other"]
