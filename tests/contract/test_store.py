@@ -507,8 +507,8 @@ async def test_turns_that_run_are_told_with_whose_they_are_and_how_they_stand(st
         (agent.id, "a-node", "m", NOW)
     }
     assert await store.turns.running(after=told[0].id, offset=1, limit=10) == told[2:]
-    assert await store.turns.get_running(told[1].id) == told[1]
-    assert await store.turns.get_running(TurnId(new_uuid())) is None
+    assert await store.turns.get_active(told[1].id) == told[1]
+    assert await store.turns.get_active(TurnId(new_uuid())) is None
 
 
 async def test_messages_window_by_seq_order_and_offset(store: Store):

@@ -11,7 +11,7 @@ from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine.batch import Asking
 from threadkeep.engine.large_values import LargeValues
 from threadkeep.ports.gateway import ModelEvent, ModelRequest
-from threadkeep.ports.tools import Caller, GivenInput, Outcome, Progress, Tool, Unavailable
+from threadkeep.ports.tools import Asked, Caller, GivenInput, Outcome, Progress, Tool, Unavailable
 
 Step = ModelEvent | Exception | asyncio.Event
 """What a model does: gives an event, raises, or waits until the test lets it go on."""
@@ -31,7 +31,7 @@ def large_values(kept: Kept | None = None) -> LargeValues:
 
 EMPTY_SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {}}
 
-Run = Callable[[Mapping[str, Any]], AsyncGenerator[Progress | Outcome]]
+Run = Callable[[Mapping[str, Any]], AsyncGenerator[Progress | Asked | Outcome]]
 
 
 class InMemoryGateway:
@@ -90,6 +90,10 @@ class NobodyAsked:
         """Fails."""
         raise AssertionError("nobody is asked")
 
+    async def withdraw(self, request_id: str) -> bool:
+        """There is nothing to end."""
+        return False
+
     async def answers(self) -> Mapping[str, Answer]:
         """There are none."""
         return {}
@@ -143,7 +147,7 @@ class InMemoryTools:
 
     async def call(
         self, tool: Tool, arguments: Mapping[str, Any], *, key: str, given: GivenInput | None = None
-    ) -> AsyncGenerator[Progress | Outcome]:
+    ) -> AsyncGenerator[Progress | Asked | Outcome]:
         """Runs the function, with an await before every step."""
         self.calls.append((tool.name, arguments))
         self.open_calls += 1
@@ -160,7 +164,7 @@ class InMemoryTools:
 def gives(*steps: Progress | Outcome | Exception | asyncio.Event) -> Run:
     """A tool that does just this, whatever it is asked."""
 
-    async def run(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+    async def run(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Outcome]:
         for step in steps:
             if isinstance(step, Exception):
                 raise step
@@ -172,6 +176,6 @@ def gives(*steps: Progress | Outcome | Exception | asyncio.Event) -> Run:
     return run
 
 
-async def adds(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+async def adds(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Outcome]:
     """A tool that adds."""
     yield Outcome("ok", result={"sum": sum(arguments.values())})

@@ -8,10 +8,14 @@ import pytest
 
 from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Kept, NobodyAsked, adds, large_values
 from tests.engine.test_loop import REQUEST, TURN, UNLIMITED, build, reply, use
+from threadkeep.domain.approval import ApprovalAction, ApprovalKind
 from threadkeep.domain.events import (
+    ApprovalRequest,
+    ApprovalResponse,
     Done,
     IterationRestart,
     IterationStart,
+    Notice,
     Text,
     ToolCalled,
     ToolResulted,
@@ -22,6 +26,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.message import Usage
 from threadkeep.domain.tool_rules import ToolEffect
+from threadkeep.engine.batch import Asking
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CallFinished, Dispatch, Dispatched, UseNoted
 from threadkeep.engine.loop import HandOff, Pause, TurnStep, TurnTools, run_turn
 from threadkeep.engine.replay import NEW_TURN, TurnState, replay
@@ -54,12 +59,27 @@ REPLIES = (
 )
 
 
+class UserAsked(NobodyAsked):
+    """Approvals of a turn whose user says nothing."""
+
+    def __init__(self) -> None:
+        self.askings: list[Asking] = []
+
+    async def ask(self, asking: Asking) -> None:
+        """Takes note of it."""
+        self.askings.append(asking)
+
+
 async def steps_of(
-    gateway: InMemoryGateway, tools: InMemoryTools, kept: Kept, state: TurnState = NEW_TURN
+    gateway: InMemoryGateway,
+    tools: InMemoryTools,
+    kept: Kept,
+    state: TurnState = NEW_TURN,
+    approvals: NobodyAsked | None = None,
 ) -> list[TurnStep]:
     """All that a turn does from where it stands."""
     opening = () if state.is_new else (TurnResumed(1),)
-    toolbox = TurnTools(Toolbox(tools, large_values(kept)), NobodyAsked())
+    toolbox = TurnTools(Toolbox(tools, large_values(kept)), approvals or NobodyAsked())
     run = run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop(), state=state, opening=opening)
     async with aclosing(run) as steps:
         return [step async for step in steps]
@@ -181,3 +201,39 @@ def test_signed_thoughts_go_back_as_the_provider_gave_them():
     assert asked.blocks[0] == thought
     assert told.blocks == (ToolResultBlock("1", '{"sum":1}', is_error=False),)
     assert (state.batch, state.restart_from) == (None, None)
+
+
+def test_time_that_a_turn_waited_does_not_count_whatever_comes_after_it():
+    week_ms = 7 * 24 * 3600 * 1000
+    asked = ApprovalRequest("r", ApprovalKind.TOOL, "Call it?", 0, "1")
+    before = entries(
+        IterationStart(1),
+        ToolCalled("1", "adds", "test", {"a": 1}, model_name="adds"),
+        CallFinished(1, "tool_use", (UseNoted("1"),)),
+        UsageReported(1, 1),
+        asked,
+    )
+    last = before[-1]
+    assert isinstance(last, TurnEvent)
+    at, ran_ms = last.at + week_ms, replay(before, REQUEST, {}).ran_ms
+    away = TurnEvent(TURN.id, last.seq + 1, at, Notice("MCP_SERVER_UNAVAILABLE", "It is away."))
+    answered = TurnEvent(TURN.id, last.seq + 2, at + 5, ApprovalResponse("r", ApprovalAction.ALLOW))
+    ended = TurnEvent(TURN.id, last.seq + 3, at + 12, ToolResulted("1", "adds", "ok", {"sum": 1}))
+    state = replay([*before, away, answered, Dispatched((Dispatch("1"),)), ended], REQUEST, {})
+    assert state.ran_ms == ran_ms + 7
+
+
+async def test_call_of_unknown_outcome_is_repeated_only_with_leave():
+    """Also by the very run that found out, before anybody has read its log again."""
+    kept: Kept = {}
+    gateway = InMemoryGateway(use(ToolUse("1", "adds", {"a": 1})), reply(TextDelta("One.")))
+    whole = [TurnStart("c", "q", "a", None), *await steps_of(gateway, tools_with(ToolEffect.WRITE), kept)]
+    (handed_over,) = (number for number, step in enumerate(whole) if isinstance(step, Dispatched))
+    sent = replace(gateway.requests[0], messages=REQUEST.messages)
+    state = replay(log_of(whole[: handed_over + 1]), sent, kept)
+    tools, asked = tools_with(ToolEffect.WRITE), UserAsked()
+    again = InMemoryGateway(use(ToolUse("2", "adds", {"a": 1}), ToolUse("3", "adds", {"a": 2})))
+    after = await steps_of(again, tools, kept, state, asked)
+    assert isinstance(after[-1], Pause)
+    assert [asking.request.tool_call_id for asking in asked.askings] == ["2"]
+    assert tools.calls == [("adds", {"a": 2})]

@@ -1,16 +1,22 @@
 """Turns that ask their user: a call that waits for leave, a question, and every way in which that can end."""
 
 import asyncio
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.http.direct import run_sql
 from tests.talking import JSON, Talk
-from threadkeep.ports.turn_log import LOG_VERSION
+from threadkeep.domain.approval import Answer, ApprovalAction
+from threadkeep.domain.ids import TurnId, UserId
+from threadkeep.domain.user import User
+from threadkeep.ports.turn_log import LOG_VERSION, LogChunk
 from threadkeep.storage import approvals, turn_log
+from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, until
 
 
@@ -221,6 +227,65 @@ async def test_new_message_ends_a_waiting_turn_and_starts_its_own(
     assert "The user did not answer" in str(model.requests[-1].body)
     late = await answer(talk, asked, action="allow")
     assert (late.status_code, late.json()["error"]["code"]) == (410, "APPROVAL_EXPIRED")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE tk_turn_chunks SET events = events || 'x' WHERE turn_id = ?",
+        "DELETE FROM tk_turn_chunks WHERE turn_id = ? AND first_seq = 2",
+    ],
+    ids=["unreadable", "missing"],
+)
+async def test_new_message_ends_a_waiting_turn_whose_log_is_damaged(
+    talk: Talk, model: ScriptedModel, server: ToolServer, tmp_path: Path, damage: str
+):
+    model.script([UseTool("post__send", {"to": "Ada"})], [Say("Instead.")])
+    conversation = await asking(talk, server)
+    (asked,) = (await waiting(talk, conversation))["approvals"]
+    run_sql(f"sqlite:///{tmp_path / 'data' / 'threadkeep.db'}", damage, asked["turnId"])
+    instead = await talk.ask(conversation, "Never mind.")
+    assert (instead["status"], instead["content"]) == ("COMPLETED", "Instead.")
+    assert await is_status(talk, asked["turnId"], "CANCELLED")
+    assert server.uses == []
+
+
+async def test_answer_to_a_turn_whose_log_is_damaged_ends_it(
+    talk: Talk, model: ScriptedModel, server: ToolServer, tmp_path: Path
+):
+    model.script([UseTool("post__send", {"to": "Ada"})])
+    (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
+    gap = "DELETE FROM tk_turn_chunks WHERE turn_id = ? AND first_seq = 2"
+    run_sql(f"sqlite:///{tmp_path / 'data' / 'threadkeep.db'}", gap, asked["turnId"])
+    assert (await answer(talk, asked, action="allow")).status_code == 200
+    turn = (await talk.client.get(f"/api/turns/{asked['turnId']}")).json()
+    assert (turn["status"], turn["error"]["code"]) == ("FAILED", "INTERRUPTED")
+    assert server.uses == []
+
+
+async def test_turn_goes_on_with_an_answer_whose_request_was_cancelled(
+    talk: Talk, model: ScriptedModel, server: ToolServer, monkeypatch: pytest.MonkeyPatch
+):
+    model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
+    (asked,) = (await waiting(talk, await asking(talk, server, onCrash="interrupt")))["approvals"]
+    stored, read = asyncio.Event(), SqlTurnLog.read
+
+    async def read_later(log: SqlTurnLog, turn_id: TurnId, after_seq: int) -> Sequence[LogChunk]:
+        stored.set()
+        await asyncio.sleep(0.1)
+        return await read(log, turn_id, after_seq)
+
+    monkeypatch.setattr(SqlTurnLog, "read", read_later)
+    service = (await talk.app.services()).approvals
+    allowing = service.answer(
+        User(UserId("local")), asked["turnId"], asked["requestId"], Answer(action=ApprovalAction.ALLOW, at=0)
+    )
+    task = asyncio.create_task(allowing)
+    await stored.wait()
+    task.cancel()
+    message = await reply(talk, asked["turnId"])
+    assert (message["status"], message["content"]) == ("COMPLETED", "Done.")
+    assert "turn_resumed" not in [event["type"] for event in await talk.events(asked["turnId"])]
 
 
 async def test_abort_ends_a_waiting_turn(talk: Talk, model: ScriptedModel, server: ToolServer):

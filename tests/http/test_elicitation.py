@@ -1,5 +1,6 @@
 """MCP servers that ask the user in the middle of a turn, over HTTP."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,9 +9,11 @@ import pytest
 from mcp.server.mcpserver import Context
 from pydantic import BaseModel
 
-from tests.http.test_approvals import answer, calls_of, reply
+from tests.http.test_approvals import answer, calls_of, is_status, reply, waiting
 from tests.talking import Talk
 from threadkeep.clock import system_clock
+from threadkeep.engine import batch
+from threadkeep.log.heartbeat import BEAT_S
 from threadkeep.services.approvals import TurnApprovals
 from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, until
 
@@ -147,3 +150,25 @@ async def test_server_that_asks_again_gets_another_answer(talk: Talk, model: Scr
         message = await reply(talk, asked["turnId"])
     (call,) = calls_of(message).values()
     assert "took 7" in str(call["result"])
+
+
+async def test_request_that_a_server_gave_up_does_not_end_the_wait_for_another(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(batch, "HELD_OPEN_S", 0.2)
+    with ToolServer(order) as server:
+        settings = {"mcpServers": {"shop": server.settings}, "askUser": True}
+        conversation = await talk.titled_conversation(settings=settings)
+        model.script(
+            [UseTool("shop__order")], [UseTool("ask_user", {"question": "And now?"})], [Say("Done.")]
+        )
+        (asked,) = (await waiting(talk, conversation))["approvals"]
+        assert asked["kind"] == "question"
+        assert (await talk.client.get("/api/approvals")).json()["items"] == [asked]
+        await asyncio.sleep(2 * BEAT_S)
+        assert await is_status(talk, asked["turnId"], "WAITING")
+        await answer(talk, asked, action="answer", content="Nothing.")
+        message = await reply(talk, asked["turnId"])
+    assert (message["status"], message["content"]) == ("COMPLETED", "Done.")
+    (part, _) = [it for it in message["parts"] if it["type"] == "question"]
+    assert part["answer"]["action"] == "expire"

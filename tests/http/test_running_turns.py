@@ -4,9 +4,9 @@ import httpx
 
 from tests.conftest import Api
 from tests.http.calls import items, refusal
-from tests.talking import Talk
+from tests.talking import JSON, Talk
 from threadkeep.domain.ids import new_uuid
-from threadkeep.testing import Gate, Say, ScriptedModel, Wait
+from threadkeep.testing import Gate, Say, ScriptedModel, UseTool, Wait
 
 WORDS = "words-of-somebody"
 
@@ -49,6 +49,17 @@ async def test_admin_sees_and_stops_a_turn(talk: Talk, model: ScriptedModel):
     assert told[0]["details"] == {
         "turnId": turn_id, "conversationId": conversation_id, "userId": "local",
     }  # fmt: skip
+
+
+async def test_admin_stops_a_turn_that_waits_for_its_user(talk: Talk, model: ScriptedModel):
+    model.script([UseTool("ask_user", {"question": "Which?"})])
+    conversation_id = await talk.titled_conversation(settings={"askUser": True})
+    path = f"/api/conversations/{conversation_id}/messages?wait=true"
+    waiting = await talk.client.post(path, json={"content": "Do it."}, headers=JSON)
+    turn_id = waiting.json()["turnId"]
+    stopped = await talk.client.post(f"/api/admin/turns/{turn_id}/abort")
+    assert stopped.json() == {"turnId": turn_id, "status": "GENERATION_ABORTED"}
+    assert (await talk.messages(conversation_id))[-1]["status"] == "CANCELLED"
 
 
 async def test_turn_that_is_none_is_not_found(api: Api):

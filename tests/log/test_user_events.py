@@ -37,6 +37,17 @@ async def test_nobody_hears_of_anybody_elses_things():
         assert await read(his) == []
 
 
+async def test_event_of_a_later_version_is_passed_over():
+    bus = LocalBus()
+    events = UserEvents(bus)
+    async with events.read(ALICE, None) as reader:
+        await read(reader)
+        later = f'user ["node",1,{{"user_id":"{ALICE}","type":"conversation_sung"}}]'
+        await bus.publish([later])
+        await events.tell(event("c"))
+        assert await read(reader) == ["c"]
+
+
 async def test_reader_who_takes_nothing_is_told_to_read_everything_again(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(user_events, "MOST_UNREAD", 3)
     events = UserEvents(LocalBus())

@@ -172,6 +172,19 @@ async def test_entries_of_the_journal_without_events_are_stored_with_those_befor
     assert entries[2] == dispatched
 
 
+async def test_entries_whose_first_try_was_stored_unnoticed_are_stored_once(writing: Writing):
+    turn_log = await writing.open()
+    await turn_log.add(Text("a"), at_once=True)
+    await turn_log.add(Dispatched((Dispatch("1"),)))
+    chunk = turn_log.take()
+    assert chunk is not None
+    for _ in range(2):
+        assert await writing.store.log.append([(chunk, turn_log.fence)]) == {turn_log.turn_id}
+    chunks = await writing.store.log.read(turn_log.turn_id, 0)
+    entries = [entry for chunk in chunks for entry in decode_entries(chunk.events)]
+    assert entries.count(Dispatched((Dispatch("1"),))) == 1
+
+
 async def test_what_comes_during_a_write_goes_with_the_next(writing: Writing):
     turn_log = await writing.open()
     writing.fault.gate.clear()

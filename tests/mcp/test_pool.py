@@ -118,7 +118,7 @@ async def test_crash_in_a_call_is_its_outcome_and_the_next_call_gets_a_new_proce
     server = chaos()
     outcome = await here.call(server, "crash")
     assert outcome == Outcome(
-        "error", error="The server is gone. It ended with exit code 3: chaos: this is the end"
+        "error", error="The server is gone. It ended with exit code 3: chaos: this is the end", lost=True
     )
     assert (await here.call(server, "echo", text="again")).result == "again"
     assert len(here.pids()) == 2

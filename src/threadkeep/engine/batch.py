@@ -22,7 +22,7 @@ from threadkeep.engine.replay import CallState, OpenBatch
 from threadkeep.engine.tool_results import LEAST_RESULT_TOKENS
 from threadkeep.engine.tools import Toolbox, ToolEvent
 from threadkeep.ports.gateway import ToolResultBlock, ToolUse
-from threadkeep.ports.tools import Asked, GivenInput, InputRequired, Outcome, Tool
+from threadkeep.ports.tools import Asked, GivenInput, InputRequest, InputRequired, Outcome, Tool
 
 UNKNOWN = "The call was interrupted. It may have taken effect; check before you repeat it."
 RESTARTED = "This server was restarted; what it held is gone."
@@ -74,6 +74,10 @@ class Approvals(Protocol):
 
     async def ask(self, asking: Asking) -> None:
         """Stores a request, once; it may be answered from now on."""
+        ...
+
+    async def withdraw(self, request_id: str) -> bool:
+        """Ends a request that nobody waits for any more as expired; False where it has an answer."""
         ...
 
     async def answers(self) -> Mapping[str, Answer]:
@@ -206,7 +210,12 @@ class Batch:
         for call in calls:
             match self._decide(call):
                 case Outcome() as outcome:
-                    self._start(self._toolbox.finish(call.use, outcome, self._tell))
+                    if outcome.status == "unknown":
+                        self._note_unknown(call)
+                    for response in await self._withdraw(call):
+                        yield response
+                    preface = _preface(call.state.answer, is_restarted=False)
+                    self._start(self._toolbox.finish(call.use, outcome, self._tell, preface=preface))
                 case Dispatch() as dispatch:
                     if call.given is None:  # what its server may ask, it asks from the beginning
                         call.state = replace(call.state, rounds=0)
@@ -240,6 +249,18 @@ class Batch:
         must_ask = is_asked or self._leave.is_needed(tool, use.arguments)
         return None if must_ask else Dispatch(use.id, tool.effect)
 
+    def _note_unknown(self, call: _Call) -> None:
+        """To repeat this call needs leave, as the model made it and as the user changed it."""
+        if call.tool is not None:
+            for arguments in (call.use.arguments, call.arguments):
+                self._leave.note_unknown(call.tool, arguments)
+
+    async def _withdraw(self, call: _Call) -> list[ApprovalResponse]:
+        """Ends what the user was asked about a call that does not go on."""
+        unanswered = sorted(call.state.unanswered)
+        ended = [it for it in unanswered if await self._approvals.withdraw(it)]
+        return [ApprovalResponse(request_id, ApprovalAction.EXPIRE) for request_id in ended]
+
     async def _wait_for_user(self, call: _Call) -> list[ApprovalRequest]:
         """Asks the user about a call, or what its server asks them; the requests that are new."""
         tool = call.tool
@@ -265,7 +286,7 @@ class Batch:
 
     def _take_leave(self, call: _Call) -> "_TakeAnswer":
         def take(answer: Answer) -> _Call:
-            call.state = replace(call.state, answer=answer)
+            call.state = replace(call.state, answer=answer, unanswered=frozenset())
             if call.tool:
                 self._leave.take(call.tool, answer)
             return call
@@ -278,7 +299,7 @@ class Batch:
         noted = tuple(
             InputNoted(
                 key=it.key,
-                request_id=self._approvals.request_id(f"{id_}/{call.state.rounds}/{it.key}"),
+                request_id=self._approvals.request_id(f"{id_}/{call.state.rounds}/{it.key}/{_asked(it)}"),
                 message=it.message,
                 schema=None if it.schema is None else dict(it.schema),
                 url=it.url,
@@ -308,7 +329,7 @@ class Batch:
         """A server asks the user and holds its call open meanwhile; the turn's clock stands still."""
         assert call.tool is not None
         request = ApprovalRequest(
-            request_id=self._approvals.request_id(f"{call.use.id}#{call.asked_count}"),
+            request_id=self._approvals.request_id(f"{call.use.id}#{call.asked_count}/{_asked(asked)}"),
             kind=ApprovalKind.ELICITATION,
             message=asked.message,
             expires_at=self._approvals.expires_in(HELD_OPEN_S),
@@ -325,13 +346,13 @@ class Batch:
         if await self._ask(request, call.tool, call, take):
             self._tell(request)
         with self._stands_still():
-            try:
-                async with asyncio.timeout(HELD_OPEN_S):
-                    asked.answer(await answered)
-            except TimeoutError:
-                self._waiting.pop(request.request_id, None)
-                self._tell(ApprovalResponse(request.request_id, ApprovalAction.EXPIRE))
-                asked.answer(None)
+            await asyncio.wait(
+                [answered, asked.waiting], timeout=HELD_OPEN_S, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not answered.done():  # then the answer is that there is none, or it is there by now
+                await self._approvals.withdraw(request.request_id)
+                self._events.put_nowait(None)
+            asked.answer(await answered)
 
     def _request(self, call: _Call, tool: Tool, request_id: str) -> ApprovalRequest:
         if tool.asks_user:
@@ -390,6 +411,11 @@ class Batch:
         if isinstance(outcome, InputRequired):
             self._events.put_nowait(_Awaits(call, outcome))
             return
+        for response in await self._withdraw(call):  # what it asked before it ran again, and now did not
+            self._tell(response)
+        if outcome.lost and call.asked_count and not call.tool.effect.is_repeatable:
+            self._note_unknown(call)
+            outcome = Outcome("unknown", error=UNKNOWN, restarted=outcome.restarted)
         if outcome.restarted:
             self._tell(
                 Notice("MCP_SERVER_RESTARTED", f"{call.tool.server} was restarted; what it held is gone.")
@@ -417,6 +443,13 @@ class Batch:
         self._tasks.discard(task)
         if not task.cancelled() and (exc := task.exception()):
             self._events.put_nowait(exc)
+        elif self._waiting and not self._running:  # it has told all: whoever expects more from it looks again
+            self._events.put_nowait(None)
+
+
+def _asked(asked: Asked | InputRequest) -> str:
+    """What a user is asked: a call that runs again may ask something else, which has no answer yet."""
+    return msgspec.json.encode((asked.message, asked.schema, asked.url), order="deterministic").decode()
 
 
 def _take_input(call: _Call, request_id: str) -> _TakeAnswer:

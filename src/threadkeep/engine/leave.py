@@ -20,7 +20,7 @@ class Leave:
     ) -> None:
         self._rules = rules
         self._granted = set(granted)
-        self._unknown = unknown
+        self._unknown = set(unknown)
 
     def is_denied(self, tool: Tool) -> bool:
         """Whether a rule forbids a tool."""
@@ -35,6 +35,10 @@ class Leave:
     def is_repeated(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
         """Whether the same call may have taken effect before."""
         return signature(tool.server, tool.name, arguments) in self._unknown
+
+    def note_unknown(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        """From now on, the same call is not made without leave."""
+        self._unknown.add(signature(tool.server, tool.name, arguments))
 
     def take(self, tool: Tool, answer: Answer) -> None:
         """Remembers an answer that goes further than its call."""

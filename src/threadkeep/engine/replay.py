@@ -8,6 +8,7 @@ import msgspec
 
 from threadkeep.domain.approval import Answer
 from threadkeep.domain.events import (
+    ApprovalRequest,
     ApprovalResponse,
     IterationRestart,
     IterationStart,
@@ -47,6 +48,8 @@ class CallState:
     """It was handed to its tool."""
     asked: frozenset[str] = frozenset()
     """The requests about it that its user was asked."""
+    unanswered: frozenset[str] = frozenset()
+    """Those of them that have no answer."""
     answer: Answer | None = None
     awaited: InputAwaited | None = None
     """It has come back, for its server needs answers of the user."""
@@ -145,6 +148,7 @@ class _Replaying:
         self._awaited: dict[str, InputAwaited] = {}
         self._rounds: dict[str, int] = {}
         self._used: set[str] = set()
+        self._unanswered: set[str] = set()
         self._began_at: int | None = None
         self._iteration = 0
         self._last_at: int | None = None
@@ -171,26 +175,38 @@ class _Replaying:
                 pass
 
     def _add_event(self, event: TurnEvent) -> None:
-        self._folding.add(event)
         self._count_time(event)
+        self._folding.add(event)
         match event.body:
             case IterationStart(iteration) | IterationRestart(iteration):
                 self._iteration, self._began_at = iteration, event.seq
             case UserMessage() as body:
                 self._steps.append(body)
+            case ApprovalRequest(request_id):
+                self._unanswered.add(request_id)
+            case ApprovalResponse(request_id):
+                self._unanswered.discard(request_id)
             case _:
                 pass
 
     def _count_time(self, event: TurnEvent) -> None:
         """Adds the time since the event before, unless nobody ran the turn, or it waited for its user."""
-        if self._last_at is not None and not isinstance(event.body, TurnResumed | ApprovalResponse):
+        is_idle = self._is_waiting or isinstance(event.body, TurnResumed | ApprovalResponse)
+        if self._last_at is not None and not is_idle:
             self._ran_ms += max(event.at - self._last_at, 0)
         self._last_at = event.at
+
+    @property
+    def _is_waiting(self) -> bool:
+        """Whether the user has to answer before anything can go on."""
+        if not self._unanswered:
+            return False
+        return not any(call.tool_call_id in self._dispatches for call in self._folding.open_calls)
 
     def state(self, request: ModelRequest | None, large: Mapping[PayloadId, bytes | Lost]) -> TurnState:
         if request is None:
             return TurnState(ran_ms=self._ran_ms)
-        calls = [part.call for part in self._folding.parts if isinstance(part, ToolCallPart)]
+        parts = [part for part in self._folding.parts if isinstance(part, ToolCallPart)]
         known = _KnownCalls(
             self._folding,
             self._dispatches,
@@ -212,11 +228,12 @@ class _Replaying:
             found=self._found(),
             open_calls=tuple(self._folding.open_calls),
             unknown=frozenset(
-                signature(it.server, it.tool_name, known.arguments_of(it))
-                for it in calls
-                if it.status is ToolCallStatus.UNKNOWN
+                signature(it.call.server, it.call.tool_name, arguments)
+                for it in parts
+                if it.call.status is ToolCallStatus.UNKNOWN
+                for arguments in known.all_arguments_of(it)
             ),
-            used_servers=frozenset(it.server for it in calls if it.tool_call_id in self._used),
+            used_servers=frozenset(it.call.server for it in parts if it.call.tool_call_id in self._used),
             noticed=frozenset(
                 (it.code, it.message) for it in self._folding.parts if isinstance(it, NoticePart)
             ),
@@ -282,9 +299,11 @@ class _KnownCalls:
                 history = (*history, *call.exchange(results, as_blocks=self._as_blocks))
         return history, batch, last
 
-    def arguments_of(self, call: ToolCall) -> Mapping[str, object]:
-        """The arguments of a call, also those that lie in the payload store."""
-        return self._rendering.arguments_of(call)
+    def all_arguments_of(self, part: ToolCallPart) -> Sequence[Mapping[str, object]]:
+        """The arguments of a call, also those in the payload store, and what its user made of them."""
+        answer = part.approval.answer if part.approval else None
+        edited = answer.arguments if answer else None
+        return [self._rendering.arguments_of(part.call), *([edited] if edited is not None else ())]
 
     def _finished(self, entry: CallFinished) -> FinishedCall:
         blocks = tuple(self._use(it) if isinstance(it, UseNoted) else it for it in entry.blocks)
@@ -301,9 +320,12 @@ class _KnownCalls:
         answer = part.approval.answer if part.approval else next(iter(answers.values()), None)
         leave = {part.approval.request_id} if part.approval else set[str]()
         wanted = {it.request_id for it in awaited.requests} if awaited else set[str]()
+        asked = frozenset(leave | {it.request_id for it in questions})
+        has_leave = part.approval is not None and part.approval.answer is not None
         return CallState(
             dispatch=self._dispatches.get(id_),
-            asked=frozenset(leave | {it.request_id for it in questions}),
+            asked=asked,
+            unanswered=asked - answers.keys() - (leave if has_leave else set[str]()),
             answer=answer,
             awaited=awaited,
             rounds=self._rounds.get(id_, 0),

@@ -15,7 +15,7 @@ from threadkeep.ports.turn_log import LogChunk
 
 def rebuild(reply: Message, chunks: Sequence[LogChunk]) -> Message:
     """A finished reply as its turn's log describes it, or as it is where the log is gone or disagrees."""
-    if not _is_whole(chunks):
+    if not is_whole(chunks):
         return reply
     try:
         folded = fold(reply, [event for chunk in chunks for event in decode_chunk(chunk.events)])
@@ -43,7 +43,8 @@ def _unless_seen(hit: RetrievalHit, seen: set[str | None]) -> RetrievalHit:
     return hit
 
 
-def _is_whole(chunks: Sequence[LogChunk]) -> bool:
+def is_whole(chunks: Sequence[LogChunk]) -> bool:
+    """Whether no part of a log is missing, up to where it ends."""
     if not chunks or chunks[0].first_seq != 1:
         return False
     return all(after.first_seq == before.last_seq + 1 for before, after in pairwise(chunks))

@@ -20,11 +20,12 @@ from threadkeep.engine.stop import StopReason
 from threadkeep.log.end_writer import Begun, EndWriter
 from threadkeep.log.format import LogEntry, decode_entries
 from threadkeep.log.leases import lease_of
+from threadkeep.log.rebuilding import is_whole
 from threadkeep.log.running import RunningTurn, RunningTurns, TurnControl
 from threadkeep.log.signals import Signals
 from threadkeep.log.steering import SteeringDesk
 from threadkeep.log.work import ContinuedSteps, Steps, Succeed, Succession
-from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, opening_entries, persist
+from threadkeep.log.writer import DAMAGED, LogWriter, TurnLog, TurnLost, opening_entries, persist
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
@@ -99,11 +100,12 @@ class Runner:
         turn_log = self._writer.open(held.turn.id, held.fence)
         try:
             entries = await self._read(turn_log)
-        except (UnreadableEvent, LookupError, AssertionError) as exc:
+        except DAMAGED as exc:
             log.error("turn %s cannot be continued, for its log is damaged: %s", held.turn.id, exc)
             await self._end_damaged(held, turn_log)
             return
         control = self._control(held, turn_log)
+        control.stop.at_boundary = self.is_draining
         if stop_reason is not None:
             control.stop.request(stop_reason)
         if held.is_aborting:
@@ -114,7 +116,11 @@ class Runner:
     async def end_of_waiting(self, held: HeldTurn) -> WaitingEnd:
         """How a turn that waits ends when its user goes on without it; nothing is stored."""
         turn_log = self._writer.open(held.turn.id, held.fence)
-        await self._read(turn_log)
+        try:
+            await self._read(turn_log)
+        except DAMAGED as exc:
+            log.error("turn %s ends with a part of its log, which is damaged: %s", held.turn.id, exc)
+            turn_log.fill_readable(await self._store.log.read(held.turn.id, 0))
         return self._end_writer.end_of_waiting(held, turn_log)
 
     def count_of(self, user_id: UserId) -> int:
@@ -213,6 +219,8 @@ class Runner:
     async def _read(self, turn_log: TurnLog) -> list[LogEntry]:
         """What is stored of a turn, and its log as far as it goes."""
         chunks = await self._store.log.read(turn_log.turn_id, 0)
+        if not is_whole(chunks):
+            raise UnreadableEvent("A part of the log is missing.")
         entries = [entry for chunk in chunks for entry in decode_entries(chunk.events)]
         turn_log.fill(chunks, entries)
         return entries

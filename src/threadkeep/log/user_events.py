@@ -94,7 +94,10 @@ class UserEvents:
             for reader in self._all_readers():
                 reader.take((self._id(0), None))
         elif kind == USER:
-            node, number, event = _decode(what)
+            try:
+                node, number, event = _decode(what)
+            except msgspec.MsgspecError:
+                return  # from a node of a later version: nobody here would know what it means
             if number <= self._heard.get(node, 0):
                 return  # a bus may tell it twice
             self._heard[node] = number

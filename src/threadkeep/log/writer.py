@@ -54,6 +54,9 @@ GIVE_UP_AFTER_S = 30.0
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
 
+DAMAGED = (UnreadableEvent, LookupError, AssertionError)
+"""What reading a log raises that is not as it was written."""
+
 
 class TurnLost(Exception):
     """Another node has taken the turn over; this one must not write it any more."""
@@ -138,7 +141,7 @@ class TurnLog:
             for chunk in chunks:
                 for event in decode_chunk(chunk.events):
                     self.folding.add(event)
-        except (UnreadableEvent, LookupError, AssertionError):
+        except DAMAGED:
             pass
         self.folding.last_seq = max((chunk.last_seq for chunk in chunks), default=0)
 

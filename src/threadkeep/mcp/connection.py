@@ -235,7 +235,7 @@ class Connection:
         try:
             step = await self._complete(session, call, params)
         except MCPError as exc:
-            step = addresses_required(exc.error) or Outcome("error", error=await self._what_broke(exc))
+            step = addresses_required(exc.error) or await self._what_broke(exc)
         except NotSupported as exc:
             step = Outcome("error", error=str(exc))
         except ValueError:
@@ -280,13 +280,14 @@ class Connection:
             return call if call in self._calls else None
         return next(iter(self._calls)) if self._has_one_user and len(self._calls) == 1 else None
 
-    async def _what_broke(self, exc: MCPError) -> str:
-        """The reason of a protocol error; where the connection is lost, the reason of that."""
+    async def _what_broke(self, exc: MCPError) -> Outcome:
+        """A protocol error with its reason; where the connection is lost, the reason of that."""
         if exc.code != mcp.CONNECTION_CLOSED:
             self._look_after()
-            return exc.message
+            return Outcome("error", error=exc.message)
         await asyncio.wait([self.task], timeout=_ENDING_S)
-        return f"The server is gone. {self.failure or self._closed or exc.message}"
+        reason = self.failure or self._closed or exc.message
+        return Outcome("error", error=f"The server is gone. {reason}", lost=True)
 
     def _look_after(self) -> None:
         """Makes sure that a server on which something went wrong still lives."""

@@ -30,10 +30,11 @@ class OpenCall:
                 answered.set_result(given)
 
         self._waiting.add(answered)
-        self.steps.put_nowait(Asked(question.message, question.schema, question.url, answer))
+        self.steps.put_nowait(Asked(question.message, question.schema, question.url, answer, answered))
         try:
             return await answered
         finally:
+            answered.cancel()
             self._waiting.discard(answered)
 
     def end(self) -> None:

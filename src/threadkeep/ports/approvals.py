@@ -68,6 +68,10 @@ class ApprovalStore(Protocol):
         """Keeps the first answer to a request; a turn that waits becomes the node's own with it."""
         ...
 
+    async def withdraw(self, turn_id: TurnId, request_id: str, answer: Answer) -> bool:
+        """Keeps that nobody waits for an answer any more; False where there is one."""
+        ...
+
     async def expired(self, now: int, *, limit: int) -> Sequence[TurnId]:
         """Turns that wait for an answer whose time is over."""
         ...

@@ -1,5 +1,6 @@
 """Tools that a turn may use."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -70,6 +71,7 @@ class Outcome:
 
     `hits` without a `result` are the result: the model gets them with the numbers by which it cites them.
     `restarted`: this is the first result since the server was restarted; what the server held is gone.
+    `lost`: the server is gone, and nobody knows how far the call has come.
     """
 
     status: Literal["ok", "error", "timeout", "denied", "unknown"]
@@ -80,6 +82,7 @@ class Outcome:
     query: str = ""
     hits: tuple[RetrievalHit, ...] = ()
     restarted: bool = False
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +90,14 @@ class Asked:
     """The tool's server asks the user, and waits: to fill in a form of a schema, or to open an address.
 
     The call goes on once `answer` was called; None means that there is no answer. Later answers do not count.
+    `waiting` is done when the server does not wait any more, whether it was answered or is gone.
     """
 
     message: str
     schema: Mapping[str, Any] | None
     url: str | None
     answer: Callable[[Answer | None], None]
+    waiting: "asyncio.Future[Answer | None]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,8 +128,8 @@ class TurnStore(Protocol):
         """The turns that run, on whichever node, oldest first; those after an id."""
         ...
 
-    async def get_running(self, turn_id: TurnId) -> RunningTurn | None:
-        """One turn that runs, whosever it is."""
+    async def get_active(self, turn_id: TurnId) -> RunningTurn | None:
+        """One turn that runs or waits for its user, whosever it is."""
         ...
 
     async def begun_after(

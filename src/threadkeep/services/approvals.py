@@ -1,5 +1,6 @@
 """Approvals: what turns ask their users, and how they answer."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from threadkeep.log.leases import lease_of
 from threadkeep.log.node import Node
 from threadkeep.log.running import TurnControl
 from threadkeep.log.writer import persist
-from threadkeep.ports.approvals import Approval
+from threadkeep.ports.approvals import Answered, Approval
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.services.access import own_turn
@@ -51,9 +52,8 @@ class Approvals:
         if asked is None:
             raise ApprovalNotFound
         _check(asked, answer)
-        answered = await self._store.approvals.answer(
-            turn.id, asked.request_id, answer, lease_of(self._node.id)
-        )
+        # The request may be cancelled meanwhile: a turn that is this node's own has to be run.
+        answered = await asyncio.shield(asyncio.create_task(self._take(turn.id, asked.request_id, answer)))
         match answered.outcome:
             case "over":
                 raise ApprovalExpired("Nobody waits for this answer any more.")
@@ -62,7 +62,6 @@ class Approvals:
             case "same":
                 return turn
             case "taken":
-                await self._go_on(turn.id, answered.held)
                 await self._node.announce(
                     UserEvent(
                         user.id,
@@ -74,11 +73,15 @@ class Approvals:
                 )
                 return await own_turn(self._store, user, turn_id)
 
-    async def _go_on(self, turn_id: TurnId, held: HeldTurn | None) -> None:
-        if held is not None:
-            await self._node.resume(held)
-        else:
+    async def _take(self, turn_id: TurnId, request_id: str, answer: Answer) -> Answered:
+        """Keeps an answer, and has its turn go on with it."""
+        lease = lease_of(self._node.id)
+        answered = await self._store.approvals.answer(turn_id, request_id, answer, lease)
+        if answered.held is not None:
+            await self._node.resume(answered.held)
+        elif answered.outcome == "taken":
             await self._node.answered(turn_id)
+        return answered
 
 
 def _check(asked: Approval, answer: Answer) -> None:
@@ -161,6 +164,11 @@ class TurnApprovals:
             url=request.url,
         )
         await persist(lambda: self._store.approvals.add(approval))
+
+    async def withdraw(self, request_id: str) -> bool:
+        """Ends a request that nobody waits for any more as expired; False where it has an answer."""
+        answer = Answer(action=ApprovalAction.EXPIRE, at=self._clock())
+        return await persist(lambda: self._store.approvals.withdraw(self._turn.id, request_id, answer))
 
     async def answers(self) -> Mapping[str, Answer]:
         """The answers that are there by now, by the ids of the requests."""

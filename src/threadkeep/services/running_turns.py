@@ -39,7 +39,7 @@ class RunningTurns:
         if not is_uuid(turn_id):
             raise TurnNotFound
         id_ = TurnId(turn_id.lower())
-        turn = await self._store.turns.get_running(id_)
+        turn = await self._store.turns.get_active(id_)
         if turn is None:
             if await self._store.turns.status(id_) is None:
                 raise TurnNotFound

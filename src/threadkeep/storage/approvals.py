@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.domain.approval import Answer, ApprovalKind
+from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalKind
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.ports.approvals import Answered, Approval
 from threadkeep.ports.turn_log import LOG_VERSION, Lease
@@ -60,6 +60,7 @@ _EXPIRED = Statement(
     WHERE asked.answered_at IS NULL AND asked.expires_at <= :now LIMIT :limit"""
 )
 
+_encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 _decode_answer = msgspec.json.Decoder(Answer).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -124,9 +125,9 @@ class SqlApprovals:
         if not locked or not rows:
             return Answered("over")
         asked, (status, version) = _approval(rows[0]), locked[0]
-        if asked.answer is not None:
+        if asked.answer is not None and asked.answer.action is not ApprovalAction.EXPIRE:
             return Answered("same" if _is_same(asked.answer, answer) else "other")
-        if status not in ("RUNNING", "WAITING") or asked.expires_at <= answer.at:
+        if asked.answer or status not in ("RUNNING", "WAITING") or asked.expires_at <= answer.at:
             return Answered("over")
         yield _ANSWER(request_id=request_id, answer=to_json(answer), granted=answer.is_grant, at=answer.at)
         if status == "RUNNING":
@@ -136,14 +137,24 @@ class SqlApprovals:
             return Answered("taken")
         return Answered("taken", (yield from self._turn_log.take_over(turn_id, lease, 0)))
 
+    async def withdraw(self, turn_id: TurnId, request_id: str, answer: Answer) -> bool:
+        """Keeps that nobody waits for an answer any more; False where there is one."""
+        return await self._database.write(lambda: _withdraw(turn_id, request_id, answer))
+
     async def expired(self, now: int, *, limit: int) -> Sequence[TurnId]:
         """Turns that wait for an answer whose time is over."""
         rows = await self._database.fetch(_EXPIRED(now=now, limit=limit))
         return [TurnId(turn_id) for (turn_id,) in rows]
 
 
+def _withdraw(turn_id: TurnId, request_id: str, answer: Answer) -> Plan[bool]:
+    yield _LOCK_TURN(turn_id=turn_id)
+    return bool((yield _ANSWER(request_id=request_id, answer=to_json(answer), granted=False, at=answer.at)))
+
+
 def _is_same(one: Answer, other: Answer) -> bool:
-    return to_json(replace(one, at=0)) == to_json(replace(other, at=0))
+    """Whether two answers say the same, in whatever order their fields come."""
+    return _encode_sorted(replace(one, at=0)) == _encode_sorted(replace(other, at=0))
 
 
 def _approval(row: Row) -> Approval:

@@ -117,9 +117,12 @@ _PAUSE = with_clock(
     """UPDATE tk_turns SET status = 'WAITING', node_id = NULL, attempts = 0, lease_until = {now}
     WHERE id = :turn_id"""
 )
-# What comes without events is written after those that it belongs to.
+# What comes without events is written after those that it belongs to. It may be there already: the first try
+# was stored, but its answer was lost on the way.
 _ANNEX = Statement(
-    """UPDATE tk_turn_chunks SET events = events || :entries
+    """UPDATE tk_turn_chunks SET events = CASE
+        WHEN substr(events, length(events) - length(CAST(:entries AS text)) + 1) = CAST(:entries AS text)
+        THEN events ELSE events || CAST(:entries AS text) END
     WHERE turn_id = :turn_id
         AND first_seq = (SELECT MAX(first_seq) FROM tk_turn_chunks WHERE turn_id = :turn_id)
         AND EXISTS (SELECT 1 FROM tk_turns

@@ -99,14 +99,26 @@ _GET = Statement(
 )
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
 # Those that run are few and have an index of their own, by their leases; it is read whole, then sorted.
-_RUNNING = """WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
-        WHERE status = 'RUNNING' AND origin = 'live' AND lease_until > 0)
+_RUNNING_COLUMNS = "id, conversation_id, node_id, model, started_at, abort_requested, lease_until"
+_RUNNING = """WITH running AS MATERIALIZED (TURNS)
     SELECT turn.id, turn.conversation_id, conversation.user_id, conversation.agent_id, turn.node_id,
         turn.model, turn.started_at, turn.abort_requested, turn.lease_until < {now}
     FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id"""
-_RUNNING_PAGE = with_clock(f"{_RUNNING} WHERE turn.id > :after ORDER BY turn.id LIMIT :limit OFFSET :offset")
-_GET_RUNNING = with_clock(f"{_RUNNING} WHERE turn.id = :id")
+_ALL_RUNNING = _RUNNING.replace(
+    "TURNS",
+    f"""SELECT {_RUNNING_COLUMNS} FROM tk_turns
+        WHERE status = 'RUNNING' AND origin = 'live' AND lease_until > 0""",
+)
+_RUNNING_PAGE = with_clock(
+    f"{_ALL_RUNNING} WHERE turn.id > :after ORDER BY turn.id LIMIT :limit OFFSET :offset"
+)
+_GET_ACTIVE = with_clock(
+    _RUNNING.replace(
+        "TURNS",
+        f"""SELECT {_RUNNING_COLUMNS} FROM tk_turns
+        WHERE id = :id AND status IN ('RUNNING', 'WAITING') AND origin = 'live'""",
+    )
+)
 # In the order of their replies: ids are made by the clocks of several nodes.
 BEGUN_AFTER = Statement(
     f"""SELECT {TURN_COLUMNS}, reply.seq FROM tk_messages AS reply
@@ -208,9 +220,9 @@ class SqlTurns:
         )
         return [_running(row) for row in rows]
 
-    async def get_running(self, turn_id: TurnId) -> RunningTurn | None:
-        """One turn that runs, whosever it is."""
-        rows = await self._database.fetch(_GET_RUNNING(id=turn_id))
+    async def get_active(self, turn_id: TurnId) -> RunningTurn | None:
+        """One turn that runs or waits for its user, whosever it is."""
+        rows = await self._database.fetch(_GET_ACTIVE(id=turn_id))
         return _running(rows[0]) if rows else None
 
     async def begun_after(

@@ -1,0 +1,70 @@
+"""What turns ask their users, on both databases."""
+
+from tests.making import ALICE, NOW
+from tests.services.running import begin
+from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalKind
+from threadkeep.domain.conversation import BegunTurn
+from threadkeep.domain.ids import new_uuid
+from threadkeep.domain.turn import TurnStatus
+from threadkeep.ports.approvals import Approval
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import LEASE_MS, Lease
+
+LEASE = Lease("a-node", 1, LEASE_MS)
+ALLOW = Answer(action=ApprovalAction.ALLOW, at=NOW)
+EXPIRE = Answer(action=ApprovalAction.EXPIRE, at=NOW)
+
+
+async def ask(store: Store, begun: BegunTurn, expires_at: int = NOW + 1000) -> str:
+    request_id = new_uuid()
+    approval = Approval(
+        request_id=request_id,
+        turn_id=begun.turn.id,
+        conversation_id=begun.conversation.id,
+        kind=ApprovalKind.TOOL,
+        message="Call it?",
+        created_at=NOW,
+        expires_at=expires_at,
+    )
+    await store.approvals.add(approval)
+    return request_id
+
+
+async def open_requests(store: Store) -> list[str]:
+    return [it.request_id for it in await store.approvals.open_of(ALICE)]
+
+
+async def test_request_that_is_withdrawn_is_neither_listed_nor_answered_nor_expires(store: Store):
+    begun = await begin(store, LEASE)
+    over, other = await ask(store, begun, expires_at=NOW), await ask(store, begun)
+    assert await store.approvals.withdraw(begun.turn.id, over, EXPIRE)
+    assert not await store.approvals.withdraw(begun.turn.id, over, EXPIRE)
+    assert await open_requests(store) == [other]
+    assert await store.log.pause(begun.turn.id, 1, [other]) == "paused"
+    assert await store.approvals.expired(NOW, limit=10) == []
+    assert (await store.approvals.answer(begun.turn.id, over, ALLOW, LEASE)).outcome == "over"
+    waiting = await store.turns.get_active(begun.turn.id)
+    assert waiting is not None
+    assert waiting.node_id is None
+    answered = await store.approvals.answer(begun.turn.id, other, ALLOW, LEASE)
+    assert answered.outcome == "taken"
+    assert answered.held is not None
+    assert answered.held.turn.status is TurnStatus.RUNNING
+
+
+async def test_request_that_has_an_answer_is_not_withdrawn(store: Store):
+    begun = await begin(store, LEASE)
+    request_id = await ask(store, begun)
+    assert (await store.approvals.answer(begun.turn.id, request_id, ALLOW, LEASE)).outcome == "taken"
+    assert not await store.approvals.withdraw(begun.turn.id, request_id, EXPIRE)
+    assert await store.approvals.answers(begun.turn.id) == {request_id: ALLOW}
+
+
+async def test_same_answer_is_recognised_in_whatever_order_its_fields_come(store: Store):
+    begun = await begin(store, LEASE)
+    request_id = await ask(store, begun)
+    outcomes: list[str] = []
+    for arguments in ({"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1, "b": True}):
+        edit = Answer(action=ApprovalAction.EDIT, at=NOW, arguments=arguments)
+        outcomes.append((await store.approvals.answer(begun.turn.id, request_id, edit, LEASE)).outcome)
+    assert outcomes == ["taken", "same", "other"]

@@ -1,0 +1,134 @@
+"""A server that holds its call open while it asks the user, and is gone before they answer."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.engine.in_memory import InMemoryGateway, InMemoryTools, NobodyAsked, Run, gives, large_values
+from tests.engine.test_loop import REQUEST, TURN, UNLIMITED, build, reply, use
+from tests.engine.test_replay import log_of, steps_of
+from threadkeep.domain.approval import Answer, ApprovalAction
+from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Done, ToolResulted, TurnStart
+from threadkeep.domain.tool_rules import ToolEffect
+from threadkeep.engine import batch
+from threadkeep.engine.batch import Asking
+from threadkeep.engine.loop import TurnStep, TurnTools, run_turn
+from threadkeep.engine.replay import TurnState, replay
+from threadkeep.engine.stop import Stop
+from threadkeep.engine.tools import Toolbox
+from threadkeep.ports.gateway import TextDelta, ToolUse
+from threadkeep.ports.tools import Asked, Outcome, Progress
+
+
+class Requests(NobodyAsked):
+    """Approvals of a turn whose user has not answered yet."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, Answer] = {}
+
+    async def ask(self, asking: Asking) -> None:
+        """Nobody answers."""
+
+    async def withdraw(self, request_id: str) -> bool:
+        """Ends a request."""
+        is_open = request_id not in self.given
+        self.given.setdefault(request_id, Answer(action=ApprovalAction.EXPIRE, at=0))
+        return is_open
+
+    async def arrived(self) -> None:
+        """Now and then somebody looks."""
+        await asyncio.sleep(0.01)
+
+    async def answers(self) -> Mapping[str, Answer]:
+        """Those that have ended."""
+        return self.given
+
+
+async def asks_and_dies(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Outcome]:
+    """Asks the user, and is gone."""
+    waiting: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_later(0.01, waiting.cancel)
+    yield Asked("Which size?", None, None, lambda _: None, waiting)
+    yield Outcome("error", error="The server is gone.", lost=True)
+
+
+def asks(message: str) -> Run:
+    """A tool that asks this, and tells what it heard."""
+
+    async def run(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Outcome]:
+        waiting: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+        yield Asked(message, None, "https://example.com/", waiting.set_result, waiting)
+        answer = waiting.result()
+        yield Outcome("ok", result=answer and answer.action)
+
+    return run
+
+
+async def cut_off_while_asking(message: str, requests: Requests) -> tuple[TurnState, str]:
+    """A turn whose node was lost while a tool that reads asked this; and the request."""
+    tools = InMemoryTools(effect=ToolEffect.READ, asks=asks(message))
+    gateway = InMemoryGateway(use(ToolUse("1", "asks", {})))
+    steps: list[TurnStep] = [TurnStart("c", "q", "a", None)]
+    toolbox = TurnTools(Toolbox(tools, large_values()), requests)
+    async with aclosing(run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop())) as run:
+        async for step in run:
+            steps.append(step)
+            if isinstance(step, ApprovalRequest):
+                sent = replace(gateway.requests[0], messages=REQUEST.messages)
+                return replay(log_of(steps), sent, {}), step.request_id
+    raise AssertionError("nobody was asked")
+
+
+async def again(state: TurnState, requests: Requests, run: Run) -> list[TurnStep]:
+    """What the turn does on another node, with a tool that does this now."""
+    tools = InMemoryTools(effect=ToolEffect.READ, asks=run)
+    async with asyncio.timeout(10):
+        return await steps_of(InMemoryGateway(reply(TextDelta("Well."))), tools, {}, state, requests)
+
+
+async def test_call_that_runs_again_and_asks_the_same_is_told_what_the_user_has_answered():
+    requests = Requests()
+    state, request_id = await cut_off_while_asking("Delete 3 files?", requests)
+    requests.given[request_id] = Answer(action=ApprovalAction.ANSWER, at=0)
+    steps = await again(state, requests, asks("Delete 3 files?"))
+    assert not any(isinstance(it, ApprovalRequest) for it in steps)
+    assert [it.result for it in steps if isinstance(it, ToolResulted)] == ["answer"]
+
+
+async def test_call_that_runs_again_and_asks_something_else_has_no_answer_yet(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(batch, "HELD_OPEN_S", 0.01)
+    requests = Requests()
+    state, request_id = await cut_off_while_asking("Delete 3 files?", requests)
+    requests.given[request_id] = Answer(action=ApprovalAction.ANSWER, at=0)
+    steps = await again(state, requests, asks("Delete 5 files?"))
+    assert [it.message for it in steps if isinstance(it, ApprovalRequest)] == ["Delete 5 files?"]
+    assert [it.result for it in steps if isinstance(it, ToolResulted)] == ["expire"]
+
+
+async def test_call_that_runs_again_and_asks_nothing_leaves_no_request_open():
+    requests = Requests()
+    state, request_id = await cut_off_while_asking("Delete 3 files?", requests)
+    steps = await again(state, requests, gives(Outcome("ok", result="done")))
+    ended = [it.request_id for it in steps if isinstance(it, ApprovalResponse)]
+    assert ended == [request_id]
+
+
+@pytest.mark.parametrize("effect", list(ToolEffect))
+async def test_server_that_dies_while_it_asks_keeps_nobody_waiting(effect: ToolEffect):
+    tools = InMemoryTools(effect=effect, asks=asks_and_dies)
+    gateway = InMemoryGateway(use(ToolUse("1", "asks", {})), reply(TextDelta("Well.")))
+    async with asyncio.timeout(10):
+        steps = await steps_of(gateway, tools, {}, approvals=Requests())
+    told = [it for it in steps if isinstance(it, ApprovalRequest | ApprovalResponse | ToolResulted)]
+    _, response, result = told
+    assert isinstance(response, ApprovalResponse)
+    assert isinstance(result, ToolResulted)
+    assert response.action is ApprovalAction.EXPIRE
+    assert result.status == ("error" if effect.is_repeatable else "unknown")
+    assert isinstance(steps[-1], Done)
