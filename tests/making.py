@@ -1,6 +1,9 @@
 """Things for tests, made the way the product makes them."""
 
+import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from threadkeep.domain.agent import Agent, AgentSettings, Visibility
@@ -23,11 +26,12 @@ from threadkeep.domain.ids import (
 )
 from threadkeep.domain.message import Failure, Message, MessageStatus, Usage
 from threadkeep.domain.parts import Parts, TextPart, ToolCallPart
-from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnOrigin
+from threadkeep.domain.uploaded_file import ORIGINAL, KeptRendition, UploadedFile
 from threadkeep.log.format import encode_chunk
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.approvals import Approval
@@ -240,6 +244,35 @@ async def keep_artifact(store: Store, conversation_id: str, words: str = "words"
         content, ConversationId(conversation_id), PayloadKind.ARTIFACT, "text/plain", NOW, file_name="a.txt"
     )
     await store.payloads.add(file, content)
+    return file.id
+
+
+async def keep_file(
+    store: Store, user_id: UserId = ALICE, words: str = "words", renditions: Sequence[str] = ()
+) -> PayloadId:
+    """A file of a user in the store that no message has."""
+    contents = {ORIGINAL: words.encode(), **{name: f"{words}: {name}".encode() for name in renditions}}
+    made = {
+        name: KeptRendition(
+            id=PayloadId(new_uuid()), media_type="image/png", size=len(content), sha256=content_hash(content)
+        )
+        for name, content in contents.items()
+    }
+    original = made.pop(ORIGINAL)
+    file = UploadedFile(
+        id=original.id,
+        file_name="a.txt",
+        media_type="text/plain",
+        size=original.size,
+        sha256=original.sha256,
+        created_at=NOW,
+        renditions=made,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {name: Path(folder) / name for name in contents}
+        for name, path in paths.items():
+            path.write_bytes(contents[name])
+        await store.files.add(user_id, file, paths, lambda count, size: None)
     return file.id
 
 

@@ -34,6 +34,8 @@ LAYERS: dict[str, set[str]] = {
     "mcp": {"retrieval", "ports", "domain", "logs", "tasks", "version"},
     "tools": {"retrieval", "ports", "domain"},
     "retrieval": {"ports", "domain"},
+    # A worker process is started, limited and ended in one way, and PDFs are opened in one.
+    "files": {"retrieval", "ports", "domain"},
     "client": {"wire", "domain", "loopback", "sse", "tasks"},
     # What tests run: a whole Threadkeep. Nothing else imports it.
     "testing": {"bootstrap", "client", "http", "wire", "domain", "settings"},
@@ -60,6 +62,7 @@ EXTRAS = {
     "docx",
     "docx.table",
     "pypdfium2",
+    "pypdfium2.raw",
     "xllamacpp",
     "jsonschema",
     "referencing",

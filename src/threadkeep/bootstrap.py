@@ -14,6 +14,8 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import GatewayNotConfigured
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.files.image_preparer import ProcessImagePreparer
+from threadkeep.files.pdf_inspector import ProcessPdfInspector
 from threadkeep.gateways.anthropic import AnthropicGateway
 from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
@@ -65,6 +67,7 @@ from threadkeep.services.continuing import Continuing
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
+from threadkeep.services.files import Files
 from threadkeep.services.history import History
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.passages import Passages
@@ -147,6 +150,7 @@ def build_gateway(settings: Settings) -> Gateway | None:
         settings.gateway_url or DEFAULT_URLS[settings.gateway],
         settings.gateway_api_key or "",
         settings.model or DEFAULT_MODELS[settings.gateway],
+        images=settings.model_images,
     )
 
 
@@ -384,6 +388,7 @@ async def _start_services(
         mcp_servers=McpServers(store, agents, catalog, tools),
         conversations=conversations,
         documents=Documents(store, agents, document_files, retriever, jobs, system_clock, caps),
+        files=_files(settings, store),
         history=history,
         turns=turns,
         approvals=Approvals(store, node, system_clock),
@@ -407,6 +412,19 @@ async def _start_services(
     )
     started.push_async_callback(_cleaning(settings, services, reading, jobs).close)
     return services
+
+
+def _files(settings: Settings, store: Store) -> Files:
+    return Files(
+        store,
+        ProcessImagePreparer(),
+        ProcessPdfInspector(),
+        ProcessExtractor(),
+        settings.data / "uploads",
+        system_clock,
+        most_unsent_bytes=settings.max_unsent_file_bytes,
+        ttl_hours=settings.file_ttl_hours,
+    )
 
 
 def _jobs(
@@ -471,6 +489,7 @@ def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jo
             "files of documents": reading.sweep,
             "documents without vectors": embed,
             "what search has missed": services.history.catch_up,
+            "files without a message": services.files.sweep,
             "contents that nothing refers to": store.payloads.collect,
         }
     )

@@ -86,6 +86,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str | None,
         Meta(description="The model of agents that name none; for `local` the path of a GGUF file."),
     ] = None
+    model_images: Annotated[
+        Literal["auto", "on", "off"],
+        Meta(description="Whether models are sent images: `auto` sends them to families known to take them."),
+    ] = "auto"
     payload_store: Annotated[
         Literal["folder", "database"] | None,
         Meta(
@@ -307,6 +311,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_upload_bytes: Annotated[
         int, Meta(ge=1024, description="Largest upload of documents, all files of a request together.")
     ] = 100 * 1024 * 1024
+    file_ttl_hours: Annotated[
+        int, Meta(ge=1, description="Hours for which an uploaded file waits for its message.")
+    ] = 24
+    max_unsent_file_bytes: Annotated[
+        int, Meta(ge=1024, description="Largest sum of a user's files that wait for their messages.")
+    ] = 500 * 1024 * 1024
     embedding_url: Annotated[
         str | None,
         Meta(

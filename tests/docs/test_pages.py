@@ -40,6 +40,7 @@ SCENES = {
             "thirty days": [Say("With a notice of thirty days [1].")],
         },
     ),
+    "docs/files.md": Scene({"How much is the rent": [Say("900 euros a month.")]}),
     "docs/briefings.md": Scene({"Why is that": [Say("Because few people review.")]}),
     "docs/compaction.md": Scene({"Assistant: Gravity": [Say("They spoke about gravity.")]} | GRAVITY),
 }

@@ -49,6 +49,10 @@ class InMemoryGateway:
         self.open_streams = 0
         self._replies = list(replies)
 
+    def takes_images(self, model: str | None) -> bool:
+        """It looks at none."""
+        return False
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Plays the next reply."""
         self.requests.append(request)

@@ -17,12 +17,23 @@ from tests.exchange.making import (
     kept_of,
     opened_store,
 )
-from tests.making import ALICE, NOW, keep_agent, keep_conversation, keep_turn
+from tests.making import (
+    ALICE,
+    NOW,
+    keep_agent,
+    keep_begun,
+    keep_conversation,
+    keep_ended,
+    keep_file,
+    keep_turn,
+    said,
+)
 from threadkeep.bootstrap import opened_jobs_and_store
 from threadkeep.cli.exchange import export_user, import_file
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import StorageRefused, StorageUnavailable, UserNotFound
 from threadkeep.domain.ids import DocumentId, UserId, new_uuid
+from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.jobs.reading import READ_JOB
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.settings import Settings
@@ -61,6 +72,31 @@ async def test_everything_comes_back_as_it_was(here: Settings, there: Settings, 
     after["agents"] = [it for it in after["agents"] if it.id == own]
     assert [(it.name, it.system_prompt) for it in standing_in] == [("Bob's", "")]
     assert after == before
+
+
+async def test_files_of_messages_come_with_their_renditions(here: Settings, there: Settings, tmp_path: Path):
+    file = tmp_path / "alice.zip"
+    async with opened_store(here) as store:
+        conversation = await keep_conversation(store, await keep_agent(store))
+        uploaded = await keep_file(store, words="an image", renditions=("model", "preview"))
+        (waiting,) = (await store.files.unsent(ALICE, [uploaded])).values()
+        await store.files.give([waiting], conversation.id)
+        begun = conversation.begin_turn("", NOW, files=(waiting.part,))
+        await keep_begun(store, begun)
+        await keep_ended(store, begun.conversation.end_turn(begun.turn, answered(begun), NOW + 1))
+    assert await export_user(here, ALICE, file) == 0
+    assert await import_file(there, file, ALICE, None) == 0
+    async with opened_store(there) as store:
+        assert await store.files.sent(conversation.id, [uploaded]) == {uploaded: waiting}
+        ids = [uploaded, *waiting.part.refs.values()]
+        contents = await store.payloads.load(conversation.id, ids)
+        assert list(contents.values()) == [b"an image", b"an image: model", b"an image: preview"]
+        asked = await store.messages.get(conversation.id, begun.turn.user_message_id)
+        assert asked and asked.parts == (waiting.part,)
+
+
+def answered(begun: BegunTurn) -> Message:
+    return begun.assistant_message.finish(MessageStatus.COMPLETED, said("Yes."), NOW + 1)
 
 
 async def test_agent_whose_prompt_could_not_be_written_comes_whole_the_next_time(

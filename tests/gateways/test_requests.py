@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -23,11 +24,13 @@ from tests.gateways.asking import (
 from tests.gateways.official_types import check_anthropic_type, check_openai_type
 from threadkeep.domain.errors import SettingsError
 from threadkeep.gateways.anthropic import AnthropicGateway, anthropic_body
+from threadkeep.gateways.images import ImagesSetting
 from threadkeep.gateways.openai import Habits, OpenAIGateway, openai_body
 from threadkeep.gateways.wire import encode
 from threadkeep.ports.gateway import (
     Block,
     Gateway,
+    ImageBlock,
     ModelEvent,
     ModelMessage,
     ModelRequest,
@@ -115,6 +118,50 @@ def test_openai_gets_at_most_128_calls_a_message_each_with_its_results():
     answered = [it for it in body["messages"] if it["role"] == "tool"]
     assert [it["tool_call_id"] for it in answered] == [it["content"] for it in answered] == ids
     assert body["messages"][-1] == {"role": "user", "content": "And?"}
+
+
+IMAGE = b"\x89PNG\r\n\x1a\nand so on"
+WITH_IMAGE = ModelRequest(
+    model=None,
+    system="",
+    messages=(
+        ModelMessage("user", (ImageBlock("i1", "image/png", 640, 480), TextBlock("What is this?"))),
+        ModelMessage("assistant", (TextBlock("A dog."),)),
+        ModelMessage("user", (TextBlock("Sure?"),)),
+    ),
+    contents={"i1": IMAGE},
+)
+
+
+def test_anthropic_gets_images_as_blocks():
+    body = anthropic_body(WITH_IMAGE, "m")
+    image, question = body["messages"][0]["content"]
+    data = b64encode(IMAGE).decode()
+    assert image == {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+    assert question == {"type": "text", "text": "What is this?"}
+
+
+def test_openai_gets_images_as_parts_and_plain_messages_as_text():
+    body = openai_body(WITH_IMAGE, "m", Habits())
+    url = f"data:image/png;base64,{b64encode(IMAGE).decode()}"
+    assert [message["content"] for message in body["messages"]] == [
+        [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "What is this?"}],
+        "A dog.",
+        "Sure?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [("claude-sonnet-4-5", True), ("gpt-4o-mini", True), ("qwen2.5-vl-7b", True), ("gpt-3.5-turbo", False)],
+)
+def test_families_of_models_that_take_images_are_known_and_the_operator_knows_better(
+    model: str, expected: bool
+):
+    settings: dict[ImagesSetting, bool] = {"auto": expected, "on": True, "off": False}
+    for setting, taken in settings.items():
+        gateway = OpenAIGateway("http://x", "", "m", images=setting)
+        assert gateway.takes_images(model) is taken
 
 
 def test_what_the_agent_sets_is_sent():
@@ -489,6 +536,7 @@ SHAPES = [
     QUESTION,
     AFTER_A_TOOL,
     LONG_TALK,
+    WITH_IMAGE,
     replace(LONG_TALK, max_tokens=5, model="other"),
     ModelRequest(None, "", QUESTION.messages),
     replace(QUESTION, tools=(ToolSpec("now", "", {"type": "object"}),)),

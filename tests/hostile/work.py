@@ -5,6 +5,8 @@ import sys
 import unicodedata
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
 from types import FrameType, ModuleType
 from typing import Any, cast
 
@@ -26,16 +28,13 @@ class Work:
 @contextmanager
 def counted(*, lines: bool) -> Generator[Work]:
     """Counts what is done in the block; nothing that was remembered from before makes it cheaper."""
-    for module in _modules():
-        for value in vars(module).values():
-            if hasattr(value, "cache_clear"):
-                value.cache_clear()
+    found = _in_modules(len(sys.modules))
+    for forget in found.caches:
+        forget()
     work = Work()
     with pytest.MonkeyPatch.context() as patch:
-        for module in _modules():
-            for name, value in list(vars(module).items()):
-                if isinstance(value, re.Pattern):
-                    patch.setattr(module, name, _CountedPattern(cast("re.Pattern[Any]", value), work))
+        for module, name, pattern in found.patterns:
+            patch.setattr(module, name, _CountedPattern(pattern, work))
         patch.setattr(unicodedata, "normalize", _counted_normalize(work))
         before = sys.gettrace()
         if lines:
@@ -46,9 +45,27 @@ def counted(*, lines: bool) -> Generator[Work]:
             sys.settrace(before)
 
 
-def _modules() -> list[ModuleType]:
-    """Our modules that are loaded."""
-    return [module for name, module in sys.modules.items() if name.startswith("threadkeep.")]
+@dataclass(frozen=True)
+class _Found:
+    """What our modules remember, and the patterns that they have."""
+
+    caches: list[Callable[[], None]]
+    patterns: list[tuple[ModuleType, str, "re.Pattern[Any]"]]
+
+
+@lru_cache(maxsize=1)
+def _in_modules(loaded: int) -> _Found:
+    """Looked for again only when so many modules are not loaded any more, or more of them."""
+    ours = [module for name, module in sys.modules.items() if name.startswith("threadkeep.")]
+    named = [(module, name, value) for module in ours for name, value in vars(module).items()]
+    return _Found(
+        caches=[value.cache_clear for _, _, value in named if hasattr(value, "cache_clear")],
+        patterns=[
+            (module, name, cast("re.Pattern[Any]", value))
+            for module, name, value in named
+            if isinstance(value, re.Pattern)
+        ],
+    )
 
 
 class _CountedPattern:

@@ -28,7 +28,7 @@ from websockets.sync.client import connect
 from tests.conftest import SECRET
 from tests.fuzz.hostile import HOSTILE, bounded
 from tests.http.document import DOCUMENT, Operation, check, operation_of, operations
-from tests.making import keep_artifact
+from tests.making import keep_artifact, keep_file
 from tests.talking import JSON, Talk, talking
 from threadkeep import Settings, User, UserRole
 from threadkeep.client.blocking import LoopThread
@@ -123,6 +123,7 @@ class Fuzzed:
                 "compaction_id": compaction,
                 "briefing_id": post("/api/briefings", briefing)["id"],
                 "artifact_id": self.loop.wait(keep_artifact(self.talk.store, conversation)),
+                "file_id": self.loop.wait(keep_file(self.talk.store)),
             }
 
 

@@ -14,6 +14,7 @@ from tests.making import (
     keep_artifact,
     keep_briefing,
     keep_document,
+    keep_file,
     keep_queued,
     keep_turn,
     make_compaction,
@@ -28,6 +29,7 @@ NOT_FOUND = {
     "turn_id": "TURN_NOT_FOUND",
     "user_id": "USER_NOT_FOUND",
     "artifact_id": "ARTIFACT_NOT_FOUND",
+    "file_id": "FILE_NOT_FOUND",
     "document_id": "AGENT_NOT_FOUND",  # by the agent's id: see the test of agents' documents
     "briefing_id": "BRIEFING_NOT_FOUND",
     "compaction_id": "CONVERSATION_NOT_FOUND",  # found through its conversation only
@@ -66,6 +68,7 @@ class Alice:
     briefing_id: str
     message_id: str
     request_id: str
+    file_id: str
 
     def ids(self, name: str) -> list[str]:
         """Things of hers that a name in a path can stand for; a name nobody has thought of is an error."""
@@ -80,6 +83,7 @@ class Alice:
             "artifact_id": [self.artifact_id],
             "message_id": [self.message_id],
             "request_id": [self.request_id],
+            "file_id": [self.file_id, self.file_id.upper()],
         }
         if name not in known:
             pytest.fail(
@@ -127,7 +131,8 @@ async def her(api: Api, alice: httpx.AsyncClient) -> Alice:
     artifact_id = await keep_artifact(api.store, made[0]["id"], SECRET_WORDS)
     _, queued = await keep_queued(api.store, await stored(api, made[0]), f"{SECRET_WORDS} queued")
     asked = await keep_approval(api.store, made[0]["id"], turn_ids[0], f"{SECRET_WORDS} asked")
-    others = (document.id, compaction.id, artifact_id, briefing.id, queued.id, asked.request_id)
+    file_id = await keep_file(api.store, words=f"{SECRET_WORDS} file")
+    others = (document.id, compaction.id, artifact_id, briefing.id, queued.id, asked.request_id, file_id)
     return Alice(alice, agent, made[0], made[1], turn_ids, *others)
 
 
@@ -329,6 +334,7 @@ async def test_talking_to_ones_public_agent_shows_its_owner_nothing(
                 "turn_id": turn_id,
                 "document_id": her.document_id,
                 "artifact_id": her.artifact_id,
+                "file_id": her.file_id,
             }
             assert "bobs-own-words" not in (await her.client.get(operation.url(**ids))).text, operation
             if not {"conversation_id", "turn_id"} & set(operation.path_names):

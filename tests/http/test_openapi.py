@@ -28,6 +28,7 @@ from tests.making import (
     keep_artifact,
     keep_begun,
     keep_briefing,
+    keep_file,
     keep_queued,
     keep_turn,
     make_compaction,
@@ -282,6 +283,7 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
             "component": "RULES.md",
             "document_id": await failed_document(api, agent["id"]),
             "artifact_id": await keep_artifact(api.store, conversation["id"]),
+            "file_id": await keep_file(api.store),
             "briefing_id": (await keep_briefing(api.store, AgentId(agent["id"]))).id,
         }
         for whole in (False, True) if operation.body else (False,):

@@ -1,5 +1,6 @@
 """Files as people send them, made by the test."""
 
+import hashlib
 import io
 import zipfile
 from collections.abc import Sequence
@@ -52,6 +53,35 @@ def make_encrypted_pdf() -> bytes:
     return _pdf(
         ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [] /Count 0 >>"], trailer=encrypt
     )
+
+
+def make_restricted_pdf() -> bytes:
+    """An encrypted PDF that opens without a password and forbids to print."""
+    padding = bytes.fromhex("28bf4e5e4e758a4164004e56fffa01082e2e00b6d0683e802f0ca9fe6453697a")
+    owner, document, permissions = b"o" * 32, b"d" * 16, (-64).to_bytes(4, "little", signed=True)
+    key = hashlib.md5(padding + owner + permissions + document).digest()[:5]
+    user = _rc4(key, padding)
+    encrypt = (
+        f"/Encrypt << /Filter /Standard /V 1 /R 2 /O <{owner.hex()}> /U <{user.hex()}> /P -64 >> "
+        f"/ID [<{document.hex()}> <{document.hex()}>]"
+    )
+    page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] >>"
+    pages = "<< /Type /Pages /Kids [3 0 R] /Count 1 >>"
+    return _pdf(["<< /Type /Catalog /Pages 2 0 R >>", pages, page], trailer=encrypt)
+
+
+def _rc4(key: bytes, content: bytes) -> bytes:
+    state, at = list(range(256)), 0
+    for place in range(256):
+        at = (at + state[place] + key[place % len(key)]) % 256
+        state[place], state[at] = state[at], state[place]
+    out, first, second = bytearray(), 0, 0
+    for byte in content:
+        first = (first + 1) % 256
+        second = (second + state[first]) % 256
+        state[first], state[second] = state[second], state[first]
+        out.append(byte ^ state[(state[first] + state[second]) % 256])
+    return bytes(out)
 
 
 def _pdf(objects: Sequence[str], trailer: str = "") -> bytes:

@@ -82,6 +82,11 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
     "tk_payload_contents": lambda at: {
         "conversation_id": at.conversation, "sha256": "00", "content": b"0", "written_at": NOW,
     },
+    "tk_files": lambda at: {
+        "id": at.message, "user_id": at.user, "conversation_id": at.conversation, "file_name": "f",
+        "media_type": "text/plain", "size": 1, "sha256": "00", "renditions": "{}", "created_at": NOW,
+    },
+    "tk_file_pieces": lambda at: {"file_id": at.message, "name": "n", "number": 0, "content": b"0"},
     "tk_executions": lambda at: {
         "conversation_id": at.conversation, "run_id": "r", "event_id": "e", "type": "t", "at": NOW,
         "event": "{}",
@@ -141,9 +146,10 @@ async def fill(database: Database, at: Place, *tables: str) -> None:
 
 @pytest.fixture
 async def place(database: Database) -> Place:
-    """A conversation with one running turn and its message."""
+    """A conversation with one running turn, its message and its file."""
     place = Place()
-    await fill(database, place, "tk_users", "tk_agents", "tk_conversations", "tk_turns", "tk_messages")
+    tables = ("tk_users", "tk_agents", "tk_conversations", "tk_turns", "tk_messages", "tk_files")
+    await fill(database, place, *tables)
     return place
 
 

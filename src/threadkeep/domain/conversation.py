@@ -9,7 +9,7 @@ from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import IllegalTransition, PathChanged, TurnInProgress
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
-from threadkeep.domain.parts import CardPart, text_parts
+from threadkeep.domain.parts import CardPart, FilePart, text_parts
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.text import check_line, one_line
 from threadkeep.domain.turn import ENDS, Turn, TurnStatus
@@ -144,6 +144,7 @@ class Conversation:
         content: str,
         now: int,
         *,
+        files: tuple[FilePart, ...] = (),
         branch: Branch | None = None,
         model: str | None = None,
         title: str | None = None,
@@ -163,7 +164,7 @@ class Conversation:
             seq=self.last_seq + 1,
             turn_id=turn_id,
             role=MessageRole.USER,
-            parts=text_parts(content),
+            parts=(*files, *text_parts(content)),
             status=MessageStatus.COMPLETED,
             created_at=now,
             completed_at=now,

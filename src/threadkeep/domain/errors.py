@@ -31,6 +31,7 @@ ThreadkeepError
 ├── RequestTimeout                 a request did not arrive in time
 ├── TooManyConnections             this node serves as many as it may
 ├── UnsupportedDocument            a file of a kind that cannot be read, or an empty one
+├── UnsupportedFile                a file that a message cannot have: its kind, its size in pixels, or damaged
 ├── ModelNotAllowed                the operator does not allow this model
 ├── LimitNotAllowed                more than the operator allows; `details` has the limit
 ├── Conflict
@@ -152,6 +153,10 @@ class ArtifactNotFound(NotFound):
     code, noun = "ARTIFACT_NOT_FOUND", "artifact"
 
 
+class FileNotFound(NotFound):
+    code, noun = "FILE_NOT_FOUND", "file"
+
+
 class UserNotFound(NotFound):
     code, noun = "USER_NOT_FOUND", "user"
 
@@ -236,6 +241,12 @@ class UnsupportedDocument(ThreadkeepError):
     """A file of a kind that cannot be read, or an empty one."""
 
     code = "UNSUPPORTED_DOCUMENT"
+
+
+class UnsupportedFile(ThreadkeepError):
+    """A message cannot have this file: its kind is not accepted, or it is empty, damaged or too large."""
+
+    code = "UNSUPPORTED_FILE"
 
 
 class ModelNotAllowed(ThreadkeepError):

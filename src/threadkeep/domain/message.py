@@ -184,6 +184,13 @@ class Message:
         return citations_of(self.parts)
 
     @property
+    def files(self) -> tuple[FilePart, ...]:
+        """The files that a user attached."""
+        if self.role is not MessageRole.USER:
+            return ()
+        return tuple(part for part in self.parts if isinstance(part, FilePart))
+
+    @property
     def artifact_ids(self) -> tuple[PayloadId, ...]:
         """The files that the turn produced; a user's message has attachments instead."""
         return artifact_ids_of(self.parts) if self.role is MessageRole.ASSISTANT else ()
@@ -222,9 +229,9 @@ class Message:
         )
 
 
-def check_user_content(content: str, *, most: int) -> str:
-    """What a user may send: something to read, within the agent's limit (0 = none)."""
-    if is_blank(content):
+def check_user_content(content: str, *, most: int, has_files: bool = False) -> str:
+    """What a user may send: something to read, within the agent's limit (0 = none); with files, no text."""
+    if is_blank(content) and not has_files:
         raise MessageContentRequired("A message needs content that is not blank.", param="content")
     if most and len(content) > most:
         raise MessageTooLong(

@@ -5,7 +5,7 @@ artifacts) is a view of its parts, made here and nowhere else.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from threadkeep.domain.approval import Answer, CallApproval
@@ -119,6 +119,8 @@ class FilePart:
     size: int = 0
     width: int | None = None
     height: int | None = None
+    refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
+    """Other forms of an image, by name: `model` as models are sent it, `preview` as lists show it."""
     iteration: int = 0
     superseded: bool = False
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import RateLimited
 from threadkeep.domain.ids import ConversationId, MessageId, TurnId, new_uuid
+from threadkeep.domain.parts import FilePart
 
 MOST_QUEUED = 50
 
@@ -27,13 +28,19 @@ class QueuedMessage:
     created_at: int
     steers_turn_id: TurnId | None = None
     """The turn that takes it in before its next model call, unless the turn ends first."""
+    files: tuple[FilePart, ...] = ()
 
     @staticmethod
     def of(
-        conversation_id: ConversationId, content: str, now: int, *, steers_turn_id: TurnId | None = None
+        conversation_id: ConversationId,
+        content: str,
+        now: int,
+        *,
+        steers_turn_id: TurnId | None = None,
+        files: tuple[FilePart, ...] = (),
     ) -> "QueuedMessage":
         """A new one."""
-        return QueuedMessage(MessageId(new_uuid()), conversation_id, content, now, steers_turn_id)
+        return QueuedMessage(MessageId(new_uuid()), conversation_id, content, now, steers_turn_id, files)
 
 
 def check_room(waiting: int) -> None:

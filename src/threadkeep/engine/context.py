@@ -23,6 +23,7 @@ from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
+from threadkeep.engine.attachments import images_in, tokens_of_images
 from threadkeep.engine.history import Rendering, render_card
 from threadkeep.engine.prompt import SUMMARY_HEADING, Component, joined
 from threadkeep.engine.rendered import (
@@ -63,6 +64,7 @@ class ContextRules:
     result_tokens: int = 0
     """How much the results of earlier turns may take (0 = no limit)."""
     thoughts: bool = False
+    takes_images: bool = False
     temperature: float | None = None
     max_tokens: int | None = None
 
@@ -136,8 +138,18 @@ def build_request(sources: Sources, rules: ContextRules) -> BuiltRequest:
     receipt = _receipt(sources, rules, components, window, hashes, overhead)
     if sources.prior:
         receipt = replace(receipt, prefix_share=common_share(_hashes(sources.prior), texts, hashes))
-    request = _request(receipt, components, messages, sources.tools)
+    request = replace(
+        _request(receipt, components, messages, sources.tools), contents=_contents(messages, sources.large)
+    )
     return BuiltRequest(request, receipt, {name: it for name, it in zip(hashes, texts, strict=True) if it})
+
+
+def _contents(
+    messages: Sequence[ModelMessage], large: Mapping[PayloadId, bytes | Lost] | None
+) -> dict[str, bytes]:
+    """The bytes of the images that a request has."""
+    found = ((it.content_id, (large or {}).get(PayloadId(it.content_id))) for it in images_in(messages))
+    return {id_: content for id_, content in found if isinstance(content, bytes)}
 
 
 def rebuild_request(receipt: Receipt, texts: Mapping[str, str]) -> ModelRequest:
@@ -195,7 +207,10 @@ def _window(sources: Sources, rules: ContextRules, overhead: int) -> _Window:
         rendering.forms = _forms(path, rendering, sources.prior, rules.result_budget)
     entries = [rendering.messages_of(message) for message in path]
     lines = [[line_of(it) for it in entry] for entry in entries]
-    sizes = [sum(map(estimate_tokens, it)) for it in lines]
+    sizes = [
+        sum(map(estimate_tokens, it)) + tokens_of_images(entry)
+        for it, entry in zip(lines, entries, strict=True)
+    ]
     room = rules.context_tokens - (rules.max_tokens or TOKENS_KEPT_FOR_THE_REPLY) - overhead
     start = start_that_fits(sizes, asked, room) if path else 0
     kept = [at for at in range(len(path)) if at >= start or at == asked]
@@ -232,6 +247,7 @@ def _rendering(sources: Sources, rules: ContextRules) -> Rendering:
         zone=rules.zone,
         thoughts=rules.thoughts,
         calls_as_blocks=bool(sources.tools),
+        takes_images=rules.takes_images,
         passages=passages,
         large=sources.large or {},
     )

@@ -56,7 +56,7 @@ def payload_ids(messages: Iterable[Message]) -> set[PayloadId]:
             if isinstance(part, ToolCallPart):
                 found.update(part.call.refs.values(), part.call.artifact_ids)
             elif isinstance(part, FilePart):
-                found.add(part.file_id)
+                found.update((part.file_id, *part.refs.values()))
     return found
 
 

@@ -17,6 +17,7 @@ from threadkeep.domain.mcp import OWN_SERVERS
 from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import (
     CardPart,
+    FilePart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -26,6 +27,7 @@ from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank, one_line
 from threadkeep.domain.times import time_in
 from threadkeep.domain.tool_call import SENT_TO_MODEL, ToolCall, ToolCallStatus, derived_id
+from threadkeep.engine.attachments import file_blocks
 from threadkeep.engine.call_ids import is_sendable_id
 from threadkeep.engine.ending import TURN_ENDED
 from threadkeep.engine.passages import passages_text
@@ -55,6 +57,7 @@ class Rendering:
     """Whether the reasoning of earlier replies is sent with them."""
     calls_as_blocks: bool
     """Whether the request has tools; providers refuse tool blocks where it has none."""
+    takes_images: bool = False
     passages: Mapping[str, Sequence[RetrievalHit]] = field(default_factory=dict[str, Sequence[RetrievalHit]])
     """What was found before a reply, by the id of its question."""
     large: Mapping[PayloadId, bytes | Lost] = field(default_factory=dict[PayloadId, bytes | Lost])
@@ -85,6 +88,8 @@ class Rendering:
                     yield TextBlock(text)
                 case CardPart(card=card):
                     yield TextBlock(render_card(card, self.zone))
+                case FilePart():
+                    yield from file_blocks(part, self.large, takes_images=self.takes_images)
                 case _:
                     pass
 

@@ -89,6 +89,7 @@ def _check_message(
                 _require(produced <= artifact_ids, f"a file of message {message.id} is missing")
             case FilePart():
                 _require(part.file_id in artifact_ids, f"a file of message {message.id} is missing")
+                _require(payload_ids.issuperset(part.refs.values()), f"an image of {message.id} is missing")
             case TextPart() | ThoughtPart() | UserTextPart():
                 check_storable(part.text, "parts")
             case RetrievalPart() | QuestionPart() | NoticePart() | CardPart():
@@ -141,7 +142,11 @@ def with_new_ids(whole: WholeConversation, rename: Rename, documents: Mapping[st
             case ToolCallPart():
                 return replace(before, call=call(before.call))
             case FilePart():
-                return replace(before, file_id=PayloadId(rename(before.file_id)))
+                return replace(
+                    before,
+                    file_id=PayloadId(rename(before.file_id)),
+                    refs={name: PayloadId(rename(ref)) for name, ref in before.refs.items()},
+                )
             case RetrievalPart():
                 return replace(before, hits=tuple(map(hit, before.hits)))
             case QuestionPart():

@@ -1,6 +1,7 @@
 """Anthropic's Messages API, as Anthropic and compatible servers speak it."""
 
-from collections.abc import AsyncGenerator, Sequence
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -9,11 +10,13 @@ import msgspec
 
 from threadkeep.gateways.history import sendable
 from threadkeep.gateways.http import Patience, Provider, check_key, check_url
+from threadkeep.gateways.images import ImagesSetting, takes_images
 from threadkeep.gateways.refusals import broke_off, stream_error
 from threadkeep.gateways.tool_calls import input_schema, read_tool_use, sendable_name
 from threadkeep.gateways.wire import decode, encode
 from threadkeep.ports.gateway import (
     Block,
+    ImageBlock,
     ModelEvent,
     ModelMessage,
     ModelRequest,
@@ -77,6 +80,7 @@ class AnthropicGateway:
         model: str,
         *,
         context_tokens: int = 200_000,
+        images: ImagesSetting = "auto",
         transport: httpx2.AsyncBaseTransport | None = None,
         patience: Patience | None = None,
     ) -> None:
@@ -86,9 +90,14 @@ class AnthropicGateway:
             headers["x-api-key"] = self._key
         self.default_model = model
         self.context_tokens = context_tokens
+        self._images: ImagesSetting = images
         self._habits: dict[str, Habits] = {}
         patience = patience or Patience()
         self._provider = Provider(f"{base}/v1/messages", headers, self._key, patience, transport)
+
+    def takes_images(self, model: str | None) -> bool:
+        """Whether a model can be sent images."""
+        return takes_images(self._images, model or self.default_model)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model; raises GatewayError, ends with ModelStopped."""
@@ -120,7 +129,8 @@ def anthropic_body(request: ModelRequest, default_model: str, habits: Habits | N
         body["tools"] = [_tool(tool) for tool in request.tools]
     if request.system:
         body["system"] = [{"type": "text", "text": request.system}]
-    body["messages"] = [_message(message) for message in sendable(request.messages, signer(NAME, model))]
+    history = sendable(request.messages, signer(NAME, model))
+    body["messages"] = [_message(message, request.contents) for message in history]
     if request.cache_key and habits.takes_cache_marks:
         _mark_for_caching(body)
     return body
@@ -144,12 +154,15 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     return spec | {"description": tool.description} if tool.description else spec
 
 
-def _message(message: ModelMessage) -> dict[str, Any]:
-    return {"role": message.role, "content": [_block(block) for block in message.blocks]}
+def _message(message: ModelMessage, contents: Mapping[str, bytes]) -> dict[str, Any]:
+    return {"role": message.role, "content": [_block(block, contents) for block in message.blocks]}
 
 
-def _block(block: Block) -> dict[str, Any]:
+def _block(block: Block, contents: Mapping[str, bytes]) -> dict[str, Any]:
     match block:
+        case ImageBlock(content_id, media_type):
+            data = b64encode(contents[content_id]).decode()
+            return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
         case TextBlock(text):
             return {"type": "text", "text": text}
         case ThinkingBlock(text, signature) if signature.startswith(_REDACTED):

@@ -43,6 +43,10 @@ class LocalGateway:
     name = "local"
     supports_tools = False
 
+    def takes_images(self, model: str | None) -> bool:
+        """It reads text only."""
+        return False
+
     def __init__(
         self, model_path: Path | None = None, *, threads: int = 1, context_tokens: int = 2048
     ) -> None:

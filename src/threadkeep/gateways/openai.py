@@ -1,5 +1,6 @@
 """OpenAI's chat completions, as OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and others speak them."""
 
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -10,10 +11,13 @@ import msgspec
 
 from threadkeep.gateways.history import sendable
 from threadkeep.gateways.http import Patience, Provider, check_key, check_url
+from threadkeep.gateways.images import ImagesSetting, takes_images
 from threadkeep.gateways.refusals import broke_off, stream_error
 from threadkeep.gateways.tool_calls import input_schema, read_tool_use, sendable_name
 from threadkeep.gateways.wire import decode, encode
 from threadkeep.ports.gateway import (
+    Block,
+    ImageBlock,
     ModelEvent,
     ModelMessage,
     ModelRequest,
@@ -75,6 +79,7 @@ class OpenAIGateway:
         model: str,
         *,
         context_tokens: int = 128_000,
+        images: ImagesSetting = "auto",
         transport: httpx2.AsyncBaseTransport | None = None,
         patience: Patience | None = None,
     ) -> None:
@@ -82,9 +87,14 @@ class OpenAIGateway:
         headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
         self.default_model = model
         self.context_tokens = context_tokens
+        self._images: ImagesSetting = images
         self._habits: dict[str, Habits] = {}
         patience = patience or Patience()
         self._provider = Provider(_completions_url(url), headers, self._key, patience, transport)
+
+    def takes_images(self, model: str | None) -> bool:
+        """Whether a model can be sent images."""
+        return takes_images(self._images, model or self.default_model)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model; raises GatewayError, ends with ModelStopped."""
@@ -132,13 +142,31 @@ def _messages(request: ModelRequest) -> Iterator[dict[str, Any]]:
     for message, after in zip_longest(history, history[1:]):
         if message.role == "assistant":
             yield from _assistant(message, _results(after))
-        elif text := _text(message):
-            yield {"role": "user", "content": text}
+        elif said := _said(message, request.contents):
+            yield {"role": "user", "content": said}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
     function = {"name": tool.name, "description": tool.description, "parameters": input_schema(tool)}
     return {"type": "function", "function": function}
+
+
+def _said(message: ModelMessage, contents: Mapping[str, bytes]) -> str | list[dict[str, Any]]:
+    """What the user said: a text, or with images a list of parts."""
+    if not any(isinstance(block, ImageBlock) for block in message.blocks):
+        return _text(message)
+    return [part for block in message.blocks if (part := _part(block, contents))]
+
+
+def _part(block: Block, contents: Mapping[str, bytes]) -> dict[str, Any] | None:
+    match block:
+        case TextBlock(text):
+            return {"type": "text", "text": text}
+        case ImageBlock(content_id, media_type):
+            data = b64encode(contents[content_id]).decode()
+            return {"type": "image_url", "image_url": {"url": f"data:{media_type};base64,{data}"}}
+        case _:  # a result goes in a message of its own
+            return None
 
 
 def _text(message: ModelMessage) -> str:

@@ -44,6 +44,8 @@ STATUSES: dict[str, int] = {
     errors.PreconditionFailed.code: 412,
     errors.PayloadTooLarge.code: 413,
     errors.UnsupportedDocument.code: 415,
+    errors.UnsupportedFile.code: 415,
+    errors.FileNotFound.code: 404,
     errors.InvalidRequest.code: 422,
     errors.IdempotencyMismatch.code: 422,
     errors.ModelNotAllowed.code: 422,

@@ -14,6 +14,7 @@ from threadkeep.domain.errors import (
     ConversationNotFound,
     DocumentNotFound,
     EventsExpired,
+    FileNotFound,
     Forbidden,
     GatewayNotConfigured,
     GenerationAborted,
@@ -41,6 +42,7 @@ from threadkeep.domain.errors import (
     TurnInProgress,
     TurnNotFound,
     UnsupportedDocument,
+    UnsupportedFile,
     UserNotFound,
 )
 from threadkeep.http import (
@@ -51,6 +53,7 @@ from threadkeep.http import (
     conversations,
     documents,
     executions,
+    files,
     mcp_servers,
     operations,
     prompts,
@@ -87,7 +90,7 @@ _TURN = (
     GatewayNotConfigured,
     GenerationTimeout,
 )
-_SENDING = (MessageContentRequired, MessageTooLong, AgentNotFound, *_TURN)
+_SENDING = (MessageContentRequired, MessageTooLong, AgentNotFound, FileNotFound, *_TURN)
 _ETAG = {"ETag": "The agent's version, for `If-Match`."}
 _LOCATION = {"Location": "The turn: `…/events` below it follows it again."}
 _SENT_LOCATION = {"Location": f"{_LOCATION['Location']} Of a queued message: the conversation that lists it."}
@@ -472,6 +475,22 @@ _TABLE = (
         "Reports",
         errors=(ArtifactNotFound,),
         gives={"Content-Disposition": "An attachment, with the file's name."},
+    ),
+    Route(
+        "POST",
+        "/api/files",
+        files.add_files,
+        "Messages",
+        201,
+        (UnsupportedFile, LimitNotAllowed),
+    ),
+    Route(
+        "GET",
+        "/api/files/{file_id}",
+        files.get_file,
+        "Messages",
+        errors=(FileNotFound,),
+        gives={"Content-Disposition": "An attachment with the file's name; `inline` for a preview."},
     ),
     Route("GET", "/api/search", search.search, "Messages"),
     # Operating it

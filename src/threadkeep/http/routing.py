@@ -9,6 +9,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import UnionType
 from typing import Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import quote
@@ -65,6 +66,12 @@ class Attachment(Response):
     media_types: ClassVar = ("*/*",)
 
 
+class StreamedAttachment(StreamingResponse):
+    """A file to be saved or shown, sent while it is read."""
+
+    media_types: ClassVar = ("*/*",)
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """One row of the table of routes.
@@ -116,15 +123,21 @@ class Shape:
 
 def shape_of(route: Route) -> Shape:
     """Reads a handler's annotations and checks that they fit the path."""
-    hints = get_type_hints(route.handler, include_extras=True)
-    answer = hints.pop("return")
-    names = [name for name in inspect.signature(route.handler).parameters if name != "call"]
-    path_names = tuple(name for name in names if name not in {"query", "body", "files"})
+    shape = _shape_of_handler(route.handler)
     expected = {part[1:-1] for part in route.path.split("/") if part.startswith("{")}
-    if set(path_names) != expected:
-        raise TypeError(f"{route.method} {route.path}: the handler takes {path_names}, not {expected}")
+    if set(shape.path_names) != expected:
+        raise TypeError(f"{route.method} {route.path}: the handler takes {shape.path_names}, not {expected}")
+    return shape
+
+
+@cache
+def _shape_of_handler(handler: Callable[..., Awaitable[Any]]) -> Shape:
+    hints = get_type_hints(handler, include_extras=True)
+    answer = hints.pop("return")
+    names = [name for name in inspect.signature(handler).parameters if name != "call"]
+    path_names = tuple(name for name in names if name not in {"query", "body", "files"})
     kinds = list(_kinds(answer))
-    raw = [kind for kind in kinds if kind in {Document, Attachment}]
+    raw = [kind for kind in kinds if kind in {Document, Attachment, StreamedAttachment}]
     answers = tuple(kind for kind in kinds if kind is not EventStream and kind not in raw)
     streams, files = EventStream in kinds, "files" in names
     media_types = tuple(media_type for kind in raw for media_type in kind.media_types)

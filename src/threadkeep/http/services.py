@@ -17,6 +17,7 @@ from threadkeep.services.compactions import Compactions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
+from threadkeep.services.files import Files
 from threadkeep.services.history import History
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.prompts import Prompts
@@ -37,6 +38,7 @@ class Services:
     mcp_servers: McpServers
     conversations: Conversations
     documents: Documents
+    files: Files
     history: History
     turns: Turns
     approvals: Approvals

@@ -49,6 +49,12 @@ class ChatBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown
     """What a user says."""
 
     content: str | None = None
+    files: Annotated[
+        list[str],
+        Meta(
+            description="Ids of files that were sent to `/api/files`. A message with files needs no content."
+        ),
+    ] = []
 
 
 class MessageBody(ChatBody, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -108,10 +114,15 @@ async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery,
     turn that failed or was stopped, the queue is held; the next message sets it going, and is queued behind
     it. A message that is sent while a turn waits for its user ends that turn and starts its own.
     """
+    files = ()
+    if body.files:
+        conversation = await call.services.conversations.get(call.user, conversation_id)
+        files = await call.services.files.parts(call.user, conversation, body.files)
     sent = await call.services.turns.send(
         call.user,
         conversation_id,
         body.content or "",
+        files=files,
         position=Position(body.parent_id, body.tip),
         when_busy=body.when_busy,
         idempotency_key=_idempotency_key(call.request),
@@ -132,9 +143,10 @@ async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery, b
 
 async def send_chat(call: ApiCall, *, query: SendQuery, body: ChatBody) -> Sent:
     """Say something in one's main conversation with the default agent, made if missing."""
-    check_user_content(body.content or "", most=0)  # nothing is made for a message that is refused
+    # Nothing is made for a message that is refused.
+    check_user_content(body.content or "", most=0, has_files=bool(body.files))
     conversation = await call.services.conversations.main_with_default_agent(call.user)
-    message = MessageBody(content=body.content)
+    message = MessageBody(content=body.content, files=body.files)
     return await send_message(call, conversation_id=conversation.id, query=query, body=message)
 
 

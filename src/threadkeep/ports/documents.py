@@ -31,6 +31,10 @@ class ExtractionFailed(ThreadkeepError):
     code = "UNSUPPORTED_DOCUMENT"
 
 
+class PasswordRequired(ExtractionFailed):
+    """The file is encrypted, and nobody has given us its password."""
+
+
 class ExtractionBroke(ThreadkeepError):
     """Whoever read the file died over it; the file may be harmless."""
 

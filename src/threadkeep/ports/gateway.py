@@ -4,7 +4,7 @@ The system prompt stands apart, and messages only ever have the roles `user` and
 """
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -47,7 +47,16 @@ class ToolResultBlock(Struct, frozen=True, gc=False, tag="tool_result"):
     is_error: bool
 
 
-Block = TextBlock | ThinkingBlock | ToolUseBlock | ToolResultBlock
+class ImageBlock(Struct, frozen=True, gc=False, tag="image"):
+    """An image that the user sent; its bytes are in the request's `contents`."""
+
+    content_id: str
+    media_type: str
+    width: int
+    height: int
+
+
+Block = TextBlock | ThinkingBlock | ToolUseBlock | ToolResultBlock | ImageBlock
 
 
 class ModelMessage(Struct, frozen=True, gc=False):
@@ -78,6 +87,8 @@ class ModelRequest:
     max_tokens: int | None = None
     cache_key: str | None = None
     """Names the series of requests that begin alike, in at most 64 characters; None for a single request."""
+    contents: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    """The bytes of its images, by their ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +197,10 @@ class Gateway(Protocol):
     @property
     def context_tokens(self) -> int:
         """How much fits into one request, with the reply."""
+        ...
+
+    def takes_images(self, model: str | None) -> bool:
+        """Whether a model can be sent images."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:

@@ -16,6 +16,7 @@ from threadkeep.ports.conversations import ConversationStore
 from threadkeep.ports.documents import DocumentStore
 from threadkeep.ports.exchange import ExchangeStore
 from threadkeep.ports.executions import ExecutionStore
+from threadkeep.ports.files import FileStore
 from threadkeep.ports.history import HistoryIndex
 from threadkeep.ports.mcp import SeenTools
 from threadkeep.ports.memories import MemoryStore
@@ -52,6 +53,7 @@ class Store:
     chunks: ChunkIndex
     history: HistoryIndex
     payloads: PayloadStore
+    files: FileStore
     exchange: ExchangeStore
     key: bytes
     """Random bytes of this database, the same on every node; they sign the cursors of lists."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from threadkeep.domain.document import CSV, DOCX, HTML, MARKDOWN, PDF, TEXT
 from threadkeep.domain.text import is_blank, storable
-from threadkeep.ports.documents import ExtractionFailed
+from threadkeep.ports.documents import ExtractionFailed, PasswordRequired
 
 MOST_PAGES = 10_000
 MOST_BAD_PAGES = 20
@@ -52,29 +52,44 @@ _WITHOUT_TEXT = {
 }
 
 
-def _read_pdf(path: Path) -> Iterator[Section]:
+def open_pdf(path: Path) -> Any:
+    """A PDF to be read page by page; raises PasswordRequired where nobody can without one."""
     try:
         import pypdfium2 as pdfium  # noqa: PLC0415 - an extra
     except ImportError as exc:
         raise ExtractionFailed(NEEDS_EXTRA.format("PDF")) from exc
     try:
-        pdf: Any = pdfium.PdfDocument(path)
+        return pdfium.PdfDocument(path)
     except pdfium.PdfiumError as exc:
         if "password" in str(exc).lower():
-            raise ExtractionFailed("The PDF is protected by a password.") from exc
+            raise PasswordRequired("The PDF is protected by a password.") from exc
         raise ExtractionFailed("The PDF is damaged and cannot be opened.") from exc
+
+
+def pdf_page_text(pdf: Any, number: int) -> str | None:
+    """The text of a page, counted from 0; None where the page is damaged."""
+    import pypdfium2 as pdfium  # noqa: PLC0415 - an extra
+
+    try:
+        page = pdf[number]
+        text_page = page.get_textpage()
+        text = text_page.get_text_bounded().replace("\r\n", "\n")
+        text_page.close()
+        page.close()
+    except pdfium.PdfiumError:
+        return None
+    return text
+
+
+def _read_pdf(path: Path) -> Iterator[Section]:
+    pdf = open_pdf(path)
     headings = _pdf_headings(pdf)
     # The file itself says how many pages it has, and may lie.
     count, heading, bad_pages = min(len(pdf), MOST_PAGES), None, 0
     for number in range(count):
         heading = headings.get(number, heading)
-        try:
-            page = pdf[number]
-            text_page = page.get_textpage()
-            text = text_page.get_text_bounded().replace("\r\n", "\n")
-            text_page.close()
-            page.close()
-        except pdfium.PdfiumError:
+        text = pdf_page_text(pdf, number)
+        if text is None:
             bad_pages += 1
             if bad_pages >= MOST_BAD_PAGES:
                 return

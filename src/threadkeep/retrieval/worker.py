@@ -4,14 +4,12 @@ It is run as `python -m threadkeep.retrieval.worker PATH MEDIA_TYPE` and writes 
 """
 
 import json
-import os
-import resource
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from threadkeep.ports.documents import ExtractionFailed
 from threadkeep.retrieval.extract import extract
+from threadkeep.retrieval.limits import limit_process
 from threadkeep.retrieval.split import split
 from threadkeep.retrieval.terms import terms
 
@@ -22,7 +20,7 @@ MOST_CHUNKS = 200_000
 
 def main(path: Path, media_type: str) -> None:
     """Writes the chunks of a file, then `done`, or why it cannot be read."""
-    _limit()
+    limit_process(memory_bytes=MOST_MEMORY_BYTES, cpu_s=MOST_CPU_S, written_bytes=0)
     try:
         for chunk, progress in split(extract(path, media_type)):
             if chunk.position >= MOST_CHUNKS:
@@ -42,19 +40,6 @@ def main(path: Path, media_type: str) -> None:
         _tell(failed="The file needs more memory than a document may take.")
     except Exception as exc:  # noqa: BLE001 - hostile files break readers in ways that nobody lists
         _tell(failed=f"The file cannot be read: {type(exc).__name__}.")
-
-
-def _limit() -> None:
-    """Whatever the file makes us do, turns go first, and it ends."""
-    os.nice(10)
-    with suppress(OSError):  # where memory runs out, this goes before the server does
-        Path("/proc/self/oom_score_adj").write_text("1000")
-    for kind, most in (
-        (resource.RLIMIT_AS, MOST_MEMORY_BYTES),
-        (resource.RLIMIT_CPU, MOST_CPU_S),
-        (resource.RLIMIT_FSIZE, 0),
-    ):
-        resource.setrlimit(kind, (most, most + 5))  # a little more for the hard limit, which kills unasked
 
 
 def _tell(**line: object) -> None:

@@ -17,6 +17,7 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.user import User
+from threadkeep.engine.attachments import content_ref, unseen_images
 from threadkeep.engine.context import BuiltRequest, ContextRules, Sources, build_request
 from threadkeep.engine.ending import failed, stopped
 from threadkeep.engine.history import sent_refs
@@ -198,6 +199,7 @@ class Answers:
         asked = next((message for message in path if message.id == asked_id), None)
         found = await self._passages.before(agent, asked, gateway)
         prior = await self._store.receipts.newest(conversation.id)
+        rules = self._rules(agent, gateway, held.turn.model)
         # Without tools, results are sent as text, whatever form they had before.
         shortened = prior.shortened if prior and gateway.supports_tools else ()
         sources = Sources(
@@ -205,12 +207,20 @@ class Answers:
             question_id=asked_id,
             components=prompt.components,
             found=[hit for it in found if isinstance(it, Retrieval) for hit in it.hits],
-            large=await self._large_values(conversation, path, frozenset(shortened)),
+            large={
+                **await self._large_values(conversation, path, frozenset(shortened)),
+                **await self._file_contents(conversation, path, takes_images=rules.takes_images),
+            },
             prior=prior,
             model=held.turn.model,
             cache_key=conversation.id,
         )
-        return _Prepared(sources, self._rules(agent, gateway), (*prompt.notices, *found))
+        unseen = unseen_images(asked) if asked and not rules.takes_images else ()
+        notices = [
+            Notice("IMAGES_NOT_TAKEN", f"The model takes no images; it sees only the name of {it}.")
+            for it in unseen
+        ]
+        return _Prepared(sources, rules, (*prompt.notices, *notices, *found))
 
     async def _path(self, agent: Agent, held: HeldTurn, compaction: Compaction | None) -> Sequence[Message]:
         """The latest messages of the active path, oldest first, with the question."""
@@ -246,7 +256,15 @@ class Answers:
         refs = (ref for call in calls for ref in sent_refs(call, is_short=call.sent_id in shortened))
         return await self._store.payloads.load(conversation.id, refs)
 
-    def _rules(self, agent: Agent, gateway: Gateway) -> ContextRules:
+    async def _file_contents(
+        self, conversation: Conversation, path: Sequence[Message], *, takes_images: bool
+    ) -> Mapping[PayloadId, bytes | Lost]:
+        """The contents of the path's files, as far as the model is sent them."""
+        files = [part for message in path for part in message.files]
+        refs = [ref for it in files if (ref := content_ref(it, takes_images=takes_images))]
+        return await self._store.payloads.load(conversation.id, refs) if refs else {}
+
+    def _rules(self, agent: Agent, gateway: Gateway, model: str | None) -> ContextRules:
         settings = agent.settings
         return ContextRules(
             zone=self._zone,
@@ -254,6 +272,7 @@ class Answers:
             context_messages=settings.context_messages,
             result_tokens=settings.tool_result_tokens,
             thoughts=settings.context_thoughts,
+            takes_images=gateway.takes_images(model),
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
         )

@@ -23,6 +23,7 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.message import Message, MessageRole, check_user_content
+from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
@@ -91,6 +92,7 @@ class Turns:
         conversation_id: str,
         content: str,
         *,
+        files: tuple[FilePart, ...] = (),
         position: Position = AT_THE_END,
         when_busy: WhenBusy = WhenBusy.REJECT,
         idempotency_key: str | None = None,
@@ -101,10 +103,10 @@ class Turns:
         """
         key = None
         if idempotency_key:
-            key = IdempotencyKey(idempotency_key, _request_hash(content, position, when_busy))
+            key = IdempotencyKey(idempotency_key, _request_hash(content, files, position, when_busy))
         for _ in range(TRIES):
             conversation, agent = await self._open(user, conversation_id)
-            check_user_content(content, most=agent.settings.max_message_chars)
+            check_user_content(content, most=agent.settings.max_message_chars, has_files=bool(files))
             if key and (found := await self._sent_before(conversation, key)):
                 return found
             try:
@@ -116,15 +118,17 @@ class Turns:
                 elif conversation.active_turn_id is not None:
                     if when_busy is not WhenBusy.REJECT and position.parent_id is not UNSET:
                         raise InvalidRequest("A queued message cannot name its parent.", param="parentId")
-                    return await self._send_while_busy(conversation, content, when_busy, key)
+                    return await self._send_while_busy(conversation, content, files, when_busy, key)
                 branch = await self._branch(conversation, position)
                 # A message with a place of its own is sent from there; what is held comes after it.
                 held = await self._store.queue.waiting(conversation.id) if position.parent_id is UNSET else ()
                 if held:
-                    return await self._send_behind(user, agent, conversation, held[0], content, key, before)
+                    added = QueuedMessage.of(conversation.id, content, self._clock(), files=files)
+                    return await self._send_behind(user, agent, conversation, held[0], added, key, before)
                 begun = conversation.begin_turn(
                     content,
                     self._clock(),
+                    files=files,
                     branch=branch,
                     model=self._answers.model(agent),
                     title=derive_title(content),
@@ -229,15 +233,24 @@ class Turns:
         return found
 
     async def _send_while_busy(
-        self, conversation: Conversation, content: str, when_busy: WhenBusy, key: IdempotencyKey | None
+        self,
+        conversation: Conversation,
+        content: str,
+        files: tuple[FilePart, ...],
+        when_busy: WhenBusy,
+        key: IdempotencyKey | None,
     ) -> QueuedMessage:
         """Queues a message behind the turn that is active; StorageConflict when that has ended meanwhile."""
         turn_id = conversation.active_turn_id
         assert turn_id is not None
         if when_busy is WhenBusy.REJECT:
             conversation.check_idle()
+        if when_busy is WhenBusy.STEER and files:
+            raise InvalidRequest("A message with files cannot steer a turn; queue it.", param="whenBusy")
         steers = turn_id if when_busy is WhenBusy.STEER else None
-        message = QueuedMessage.of(conversation.id, content, self._clock(), steers_turn_id=steers)
+        message = QueuedMessage.of(
+            conversation.id, content, self._clock(), steers_turn_id=steers, files=files
+        )
         await self._store.queue.add(message, turn_id, key)
         await self.announce(UserEventType.CONVERSATION_CHANGED, conversation)
         return message
@@ -248,12 +261,11 @@ class Turns:
         agent: Agent,
         conversation: Conversation,
         first: QueuedMessage,
-        content: str,
+        added: QueuedMessage,
         key: IdempotencyKey | None,
         before: WaitingEnd | None,
     ) -> QueuedMessage:
         """Sends the first of the messages that are held, and queues a new one behind the others."""
-        added = QueuedMessage.of(conversation.id, content, self._clock())
         begun = self._begin_queued(agent, conversation, first)
         await self._begin(user, agent, begun, None, queue=FromQueue(first, added, key), before=before)
         return added
@@ -265,6 +277,7 @@ class Turns:
             model=self._answers.model(agent),
             title=derive_title(message.content),
             message_id=message.id,
+            files=message.files,
         )
 
     async def _begin(
@@ -353,9 +366,11 @@ class Turns:
         return reply
 
 
-def _request_hash(content: str, position: Position, when_busy: WhenBusy) -> str:
+def _request_hash(content: str, files: tuple[FilePart, ...], position: Position, when_busy: WhenBusy) -> str:
     """What a second try has in common with the first: the tip may have moved because of that one."""
     asked = content if position.parent_id is UNSET else f"{position.parent_id}\n{content}"
     if when_busy is not WhenBusy.REJECT:
         asked = f"{when_busy}\n{asked}"
+    if files:
+        asked = "\n".join([*(it.file_id for it in files), asked])
     return hashlib.sha256(asked.encode()).hexdigest()

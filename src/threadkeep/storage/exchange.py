@@ -11,6 +11,7 @@ from threadkeep.storage.columns import to_json_or_null, to_value
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.conversations import GET_MAIN, ConversationRows
 from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.files import add_sent
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads import ADD as ADD_PAYLOAD
@@ -132,6 +133,7 @@ def _add_rows(whole: WholeConversation, *, spent_by: UserId | None) -> Plan[None
         yield ADD_MESSAGE(**message_values(message))
         for position, call in enumerate(calls_in(message.parts)):
             yield ADD_TOOL_CALL(**tool_call_values(call, whole.conversation, position))
+    yield from add_sent(whole)
     for compaction in whole.compactions:
         yield ADD_COMPACTION(**{name: getattr(compaction, name) for name in compaction.__slots__})
 

@@ -154,6 +154,7 @@ class _File(_Kept, tag="file", kw_only=True):
     size: int = 0
     width: int | None = None
     height: int | None = None
+    refs: dict[str, str] = {}
 
     def part(self, _: str, __: Calls) -> Part:
         return _file_part(
@@ -163,6 +164,7 @@ class _File(_Kept, tag="file", kw_only=True):
             size=self.size,
             width=self.width,
             height=self.height,
+            refs={name: PayloadId(ref) for name, ref in self.refs.items()},
             iteration=self.iteration,
             superseded=self.superseded,
         )
@@ -281,6 +283,7 @@ def _keep(part: Part, begins: Iterator[int]) -> _AnyKept:
                 size=part.size,
                 width=part.width,
                 height=part.height,
+                refs=dict(part.refs),
                 **common,
             )
         case CardPart():

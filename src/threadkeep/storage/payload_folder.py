@@ -5,16 +5,18 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 from threadkeep.domain.errors import StorageRefused
-from threadkeep.domain.ids import ConversationId, is_uuid, new_uuid
+from threadkeep.domain.ids import ConversationId, PayloadId, is_uuid, new_uuid
 from threadkeep.domain.payload import Payload
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database, Plan
-from threadkeep.storage.payloads import NAMED
+from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.payloads import NAMED, PIECE_BYTES
 
 log = logging.getLogger("threadkeep.storage")
 
@@ -79,15 +81,75 @@ class FolderContents:
             removed += await asyncio.to_thread(_remove, [file for file in old if file not in named])
         return removed
 
+    @property
+    def _staged(self) -> Path:
+        """Where files wait for their messages, one folder each; no conversation is called so."""
+        return self._folder / "staged"
+
+    async def stage(self, file_id: PayloadId, contents: Mapping[str, Path]) -> None:
+        """Keeps the contents of a file; they are on the disk when this returns."""
+        await self._write_all(self._staged / file_id, contents)
+
+    def stage_within(self, file_id: PayloadId, contents: Mapping[str, Path]) -> Plan[None]:
+        """They lie outside the database."""
+        yield from ()
+
+    async def read_staged(self, file_id: PayloadId, name: str) -> AsyncGenerator[bytes]:
+        """A content, piece by piece."""
+        with suppress(FileNotFoundError):
+            file = await asyncio.to_thread((self._staged / file_id / name).open, "rb")
+            with file:
+                while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+                    yield piece
+
+    async def take(
+        self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
+    ) -> None:
+        """Makes the contents a conversation's: the same files under other names, where the disk has links."""
+        staged = self._staged / file_id
+        await self._write_all(
+            self._folder / conversation_id, {sha256: staged / name for name, sha256 in hashes.items()}
+        )
+
+    def take_within(
+        self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
+    ) -> Plan[None]:
+        """They lie outside the database."""
+        yield from ()
+
+    async def unstage(self, file_ids: Iterable[PayloadId]) -> None:
+        """Removes the contents of files that are known no more."""
+        for file_id in file_ids:
+            await asyncio.to_thread(shutil.rmtree, self._staged / file_id, ignore_errors=True)
+
+    async def collect_staged(self, database: Database, known: Statement) -> int:
+        """Removes folders of more than an hour ago whose files are known no more."""
+        names = await asyncio.to_thread(_old_folders_in, self._staged)
+        if not names:
+            return 0
+        rows = await database.fetch(known(ids=to_json(names)))
+        left = {*names} - {str(id_) for (id_,) in rows}
+        await self.unstage(map(PayloadId, left))
+        return len(left)
+
+    async def _write_all(self, folder: Path, contents: Mapping[str, Path]) -> None:
+        try:
+            for name, source in contents.items():
+                await asyncio.to_thread(_link_or_copy, source, folder, name)
+        except OSError as exc:
+            raise StorageRefused(f"The folder of payloads cannot be written: {exc.strerror}.") from exc
+
 
 def _write(folder: Path, name: str, content: bytes) -> None:
-    if not folder.is_dir():
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _sync(folder.parent)
+    _write_from(BytesIO(content), folder, name)
+
+
+def _write_from(source: BinaryIO, folder: Path, name: str) -> None:
+    _make(folder)
     fresh = folder / f"{new_uuid()}.part"
     try:
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
+            shutil.copyfileobj(source, file, PIECE_BYTES)
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(folder / name)
@@ -97,14 +159,41 @@ def _write(folder: Path, name: str, content: bytes) -> None:
     _sync(folder)
 
 
+def _link_or_copy(source: Path, folder: Path, name: str) -> None:
+    """The same file under another name; a copy where the disk has no links, or it lies on another."""
+    _make(folder)
+    _sync(source)
+    with suppress(FileExistsError):  # the content that is there has the same hash
+        try:
+            os.link(source, folder / name)
+        except FileExistsError:
+            raise
+        except OSError:
+            with source.open("rb") as file:
+                _write_from(file, folder, name)
+    os.utime(folder / name)  # it is young again: nobody takes it for left over
+    _sync(folder)
+
+
+def _make(folder: Path) -> None:
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _sync(folder.parent)
+
+
 def _copy(source: Path, target: Path, name: str) -> None:
     with suppress(FileNotFoundError):  # the copy lacks what the original lacks
         _write(target, name, (source / name).read_bytes())
 
 
-def _sync(folder: Path) -> None:
-    """Makes the names in a folder durable, as fsync of a file does not."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def _old_folders_in(folder: Path) -> list[str]:
+    oldest = time.time() - HOUR_S
+    return [name for name in _folders_in(folder) if (folder / name).stat().st_mtime < oldest]
+
+
+def _sync(path: Path) -> None:
+    """Makes a file durable, or the names in a folder, as fsync of a file in it does not."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

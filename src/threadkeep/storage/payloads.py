@@ -6,7 +6,9 @@ opposite order. So a crash leaves contents that nobody names, never a name witho
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from itertools import count
+from pathlib import Path
 from typing import Any, Protocol
 
 from threadkeep.domain.ids import ConversationId, PayloadId, UserId
@@ -77,6 +79,40 @@ class Contents(Protocol):
 
     async def collect(self, database: Database) -> int:
         """Removes contents of more than an hour ago that no payload names."""
+        ...
+
+    # Files that no message has yet. Each has contents by name: its own, and those of its renditions.
+
+    async def stage(self, file_id: PayloadId, contents: Mapping[str, Path]) -> None:
+        """Keeps the contents of a file that is about to be known, if they lie outside the database."""
+        ...
+
+    def stage_within(self, file_id: PayloadId, contents: Mapping[str, Path]) -> Plan[None]:
+        """The same in the unit of work that makes it known, if they lie in the database."""
+        ...
+
+    def read_staged(self, file_id: PayloadId, name: str) -> AsyncGenerator[bytes]:
+        """A content, piece by piece; nothing where there is none."""
+        ...
+
+    async def take(
+        self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
+    ) -> None:
+        """Makes the contents a conversation's under their hashes, if they lie outside the database."""
+        ...
+
+    def take_within(
+        self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
+    ) -> Plan[None]:
+        """The same in a unit of work, if they lie in the database."""
+        ...
+
+    async def unstage(self, file_ids: Iterable[PayloadId]) -> None:
+        """Removes the contents of files that are known no more."""
+        ...
+
+    async def collect_staged(self, database: Database, known: Statement) -> int:
+        """Removes what is left of files that are known no more; `known` finds those that are."""
         ...
 
 
@@ -162,6 +198,26 @@ COLLECT = with_clock(
 )
 
 
+PIECE_BYTES = 1024 * 1024
+_ADD_PIECE = Statement(
+    """INSERT INTO tk_file_pieces (file_id, name, number, content)
+    VALUES (:file_id, :name, :number, :content)"""
+)
+_PIECE = Statement(
+    "SELECT content FROM tk_file_pieces WHERE file_id = :file_id AND name = :name AND number = :number"
+)
+_PIECES = Statement(
+    "SELECT content FROM tk_file_pieces WHERE file_id = :file_id AND name = :name ORDER BY number"
+)
+_TAKE = with_clock(
+    "SELECT 1",
+    postgres="""INSERT INTO tk_payload_contents (conversation_id, sha256, content, written_at)
+    SELECT :conversation_id::uuid, :sha256, string_agg(content, ''::bytea ORDER BY number), {now}
+    FROM tk_file_pieces WHERE file_id = :file_id AND name = :name
+    ON CONFLICT (conversation_id, sha256) DO UPDATE SET written_at = {now}""",
+)
+
+
 class TableContents:
     """Contents in a table: every node has them, and they go with their conversation by cascade."""
 
@@ -197,6 +253,51 @@ class TableContents:
     async def collect(self, database: Database) -> int:
         """Removes contents that no payload names."""
         return len(await database.execute(COLLECT()))
+
+    async def stage(self, file_id: PayloadId, contents: Mapping[str, Path]) -> None:
+        """They go into the database with their file."""
+
+    def stage_within(self, file_id: PayloadId, contents: Mapping[str, Path]) -> Plan[None]:
+        """Keeps contents piece by piece."""
+        for name, path in contents.items():
+            with path.open("rb") as file:
+                for number in count():
+                    if not (piece := file.read(PIECE_BYTES)):
+                        break
+                    yield _ADD_PIECE(file_id=file_id, name=name, number=number, content=piece)
+
+    async def read_staged(self, file_id: PayloadId, name: str) -> AsyncGenerator[bytes]:
+        """A content, piece by piece."""
+        for number in count():
+            rows = await self._database.fetch(_PIECE(file_id=file_id, name=name, number=number))
+            if not rows:
+                return
+            yield bytes(rows[0][0])
+
+    async def take(
+        self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
+    ) -> None:
+        """They lie in the database."""
+
+    def take_within(
+        self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
+    ) -> Plan[None]:
+        """Makes contents a conversation's without their leaving the database."""
+        for name, sha256 in hashes.items():
+            if self._database.dialect == "postgres":
+                yield _TAKE(file_id=file_id, name=name, conversation_id=conversation_id, sha256=sha256)
+                continue
+            # SQLite has no aggregate of bytes, and is in this process anyway.
+            pieces = yield _PIECES(file_id=file_id, name=name)
+            content = b"".join(bytes(piece) for (piece,) in pieces)
+            yield _WRITE(conversation_id=conversation_id, sha256=sha256, content=content)
+
+    async def unstage(self, file_ids: Iterable[PayloadId]) -> None:
+        """They went with their file."""
+
+    async def collect_staged(self, database: Database, known: Statement) -> int:
+        """Nothing is left."""
+        return 0
 
 
 def payload_values(payload: Payload) -> dict[str, Any]:

@@ -1,12 +1,17 @@
 """Rows of the queue, for the units of work in which messages come into it and leave it."""
 
+import msgspec
+
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId
+from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, check_room
 from threadkeep.ports.turns import IdempotencyKey
+from threadkeep.storage.columns import to_json
 from threadkeep.storage.database import Plan, Row, Statement
+from threadkeep.storage.files import mark_sent
 
-QUEUED_COLUMNS = "message_id, conversation_id, content, created_at, steers_turn_id"
+QUEUED_COLUMNS = "message_id, conversation_id, content, created_at, steers_turn_id, files"
 
 HAS_QUEUE = """EXISTS (SELECT 1 FROM tk_queued AS queued
     WHERE queued.conversation_id = :conversation_id AND queued.taken_at IS NULL)"""
@@ -21,17 +26,19 @@ _FORGET_OLD_KEYS = Statement(
     "DELETE FROM tk_queued WHERE conversation_id = :conversation_id AND taken_at < :expired"
 )
 _ADD = Statement(
-    """INSERT INTO tk_queued (message_id, conversation_id, position, content, steers_turn_id,
+    """INSERT INTO tk_queued (message_id, conversation_id, position, content, files, steers_turn_id,
         idempotency_key, request_hash, created_at)
     VALUES (:message_id, :conversation_id,
         (SELECT COALESCE(MAX(position), 0) + 1 FROM tk_queued WHERE conversation_id = :conversation_id),
-        :content, :steers_turn_id, :key, :request_hash, :now)"""
+        :content, :files, :steers_turn_id, :key, :request_hash, :now)"""
 )
 # Whoever was about to send it has read it before: it goes as it was read, or not at all.
 _TAKE = Statement(
     """DELETE FROM tk_queued WHERE message_id = :message_id AND content = :content AND taken_at IS NULL
     RETURNING idempotency_key, request_hash"""
 )
+
+_decode_files = msgspec.json.Decoder(tuple[FilePart, ...]).decode
 
 KEYS_LIVE_MS = 24 * 60 * 60 * 1000
 
@@ -48,11 +55,13 @@ def add_queued(message: QueuedMessage, key: IdempotencyKey | None) -> Plan[None]
         **where,
         message_id=message.id,
         content=message.content,
+        files=to_json(message.files) if message.files else None,
         steers_turn_id=message.steers_turn_id,
         key=key.name if key else None,
         request_hash=key.request_hash if key else None,
         now=message.created_at,
     )
+    yield from mark_sent(message.conversation_id, message.files)
 
 
 def take_queued(message: QueuedMessage) -> Plan[IdempotencyKey | None]:
@@ -66,7 +75,12 @@ def take_queued(message: QueuedMessage) -> Plan[IdempotencyKey | None]:
 
 def to_queued(row: Row) -> QueuedMessage:
     """A row of `tk_queued`, by QUEUED_COLUMNS."""
-    message_id, conversation_id, content, created_at, steers_turn_id = row
+    message_id, conversation_id, content, created_at, steers_turn_id, files = row
     return QueuedMessage(
-        MessageId(message_id), ConversationId(conversation_id), content, created_at, steers_turn_id
+        id=MessageId(message_id),
+        conversation_id=ConversationId(conversation_id),
+        content=content,
+        created_at=created_at,
+        steers_turn_id=steers_turn_id,
+        files=_decode_files(files) if files else (),
     )

@@ -59,6 +59,7 @@ _MOVE_TOOL_CALLS = _move("tk_tool_calls", returning="")
 _MOVE_AGENTS = _move("tk_agents", "owner_id")
 _MOVE_BRIEFINGS = _move("tk_briefings")
 _MOVE_MEMORIES = _move("tk_memories")
+_MOVE_FILES = _move("tk_files", returning="")
 # Who has taken turns of their own has no more than one minute.
 _MOVE_ALLOWANCE = Statement(
     """UPDATE tk_allowances SET user_id = :receiver WHERE user_id = :giver
@@ -89,6 +90,7 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     agents = yield _MOVE_AGENTS(**whose)
     briefings = yield _MOVE_BRIEFINGS(**whose)
     memories = yield _MOVE_MEMORIES(**whose)
+    yield _MOVE_FILES(**whose)
     yield _MOVE_ALLOWANCE(**whose)
     return Moved(
         len(conversations),

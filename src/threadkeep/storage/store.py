@@ -20,6 +20,7 @@ from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.documents import SqlDocuments
 from threadkeep.storage.exchange import SqlExchange
 from threadkeep.storage.executions import SqlExecutions
+from threadkeep.storage.files import SqlFiles
 from threadkeep.storage.history import SqlHistory
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
@@ -143,6 +144,7 @@ async def store_reading(
         chunks=SqlChunkIndex(database),
         history=SqlHistory(database),
         payloads=SqlPayloads(database, contents),
+        files=SqlFiles(database, contents),
         exchange=SqlExchange(database, contents, rows),
         key=bytes.fromhex(keys[0][0]) if keys else b"",
         ping=ping,

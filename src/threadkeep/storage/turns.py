@@ -17,6 +17,7 @@ from threadkeep.storage.branches import move_path
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
 from threadkeep.storage.database import Database, Plan, Row, Rows, Statement, with_clock
+from threadkeep.storage.files import mark_sent
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in, to_columns
 from threadkeep.storage.queued_rows import HAS_QUEUE, KEYS_LIVE_MS, add_queued, take_queued
@@ -178,7 +179,7 @@ class SqlTurns:
         """Keeps a begun turn, unless the conversation has moved on since it was read."""
         values, asked = _begin_values(begun, lease, opening, key), begun.user_message
         is_plain = key is None and begun.branch is None and queue is None and before is None
-        if self._database.dialect == "postgres" and asked is not None and is_plain:
+        if self._database.dialect == "postgres" and asked is not None and is_plain and not asked.files:
             if not await self._database.execute(_BEGIN_IN_ONE(**values, **_asked_values(asked))):
                 raise _moved_on()
         else:
@@ -308,6 +309,8 @@ def _begin(begun: BegunTurn, values: dict[str, Any], queue: FromQueue | None) ->
             yield from add_queued(queue.added, queue.added_key)
     if values["key"] is not None:
         yield _FORGET_OLD_KEY(**values)
+    if begun.user_message is not None:
+        yield from mark_sent(begun.conversation.id, begun.user_message.files)
     if begun.branch is not None:
         yield from move_path(begun.conversation.id, begun.branch)
     yield _ADD_TURN(**values)

@@ -7,12 +7,21 @@ anywhere), the strict reading counts: such a request is valid everywhere.
 import itertools
 import json
 import re
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ANTHROPIC_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_IMAGES = {
+    "image/png": b"\x89PNG",
+    "image/jpeg": b"\xff\xd8\xff",
+    "image/gif": b"GIF8",
+    "image/webp": b"RIFF",
+}
 _ANTHROPIC_BLOCKS = {
+    "image": {"source", "cache_control"},
     "text": {"text", "citations", "cache_control"},
     "tool_use": {"id", "name", "input", "cache_control"},
     "tool_result": {"tool_use_id", "content", "is_error", "cache_control"},
@@ -128,6 +137,15 @@ class _Rules:
         is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
         self.require(is_count, f"{where}: must be a whole number from 1")
 
+    def image(self, media_type: object, data: object, where: str) -> None:
+        """An image of a kind that providers take, which is what it says."""
+        magic = _IMAGES.get(str(media_type))
+        if self.require(magic is not None, f"{where}.media_type: {media_type!r} is not one of {[*_IMAGES]}"):
+            with suppress(ValueError):
+                if b64decode(str(data), validate=True).startswith(cast("bytes", magic)):
+                    return
+            self.problems.append(f"{where}: could not process image")
+
     def unique(self, values: Sequence[str], where: str) -> None:
         self.require(len(set(values)) == len(values), f"{where}: must be unique")
 
@@ -200,6 +218,11 @@ class _AnthropicRules(_Rules):
         self.require(not extra, f"{where}: extra inputs are not permitted: {extra}")
         if kind == "text":
             self.text(block.get("text"), where)
+        elif kind == "image":
+            self.require(role == "user", f"{where}: image is the user's")
+            source = self.fields(block.get("source"), f"{where}.source")
+            self.require(source.get("type") == "base64", f"{where}.source.type: must be 'base64'")
+            self.image(source.get("media_type"), source.get("data"), f"{where}.source")
         elif kind == "tool_use":
             self.require(role == "assistant", f"{where}: tool_use is the assistant's")
             self.require(_ANTHROPIC_ID.fullmatch(str(block.get("id"))), f"{where}.id: pattern")
@@ -305,8 +328,15 @@ class _OpenAIRules(_Rules):
     def _said(self, message: Fields, where: str) -> None:
         content = message.get("content")
         if isinstance(content, list):
-            for part in self.entries(cast("object", content), f"{where}.content"):
-                self.text(self.fields(part, where).get("text"), where)
+            for value in self.entries(cast("object", content), f"{where}.content"):
+                part = self.fields(value, where)
+                if part.get("type") == "image_url":
+                    self.require(message.get("role") == "user", f"{where}: image_url is the user's")
+                    url = self.fields(part.get("image_url"), f"{where}.image_url").get("url")
+                    media_type, _, data = str(url).removeprefix("data:").partition(";base64,")
+                    self.image(media_type, data, f"{where}.image_url")
+                else:
+                    self.text(part.get("text"), where)
         else:
             self.text(content, f"{where}.content")
 

@@ -47,7 +47,7 @@ def queued_message_view(conversation: Conversation, message: QueuedMessage) -> Q
     return QueuedMessageView(
         message_id=message.id,
         content=message.content,
-        files=(),
+        files=[file.file_id for file in message.files],
         created_at=rfc3339(message.created_at),
         held=active is None,
         steers=True if active is not None and message.steers_turn_id == active else UNSET,

@@ -58,6 +58,8 @@ export const ROUTES = new Set<string>([
   "GET /api/conversations/{conversation_id}/report",
   "GET /api/conversations/{conversation_id}/export",
   "GET /api/artifacts/{artifact_id}",
+  "POST /api/files",
+  "GET /api/files/{file_id}",
   "GET /api/search",
   "GET /api/usage",
   "GET /api/admin/turns",
@@ -302,6 +304,7 @@ export interface CardPartView {
 /** What a user says. */
 export interface ChatBody {
   content?: string | null;
+  files?: string[];
 }
 
 /** A source; they are numbered in the order in which they come. */
@@ -655,6 +658,7 @@ export interface MeView {
 /** What a user says, and where. */
 export interface MessageBody {
   content?: string | null;
+  files?: string[];
   parentId?: string | null;
   tip?: string | null;
   whenBusy?: WhenBusy;
@@ -1089,6 +1093,21 @@ export interface TurnView {
   endedAt: string | null;
   usage: UsageView | null;
   error: FailureView | null;
+}
+
+/** A file that a message can have. */
+export interface UploadedFileView {
+  id: string;
+  fileName: string;
+  mediaType: string;
+  size: number;
+  width?: number | null;
+  height?: number | null;
+}
+
+/** Files in the order in which they were sent. */
+export interface UploadedFilesView {
+  items: UploadedFileView[];
 }
 
 /** What one has spent, oldest day first. */

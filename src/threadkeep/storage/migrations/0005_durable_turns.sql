@@ -37,12 +37,15 @@ CREATE TABLE tk_queued (
     message_id uuid NOT NULL PRIMARY KEY,
     conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
     position bigint NOT NULL,
-    content text NOT NULL CHECK (trim(content, :blank) <> ''),
+    content text NOT NULL,
+    -- The files that it has (JSON).
+    files text,
     steers_turn_id uuid,
     idempotency_key text,
     request_hash text,
     created_at bigint NOT NULL,
     -- When its turn took it in: it is kept for a day for its idempotency key, and waits no more.
-    taken_at bigint
+    taken_at bigint,
+    CHECK (trim(content, :blank) <> '' OR files IS NOT NULL)
 );
 CREATE UNIQUE INDEX tk_queued_by_conversation ON tk_queued (conversation_id, position);

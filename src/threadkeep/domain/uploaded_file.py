@@ -1,0 +1,99 @@
+"""Files that users attach to their messages."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from threadkeep.domain.ids import ConversationId, PayloadId
+from threadkeep.domain.parts import FilePart
+from threadkeep.domain.payload import Payload, PayloadKind
+
+ORIGINAL = "original"
+FOR_MODEL = "model"
+PREVIEW = "preview"
+AS_TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRendition:
+    """Another form of an image: as a model takes it, or as a list shows it."""
+
+    id: PayloadId
+    media_type: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadedFile:
+    """A file that waits for its message, or that a message has: then it is a payload of the conversation."""
+
+    id: PayloadId
+    file_name: str
+    media_type: str
+    size: int
+    sha256: str
+    created_at: int
+    width: int | None = None
+    height: int | None = None
+    renditions: Mapping[str, KeptRendition] = field(default_factory=dict[str, KeptRendition])
+
+    @property
+    def part(self) -> FilePart:
+        """The file as a part of a message."""
+        return FilePart(
+            file_id=self.id,
+            file_name=self.file_name,
+            media_type=self.media_type,
+            size=self.size,
+            width=self.width,
+            height=self.height,
+            refs={name: rendition.id for name, rendition in self.renditions.items()},
+        )
+
+    @property
+    def hashes(self) -> Mapping[str, str]:
+        """The hashes of its contents, by their names."""
+        return {ORIGINAL: self.sha256, **{name: it.sha256 for name, it in self.renditions.items()}}
+
+    def payloads(self, conversation_id: ConversationId) -> list[Payload]:
+        """The file and its renditions as a conversation has them."""
+        original = Payload(
+            self.id,
+            conversation_id,
+            PayloadKind.ARTIFACT,
+            self.media_type,
+            self.file_name,
+            self.size,
+            self.sha256,
+            self.created_at,
+        )
+        value, at = PayloadKind.VALUE, self.created_at
+        return [
+            original,
+            *(
+                Payload(it.id, conversation_id, value, it.media_type, None, it.size, it.sha256, at)
+                for it in self.renditions.values()
+            ),
+        ]
+
+    @staticmethod
+    def of(part: FilePart, payloads: Mapping[PayloadId, Payload]) -> "UploadedFile":
+        """What a part of a message tells of its file, with what its conversation has of it."""
+        original = payloads[part.file_id]
+        return UploadedFile(
+            id=part.file_id,
+            file_name=part.file_name,
+            media_type=part.media_type,
+            size=original.size,
+            sha256=original.sha256,
+            created_at=original.created_at,
+            width=part.width,
+            height=part.height,
+            renditions={name: _rendition(payloads[ref]) for name, ref in part.refs.items()},
+        )
+
+
+def _rendition(payload: Payload) -> KeptRendition:
+    return KeptRendition(
+        id=payload.id, media_type=payload.media_type, size=payload.size, sha256=payload.sha256
+    )

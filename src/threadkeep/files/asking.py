@@ -1,0 +1,71 @@
+"""How a worker process is asked about one file: it is started, answers with one line, and is ended."""
+
+import asyncio
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+
+from threadkeep.domain.errors import UnsupportedFile
+from threadkeep.retrieval.process import end_process, worker_environment
+
+MOST_ANSWER_BYTES = 16 * 1024
+_OUT_OF_TIME = -signal.SIGXCPU
+
+
+async def ask_worker(module: str, *arguments: str, noun: str, most_s: float) -> bytes:
+    """The answer of a worker; raises UnsupportedFile where it dies, takes too long or answers nonsense."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        module,
+        *arguments,
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        env=worker_environment(),
+        limit=MOST_ANSWER_BYTES,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(most_s):
+            return await _answer(process, noun)
+    except TimeoutError as exc:
+        raise took_too_long(noun) from exc
+    finally:
+        await _end(process)
+
+
+async def _answer(process: Process, noun: str) -> bytes:
+    assert process.stdout is not None
+    try:
+        line = await process.stdout.readline()
+    except ValueError as exc:  # a line longer than the limit
+        raise cannot_be_read(noun) from exc
+    if line.endswith(b"\n"):
+        return line
+    raise took_too_long(noun) if await process.wait() == _OUT_OF_TIME else cannot_be_read(noun)
+
+
+async def _end(process: Process) -> None:
+    """Ends the worker and throws away what it still says, for asyncio waits until that is read."""
+    emptied = asyncio.create_task(_empty(process))
+    try:
+        await end_process(process)
+    finally:
+        emptied.cancel()
+
+
+async def _empty(process: Process) -> None:
+    assert process.stdout is not None
+    while await process.stdout.read(MOST_ANSWER_BYTES):
+        pass
+
+
+def took_too_long(noun: str) -> UnsupportedFile:
+    """Nobody can wait for a file like that."""
+    return UnsupportedFile(f"This {noun} cannot be read: that takes too long.")
+
+
+def cannot_be_read(noun: str) -> UnsupportedFile:
+    """The file broke its reader, and would again."""
+    return UnsupportedFile(f"This {noun} cannot be read.")

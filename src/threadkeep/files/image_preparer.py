@@ -1,0 +1,56 @@
+"""Has images made fit for models by a process of their own, which is ended when it takes too long."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from threadkeep.domain.errors import StorageUnavailable, UnsupportedFile
+from threadkeep.files.asking import ask_worker, cannot_be_read
+from threadkeep.ports.images import PreparedImage, Rendition
+
+MOST_S = 60.0
+AT_ONCE = 2
+"""How many images are read at a time: each may take a gigabyte."""
+
+
+class _Answer(msgspec.Struct):
+    """What the worker tells."""
+
+    width: int = 0
+    height: int = 0
+    model: Rendition | None = None
+    preview: Rendition | None = None
+    failed: str | None = None
+    unavailable: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Answer, dec_hook=lambda kind, value: kind(value)).decode
+
+
+class ProcessImagePreparer:
+    """Reads each image in a worker process of its own, a few at a time."""
+
+    def __init__(self, *, most_s: float = MOST_S, at_once: int = AT_ONCE) -> None:
+        self._most_s = most_s
+        self._free = asyncio.Semaphore(at_once)
+
+    async def prepare(self, source: Path, folder: Path) -> PreparedImage:
+        """Writes the renditions of an image into a folder, which the caller removes however this ends."""
+        async with self._free:
+            line = await ask_worker(
+                "threadkeep.files.image_worker", str(source), str(folder), noun="image", most_s=self._most_s
+            )
+        return _prepared(line)
+
+
+def _prepared(line: bytes) -> PreparedImage:
+    try:
+        answer = _decode(line)
+    except msgspec.MsgspecError as exc:
+        raise cannot_be_read("image") from exc
+    if answer.failed is not None:
+        raise UnsupportedFile(answer.failed)
+    if answer.model is None or answer.preview is None:
+        raise StorageUnavailable(answer.unavailable or "The image was not written.")
+    return PreparedImage(width=answer.width, height=answer.height, model=answer.model, preview=answer.preview)

@@ -1,0 +1,53 @@
+"""Has PDFs looked into by a process of their own, which is ended when it takes too long."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from threadkeep.domain.errors import UnsupportedFile
+from threadkeep.files.asking import ask_worker, cannot_be_read
+from threadkeep.ports.pdfs import PdfFacts
+
+MOST_S = 30.0
+AT_ONCE = 2
+
+
+class _Answer(msgspec.Struct):
+    """What the worker tells."""
+
+    page_count: int = 0
+    encrypted: bool = False
+    needs_password: bool = False
+    has_text: bool = False
+    failed: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Answer).decode
+
+
+class ProcessPdfInspector:
+    """Looks into each PDF in a worker process of its own, a few at a time."""
+
+    def __init__(self, *, most_s: float = MOST_S, at_once: int = AT_ONCE) -> None:
+        self._most_s = most_s
+        self._free = asyncio.Semaphore(at_once)
+
+    async def inspect(self, source: Path) -> PdfFacts:
+        """What a PDF is like; raises UnsupportedFile where it cannot be opened or takes too long."""
+        async with self._free:
+            line = await ask_worker(
+                "threadkeep.files.pdf_worker", str(source), noun="PDF", most_s=self._most_s
+            )
+        try:
+            answer = _decode(line)
+        except msgspec.MsgspecError as exc:
+            raise cannot_be_read("PDF") from exc
+        if answer.failed is not None:
+            raise UnsupportedFile(answer.failed)
+        return PdfFacts(
+            page_count=answer.page_count,
+            encrypted=answer.encrypted,
+            needs_password=answer.needs_password,
+            has_text=answer.has_text,
+        )

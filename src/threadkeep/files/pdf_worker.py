@@ -1,0 +1,61 @@
+"""The process that looks into one PDF: little memory, little time, and nothing to lose.
+
+It is run as `python -m threadkeep.files.pdf_worker SOURCE` and writes one JSON object.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from threadkeep.domain.text import is_blank
+from threadkeep.ports.documents import ExtractionFailed, PasswordRequired
+from threadkeep.retrieval.extract import MOST_BAD_PAGES, MOST_PAGES, open_pdf, pdf_page_text
+from threadkeep.retrieval.limits import limit_process
+
+MOST_MEMORY_BYTES = 512 * 1024**2
+MOST_CPU_S = 20
+
+
+def main(source: Path) -> None:
+    """Tells what a PDF is like, or why it cannot be opened."""
+    limit_process(memory_bytes=MOST_MEMORY_BYTES, cpu_s=MOST_CPU_S, written_bytes=0)
+    sys.stdout.write(json.dumps(_answer(source)) + "\n")
+
+
+def _answer(source: Path) -> dict[str, object]:
+    try:
+        pdf = open_pdf(source)
+        return {"page_count": len(pdf), "encrypted": _is_encrypted(pdf), "has_text": _has_text(pdf)}
+    except PasswordRequired:
+        return {"encrypted": True, "needs_password": True}
+    except ExtractionFailed as exc:
+        return {"failed": exc.message}
+    except MemoryError:
+        return {"failed": "The PDF needs more memory than a file may take."}
+    except Exception:  # noqa: BLE001 - hostile files break readers in ways that nobody lists
+        return {"failed": "The PDF is damaged and cannot be read."}
+
+
+def _is_encrypted(pdf: Any) -> bool:
+    import pypdfium2.raw as pdfium  # noqa: PLC0415 - an extra
+
+    library: Any = pdfium
+    return library.FPDF_GetSecurityHandlerRevision(pdf) >= 0
+
+
+def _has_text(pdf: Any) -> bool:
+    """Whether any page has text; the file itself says how many pages it has, and may lie."""
+    bad_pages = 0
+    for number in range(min(len(pdf), MOST_PAGES)):
+        text = pdf_page_text(pdf, number)
+        if text and not is_blank(text):
+            return True
+        bad_pages = bad_pages + 1 if text is None else 0
+        if bad_pages >= MOST_BAD_PAGES:
+            return False
+    return False
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

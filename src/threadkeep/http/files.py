@@ -1,0 +1,47 @@
+"""Files for messages, over HTTP."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.http.reports.handlers import disposition
+from threadkeep.http.routing import StreamedAttachment
+from threadkeep.http.services import ApiCall
+from threadkeep.http.uploads import Files
+from threadkeep.wire.files import UploadedFilesView, file_view
+
+
+class FileQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which form of the file."""
+
+    preview: Annotated[bool, Meta(description="Of an image, a small form that a page can show.")] = False
+
+
+async def add_files(call: ApiCall, *, files: Files) -> UploadedFilesView:
+    """Send one or more files for a message: images, PDF, DOCX, text, CSV, Markdown, JSON, source code.
+
+    What a file is, is told by its content. Where one is refused, none is taken. Without a message it is
+    removed after a day.
+    """
+    async with files.read() as uploads:
+        if not uploads:
+            raise InvalidRequest("No file was sent.", param="files")
+        kept = [await call.services.files.add(call.user, it.file_name, it.file) for it in uploads]
+    return UploadedFilesView(items=[file_view(file) for file in kept])
+
+
+async def get_file(call: ApiCall, *, file_id: str, query: FileQuery) -> StreamedAttachment:
+    """Read a file of one's own; only a preview is for showing, all else for saving."""
+    file = await call.services.files.open(call.user, file_id, preview=query.preview)
+    return StreamedAttachment(
+        file.pieces,
+        media_type=file.media_type,
+        headers={
+            "Content-Disposition": "inline" if file.is_shown else disposition(file.file_name),
+            "Content-Length": str(file.size),
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+            "X-Content-Type-Options": "nosniff",
+            "Cache-Control": "private, max-age=86400" if file.is_shown else "private, no-store",
+        },
+    )

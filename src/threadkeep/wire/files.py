@@ -1,0 +1,35 @@
+"""What clients see of files for messages."""
+
+from collections.abc import Sequence
+
+from threadkeep.domain.uploaded_file import UploadedFile
+from threadkeep.wire.view import Id, View
+
+
+class UploadedFileView(View, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that a message can have."""
+
+    id: Id
+    file_name: str
+    media_type: str
+    size: int
+    width: int | None = None
+    height: int | None = None
+
+
+class UploadedFilesView(View, frozen=True, kw_only=True):
+    """Files in the order in which they were sent."""
+
+    items: Sequence[UploadedFileView]
+
+
+def file_view(file: UploadedFile) -> UploadedFileView:
+    """A file that a message can have."""
+    return UploadedFileView(
+        id=file.id,
+        file_name=file.file_name,
+        media_type=file.media_type,
+        size=file.size,
+        width=file.width,
+        height=file.height,
+    )

@@ -1,0 +1,209 @@
+"""Files for messages: taken in by what they are, had by a message, seen by their owner, sent to the model."""
+
+import base64
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import Api
+from tests.files.making import encode, gif_bomb, photograph, png_bomb
+from tests.http.calls import new_conversation, refusal
+from tests.talking import JSON, Talk
+from threadkeep.testing import Gate, Say, ScriptedModel, Wait, until
+
+PHOTO = encode(photograph(640, 480), "JPEG")
+DIAGRAM = encode(photograph(64, 48), "PNG")
+
+
+async def upload(client: httpx.AsyncClient, *files: tuple[str, bytes]) -> list[dict[str, Any]]:
+    answer = await client.post("/api/files", files=[("files", file) for file in files])
+    assert answer.status_code == 201, answer.text
+    return answer.json()["items"]
+
+
+async def send(talk: Talk, conversation: str, content: str, *file_ids: str, **more: Any) -> httpx.Response:
+    body = {"content": content, "files": list(file_ids), **more}
+    path = f"/api/conversations/{conversation}/messages?wait=true"
+    return await talk.client.post(path, json=body, headers=JSON)
+
+
+async def test_file_is_what_its_content_says_and_its_owner_gets_it_back(api: Api, alice: httpx.AsyncClient):
+    photo, notes, table = await upload(
+        alice, ("holiday.png", PHOTO), ("notes", b"Read me."), ("a.csv", b"a,b\n1,2\n")
+    )
+    assert photo == {
+        "id": photo["id"],
+        "fileName": "holiday.png",
+        "mediaType": "image/jpeg",
+        "size": len(PHOTO),
+        "width": 640,
+        "height": 480,
+    }
+    assert [it["mediaType"] for it in (notes, table)] == ["text/plain", "text/csv"]
+    whole = await alice.get(f"/api/files/{photo['id']}")
+    assert whole.content == PHOTO
+    assert whole.headers["content-disposition"].startswith('attachment; filename="holiday.png"')
+    preview = await alice.get(f"/api/files/{photo['id']}?preview=true")
+    assert preview.headers["content-disposition"] == "inline"
+    assert preview.headers["content-type"] == "image/webp"
+    assert len(preview.content) < 60_000
+    assert (await alice.get(f"/api/files/{notes['id']}?preview=true")).content == b"Read me."
+
+
+async def test_file_of_somebody_else_does_not_exist(
+    api: Api, alice: httpx.AsyncClient, bob: httpx.AsyncClient
+):
+    (photo,) = await upload(alice, ("photo.jpg", PHOTO))
+    refusal(await bob.get(f"/api/files/{photo['id']}"), 404, "FILE_NOT_FOUND")
+    conversation = await new_conversation(bob)
+    answer = await bob.post(
+        f"/api/conversations/{conversation['id']}/messages", json={"content": "?", "files": [photo["id"]]}
+    )
+    refusal(answer, 404, "FILE_NOT_FOUND", "files")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("page.png", b"<!doctype html><script>alert(1)</script>", "it is HTML or SVG"),
+        ("huge.png", png_bomb(), "pixels"),
+        ("endless.gif", gif_bomb(frames=20, size=9_000), "pixels"),
+        ("cut.jpg", PHOTO[:200], "cannot be read"),
+        ("empty.txt", b"", "is empty"),
+        ("program.exe", b"MZ\x00\x01\x02", "program"),
+    ],
+)
+async def test_what_a_message_cannot_have_is_refused_by_name(
+    api: Api, alice: httpx.AsyncClient, name: str, content: bytes, why: str
+):
+    answer = await alice.post("/api/files", files=[("files", (name, content))])
+    assert answer.status_code == 415, answer.text
+    assert answer.json()["error"]["code"] == "UNSUPPORTED_FILE"
+    assert why in answer.json()["error"]["message"]
+
+
+async def test_files_are_parts_of_the_message_in_every_later_request(talk: Talk, model: ScriptedModel):
+    model.script([Say("A beach.")], [Say("Yes.")])
+    conversation = await talk.titled_conversation(model="gpt-4o")
+    photo, notes = await upload(talk.client, ("photo.jpg", PHOTO), ("notes.md", b"# Remember the milk"))
+    reply = await send(talk, conversation, "What is this?", photo["id"], notes["id"])
+    assert reply.status_code == 200, reply.text
+    asked, _ = await talk.messages(conversation)
+    assert [part["type"] for part in asked["parts"]] == ["file", "file", "text"]
+    assert asked["parts"][0] | {"iteration": 0} == {
+        "type": "file",
+        "fileId": photo["id"],
+        "fileName": "photo.jpg",
+        "mediaType": "image/jpeg",
+        "size": len(PHOTO),
+        "width": 640,
+        "height": 480,
+        "iteration": 0,
+    }
+    assert (await talk.client.get(f"/api/files/{photo['id']}")).content == PHOTO
+    assert (await talk.client.get(f"/api/files/{photo['id']}?preview=true")).headers[
+        "content-type"
+    ] == "image/webp"
+    await send(talk, conversation, "Sure?")
+    for request in model.requests:
+        image, text, question = request.body["messages"][-1 if request is model.requests[0] else 1]["content"]
+        assert image["type"] == "image_url"
+        head, _, data = image["image_url"]["url"].partition(",")
+        assert head == "data:image/jpeg;base64"
+        assert base64.b64decode(data).startswith(b"\xff\xd8\xff")
+        assert text["text"].endswith("# Remember the milk")
+        assert question == {"type": "text", "text": "What is this?"}
+
+
+async def test_model_that_takes_no_images_is_told_their_names_and_the_user_that(
+    talk: Talk, model: ScriptedModel
+):
+    model.script([Say("I cannot see it.")])
+    conversation = await talk.titled_conversation()
+    (photo,) = await upload(talk.client, ("photo.jpg", PHOTO))
+    reply = (await send(talk, conversation, "What is this?", photo["id"])).json()
+    assert (
+        "[File photo.jpg: image/jpeg, 640 × 480 pixels]" in model.requests[0].body["messages"][-1]["content"]
+    )
+    (notice,) = [part for part in reply["parts"] if part["type"] == "notice"]
+    assert notice["code"] == "IMAGES_NOT_TAKEN"
+
+
+async def test_message_with_a_file_needs_no_text(talk: Talk, model: ScriptedModel):
+    model.script([Say("A diagram.")])
+    conversation = await talk.titled_conversation(model="gpt-4o")
+    (diagram,) = await upload(talk.client, ("diagram.png", DIAGRAM))
+    assert (await send(talk, conversation, "", diagram["id"])).status_code == 200
+    refused = await send(talk, conversation, " ")
+    assert refused.json()["error"]["code"] == "MESSAGE_CONTENT_REQUIRED"
+
+
+async def test_queued_message_keeps_its_files(talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([Wait(gate), Say("one")], [Say("two")])
+    conversation = await talk.titled_conversation(model="gpt-4o")
+    await talk.begin(conversation)
+    (diagram,) = await upload(talk.client, ("diagram.png", DIAGRAM))
+    queued = await send(talk, conversation, "", diagram["id"], whenBusy="queue")
+    assert queued.status_code == 202, queued.text
+    refused = await send(talk, conversation, "And?", diagram["id"], whenBusy="steer")
+    assert (refused.status_code, refused.json()["error"]["param"]) == (422, "whenBusy")
+    detail = (await talk.client.get(f"/api/conversations/{conversation}")).json()
+    assert [it["files"] for it in detail["queued"]] == [[diagram["id"]]]
+    gate.open()
+
+    async def is_answered() -> bool:
+        messages = await talk.messages(conversation)
+        return [it["status"] for it in messages] == ["COMPLETED"] * 4
+
+    await until(is_answered)
+    assert [part["type"] for part in (await talk.messages(conversation))[2]["parts"]] == ["file"]
+
+
+async def test_edited_message_has_the_same_file_again(talk: Talk, model: ScriptedModel):
+    model.script([Say("A.")], [Say("B.")])
+    conversation = await talk.titled_conversation(model="gpt-4o")
+    (diagram,) = await upload(talk.client, ("diagram.png", DIAGRAM))
+    await send(talk, conversation, "What?", diagram["id"])
+    edited = await send(talk, conversation, "What exactly?", diagram["id"], parentId=None)
+    assert edited.status_code == 200, edited.text
+    assert [it["type"] for it in model.requests[-1].body["messages"][-1]["content"]] == ["image_url", "text"]
+
+
+async def test_file_goes_with_its_conversation(talk: Talk, model: ScriptedModel):
+    model.script([Say("A.")])
+    conversation = await talk.titled_conversation(model="gpt-4o")
+    (diagram,) = await upload(talk.client, ("diagram.png", DIAGRAM))
+    await send(talk, conversation, "What?", diagram["id"])
+    await talk.client.delete(f"/api/conversations/{conversation}?purge=true")
+    assert (await talk.client.get(f"/api/files/{diagram['id']}")).status_code == 404
+
+
+async def test_file_that_no_message_gets_is_removed_after_its_time(
+    api: Api, alice: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+):
+    (diagram,) = await upload(alice, ("diagram.png", DIAGRAM))
+    files = (await api.app.services()).files
+    assert await files.sweep() == 0
+    monkeypatch.setattr(files, "_ttl_ms", -1000)
+    assert await files.sweep() == 1
+    refusal(await alice.get(f"/api/files/{diagram['id']}"), 404, "FILE_NOT_FOUND")
+
+
+async def test_fork_has_the_files_too(talk: Talk, model: ScriptedModel):
+    model.script([Say("A.")], [Say("B.")])
+    conversation = await talk.titled_conversation(model="gpt-4o")
+    (diagram,) = await upload(talk.client, ("diagram.png", DIAGRAM))
+    reply = (await send(talk, conversation, "What?", diagram["id"])).json()
+    path = f"/api/conversations/{conversation}/fork"
+    fork = (await talk.client.post(path, json={"messageId": reply["id"]})).json()["id"]
+    await talk.client.delete(f"/api/conversations/{conversation}?purge=true")
+    asked, _ = await talk.messages(fork)
+    copied = asked["parts"][0]["fileId"]
+    assert (await talk.client.get(f"/api/files/{copied}")).content == DIAGRAM
+    assert (await talk.client.get(f"/api/files/{copied}?preview=true")).headers[
+        "content-type"
+    ] == "image/webp"
+    await send(talk, fork, "Again?")
+    assert model.requests[-1].body["messages"][1]["content"][0]["type"] == "image_url"
