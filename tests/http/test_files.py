@@ -1,6 +1,8 @@
 """Files for messages: taken in by what they are, had by a message, seen by their owner, sent to the model."""
 
 import base64
+import os
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -9,6 +11,7 @@ import pytest
 from tests.conftest import Api
 from tests.files.making import encode, gif_bomb, photograph, png_bomb
 from tests.http.calls import new_conversation, refusal
+from tests.retrieval.files import make_docx, make_encrypted_pdf, make_image_pdf, make_pdf, make_zip_bomb
 from tests.talking import JSON, Talk
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait, until
 
@@ -72,6 +75,7 @@ async def test_file_of_somebody_else_does_not_exist(
         ("cut.jpg", PHOTO[:200], "cannot be read"),
         ("empty.txt", b"", "is empty"),
         ("program.exe", b"MZ\x00\x01\x02", "program"),
+        ("secret.pdf", make_encrypted_pdf(), "protected by a password"),
     ],
 )
 async def test_what_a_message_cannot_have_is_refused_by_name(
@@ -128,6 +132,28 @@ async def test_model_that_takes_no_images_is_told_their_names_and_the_user_that(
     )
     (notice,) = [part for part in reply["parts"] if part["type"] == "notice"]
     assert notice["code"] == "IMAGES_NOT_TAKEN"
+
+
+async def test_text_of_a_pdf_and_of_a_word_document_reaches_every_model(talk: Talk, model: ScriptedModel):
+    model.script([Say("Read.")])
+    conversation = await talk.titled_conversation()
+    files = await upload(
+        talk.client,
+        ("lease.pdf", make_pdf(["The rent is 900 euros.", "It ends in May."])),
+        ("letter.docx", make_docx([(None, "Dear tenant")])),
+        ("scan.pdf", make_image_pdf()),
+        ("bomb.docx", make_zip_bomb(50)),
+    )
+    await send(talk, conversation, "Read this.", *(it["id"] for it in files))
+    asked = model.requests[0].body["messages"][-1]["content"]
+    for words in (
+        "[File lease.pdf]\n[Page 1]\nThe rent is 900 euros.\n\n[Page 2]\nIt ends in May.",
+        "[File letter.docx]\nDear tenant",
+        "[File scan.pdf: application/pdf, ",
+        "It has no text that can be read: its pages are images.",
+        "[File bomb.docx]\nharmless",
+    ):
+        assert words in asked
 
 
 async def test_message_with_a_file_needs_no_text(talk: Talk, model: ScriptedModel):
@@ -189,6 +215,18 @@ async def test_file_that_no_message_gets_is_removed_after_its_time(
     monkeypatch.setattr(files, "_ttl_ms", -1000)
     assert await files.sweep() == 1
     refusal(await alice.get(f"/api/files/{diagram['id']}"), 404, "FILE_NOT_FOUND")
+
+
+async def test_what_a_crash_has_left_of_an_upload_is_removed(api: Api, tmp_path: Path):
+    files = (await api.app.services()).files
+    left, fresh = (tmp_path / "data" / "uploads" / name for name in ("left", "fresh"))
+    for folder in (left, fresh):
+        folder.mkdir(parents=True)
+        (folder / "original").write_bytes(b"half")
+    os.utime(left, (0, 0))
+    await files.sweep()
+    assert not left.exists()
+    assert fresh.exists()
 
 
 async def test_fork_has_the_files_too(talk: Talk, model: ScriptedModel):

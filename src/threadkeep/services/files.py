@@ -5,8 +5,9 @@ import hashlib
 import logging
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -21,7 +22,7 @@ from threadkeep.domain.parts import FilePart
 from threadkeep.domain.text import check_line
 from threadkeep.domain.uploaded_file import AS_TEXT, FOR_MODEL, ORIGINAL, PREVIEW, KeptRendition, UploadedFile
 from threadkeep.domain.user import User
-from threadkeep.ports.documents import ExtractedPart, ExtractionFailed, Extractor
+from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed, Extractor
 from threadkeep.ports.images import ImagePreparer
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.pdfs import PdfInspector
@@ -32,6 +33,7 @@ log = logging.getLogger("threadkeep.files")
 HOUR_MS = 60 * 60 * 1000
 MOST_FILES_OF_A_MESSAGE = 20
 MOST_UNSENT = 200
+MOST_UPLOAD_S = 60 * 60
 _PIECE_BYTES = 1024 * 1024
 
 
@@ -144,13 +146,14 @@ class Files:
         return tuple(known[it].part for it in ids)
 
     async def sweep(self) -> int:
-        """Removes files that no message has got in time."""
+        """Removes files that no message has got in time, and what a crash has left of an upload."""
+        await asyncio.to_thread(_remove_old, self._folder)
         return await self._store.files.forget_unsent(self._clock() - self._ttl_ms)
 
     async def _check_pdf(self, original: Path, file_name: str) -> None:
         if (await self._pdfs.inspect(original)).needs_password:
             raise UnsupportedFile(
-                f"{file_name} is protected by a password. Remove it, then upload the PDF again."
+                f"{file_name} is protected by a password. Remove the password, then upload it again."
             )
 
     async def _with_images(
@@ -173,7 +176,7 @@ class Files:
                 async with aclosing(self._extractor.extract(source, file.media_type)) as parts:
                     async for part in parts:
                         target.writelines(_lines(part))
-        except ExtractionFailed as exc:
+        except (ExtractionFailed, ExtractionBroke) as exc:
             log.info("a file for a message has no text: %s", exc.message)
             return file, {ORIGINAL: original}
         kept = {AS_TEXT: await asyncio.to_thread(_kept, text, TEXT)}
@@ -196,6 +199,15 @@ class Files:
             yield folder
         finally:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def _remove_old(folder: Path) -> None:
+    """Removes what no upload of this long ago can still need."""
+    oldest = time.time() - MOST_UPLOAD_S
+    for left in folder.glob("*"):
+        with suppress(FileNotFoundError):
+            if left.stat().st_mtime < oldest:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _checked(file_id: str) -> PayloadId:
