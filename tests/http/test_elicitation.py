@@ -14,6 +14,7 @@ from tests.talking import Talk
 from threadkeep.clock import system_clock
 from threadkeep.engine import batch
 from threadkeep.log.heartbeat import BEAT_S
+from threadkeep.mcp import connection
 from threadkeep.services.approvals import TurnApprovals
 from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, until
 
@@ -117,6 +118,18 @@ async def test_turn_whose_call_is_held_open_can_be_stopped(
     (call,) = calls_of(message).values()
     assert message["status"] == "CANCELLED"
     assert call["status"] in {"interrupted", "denied"}
+
+
+async def test_server_that_is_gone_while_it_asks_keeps_nobody_waiting(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(connection, "LOOK_EVERY_S", 0.1)
+    with ToolServer(order) as server:
+        asked = await asked_by(talk, model, server)
+    message = await reply(talk, asked["turnId"])
+    (call,) = calls_of(message).values()
+    assert (message["status"], call["status"]) == ("COMPLETED", "unknown")
+    assert (await talk.client.get("/api/approvals")).json()["items"] == []
 
 
 async def test_request_of_a_server_that_nobody_answers_in_time_ends_its_turn(

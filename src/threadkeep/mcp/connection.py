@@ -44,6 +44,8 @@ IDEMPOTENCY_KEY = "threadkeep/idempotencyKey"
 
 _PROGRESS_EVERY_S = 0.1
 _ENDING_S = 5.0
+LOOK_EVERY_S = 15.0
+"""So often a server is looked after while its user is asked."""
 _ROUND_PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0)
 """How long a server waits that asks to be called again, each time."""
 _CLIENT = mcp.Implementation(name="threadkeep", version=__version__)
@@ -272,7 +274,16 @@ class Connection:
         call, question = self._asking_call(), question_of(params)
         if call is None or question is None:
             return DECLINED
-        return elicit_result(await call.ask(question), is_form=question.schema is not None)
+        asking = asyncio.create_task(call.ask(question))
+        try:
+            # A remote server that is gone says nothing; nobody is to be asked for it any longer.
+            while not asking.done():
+                done, _ = await asyncio.wait([asking], timeout=LOOK_EVERY_S)
+                if not done:
+                    self._look_after()
+            return elicit_result(asking.result(), is_form=question.schema is not None)
+        finally:
+            asking.cancel()
 
     def _asking_call(self) -> OpenCall | None:
         """The call in which a server asks; None where nobody can tell whose user is meant."""
