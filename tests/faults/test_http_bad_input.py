@@ -32,7 +32,7 @@ SURROGATES = [r"\ud800", r"\udfff", r"a\ud83d", r"\ud83d x", r"\udc00\ud800"]
 BROKEN_UTF8 = [b"\xff", b"\xc0\xaf", b"\xe4\xb8", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\x80"]
 
 few = settings(
-    max_examples=30,
+    max_examples=15,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -81,6 +81,7 @@ async def forget(talking: "asyncio.Task[Any]") -> None:
     await asyncio.gather(talking, return_exceptions=True)
 
 
+@pytest.mark.requirement("004-R2.3", "004-NFR-reliability-1")
 async def test_server_is_killed_ten_times_in_a_turn(tmp_path: Path, model: ScriptedModel, server: ToolServer):
     chance = random.Random(SEED)
     moments = sorted(chance.sample(range(1, EVENTS + 1), 10))
@@ -129,7 +130,7 @@ async def nodes(
         yield nodes
 
 
-@pytest.mark.requirement("004-R2.3")
+@pytest.mark.requirement("004-R2.3", "004-NFR-reliability-1")
 async def test_one_of_two_servers_is_killed_with_several_turns(
     tmp_path: Path, model: ScriptedModel, server: ToolServer, nodes: list[tuple[Server, httpx.AsyncClient]]
 ):

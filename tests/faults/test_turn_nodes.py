@@ -11,10 +11,6 @@ import psycopg
 import pytest
 
 from tests.conftest import TEMPLATE
-from tests.faults.killing import (
-    check_whole,
-    texts,
-)
 from tests.postgres import Postgres, PostgresServer
 from tests.serving import Server
 from tests.talking import JSON, Talk, parse, talking
@@ -27,6 +23,23 @@ from threadkeep.testing.waiting import PATIENCE_S, until
 LISTENING = """SELECT pid FROM pg_stat_activity
     WHERE datname = current_database() AND query LIKE 'LISTEN%'"""
 WORDS = [step for number in range(20) for step in (Say(f"{number} "), Pause(0.02))]
+
+
+def check_whole(events: list[dict[str, Any]]) -> None:
+    """No gap, no repeat, one end, and every call of a tool has one result."""
+    assert [event["seq"] for event in events] == [*range(1, len(events) + 1)]
+    assert events[0]["type"] == "turn_start"
+    assert [event["type"] in {"done", "error"} for event in events] == [False] * (len(events) - 1) + [True]
+    called, ended = (
+        [event["tool_call_id"] for event in events if event["type"] == kind]
+        for kind in ("tool_call", "tool_result")
+    )
+    assert called == ended
+
+
+def texts(events: list[dict[str, Any]]) -> str:
+    """What was said."""
+    return "".join(event["text"] for event in events if event["type"] == "text")
 
 
 class Client:

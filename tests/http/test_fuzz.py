@@ -38,7 +38,7 @@ from threadkeep.testing import ScriptedModel
 from threadkeep.testing.waiting import PATIENCE_S
 from threadkeep.wire.events import decode_event
 
-EXAMPLES = 6
+EXAMPLES = 4
 # Whether a request is taken or refused is not the tool's to say: no schema tells that a cursor is signed, and
 # what is wrong as JSON may be right as the text of a query. `faults/test_http_bad_input.py` looks at that.
 CHECKS = [
