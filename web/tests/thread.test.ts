@@ -99,6 +99,18 @@ describe("every change names the end of the path that is shown", () => {
   });
 });
 
+it("sends again, under the same key, what met a server that is being replaced", async () => {
+  await opened("1", "2");
+  server.refuse = { status: 503, code: "SHUTTING_DOWN" };
+  const sent = thread.send("hi");
+  await vi.waitFor(() => expect(server.asked).toHaveLength(1));
+  expect(state().connection).toBe("lost");
+  server.refuse = null;
+  await sent;
+  expect(server.asked).toHaveLength(2);
+  expect(state().problem).toBeNull();
+});
+
 it("shows the path that it missed when one asks for it", async () => {
   await opened("1", "2", "3", "4");
   server.path = chain("1", "2", "5b", "6b");

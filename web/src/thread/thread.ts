@@ -40,6 +40,8 @@ const PAGE = 50;
 /** So many of a page come after the message that one came for. */
 const AFTER = 20;
 const TRIES = 4;
+/** A server that is ending comes back, or another takes its place: within a minute. */
+const TRIES_IN_A_DEPLOY = 12;
 const CHARACTERS_A_MS = 40;
 /** What became of a message: it started a turn, waits for its turn, or joins the one that runs. */
 type SentView = StartedTurnView | QueuedView | SteeredView;
@@ -293,13 +295,16 @@ export class Thread {
 
   async #post(call: "messages" | "regenerate", body: object, key?: string): Promise<SentView> {
     const headers: Record<string, string> = key ? { "Idempotency-Key": key } : {};
+    let tries = TRIES;
     for (let attempt = 1; ; attempt++) {
       try {
         return await send<SentView>("POST", `/api/conversations/${this.id}/${call}`, body, headers);
       } catch (error) {
-        if (!(error instanceof Unreachable) || !key || attempt >= TRIES) throw error;
+        const ends = error instanceof ApiError && error.code === "SHUTTING_DOWN";
+        if (ends) tries = TRIES_IN_A_DEPLOY;
+        if (!(ends || error instanceof Unreachable) || !key || attempt >= tries) throw error;
         this.#tell({ type: "connection", connection: "lost" });
-        await pause(attempt * 1000, this.#closing.signal);
+        await pause(Math.min(attempt, 5) * 1000, this.#closing.signal);
       }
     }
   }
