@@ -110,7 +110,7 @@ class Chaos:
         for turn in count():
             if self._is_over:
                 return
-            # A message to a turn that already waits for its user would end it, so only the other agent gets one.
+            # A message to a turn that already waits for its user would end it: only the other agent gets one.
             await self._converse(agents[turn % 2], f"{number}-{turn}", is_queued=turn % 4 == 0)
 
     async def _agent(self, settings: dict[str, Any]) -> str:
