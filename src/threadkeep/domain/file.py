@@ -11,7 +11,7 @@ The rules, from the first and the last bytes of a file:
   media type `text/html`, so nothing that serves a file by its media type can serve a page.
 - Polyglots: a file that is a PDF for readers that search for its beginning, and something else for others, is
   refused; so is a PDF that begins with HTML. An image with anything behind or inside it (a ZIP, a script, a
-  PDF further down) is accepted: only its pixels, encoded anew, are shown or sent to a model. The original is
+  PDF further down) is accepted: only its pixels, encoded again, are shown or sent to a model. The original is
   for downloading as an attachment, never inline.
 """
 

@@ -21,8 +21,8 @@ class FileQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 async def add_files(call: ApiCall, *, files: Files) -> UploadedFilesView:
     """Send one or more files for a message: images, PDF, DOCX, text, CSV, Markdown, JSON, source code.
 
-    What a file is, is told by its content. Where one is refused, none is taken. Without a message it is
-    removed after a day.
+    The content decides what a file is, not its name. If one is refused, none is taken. A file that no message
+    uses is removed after a day.
     """
     async with files.read() as uploads:
         if not uploads:

@@ -47,12 +47,12 @@ class Source(Protocol[ReadT_co]):
         ...
 
     def wake(self) -> None:
-        """Has whoever reads look again, if they wait."""
+        """Wakes the reader, if it waits."""
         ...
 
 
 class Encoding(Protocol[ReadT_contra]):
-    """How what is read is told."""
+    """Turns what is read into frames."""
 
     def encode_chunk(self, chunk: ReadT_contra, /) -> bytes:
         """The frames of what was read."""

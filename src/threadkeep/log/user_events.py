@@ -1,6 +1,6 @@
 """What happens to a user's things, told to their pages on every node.
 
-It is told and not stored: who was away longer than a node remembers is told to read everything again.
+Events are sent, not stored: a reader who was away longer than a node remembers reads everything again.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class UserEvents:
         self._unsubscribe = bus.subscribe(self._hear)
 
     async def tell(self, *events: UserEvent) -> None:
-        """Tells what is stored. Whoever stored it has done so: nothing fails because nobody could be told."""
+        """Announces what is stored already. A failure to announce it is logged and breaks nothing."""
         signals = [f"{USER} {_encode(self._numbered(event)).decode()}" for event in events]
         try:
             await self._bus.publish(signals)
@@ -72,7 +72,7 @@ class UserEvents:
                 reader.close()
 
     def enter(self, reader: "UserEventReader", after: str | None) -> Sequence[Told]:
-        """From now on the reader is told; gives what it has missed."""
+        """Adds a reader; returns the events that it has missed."""
         self._readers.setdefault(reader.user_id, set()).add(reader)
         run, _, number = (after or "").partition("-")
         first = int(number) if run == self._run and number.isdecimal() else None

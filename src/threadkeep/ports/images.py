@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Rendition:
-    """An image encoded anew, upright and without metadata, in a file of ours."""
+    """An image encoded again, upright and without metadata, in a file of ours."""
 
     path: Path
     media_type: str

@@ -84,7 +84,7 @@ class Files:
         self._ttl_ms = ttl_hours * HOUR_MS
 
     async def add(self, user: User, file_name: str, source: BinaryIO) -> UploadedFile:
-        """Takes a file in: what it is, is told by its content; an image is prepared for models and lists."""
+        """Takes a file in. Its content decides what it is; an image is prepared for models and lists."""
         check_line(file_name, "fileName", most=MOST_NAME_CHARACTERS)
         async with self._work_folder() as folder:
             original = folder / ORIGINAL
