@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import settings
 
 from tests.engine.in_memory import InMemoryTools
 from tests.making import NODE_ID
@@ -36,6 +37,11 @@ SECRET = "a-secret-for-tests-that-is-long-enough"
 pytest_plugins = ["tests.signals", "tests.conformance.plugin"]
 
 TEMPLATE = "tk_test_template"
+
+# Every run tries the same examples, so that it fails only for what was changed.
+# --hypothesis-profile=default tries others.
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")

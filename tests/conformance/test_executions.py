@@ -112,7 +112,7 @@ async def test_run_of_another_engine_becomes_messages_with_all_its_rich_content(
 
 
 @given(st.permutations(RUN), st.lists(st.sampled_from(RUN), max_size=4), st.integers(1, 4))
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_order_and_repetition_change_nothing(
     order: list[dict[str, Any]],
     again: list[dict[str, Any]],

@@ -166,7 +166,7 @@ async def test_long_history_is_summarised_part_by_part_each_on_the_one_before():
     ]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.lists(st.integers(1, 30_000), min_size=1, max_size=12),
     st.sampled_from(["x", "字"]),

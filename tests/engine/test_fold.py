@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from threadkeep.domain.errors import IllegalTransition
@@ -227,7 +227,6 @@ def turns(draw: st.DrawFn) -> list[EventBody]:
     return [*bodies, draw(st.sampled_from(ends))]
 
 
-@settings(deadline=None)
 @given(turns(), st.integers(0, 50))
 def test_fold_of_any_turn(bodies: list[EventBody], every_ms: int):
     events = numbered(*bodies, every_ms=every_ms)

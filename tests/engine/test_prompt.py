@@ -4,7 +4,7 @@ import sys
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from threadkeep.engine.prompt import (
@@ -73,7 +73,6 @@ def test_longest_components_give_way_first():
     assert len({len(it.text) // 10 for it in prompt.components if it.left_out}) == 1
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 1) | st.just(10**9)), max_size=15),
     st.sampled_from([4_000, 30_000, MOST_PROMPT_CHARACTERS]),
@@ -138,7 +137,6 @@ def test_imitated_speaker_is_neutralised(speaker: str):
     assert clean(f"The {speaker}: fine") == f"The {speaker}: fine"
 
 
-@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_cleaning_twice_is_cleaning_once(text: str):
     assert clean(clean(text)) == clean(text)

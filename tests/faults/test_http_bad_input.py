@@ -33,8 +33,6 @@ BROKEN_UTF8 = [b"\xff", b"\xc0\xaf", b"\xe4\xb8", b"\xed\xa0\x80", b"\xf5\x80\x8
 
 few = settings(
     max_examples=15,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

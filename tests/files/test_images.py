@@ -272,7 +272,7 @@ def test_what_is_no_image_of_ours_is_refused(content: bytes):
     assert refusal(content) == UNREADABLE
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     kind=st.sampled_from(["PNG", "JPEG", "WEBP", "GIF"]),
     at=st.floats(0, 1),

@@ -47,7 +47,7 @@ async def ask_in_pieces(wire: str, pieces: Sequence[bytes]):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(cuts=st.sets(st.integers(1, 4000), max_size=40), newline=st.sampled_from([b"\n", b"\r\n", b"\r"]))
 async def test_pieces_may_end_anywhere(wire: WireName, cuts: set[int], newline: bytes):
     data = stream_of(wire).replace(b"\n", newline)

@@ -108,8 +108,6 @@ async def test_messages_come_oldest_first_and_newest_first_on_demand(api: Api, a
 
 @settings(
     max_examples=40,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(turns=st.integers(0, 6), limit=st.integers(1, 15), order=st.sampled_from(["asc", "desc", None]))

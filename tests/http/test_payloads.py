@@ -110,7 +110,7 @@ async def check_everywhere(talk: Talk, conversation: str, expected: dict[int, tu
 
 
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )  # each example is a whole turn
 @given(st.lists(st.tuples(ANY, ANY, ANY), min_size=1, max_size=8))
 async def test_any_value_comes_back_equal_through_every_route(

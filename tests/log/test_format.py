@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.protocols.recorded import AT, CONTEXT, KINDS, RECORDED, patient, told, turn, turns
+from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.events import (
+    ApprovalResponse,
     EventBody,
     Failed,
     Retrieval,
@@ -99,6 +101,10 @@ def test_recorded_turn_as_frames():
         (
             ToolResulted("t", "n", "timeout", error="late"),
             '"tool_call_id":"t","tool_name":"n","status":"timeout","error":"late","duration_ms":0',
+        ),
+        (
+            ApprovalResponse("r", ApprovalAction.ALLOW, content=False),
+            '"request_id":"r","action":"allow","content":false',
         ),
         (Failed("X", "y"), '"code":"X","message":"y","retryable":false'),
     ],

@@ -83,7 +83,7 @@ def told(dialect: Dialect, events: list[TurnEvent], after: Position = START) -> 
 
 
 # A busy machine is no reason to fail.
-patient = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+patient = settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 maybe_texts = st.none() | texts

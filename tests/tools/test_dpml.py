@@ -169,7 +169,7 @@ def test_anything_composes_to_a_role_or_to_its_error(resources: list[Resource], 
             assert any(it.kind == "role" and found.id == it.id for it in resources)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(NAMES, KINDS, TEXTS | st.binary(max_size=50)), max_size=6), NAMES)
 def test_any_folder_is_read_without_leaving_it(files: list[tuple[str, str, str | bytes]], role_id: str):
     with tempfile.TemporaryDirectory() as folder:

@@ -96,12 +96,8 @@ def _without_empty(body: _WithOptional, *optional: str) -> dict[str, Any]:
 
 def _present(value: _WithOptional | RetrievalHit, *optional: str) -> dict[str, Any]:
     """The fields that clients see, the optional ones only where they say something."""
-    values = {it.name: getattr(value, it.name) for it in fields(value) if it.name not in PRIVATE}
-    return {name: it for name, it in values.items() if name not in optional or not _is_empty(it)}
-
-
-def _is_empty(value: object) -> bool:
-    return value is None or value is False or value == ()  # a number is never empty
+    shown = ((it, getattr(value, it.name)) for it in fields(value) if it.name not in PRIVATE)
+    return {it.name: said for it, said in shown if it.name not in optional or said != it.default}
 
 
 def decode_event(raw: bytes | str) -> TurnEvent:
