@@ -92,6 +92,7 @@ from threadkeep.storage.store import open_database, open_snapshot, store_on, sto
 from threadkeep.storage.timed import TimedDatabase
 from threadkeep.storage.vector_index import vector_index_on
 from threadkeep.tools.charts import ChartServer
+from threadkeep.tools.files import FilesServer
 from threadkeep.tools.history import HistoryServer
 from threadkeep.tools.promptx import TOOLS as PROMPTX_TOOLS
 from threadkeep.tools.promptx import PromptXServer
@@ -151,6 +152,7 @@ def build_gateway(settings: Settings) -> Gateway | None:
         settings.gateway_api_key or "",
         settings.model or DEFAULT_MODELS[settings.gateway],
         images=settings.model_images,
+        pdfs=settings.model_pdfs,
     )
 
 
@@ -372,8 +374,18 @@ async def _start_services(
     prompts = Prompts(store, agents, FolderPromptFiles(workspaces), roles, gateway)
     retriever = DocumentIndex(store.chunks, outside.embedder, vector_index=outside.vector_index)
     tools = _tools(settings, outside, catalog, roles, retriever)
+    files = _files(settings, store)
     answers = Answers(
-        store, gateway, prompts, Passages(retriever), history, tools, jobs, system_clock, settings.zone
+        store,
+        gateway,
+        prompts,
+        Passages(retriever),
+        history,
+        tools,
+        jobs,
+        system_clock,
+        settings.zone,
+        files.keep_returned,
     )
     turns = Turns(store, node, answers, outside.allowances, system_clock, caps)
     continuing = Continuing(
@@ -388,7 +400,7 @@ async def _start_services(
         mcp_servers=McpServers(store, agents, catalog, tools),
         conversations=conversations,
         documents=Documents(store, agents, document_files, retriever, jobs, system_clock, caps),
-        files=_files(settings, store),
+        files=files,
         history=history,
         turns=turns,
         approvals=Approvals(store, node, system_clock),
@@ -464,6 +476,7 @@ def _tools(
         RetrieverServer(store.documents, retriever),
         HistoryServer(store),
         ResultsServer(store, written_so_far),
+        FilesServer(store),
         ChartServer(),
         QuestionServer(),
     )

@@ -90,6 +90,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["auto", "on", "off"],
         Meta(description="Whether models are sent images: `auto` sends them to families known to take them."),
     ] = "auto"
+    model_pdfs: Annotated[
+        Literal["auto", "on", "off"],
+        Meta(
+            description="Whether models are sent PDFs as they are, not as text: `auto` sends them to Claude "
+            "and to OpenAI's own models."
+        ),
+    ] = "auto"
     payload_store: Annotated[
         Literal["folder", "database"] | None,
         Meta(

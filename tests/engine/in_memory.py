@@ -10,7 +10,7 @@ from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine.batch import Asking
 from threadkeep.engine.large_values import LargeValues
-from threadkeep.ports.gateway import ModelEvent, ModelRequest
+from threadkeep.ports.gateway import TAKES_NO_FILES, ModelEvent, ModelRequest, TakenFiles
 from threadkeep.ports.tools import Asked, Caller, GivenInput, Outcome, Progress, Tool, Unavailable
 
 Step = ModelEvent | Exception | asyncio.Event
@@ -49,9 +49,9 @@ class InMemoryGateway:
         self.open_streams = 0
         self._replies = list(replies)
 
-    def takes_images(self, model: str | None) -> bool:
+    def takes_files(self, model: str | None) -> TakenFiles:
         """It looks at none."""
-        return False
+        return TAKES_NO_FILES
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Plays the next reply."""

@@ -24,7 +24,7 @@ from tests.gateways.asking import (
 from tests.gateways.official_types import check_anthropic_type, check_openai_type
 from threadkeep.domain.errors import SettingsError
 from threadkeep.gateways.anthropic import AnthropicGateway, anthropic_body
-from threadkeep.gateways.images import ImagesSetting
+from threadkeep.gateways.files import Taken
 from threadkeep.gateways.openai import Habits, OpenAIGateway, openai_body
 from threadkeep.gateways.wire import encode
 from threadkeep.ports.gateway import (
@@ -125,7 +125,7 @@ WITH_IMAGE = ModelRequest(
     model=None,
     system="",
     messages=(
-        ModelMessage("user", (ImageBlock("i1", "image/png", 640, 480), TextBlock("What is this?"))),
+        ModelMessage("user", (ImageBlock("i1", "dog.png", 400), TextBlock("What is this?"))),
         ModelMessage("assistant", (TextBlock("A dog."),)),
         ModelMessage("user", (TextBlock("Sure?"),)),
     ),
@@ -158,10 +158,10 @@ def test_openai_gets_images_as_parts_and_plain_messages_as_text():
 def test_families_of_models_that_take_images_are_known_and_the_operator_knows_better(
     model: str, expected: bool
 ):
-    settings: dict[ImagesSetting, bool] = {"auto": expected, "on": True, "off": False}
+    settings: dict[Taken, bool] = {"auto": expected, "on": True, "off": False}
     for setting, taken in settings.items():
         gateway = OpenAIGateway("http://x", "", "m", images=setting)
-        assert gateway.takes_images(model) is taken
+        assert (gateway.takes_files(model).images is not None) is taken
 
 
 def test_what_the_agent_sets_is_sent():

@@ -13,8 +13,10 @@ from tests.making import ALICE, keep_agent, keep_conversation
 from tests.services.running import follow, stored_events, until_shown
 from threadkeep.clock import system_clock
 from threadkeep.domain.caps import TurnCaps
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.events import Text, ToolCalled, ToolResulted, TurnEvent
 from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.domain.parts import FilePart
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
@@ -36,7 +38,7 @@ from threadkeep.ports.gateway import (
 )
 from threadkeep.ports.messages import ToolCallFilter
 from threadkeep.ports.store import Store
-from threadkeep.ports.tools import Outcome, Progress
+from threadkeep.ports.tools import Outcome, ProducedFile, Progress
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
@@ -55,6 +57,10 @@ CATALOG = Catalog((), stdio_needs_admin=True, allow_private=False)
 
 
 NO_LIMITS = LocalAllowances(TurnCaps())
+
+
+async def _no_image(conversation: Conversation, file: ProducedFile) -> FilePart | None:
+    return None
 
 
 @dataclass
@@ -76,7 +82,16 @@ class Talking:
         prompts = Prompts(self.store, Agents(self.store, CATALOG, system_clock), files, None, gateway)
         passages = Passages(DocumentIndex(self.store.chunks, None))
         answers = Answers(
-            self.store, gateway, prompts, passages, self.history, tools, self.jobs, system_clock, UTC
+            self.store,
+            gateway,
+            prompts,
+            passages,
+            self.history,
+            tools,
+            self.jobs,
+            system_clock,
+            UTC,
+            _no_image,
         )
         turns = Turns(self.store, self.node, answers, NO_LIMITS, system_clock)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")

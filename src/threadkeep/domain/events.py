@@ -143,6 +143,19 @@ class ToolProgress:
     message: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReturnedImage:
+    """An image that a tool returned, or brought back. Only the server needs `refs`: no client is shown it."""
+
+    file_id: PayloadId
+    file_name: str
+    media_type: str
+    size: int
+    width: int
+    height: int
+    refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
+
+
 @dataclass(frozen=True, slots=True)
 class ToolResulted:
     """The one result of a tool call. `refs` names the fields that lie in the payload store."""
@@ -157,6 +170,7 @@ class ToolResulted:
     chart_data: Any = None
     artifact_ids: tuple[str, ...] = ()
     refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
+    images: tuple[ReturnedImage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,3 +186,9 @@ def _not_accepted(file_name: str, kind: str | None) -> UnsupportedFile:
 
 def _refusal(message: str) -> UnsupportedFile:
     return UnsupportedFile(message, param="fileName")
+
+
+def decode_text(content: bytes) -> str:
+    """A text file as text."""
+    is_utf16 = content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return content.decode("utf-16" if is_utf16 else "utf-8-sig", "replace")

@@ -15,8 +15,9 @@ RETRIEVER = "retriever"
 CHARTS = "charts"
 HISTORY = "history"
 RESULTS = "results"
+FILES = "files"
 USER = "user"
-OWN_SERVERS = frozenset({PROMPTX, RETRIEVER, CHARTS, HISTORY, RESULTS, USER})
+OWN_SERVERS = frozenset({PROMPTX, RETRIEVER, CHARTS, HISTORY, RESULTS, FILES, USER})
 """Whose tools the model knows by their bare names."""
 
 DEFAULT_TIMEOUT_S = 60.0

@@ -185,10 +185,10 @@ class Message:
 
     @property
     def files(self) -> tuple[FilePart, ...]:
-        """The files that a user attached."""
-        if self.role is not MessageRole.USER:
-            return ()
-        return tuple(part for part in self.parts if isinstance(part, FilePart))
+        """The files that a user attached, or the images that tools returned."""
+        is_user = self.role is MessageRole.USER
+        files = (part for part in self.parts if isinstance(part, FilePart))
+        return tuple(part for part in files if is_user or part.tool_call_id)
 
     @property
     def artifact_ids(self) -> tuple[PayloadId, ...]:

@@ -110,7 +110,7 @@ class NoticePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePart:
-    """A file that the user attached, or that a run of another engine produced."""
+    """A file that the user attached, an image that a tool returned, or what another engine's run produced."""
 
     type: ClassVar[str] = "file"
     file_id: PayloadId
@@ -120,7 +120,11 @@ class FilePart:
     width: int | None = None
     height: int | None = None
     refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
-    """Other forms of an image, by name: `model` as models are sent it, `preview` as lists show it."""
+    """Other forms of a file: an image as models are sent it and as lists show it, a document's text."""
+    pages: int | None = None
+    """How many a PDF has that anybody can open."""
+    tool_call_id: str | None = None
+    """The call that returned it."""
     iteration: int = 0
     superseded: bool = False
 
@@ -276,7 +280,7 @@ def artifact_ids_of(parts: Parts) -> tuple[PayloadId, ...]:
             found += part.call.artifact_ids
         elif isinstance(part, FilePart):
             found.append(part.file_id)
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def thought_process_of(parts: Parts) -> tuple[ThoughtStep, ...]:

@@ -35,6 +35,7 @@ class UploadedFile:
     created_at: int
     width: int | None = None
     height: int | None = None
+    pages: int | None = None
     renditions: Mapping[str, KeptRendition] = field(default_factory=dict[str, KeptRendition])
 
     @property
@@ -47,6 +48,7 @@ class UploadedFile:
             size=self.size,
             width=self.width,
             height=self.height,
+            pages=self.pages,
             refs={name: rendition.id for name, rendition in self.renditions.items()},
         )
 
@@ -89,6 +91,7 @@ class UploadedFile:
             created_at=original.created_at,
             width=part.width,
             height=part.height,
+            pages=part.pages,
             renditions={name: _rendition(payloads[ref]) for name, ref in part.refs.items()},
         )
 

@@ -1,54 +1,200 @@
-"""Files of messages as a model is sent them: an image as itself, a text as text, all else by name."""
+"""Files of messages and of tools as a model is sent them: as themselves, as text, or as a line.
 
-from collections.abc import Iterable, Iterator, Mapping
+An earlier turn's file is sent as long as all of them fit, so that providers' caches keep it. Then the oldest
+and largest become a line, for good; `recall_file` brings one back.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from threadkeep.domain.document import PDF
-from threadkeep.domain.file import JPEG, PNG, is_image, is_text
-from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.image import image_tokens
+from threadkeep.domain.events import ReturnedImage
+from threadkeep.domain.file import decode_text, is_image, is_text
+from threadkeep.domain.ids import MessageId, PayloadId
+from threadkeep.domain.image import MODEL_BYTES, image_tokens
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.text import one_line
 from threadkeep.domain.uploaded_file import AS_TEXT, FOR_MODEL
-from threadkeep.ports.gateway import Block, ImageBlock, ModelMessage, TextBlock
+from threadkeep.engine.token_estimates import beginning_of
+from threadkeep.engine.tool_results import Form, SizedResult, choose_forms
+from threadkeep.ports.gateway import (
+    TAKES_NO_FILES,
+    Block,
+    DocumentBlock,
+    ImageBlock,
+    ModelMessage,
+    ModelRequest,
+    TakenFiles,
+    TextBlock,
+)
 from threadkeep.ports.payloads import Lost
+
+RECALL_FILE = "recall_file"
 
 MOST_CHARACTERS = 100_000
 """So much of a file's text is sent; the rest is left out, and that is said."""
+SHARE_FOR_A_MESSAGE = 2
+"""The texts of a message's files take at most this part of what a model reads, however short that is."""
+
+SHARE_FOR_EARLIER_FILES = 2
+"""The files of earlier turns take at most this part of what a model can read."""
+MOST_EARLIER_FILES = 80
+"""Providers take 100 images, or fewer."""
+MOST_EARLIER_BYTES = 16_000_000
+"""Providers take requests of 32 MB, or more, and base64 makes 4 bytes of 3."""
+_WHOLE = 10_000
+
+MOST_PDF_PAGES = 100
+MOST_PDF_BYTES = 10_000_000
+PDF_PAGE_TOKENS = 2_250
+"""Providers read a PDF's text and look at its pages: 1,500 to 3,000 tokens for each."""
+SHARE_FOR_A_PDF = 3
+"""A PDF that takes a larger part of what a model can read is sent as text, which can be cut."""
 
 
-def content_ref(part: FilePart, *, takes_images: bool) -> PayloadId | None:
-    """Which content of a file a model is sent, if any."""
-    if is_image(part.media_type):
-        return part.refs.get(FOR_MODEL) if takes_images else None
-    return part.file_id if is_text(part.media_type) else part.refs.get(AS_TEXT)
+@dataclass(frozen=True, slots=True)
+class FileRules:
+    """Which files a model is sent as they are, and how much it can read."""
+
+    taken: TakenFiles
+    context_tokens: int
+    can_recall: bool = False
+    """Whether the model has a tool that brings a file back."""
+
+    def content_ref(self, part: FilePart) -> PayloadId | None:
+        """Which text of a file a model is sent, if it is sent as text."""
+        if is_image(part.media_type) or self.is_document(part):
+            return None
+        return part.file_id if is_text(part.media_type) else part.refs.get(AS_TEXT)
+
+    def is_document(self, part: FilePart) -> bool:
+        """Whether a file is sent as the provider's own kind of document."""
+        pages = part.pages or 0
+        most_tokens = self.context_tokens // SHARE_FOR_A_PDF
+        return (
+            self.taken.pdfs
+            and part.media_type == PDF
+            and 0 < pages <= min(MOST_PDF_PAGES, most_tokens // PDF_PAGE_TOKENS)
+            and part.size <= MOST_PDF_BYTES
+        )
+
+    def blocks(
+        self,
+        part: FilePart,
+        form: Form,
+        large: Mapping[PayloadId, bytes | Lost],
+        *,
+        text_tokens: int,
+        tool_use_id: str = "",
+    ) -> Iterator[Block]:
+        """A file as the model is sent it."""
+        image = part.refs.get(FOR_MODEL)
+        if form is not Form.WHOLE:
+            yield TextBlock(_line(part, recall=self.can_recall))
+        elif is_image(part.media_type) and image and self.taken.images:
+            tokens = image_tokens(part.width or 0, part.height or 0, self.taken.images)
+            yield ImageBlock(image, part.file_name, tokens, tool_use_id)
+        elif self.is_document(part):
+            yield DocumentBlock(part.file_id, part.file_name, PDF_PAGE_TOKENS * (part.pages or 0))
+        elif isinstance(content := large.get(self.content_ref(part) or PayloadId("")), bytes):
+            yield TextBlock(_text(part, content, text_tokens, recall=self.can_recall))
+        elif not tool_use_id:  # what a tool returned names its files itself
+            yield TextBlock(_line(part, recall=False, lost=content))
+
+    def returned(self, images: Iterable[FilePart], tool_use_id: str) -> Iterator[Block]:
+        """Images that a tool returned, as the model is sent them in the same turn."""
+        for part in images:
+            yield from self.blocks(part, Form.WHOLE, {}, text_tokens=0, tool_use_id=tool_use_id)
+
+    def text_tokens(self, files: Sequence[FilePart]) -> int:
+        """How much of each file's text is sent with a message that has these."""
+        texts = sum(self.content_ref(it) is not None for it in files)
+        return self.context_tokens // SHARE_FOR_A_MESSAGE // max(texts, 1)
+
+    def forms(
+        self,
+        path: Sequence[Message],
+        question_id: MessageId,
+        before: Mapping[str, Form],
+        large: Mapping[PayloadId, bytes | Lost],
+    ) -> dict[str, Form]:
+        """Which files of earlier turns are sent as a line: those that were, and more where all do not fit."""
+        files = [part for message in path if message.id != question_id for part in message.files]
+        shares = {
+            form_key(it): SizedResult(
+                form_key(it),
+                before.get(form_key(it), Form.WHOLE),
+                {Form.WHOLE: self._share(it, large), Form.SHORT: 0, Form.OUTLINE: 0},
+            )
+            for it in files
+        }
+        return choose_forms(list(shares.values()), _WHOLE)
+
+    def _share(self, part: FilePart, large: Mapping[PayloadId, bytes | Lost]) -> int:
+        """How much of what fits a file takes, in ten thousandths: of tokens, bytes or number."""
+        tokens, size = 0, 0
+        if is_image(part.media_type) and self.taken.images:
+            tokens = image_tokens(part.width or 0, part.height or 0, self.taken.images)
+            size = min(part.size, MODEL_BYTES)
+        elif self.is_document(part):
+            tokens, size = PDF_PAGE_TOKENS * (part.pages or 0), part.size
+        elif isinstance(content := large.get(self.content_ref(part) or PayloadId("")), bytes):
+            tokens = min(len(content) // 4, MOST_CHARACTERS)
+        most_tokens = max(self.context_tokens // SHARE_FOR_EARLIER_FILES, 1)
+        taken = max(tokens / most_tokens, size / MOST_EARLIER_BYTES, 1 / MOST_EARLIER_FILES)
+        return round(taken * _WHOLE)
 
 
-def file_blocks(
-    part: FilePart, large: Mapping[PayloadId, bytes | Lost], *, takes_images: bool
-) -> Iterator[Block]:
-    """A file as the model is sent it."""
-    ref = content_ref(part, takes_images=takes_images)
-    content = large.get(ref) if ref else None
-    if not isinstance(content, bytes):
-        yield TextBlock(_line(part, content))
-    elif is_image(part.media_type):
-        assert ref
-        media_type = PNG if content.startswith(b"\x89PNG") else JPEG
-        yield ImageBlock(ref, media_type, part.width or 0, part.height or 0)
-    else:
-        yield TextBlock(_text(part, content))
+NO_FILES = FileRules(TAKES_NO_FILES, 0)
 
 
-def images_in(messages: Iterable[ModelMessage]) -> Iterator[ImageBlock]:
-    """The images of a request."""
+def returned_image(part: FilePart) -> ReturnedImage:
+    """An image of a tool as its event tells of it."""
+    return ReturnedImage(
+        file_id=part.file_id,
+        file_name=part.file_name,
+        media_type=part.media_type,
+        size=part.size,
+        width=part.width or 0,
+        height=part.height or 0,
+        refs=part.refs,
+    )
+
+
+def form_key(part: FilePart) -> str:
+    """What a receipt calls a file that is sent as a line; a file that a tool brought back is another one."""
+    return f"{part.tool_call_id}/{part.file_id}" if part.tool_call_id else part.file_id
+
+
+def files_in(messages: Iterable[ModelMessage]) -> Iterator[ImageBlock | DocumentBlock]:
+    """The images and documents of a request."""
     for message in messages:
-        yield from (block for block in message.blocks if isinstance(block, ImageBlock))
+        yield from (it for it in message.blocks if isinstance(it, ImageBlock | DocumentBlock))
 
 
-def tokens_of_images(messages: Iterable[ModelMessage]) -> int:
-    """What images cost beyond their place in the request."""
-    return sum(image_tokens(block.width, block.height) for block in images_in(messages))
+def tokens_of_files(messages: Iterable[ModelMessage]) -> int:
+    """What images and documents cost beyond their place in the request."""
+    return sum(block.tokens for block in files_in(messages))
+
+
+def with_contents(request: ModelRequest, found: Mapping[PayloadId, bytes | Lost]) -> ModelRequest:
+    """A request with the contents of its files; where one is lost, the model is told."""
+    contents = {**request.contents, **{id_: it for id_, it in found.items() if isinstance(it, bytes)}}
+    messages = tuple(_without_lost(message, contents) for message in request.messages)
+    return replace(request, messages=messages, contents=contents)
+
+
+def _without_lost(message: ModelMessage, contents: Mapping[str, bytes]) -> ModelMessage:
+    if all(it.content_id in contents for it in files_in([message])):
+        return message
+    return ModelMessage(message.role, tuple(_unless_lost(block, contents) for block in message.blocks))
+
+
+def _unless_lost(block: Block, contents: Mapping[str, bytes]) -> Block:
+    if isinstance(block, ImageBlock | DocumentBlock) and block.content_id not in contents:
+        return TextBlock(f"[File {one_line(block.file_name)}: its content is no longer available]")
+    return block
 
 
 def unseen_images(message: Message) -> list[str]:
@@ -56,20 +202,24 @@ def unseen_images(message: Message) -> list[str]:
     return [part.file_name for part in message.files if is_image(part.media_type)]
 
 
-def _line(part: FilePart, content: Lost | None) -> str:
+def _line(part: FilePart, *, recall: bool, lost: bytes | Lost | None = None) -> str:
     size = f"{part.width} × {part.height} pixels" if part.width else f"{part.size} bytes"
     why = ""
-    if isinstance(content, Lost):
-        why = f". {content.reason}"
-    elif part.media_type == PDF:
+    if isinstance(lost, Lost):
+        why = f". {lost.reason}"
+    elif recall:
+        why = f'; {RECALL_FILE} with id "{part.file_id}" returns it'
+    elif part.media_type == PDF and AS_TEXT not in part.refs:
         why = ". It has no text that can be read: its pages are images."
     return f"[File {one_line(part.file_name)}: {part.media_type}, {size}{why}]"
 
 
-def _text(part: FilePart, content: bytes) -> str:
-    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    text = content.decode(encoding, "replace")
-    left_out = len(text) - MOST_CHARACTERS
-    if left_out > 0:
-        text = f"{text[:MOST_CHARACTERS]}\n[… {left_out} more characters of this file are left out]"
-    return f"[File {one_line(part.file_name)}]\n{text}"
+def _text(part: FilePart, content: bytes, most_tokens: int, *, recall: bool) -> str:
+    text = decode_text(content)
+    kept = beginning_of(text[:MOST_CHARACTERS], most_tokens)
+    if left_out := len(text) - len(kept):
+        more = (
+            f'; {RECALL_FILE} with id "{part.file_id}" and offset {len(kept)} returns more' if recall else ""
+        )
+        kept = f"{kept}\n[… {left_out} more characters of this file are left out{more}]"
+    return f"[File {one_line(part.file_name)}]\n{kept}"

@@ -18,10 +18,11 @@ from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Notice, 
 from threadkeep.engine.ending import NOT_ANSWERED
 from threadkeep.engine.journal import Dispatch, Dispatched, InputAwaited, InputNoted
 from threadkeep.engine.leave import Leave
+from threadkeep.engine.model_call import CallResult
 from threadkeep.engine.replay import CallState, OpenBatch
 from threadkeep.engine.tool_results import LEAST_RESULT_TOKENS
 from threadkeep.engine.tools import Toolbox, ToolEvent
-from threadkeep.ports.gateway import ToolResultBlock, ToolUse
+from threadkeep.ports.gateway import ToolUse
 from threadkeep.ports.tools import Asked, GivenInput, InputRequest, InputRequired, Outcome, Tool
 
 UNKNOWN = "The call was interrupted. It may have taken effect; check before you repeat it."
@@ -189,7 +190,7 @@ class Batch:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def answers(self) -> Sequence[ToolResultBlock]:
+    def answers(self) -> Sequence[CallResult]:
         """The results that the model gets, in the order of its calls."""
         return [call.state.result or self._toolbox.answer(call.use) for call in self._calls]
 

@@ -23,7 +23,7 @@ from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
-from threadkeep.engine.attachments import images_in, tokens_of_images
+from threadkeep.engine.attachments import RECALL_FILE, FileRules, tokens_of_files
 from threadkeep.engine.history import Rendering, render_card
 from threadkeep.engine.prompt import SUMMARY_HEADING, Component, joined
 from threadkeep.engine.rendered import (
@@ -37,7 +37,7 @@ from threadkeep.engine.rendered import (
 from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.engine.tool_results import Form, SizedResult, choose_forms, forms_before
 from threadkeep.engine.window import start_that_fits, window_start
-from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolSpec
+from threadkeep.ports.gateway import TAKES_NO_FILES, ModelMessage, ModelRequest, TakenFiles, ToolSpec
 from threadkeep.ports.payloads import Lost
 
 TOKENS_KEPT_FOR_THE_REPLY = 1024
@@ -64,7 +64,8 @@ class ContextRules:
     result_tokens: int = 0
     """How much the results of earlier turns may take (0 = no limit)."""
     thoughts: bool = False
-    takes_images: bool = False
+    files: TakenFiles = TAKES_NO_FILES
+    """Which files the model is sent as they are."""
     temperature: float | None = None
     max_tokens: int | None = None
 
@@ -138,18 +139,8 @@ def build_request(sources: Sources, rules: ContextRules) -> BuiltRequest:
     receipt = _receipt(sources, rules, components, window, hashes, overhead)
     if sources.prior:
         receipt = replace(receipt, prefix_share=common_share(_hashes(sources.prior), texts, hashes))
-    request = replace(
-        _request(receipt, components, messages, sources.tools), contents=_contents(messages, sources.large)
-    )
+    request = _request(receipt, components, messages, sources.tools)
     return BuiltRequest(request, receipt, {name: it for name, it in zip(hashes, texts, strict=True) if it})
-
-
-def _contents(
-    messages: Sequence[ModelMessage], large: Mapping[PayloadId, bytes | Lost] | None
-) -> dict[str, bytes]:
-    """The bytes of the images that a request has."""
-    found = ((it.content_id, (large or {}).get(PayloadId(it.content_id))) for it in images_in(messages))
-    return {id_: content for id_, content in found if isinstance(content, bytes)}
 
 
 def rebuild_request(receipt: Receipt, texts: Mapping[str, str]) -> ModelRequest:
@@ -203,12 +194,11 @@ def _window(sources: Sources, rules: ContextRules, overhead: int) -> _Window:
     first = window_start([it.seq for it in path], rules.context_messages, anchor)
     path, asked = _from(path, first, asked)
     rendering = _rendering(sources, rules)
-    if rendering.calls_as_blocks:
-        rendering.forms = _forms(path, rendering, sources.prior, rules.result_budget)
+    rendering.forms = _forms(path, rendering, sources, rules.result_budget)
     entries = [rendering.messages_of(message) for message in path]
     lines = [[line_of(it) for it in entry] for entry in entries]
     sizes = [
-        sum(map(estimate_tokens, it)) + tokens_of_images(entry)
+        sum(map(estimate_tokens, it)) + tokens_of_files(entry)
         for it, entry in zip(lines, entries, strict=True)
     ]
     room = rules.context_tokens - (rules.max_tokens or TOKENS_KEPT_FOR_THE_REPLY) - overhead
@@ -247,7 +237,11 @@ def _rendering(sources: Sources, rules: ContextRules) -> Rendering:
         zone=rules.zone,
         thoughts=rules.thoughts,
         calls_as_blocks=bool(sources.tools),
-        takes_images=rules.takes_images,
+        files=FileRules(
+            rules.files,
+            rules.context_tokens,
+            can_recall=any(it.name == RECALL_FILE for it in sources.tools),
+        ),
         passages=passages,
         large=sources.large or {},
     )
@@ -259,11 +253,17 @@ def _found_before(reply: Message) -> list[RetrievalHit]:
     return [hit for part in parts if not part.superseded for hit in part.hits]
 
 
-def _forms(
-    path: Sequence[Message], rendering: Rendering, prior: Receipt | None, budget: int
-) -> Mapping[str, Form]:
-    """The results of earlier turns that are not sent whole: what was shorter before, and more if need be."""
+def _forms(path: Sequence[Message], rendering: Rendering, sources: Sources, budget: int) -> dict[str, Form]:
+    """What is not sent whole of earlier turns: what was shorter before, and more if need be."""
+    prior = sources.prior
     before = forms_before(prior.shortened, prior.outlined) if prior else {}
+    files = rendering.files.forms(path, sources.question_id, before, rendering.large)
+    return files | _result_forms(path, rendering, before, budget) if rendering.calls_as_blocks else files
+
+
+def _result_forms(
+    path: Sequence[Message], rendering: Rendering, before: Mapping[str, Form], budget: int
+) -> dict[str, Form]:
     parts = (it for message in path for it in message.parts if isinstance(it, ToolCallPart))
     calls = [(it.call, before.get(it.call.sent_id, Form.WHOLE)) for it in parts if not it.superseded]
     if sum(len(rendering.result_as(form, call)) for call, form in calls) <= budget:

@@ -14,6 +14,7 @@ from threadkeep.domain.events import (
     IterationStart,
     Notice,
     Retrieval,
+    ReturnedImage,
     Text,
     Thought,
     ToolCalled,
@@ -28,6 +29,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import MessageId, PayloadId, TurnId
 from threadkeep.domain.message import Failure, Message, MessageStatus, Usage
 from threadkeep.domain.parts import (
+    FilePart,
     NoticePart,
     Part,
     QuestionPart,
@@ -285,6 +287,20 @@ class Folding:
             refs=body.refs,
         )
         self._parts[at] = replace(part, call=ended)
+        self._parts += (self._image(image, body.tool_call_id) for image in body.images)
+
+    def _image(self, image: ReturnedImage, tool_call_id: str) -> FilePart:
+        return FilePart(
+            file_id=image.file_id,
+            file_name=image.file_name,
+            media_type=image.media_type,
+            size=image.size,
+            width=image.width,
+            height=image.height,
+            refs=image.refs,
+            tool_call_id=tool_call_id,
+            iteration=self._iteration,
+        )
 
 
 def _of_message(part: Part, message_id: MessageId) -> Part:

@@ -27,7 +27,7 @@ from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank, one_line
 from threadkeep.domain.times import time_in
 from threadkeep.domain.tool_call import SENT_TO_MODEL, ToolCall, ToolCallStatus, derived_id
-from threadkeep.engine.attachments import file_blocks
+from threadkeep.engine.attachments import NO_FILES, FileRules, form_key
 from threadkeep.engine.call_ids import is_sendable_id
 from threadkeep.engine.ending import TURN_ENDED
 from threadkeep.engine.passages import passages_text
@@ -41,7 +41,13 @@ from threadkeep.engine.tool_results import (
     result_text,
     short_form,
 )
-from threadkeep.ports.gateway import Block, ModelMessage, TextBlock, ToolResultBlock, ToolUseBlock
+from threadkeep.ports.gateway import (
+    Block,
+    ModelMessage,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
 from threadkeep.ports.payloads import Lost
 
 MOST_SUMMARY_CHARACTERS = 500
@@ -57,7 +63,7 @@ class Rendering:
     """Whether the reasoning of earlier replies is sent with them."""
     calls_as_blocks: bool
     """Whether the request has tools; providers refuse tool blocks where it has none."""
-    takes_images: bool = False
+    files: FileRules = NO_FILES
     passages: Mapping[str, Sequence[RetrievalHit]] = field(default_factory=dict[str, Sequence[RetrievalHit]])
     """What was found before a reply, by the id of its question."""
     large: Mapping[PayloadId, bytes | Lost] = field(default_factory=dict[PayloadId, bytes | Lost])
@@ -82,6 +88,7 @@ class Rendering:
     def _said(self, message: Message) -> Iterator[Block]:
         if hits := self.passages.get(message.id):
             yield TextBlock(passages_text(hits))
+        text_tokens = self.files.text_tokens(message.files)
         for part in message.parts:
             match part:
                 case TextPart(text=text) if not is_blank(text):
@@ -89,7 +96,8 @@ class Rendering:
                 case CardPart(card=card):
                     yield TextBlock(render_card(card, self.zone))
                 case FilePart():
-                    yield from file_blocks(part, self.large, takes_images=self.takes_images)
+                    form = self.forms.get(form_key(part), Form.WHOLE)
+                    yield from self.files.blocks(part, form, self.large, text_tokens=text_tokens)
                 case _:
                     pass
 
@@ -98,6 +106,7 @@ class Rendering:
         blocks: list[Block] = []
         results: list[Block] = []
         iteration = 0
+        sent_ids: dict[str, str] = {}
         for part in reply.parts:
             if part.superseded:
                 continue
@@ -109,10 +118,14 @@ class Rendering:
                     blocks.append(TextBlock(part.text))
             elif isinstance(part, ToolCallPart):
                 call, sent_id = part.call, self._sent_id(part.call)
+                sent_ids[call.tool_call_id] = sent_id
                 blocks.append(ToolUseBlock(sent_id, model_name_of(call), self.arguments_of(call)))
                 results.append(self._result(sent_id, call))
             elif isinstance(part, UserTextPart):
                 results.append(TextBlock(part.text))
+            elif isinstance(part, FilePart) and part.tool_call_id in sent_ids:
+                sent_id, form = sent_ids[part.tool_call_id], self.forms.get(form_key(part), Form.WHOLE)
+                results += self.files.blocks(part, form, self.large, text_tokens=0, tool_use_id=sent_id)
             elif isinstance(part, ThoughtPart) and self.thoughts and not is_blank(part.text):
                 blocks.append(TextBlock(_as_thought(part.text)))
         yield from _model_call(blocks, results)
@@ -210,7 +223,8 @@ class Rendering:
 def _model_call(blocks: list[Block], results: list[Block]) -> Iterator[ModelMessage]:
     if blocks:
         yield ModelMessage("assistant", tuple(blocks))
-    if results:
+    if results:  # which come first: providers take nothing before them
+        results.sort(key=lambda block: not isinstance(block, ToolResultBlock))
         yield ModelMessage("user", tuple(results))
 
 

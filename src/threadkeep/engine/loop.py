@@ -1,7 +1,7 @@
 """One turn: model, tools, model … until the model has answered, from wherever the turn stands."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -21,10 +21,12 @@ from threadkeep.domain.events import (
     TurnResumed,
     UsageReported,
 )
+from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.tool_rules import Rules, ToolRule
 from threadkeep.domain.turn import Turn
+from threadkeep.engine.attachments import files_in, with_contents
 from threadkeep.engine.batch import Approvals, Batch, Paused
 from threadkeep.engine.call_ids import CallIds, TakenIds, none_taken
 from threadkeep.engine.context import TOKENS_KEPT_FOR_THE_REPLY
@@ -59,6 +61,7 @@ from threadkeep.ports.gateway import (
     ToolUse,
     signer,
 )
+from threadkeep.ports.payloads import Lost
 
 log = logging.getLogger("threadkeep.engine")
 
@@ -88,6 +91,15 @@ class HandOff:
 TurnStep = EventBody | JournalEntry | Pause | HandOff
 """What a turn does: what its log and its journal keep, or that it goes on later."""
 
+LoadContents = Callable[[Iterable[PayloadId]], Awaitable[Mapping[PayloadId, bytes | Lost]]]
+"""Reads files of the conversation."""
+
+
+async def nothing_stored(ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
+    """For conversations without files."""
+    return {}
+
+
 Build = Callable[[Sequence[ToolSpec]], Awaitable[ModelRequest]]
 """Makes the first request, once the tools are known, and keeps its receipt."""
 
@@ -112,6 +124,7 @@ async def run_turn(
     stop: Stop,
     *,
     state: TurnState = NEW_TURN,
+    load: LoadContents = nothing_stored,
     opening: Sequence[Notice | Retrieval | TurnResumed] = (),
     steering: Steering = nobody_steers,
 ) -> AsyncGenerator[TurnStep]:
@@ -123,7 +136,7 @@ async def run_turn(
     for event in opening:
         yield event
     timer = TurnTimer(limits.generation_timeout_s, state.ran_ms / 1000, lambda: stop.request("timeout"))
-    run = _Run(turn, build, gateway, tools, limits, stop, state, steering, timer)
+    run = _Run(turn, build, gateway, tools, limits, stop, state, load, steering, timer)
     steps = run.steps()
     try:
         while True:
@@ -166,6 +179,7 @@ class _Run:
         limits: TurnLimits,
         stop: Stop,
         state: TurnState,
+        load: LoadContents,
         steering: Steering,
         timer: TurnTimer,
     ) -> None:
@@ -179,6 +193,7 @@ class _Run:
         self._limits = limits
         self._stop = stop
         self._state = state
+        self._load = load
         self._restart_from = state.restart_from
         self._steering = steering
         self._asked_for: OpenBatch | None = None
@@ -231,6 +246,7 @@ class _Run:
         self._check_boundary()
         for event in await self._begin_call():
             yield event
+        await self._load_contents()
         call = self._call = ModelCall(self._signed_by)
         async with aclosing(self._call_model(call)) as said:
             async for event in said:
@@ -242,6 +258,12 @@ class _Run:
         yield finished.entry()
         self._unreported, self._usage = None, self._usage + self._spent
         yield UsageReported.of(self._spent)
+
+    async def _load_contents(self) -> None:
+        """Reads the files of the request that it has not yet: those of its beginning, or what tools gave."""
+        ids = {PayloadId(it.content_id) for it in files_in(self._request.messages)}
+        if missing := ids - self._request.contents.keys():
+            self._request = with_contents(self._request, await self._load(missing))
 
     def _check_boundary(self) -> None:
         if self._limits.hands_off:

@@ -16,6 +16,9 @@ from threadkeep.ports.gateway import (
     ToolUseBlock,
 )
 
+CallResult = tuple[ToolResultBlock, *tuple[Block, ...]]
+"""What the model gets of a call that has ended: its result, and the images that it returned."""
+
 
 class ModelCall:
     """Collects an answer piece by piece; `signed_by` is who signs its reasoning."""
@@ -91,7 +94,7 @@ class FinishedCall:
         return CallFinished(self.iteration, self.stop_reason, tuple(map(_noted, self.blocks)) if uses else ())
 
     def exchange(
-        self, answers: Sequence[ToolResultBlock], *, as_blocks: bool
+        self, results: Sequence[CallResult], *, as_blocks: bool
     ) -> tuple[ModelMessage, ModelMessage]:
         """The call and the results of its tools as messages of the history.
 
@@ -99,12 +102,12 @@ class FinishedCall:
         """
         if as_blocks:
             return ModelMessage("assistant", tuple(map(_block, self.blocks))), ModelMessage(
-                "user", tuple(answers)
+                "user", (*(result for result, *_ in results), *(it for _, *more in results for it in more))
             )
         said = "\n\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
         names = ", ".join(use.name for use in self.tool_uses)
         asked = f"(Asks for tools: {names}.)" if is_blank(said) else said
-        heard = "\n".join(answer.content for answer in answers)
+        heard = "\n".join(result.content for result, *_ in results)
         return ModelMessage("assistant", (TextBlock(asked),)), ModelMessage("user", (TextBlock(heard),))
 
 

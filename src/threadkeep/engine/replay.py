@@ -18,15 +18,16 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
-from threadkeep.domain.parts import NoticePart, QuestionPart, RetrievalPart, TextPart, ToolCallPart
+from threadkeep.domain.parts import FilePart, NoticePart, QuestionPart, RetrievalPart, TextPart, ToolCallPart
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.engine.attachments import NO_FILES, FileRules
 from threadkeep.engine.ending import spent_in
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.history import Rendering
 from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched, InputAwaited, JournalEntry, UseNoted
-from threadkeep.engine.model_call import FinishedCall, with_user_text
+from threadkeep.engine.model_call import CallResult, FinishedCall, with_user_text
 from threadkeep.engine.token_estimates import estimate_request_tokens
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolResultBlock, ToolUse
 from threadkeep.ports.payloads import Lost
@@ -57,7 +58,7 @@ class CallState:
     """Those answers, by the ids of the requests."""
     rounds: int = 0
     """How often it has come back since it was handed over without answers."""
-    result: ToolResultBlock | None = None
+    result: CallResult | None = None
 
     @property
     def open_requests(self) -> frozenset[str]:
@@ -130,12 +131,13 @@ def replay(
     entries: Iterable[TurnEvent | JournalEntry],
     request: ModelRequest | None,
     large: Mapping[PayloadId, bytes | Lost],
+    files: FileRules = NO_FILES,
 ) -> TurnState:
     """The state of a turn's loop; `request` is that of its receipt, `large` what its calls refer to."""
     replaying = _Replaying()
     for entry in entries:
         replaying.add(entry)
-    return replaying.state(request, large)
+    return replaying.state(request, large, files)
 
 
 class _Replaying:
@@ -203,7 +205,9 @@ class _Replaying:
             return False
         return not any(call.tool_call_id in self._dispatches for call in self._folding.open_calls)
 
-    def state(self, request: ModelRequest | None, large: Mapping[PayloadId, bytes | Lost]) -> TurnState:
+    def state(
+        self, request: ModelRequest | None, large: Mapping[PayloadId, bytes | Lost], files: FileRules
+    ) -> TurnState:
         if request is None:
             return TurnState(ran_ms=self._ran_ms)
         parts = [part for part in self._folding.parts if isinstance(part, ToolCallPart)]
@@ -212,8 +216,7 @@ class _Replaying:
             self._dispatches,
             self._awaited,
             self._rounds,
-            large,
-            as_blocks=bool(request.tools),
+            Rendering(UTC, thoughts=False, calls_as_blocks=bool(request.tools), files=files, large=large),
         )
         messages, batch, last = known.exchanges(request.messages, self._steps)
         return TurnState(
@@ -268,17 +271,15 @@ class _KnownCalls:
         dispatches: Mapping[str, Dispatch],
         awaited: Mapping[str, InputAwaited],
         rounds: Mapping[str, int],
-        large: Mapping[PayloadId, bytes | Lost],
-        *,
-        as_blocks: bool,
+        rendering: Rendering,
     ) -> None:
         self._parts = {it.call.tool_call_id: it for it in folding.parts if isinstance(it, ToolCallPart)}
         self._questions = [it for it in folding.parts if isinstance(it, QuestionPart)]
         self._dispatches = dispatches
         self._awaited = awaited
         self._rounds = rounds
-        self._as_blocks = as_blocks
-        self._rendering = Rendering(UTC, thoughts=False, calls_as_blocks=as_blocks, large=large)
+        self._images = [it for it in folding.parts if isinstance(it, FilePart)]
+        self._rendering = rendering
 
     def exchanges(
         self, messages: Sequence[ModelMessage], steps: Iterable[CallFinished | UserMessage]
@@ -296,7 +297,7 @@ class _KnownCalls:
             if len(results) < len(states):
                 batch = OpenBatch(call, states)
             elif states:
-                history = (*history, *call.exchange(results, as_blocks=self._as_blocks))
+                history = (*history, *call.exchange(results, as_blocks=self._rendering.calls_as_blocks))
         return history, batch, last
 
     def all_arguments_of(self, part: ToolCallPart) -> Sequence[Mapping[str, object]]:
@@ -333,8 +334,10 @@ class _KnownCalls:
             result=self._result(part.call),
         )
 
-    def _result(self, call: ToolCall) -> ToolResultBlock | None:
+    def _result(self, call: ToolCall) -> CallResult | None:
         if call.status is ToolCallStatus.RUNNING:
             return None
         is_error = call.status is not ToolCallStatus.OK
-        return ToolResultBlock(call.tool_call_id, self._rendering.result_of(call), is_error)
+        result = ToolResultBlock(call.tool_call_id, self._rendering.result_of(call), is_error)
+        images = [it for it in self._images if it.tool_call_id == call.tool_call_id]
+        return (result, *self._rendering.files.returned(images, call.tool_call_id))

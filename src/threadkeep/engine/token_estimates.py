@@ -1,8 +1,8 @@
 """How many tokens a text is, roughly: where the provider does not say."""
 
-from threadkeep.domain.image import image_tokens
 from threadkeep.ports.gateway import (
     Block,
+    DocumentBlock,
     ImageBlock,
     ModelRequest,
     TextBlock,
@@ -47,5 +47,5 @@ def _block_tokens(block: Block) -> int:
             return estimate_tokens(text)
         case ToolUseBlock(_, name, arguments):
             return estimate_tokens(f"{name}{arguments}")
-        case ImageBlock(width=width, height=height):
-            return image_tokens(width, height)
+        case ImageBlock(tokens=tokens) | DocumentBlock(tokens=tokens):
+            return tokens

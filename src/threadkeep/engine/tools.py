@@ -10,11 +10,14 @@ from typing import Any
 
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.events import Notice, Retrieval, ToolCalled, ToolProgress, ToolResulted
+from threadkeep.domain.parts import FilePart
 from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
 from threadkeep.domain.text import storable
 from threadkeep.domain.tool_call import SENT_TO_MODEL
 from threadkeep.engine.arguments import problem_with
+from threadkeep.engine.attachments import NO_FILES, FileRules, returned_image
 from threadkeep.engine.large_values import LargeValues, TooLarge
+from threadkeep.engine.model_call import CallResult
 from threadkeep.engine.passages import numbered_passages
 from threadkeep.engine.tool_names import tools_by_name
 from threadkeep.engine.tool_results import (
@@ -26,7 +29,16 @@ from threadkeep.engine.tool_results import (
 )
 from threadkeep.engine.values import TooDeep, clean
 from threadkeep.ports.gateway import ToolResultBlock, ToolSpec, ToolUse
-from threadkeep.ports.tools import Asked, GivenInput, InputRequired, Outcome, Progress, Tool, ToolSession
+from threadkeep.ports.tools import (
+    Asked,
+    GivenInput,
+    InputRequired,
+    Outcome,
+    ProducedFile,
+    Progress,
+    Tool,
+    ToolSession,
+)
 
 log = logging.getLogger("threadkeep.engine")
 
@@ -39,6 +51,18 @@ MOST_PROGRESS_CHARACTERS = 500
 ToolEvent = ToolProgress | Retrieval | Notice | ToolResulted
 
 
+MOST_IMAGES_OF_A_RESULT = 8
+"""So many of a result's images are shown; the others are files that can be downloaded."""
+
+KeepImage = Callable[[ProducedFile], Awaitable[FilePart | None]]
+"""Keeps an image that a tool returned; None where it is not one that can be shown."""
+
+
+async def no_image(file: ProducedFile) -> FilePart | None:
+    """Where images are files like any other."""
+    return None
+
+
 class Toolbox:
     """The tools of one turn, by the names that the model knows them by."""
 
@@ -49,6 +73,8 @@ class Toolbox:
         *,
         found: Sequence[RetrievalHit] = (),
         turn_id: str = "",
+        keep_image: KeepImage = no_image,
+        file_rules: FileRules = NO_FILES,
     ) -> None:
         self._session = session
         self._turn_id = turn_id
@@ -56,7 +82,9 @@ class Toolbox:
         self._numbers = PassageNumbers(found)
         self._tools: Mapping[str, Tool] = {}
         self._problems: dict[str, str] = {}
-        self._answers: dict[str, ToolResultBlock] = {}
+        self._keep_image = keep_image
+        self._file_rules = file_rules
+        self._answers: dict[str, CallResult] = {}
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -89,7 +117,7 @@ class Toolbox:
             return ToolCalled(use.id, name, server, {}, model_name=use.name)
         return ToolCalled(use.id, name, server, {} if refs else use.arguments, refs, model_name=use.name)
 
-    def answer(self, use: ToolUse) -> ToolResultBlock:
+    def answer(self, use: ToolUse) -> CallResult:
         """What the model is told of a call that has ended."""
         return self._answers.pop(use.id)
 
@@ -172,7 +200,12 @@ class Toolbox:
                 outcome = replace(outcome, result=numbered_passages(outcome.hits, numbers))
             tell(Retrieval(storable(outcome.query), outcome.hits, use.id))
         try:
-            artifact_ids = await self._large_values.store_files(outcome.files)
+            images, others = await self._keep_images(outcome.files)
+            artifact_ids = (
+                *(image.file_id for image in images),
+                *await self._large_values.store_files(others),
+            )
+            images += outcome.recalled
             values = {"result": outcome.result, "chart_data": outcome.chart_data}
             refs = await self._large_values.store(values, always=("chart_data",))
             text = preface + as_text(outcome.result, outcome.error)
@@ -182,8 +215,10 @@ class Toolbox:
                 refs |= await self._large_values.store({SENT_TO_MODEL: shown}, always=(SENT_TO_MODEL,))
         except (StorageError, TooLarge) as exc:
             outcome = Outcome("error", error=f"The result cannot be kept. {exc}")
-            artifact_ids, refs, shown = (), {}, result_text(use.id, None, outcome.error)
-        self._answers[use.id] = ToolResultBlock(use.id, shown, is_error=outcome.status != "ok")
+            images, artifact_ids, refs = [], (), {}
+            shown = result_text(use.id, None, outcome.error)
+        result = ToolResultBlock(use.id, shown, is_error=outcome.status != "ok")
+        self._answers[use.id] = (result, *self._file_rules.returned(images, use.id))
         tell(
             ToolResulted(
                 use.id,
@@ -195,8 +230,23 @@ class Toolbox:
                 None if "chart_data" in refs else outcome.chart_data,
                 artifact_ids,
                 refs,
+                tuple(map(returned_image, images)),
             )
         )
+
+    async def _keep_images(
+        self, files: Sequence[ProducedFile]
+    ) -> tuple[list[FilePart], Sequence[ProducedFile]]:
+        """Keeps the first images of a result as models and pages take them; tells what else there is."""
+        images: list[FilePart] = []
+        others: list[ProducedFile] = []
+        for file in files:
+            part = await self._keep_image(file) if len(images) < MOST_IMAGES_OF_A_RESULT else None
+            if part is None:
+                others.append(file)
+            else:
+                images.append(part)
+        return images, others
 
 
 def clean_use(use: ToolUse) -> ToolUse:

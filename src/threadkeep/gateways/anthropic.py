@@ -1,6 +1,5 @@
 """Anthropic's Messages API, as Anthropic and compatible servers speak it."""
 
-from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -8,20 +7,23 @@ from typing import Any, assert_never
 import httpx2
 import msgspec
 
+from threadkeep.domain.document import PDF
+from threadkeep.gateways.files import Taken, files_of_claude, has_files, image_type, in_base64
 from threadkeep.gateways.history import sendable
 from threadkeep.gateways.http import Patience, Provider, check_key, check_url
-from threadkeep.gateways.images import ImagesSetting, takes_images
 from threadkeep.gateways.refusals import broke_off, stream_error
 from threadkeep.gateways.tool_calls import input_schema, read_tool_use, sendable_name
 from threadkeep.gateways.wire import decode, encode
 from threadkeep.ports.gateway import (
     Block,
+    DocumentBlock,
     ImageBlock,
     ModelEvent,
     ModelMessage,
     ModelRequest,
     ModelStopped,
     ModelUsage,
+    TakenFiles,
     TextBlock,
     TextDelta,
     ThinkingBlock,
@@ -38,6 +40,7 @@ NAME = "anthropic"
 VERSION = "2023-06-01"
 MAX_TOKENS = 4096
 MOST_TEMPERATURE = 1.0
+MOST_TITLE_CHARACTERS = 500
 
 # Reasoning that the provider shows nobody goes back as it came; this marks it among the signatures.
 _REDACTED = "redacted_thinking:"
@@ -80,7 +83,8 @@ class AnthropicGateway:
         model: str,
         *,
         context_tokens: int = 200_000,
-        images: ImagesSetting = "auto",
+        images: Taken = "auto",
+        pdfs: Taken = "auto",
         transport: httpx2.AsyncBaseTransport | None = None,
         patience: Patience | None = None,
     ) -> None:
@@ -90,14 +94,15 @@ class AnthropicGateway:
             headers["x-api-key"] = self._key
         self.default_model = model
         self.context_tokens = context_tokens
-        self._images: ImagesSetting = images
+        self._images: Taken = images
+        self._pdfs: Taken = pdfs
         self._habits: dict[str, Habits] = {}
         patience = patience or Patience()
         self._provider = Provider(f"{base}/v1/messages", headers, self._key, patience, transport)
 
-    def takes_images(self, model: str | None) -> bool:
-        """Whether a model can be sent images."""
-        return takes_images(self._images, model or self.default_model)
+    def takes_files(self, model: str | None) -> TakenFiles:
+        """Which files a model can be sent as they are."""
+        return files_of_claude(model or self.default_model, self._images, self._pdfs)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model; raises GatewayError, ends with ModelStopped."""
@@ -106,6 +111,7 @@ class AnthropicGateway:
             lambda: encode(anthropic_body(request, self.default_model, habits)),
             lambda: _Answer(self._key),
             habits.learn,
+            in_thread=has_files(request),
         )
 
     async def close(self) -> None:
@@ -155,14 +161,30 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _message(message: ModelMessage, contents: Mapping[str, bytes]) -> dict[str, Any]:
-    return {"role": message.role, "content": [_block(block, contents) for block in message.blocks]}
+    images = _images_by_call(message)
+    blocks = (it for it in message.blocks if not (isinstance(it, ImageBlock) and it.tool_use_id in images))
+    return {"role": message.role, "content": [_block(block, contents, images) for block in blocks]}
 
 
-def _block(block: Block, contents: Mapping[str, bytes]) -> dict[str, Any]:
+def _images_by_call(message: ModelMessage) -> dict[str, list[ImageBlock]]:
+    """The images that tools returned, which are part of their results."""
+    calls = [it.tool_use_id for it in message.blocks if isinstance(it, ToolResultBlock)]
+    images: dict[str, list[ImageBlock]] = {call: [] for call in calls}
+    for block in message.blocks:
+        if isinstance(block, ImageBlock) and block.tool_use_id in images:
+            images[block.tool_use_id].append(block)
+    return images
+
+
+def _block(
+    block: Block, contents: Mapping[str, bytes], images: Mapping[str, Sequence[ImageBlock]]
+) -> dict[str, Any]:
     match block:
-        case ImageBlock(content_id, media_type):
-            data = b64encode(contents[content_id]).decode()
-            return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+        case ImageBlock():
+            return _with_content("image", image_type(block, contents), in_base64(block, contents))
+        case DocumentBlock():
+            document = _with_content("document", PDF, in_base64(block, contents))
+            return document | {"title": block.file_name[:MOST_TITLE_CHARACTERS]}
         case TextBlock(text):
             return {"type": "text", "text": text}
         case ThinkingBlock(text, signature) if signature.startswith(_REDACTED):
@@ -173,9 +195,16 @@ def _block(block: Block, contents: Mapping[str, bytes]) -> dict[str, Any]:
             return {"type": "tool_use", "id": use_id, "name": sendable_name(name), "input": arguments}
         case ToolResultBlock(use_id, content, is_error):
             result = {"type": "tool_result", "tool_use_id": use_id, "is_error": is_error}
+            if returned := images.get(use_id):
+                shown = [_block(image, contents, {}) for image in returned]
+                return result | {"content": [{"type": "text", "text": content or "[Images]"}, *shown]}
             return result | {"content": content} if content else result
         case _:
             assert_never(block)
+
+
+def _with_content(type_: str, media_type: str, data: str) -> dict[str, Any]:
+    return {"type": type_, "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
 class _Usage(msgspec.Struct):

@@ -100,10 +100,18 @@ class Provider:
         await self._transport.aclose()
 
     async def ask_adapting(
-        self, body: Callable[[], bytes], begin: Callable[[], Answer], learn: Callable[[str], None]
+        self,
+        body: Callable[[], bytes],
+        begin: Callable[[], Answer],
+        learn: Callable[[str], None],
+        *,
+        in_thread: bool = False,
     ) -> AsyncGenerator[ModelEvent]:
-        """The model's answer; asks again where `learn` finds in a refusal how the body has to change."""
-        sent = body()
+        """The model's answer; asks again where `learn` finds in a refusal how the body has to change.
+
+        `in_thread`: the body is so large that to make it would hold up everything else.
+        """
+        sent = await asyncio.to_thread(body) if in_thread else body()
         has_begun = False
         while True:
             events = self.ask(sent, begin)
@@ -115,7 +123,7 @@ class Provider:
             except Refused as exc:
                 learn(exc.reason)
                 # Compared, because another request may have learned it while this one was refused.
-                refused, sent = sent, body()
+                refused, sent = sent, await asyncio.to_thread(body) if in_thread else body()
                 if has_begun or sent == refused:
                     raise
                 _log.info("The model provider is asked again without what it refused: %s", exc.reason)

@@ -13,12 +13,14 @@ from threadkeep.domain.text import storable
 from threadkeep.gateways.llama import Llama, demonstration_weights, open_llama
 from threadkeep.gateways.wire import decode, encode
 from threadkeep.ports.gateway import (
+    TAKES_NO_FILES,
     GatewayError,
     ModelEvent,
     ModelMessage,
     ModelRequest,
     ModelStopped,
     ModelUsage,
+    TakenFiles,
     TextBlock,
     TextDelta,
     ThoughtDelta,
@@ -43,9 +45,9 @@ class LocalGateway:
     name = "local"
     supports_tools = False
 
-    def takes_images(self, model: str | None) -> bool:
+    def takes_files(self, model: str | None) -> TakenFiles:
         """It reads text only."""
-        return False
+        return TAKES_NO_FILES
 
     def __init__(
         self, model_path: Path | None = None, *, threads: int = 1, context_tokens: int = 2048

@@ -1,6 +1,5 @@
 """OpenAI's chat completions, as OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and others speak them."""
 
-from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -9,20 +8,23 @@ from typing import Any, cast
 import httpx2
 import msgspec
 
+from threadkeep.domain.document import PDF
+from threadkeep.gateways.files import Taken, files_of_openai, has_files, image_type, in_base64
 from threadkeep.gateways.history import sendable
 from threadkeep.gateways.http import Patience, Provider, check_key, check_url
-from threadkeep.gateways.images import ImagesSetting, takes_images
 from threadkeep.gateways.refusals import broke_off, stream_error
 from threadkeep.gateways.tool_calls import input_schema, read_tool_use, sendable_name
 from threadkeep.gateways.wire import decode, encode
 from threadkeep.ports.gateway import (
     Block,
+    DocumentBlock,
     ImageBlock,
     ModelEvent,
     ModelMessage,
     ModelRequest,
     ModelStopped,
     ModelUsage,
+    TakenFiles,
     TextBlock,
     TextDelta,
     ThoughtDelta,
@@ -79,7 +81,8 @@ class OpenAIGateway:
         model: str,
         *,
         context_tokens: int = 128_000,
-        images: ImagesSetting = "auto",
+        images: Taken = "auto",
+        pdfs: Taken = "auto",
         transport: httpx2.AsyncBaseTransport | None = None,
         patience: Patience | None = None,
     ) -> None:
@@ -87,14 +90,16 @@ class OpenAIGateway:
         headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
         self.default_model = model
         self.context_tokens = context_tokens
-        self._images: ImagesSetting = images
+        self._images: Taken = images
+        self._pdfs: Taken = pdfs
         self._habits: dict[str, Habits] = {}
         patience = patience or Patience()
+        self._host = check_url(url).host
         self._provider = Provider(_completions_url(url), headers, self._key, patience, transport)
 
-    def takes_images(self, model: str | None) -> bool:
-        """Whether a model can be sent images."""
-        return takes_images(self._images, model or self.default_model)
+    def takes_files(self, model: str | None) -> TakenFiles:
+        """Which files a model can be sent as they are."""
+        return files_of_openai(model or self.default_model, self._images, self._pdfs, self._host)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model; raises GatewayError, ends with ModelStopped."""
@@ -103,6 +108,7 @@ class OpenAIGateway:
             lambda: encode(openai_body(request, self.default_model, habits)),
             lambda: _Answer(self._key),
             habits.learn,
+            in_thread=has_files(request),
         )
 
     async def close(self) -> None:
@@ -152,21 +158,29 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _said(message: ModelMessage, contents: Mapping[str, bytes]) -> str | list[dict[str, Any]]:
-    """What the user said: a text, or with images a list of parts."""
-    if not any(isinstance(block, ImageBlock) for block in message.blocks):
+    """What the user said: a text, or with files a list of parts."""
+    if not any(isinstance(block, ImageBlock | DocumentBlock) for block in message.blocks):
         return _text(message)
-    return [part for block in message.blocks if (part := _part(block, contents))]
+    return [part for block in message.blocks for part in _parts(block, contents)]
 
 
-def _part(block: Block, contents: Mapping[str, bytes]) -> dict[str, Any] | None:
+def _parts(block: Block, contents: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
     match block:
         case TextBlock(text):
-            return {"type": "text", "text": text}
-        case ImageBlock(content_id, media_type):
-            data = b64encode(contents[content_id]).decode()
-            return {"type": "image_url", "image_url": {"url": f"data:{media_type};base64,{data}"}}
+            yield {"type": "text", "text": text}
+        case ImageBlock():
+            if block.tool_use_id:  # a tool's message takes text only, so its images follow the results
+                yield {
+                    "type": "text",
+                    "text": f"[{block.file_name}, which call {block.tool_use_id} returned]",
+                }
+            url = f"data:{image_type(block, contents)};base64,{in_base64(block, contents)}"
+            yield {"type": "image_url", "image_url": {"url": url}}
+        case DocumentBlock(file_name=name):
+            data = f"data:{PDF};base64,{in_base64(block, contents)}"
+            yield {"type": "file", "file": {"filename": name, "file_data": data}}
         case _:  # a result goes in a message of its own
-            return None
+            pass
 
 
 def _text(message: ModelMessage) -> str:

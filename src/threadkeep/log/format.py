@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.domain.events import ToolCalled, ToolResulted, TurnEvent
+from threadkeep.domain.events import EventBody, ToolCalled, ToolResulted, TurnEvent
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.tool_call import field_refs
 from threadkeep.engine.journal import JournalEntry
@@ -28,6 +28,7 @@ class _Private(msgspec.Struct, omit_defaults=True):
     """The fields of events that only the server needs."""
 
     model_name: str = ""
+    image_refs: tuple[Mapping[str, PayloadId], ...] = ()
 
 
 _TAB = "\t"
@@ -47,10 +48,18 @@ def encode_chunk(entries: Iterable[LogEntry]) -> str:
 def _encode_line(event: LogEntry) -> bytes:
     if not isinstance(event, TurnEvent):
         return b"\t" + _encode(event)
-    line = encode_event(event)
-    if isinstance(event.body, ToolCalled) and event.body.model_name:
-        line += b"\t" + _encode(_Private(model_name=event.body.model_name))
-    return line
+    private = _private(event.body)
+    return encode_event(event) + (b"\t" + _encode(private) if private else b"")
+
+
+def _private(body: EventBody) -> _Private | None:
+    match body:
+        case ToolCalled(model_name=name) if name:
+            return _Private(model_name=name)
+        case ToolResulted(images=images) if images:
+            return _Private(image_refs=tuple(image.refs for image in images))
+        case _:
+            return None
 
 
 def encode_replayed(events: Iterable[TurnEvent]) -> str:
@@ -85,12 +94,23 @@ def _decode_any(line: str) -> LogEntry:
 def _decode_line(line: str) -> TurnEvent:
     shown, _, private = line.partition(_TAB)
     event = decode_event(shown)
-    if not private or not isinstance(event.body, ToolCalled):
+    if not private:
         return event
     try:
-        return replace(event, body=replace(event.body, model_name=_decode_private(private).model_name))
-    except msgspec.DecodeError as exc:
+        return replace(event, body=_with_private(event.body, _decode_private(private)))
+    except (msgspec.DecodeError, ValueError) as exc:
         raise UnreadableEvent(f"The private fields of an event cannot be read: {exc}") from exc
+
+
+def _with_private(body: EventBody, private: _Private) -> EventBody:
+    match body:
+        case ToolCalled():
+            return replace(body, model_name=private.model_name)
+        case ToolResulted(images=images) if images:
+            refs = zip(images, private.image_refs, strict=True)
+            return replace(body, images=tuple(replace(image, refs=it) for image, it in refs))
+        case _:
+            return body
 
 
 def shown_lines(events_text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Replies and the logs of their turns: each can be made from the other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, assert_never, cast
 
 from threadkeep.domain.approval import Answer, ApprovalKind, CallApproval
@@ -13,6 +13,7 @@ from threadkeep.domain.events import (
     IterationStart,
     Notice,
     Retrieval,
+    ReturnedImage,
     Text,
     Thought,
     ToolCalled,
@@ -38,6 +39,7 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
+from threadkeep.engine.attachments import returned_image
 from threadkeep.engine.fold import fold
 from threadkeep.log.format import decode_chunk, encode_replayed
 from threadkeep.ports.turn_log import LogChunk, TurnLogStore
@@ -77,20 +79,32 @@ def _bodies(turn: Turn, reply: Message) -> Iterator[tuple[int, EventBody]]:
 def _of_parts(parts: Parts, now: int) -> Iterator[tuple[int, EventBody]]:
     """The events of the parts; a text has no time, so it gets the end of what came before it."""
     iteration = 0
+    images = _images_by_call(parts)
     for part in parts:
         if part.superseded:
             continue
         if part.iteration != iteration:
             iteration = part.iteration
             yield now, IterationStart(iteration)
-        for at, body in _of_part(part, now):
+        for at, body in _of_part(part, now, images):
             yield at, body
             now = at
         if isinstance(part, ThoughtPart):
             now = part.started_at + part.duration_ms
 
 
-def _of_part(part: Part, now: int) -> Iterator[tuple[int, EventBody]]:
+_Images = Mapping[str, Sequence[ReturnedImage]]
+
+
+def _images_by_call(parts: Parts) -> _Images:
+    images: dict[str, list[ReturnedImage]] = {}
+    for part in parts:
+        if isinstance(part, FilePart) and part.tool_call_id and not part.superseded:
+            images.setdefault(part.tool_call_id, []).append(returned_image(part))
+    return images
+
+
+def _of_part(part: Part, now: int, images: _Images) -> Iterator[tuple[int, EventBody]]:
     match part:
         case TextPart():
             yield now, Text(part.text)
@@ -103,7 +117,10 @@ def _of_part(part: Part, now: int) -> Iterator[tuple[int, EventBody]]:
                 if part.approval.answer is not None:
                     yield part.approval.answer.at, _response(part.approval.request_id, part.approval.answer)
             if call.status is not ToolCallStatus.RUNNING:
-                yield call.created_at + (call.duration_ms or 0), _resulted(call)
+                yield (
+                    call.created_at + (call.duration_ms or 0),
+                    _resulted(call, images.get(call.tool_call_id, ())),
+                )
         case RetrievalPart():
             yield part.at, Retrieval(part.query, part.hits, part.tool_call_id)
         case NoticePart():
@@ -114,7 +131,7 @@ def _of_part(part: Part, now: int) -> Iterator[tuple[int, EventBody]]:
                 yield part.answer.at, _response(part.request_id, part.answer)
         case UserTextPart():
             yield part.at, UserMessage(part.message_id, part.text)
-        case FilePart() | CardPart():  # no event tells of them
+        case FilePart() | CardPart():  # the event of its call tells of an image, and none of the others
             return
         case _ as never:
             assert_never(never)
@@ -164,7 +181,7 @@ def _called(call: ToolCall, *, asks: bool) -> ToolCalled:
     )
 
 
-def _resulted(call: ToolCall) -> ToolResulted:
+def _resulted(call: ToolCall, images: Sequence[ReturnedImage]) -> ToolResulted:
     return ToolResulted(
         tool_call_id=call.tool_call_id,
         tool_name=call.tool_name,
@@ -175,6 +192,7 @@ def _resulted(call: ToolCall) -> ToolResulted:
         chart_data=call.chart_data,
         artifact_ids=call.artifact_ids,
         refs={name: ref for name, ref in call.refs.items() if name != "arguments"},
+        images=tuple(images),
     )
 
 

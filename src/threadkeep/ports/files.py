@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from pathlib import Path
 from typing import Protocol
 
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import ConversationId, PayloadId, UserId
 from threadkeep.domain.uploaded_file import UploadedFile
 
@@ -18,6 +19,14 @@ class FileStore(Protocol):
         self, user_id: UserId, file: UploadedFile, contents: Mapping[str, Path], check_room: CheckRoom
     ) -> None:
         """Keeps a user's file with its renditions, by their names; StorageError where it cannot be."""
+        ...
+
+    async def add_returned(self, conversation: Conversation, file: UploadedFile) -> None:
+        """Notes an image that a tool returned, whose contents are payloads of the conversation already."""
+        ...
+
+    async def has_any(self, conversation_id: ConversationId) -> bool:
+        """Whether messages of a conversation have files."""
         ...
 
     async def unsent(self, user_id: UserId, ids: Iterable[PayloadId]) -> Mapping[PayloadId, UploadedFile]:

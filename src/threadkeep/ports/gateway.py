@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.image import ImageTokenRule
 
 MOST_TOKENS = 10**9
 
@@ -47,16 +48,24 @@ class ToolResultBlock(Struct, frozen=True, gc=False, tag="tool_result"):
     is_error: bool
 
 
-class ImageBlock(Struct, frozen=True, gc=False, tag="image"):
-    """An image that the user sent; its bytes are in the request's `contents`."""
+class ImageBlock(Struct, frozen=True, gc=False, tag="image", omit_defaults=True):
+    """An image of the user, or of the tool whose call is named; its bytes are in the request's `contents`."""
 
     content_id: str
-    media_type: str
-    width: int
-    height: int
+    file_name: str
+    tokens: int
+    tool_use_id: str = ""
 
 
-Block = TextBlock | ThinkingBlock | ToolUseBlock | ToolResultBlock | ImageBlock
+class DocumentBlock(Struct, frozen=True, gc=False, tag="document"):
+    """A PDF that the user sent; its bytes are in the request's `contents`."""
+
+    content_id: str
+    file_name: str
+    tokens: int
+
+
+Block = TextBlock | ThinkingBlock | ToolUseBlock | ToolResultBlock | ImageBlock | DocumentBlock
 
 
 class ModelMessage(Struct, frozen=True, gc=False):
@@ -88,7 +97,7 @@ class ModelRequest:
     cache_key: str | None = None
     """Names the series of requests that begin alike, in at most 64 characters; None for a single request."""
     contents: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
-    """The bytes of its images, by their ids."""
+    """The bytes of its images and documents, by their ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +185,18 @@ def signer(gateway: str, model: str) -> str:
     return f"{gateway}/{model}"
 
 
+@dataclass(frozen=True, slots=True)
+class TakenFiles:
+    """Which files a model can be sent as they are."""
+
+    images: ImageTokenRule | None = None
+    """How it counts images; None where it takes none."""
+    pdfs: bool = False
+
+
+TAKES_NO_FILES = TakenFiles()
+
+
 class Gateway(Protocol):
     """A way to a model."""
 
@@ -199,8 +220,8 @@ class Gateway(Protocol):
         """How much fits into one request, with the reply."""
         ...
 
-    def takes_images(self, model: str | None) -> bool:
-        """Whether a model can be sent images."""
+    def takes_files(self, model: str | None) -> TakenFiles:
+        """Which files a model can be sent as they are."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:

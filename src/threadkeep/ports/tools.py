@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.approval import Answer
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.parts import FilePart
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.user import User
@@ -69,6 +70,7 @@ class ProducedFile:
 class Outcome:
     """How the call ended. A tool's failure is data, not an exception.
 
+    `recalled` are images of the conversation that the model is shown again.
     `hits` without a `result` are the result: the model gets them with the numbers by which it cites them.
     `restarted`: this is the first result since the server was restarted; what the server held is gone.
     `lost`: the server is gone, and nobody knows how far the call has come.
@@ -79,6 +81,7 @@ class Outcome:
     error: str | None = None
     chart_data: Any = None
     files: tuple[ProducedFile, ...] = ()
+    recalled: tuple[FilePart, ...] = ()
     query: str = ""
     hits: tuple[RetrievalHit, ...] = ()
     restarted: bool = False

@@ -1,7 +1,7 @@
 """Answers: what an agent does for a turn, from what its model is sent to what is done afterwards."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import tzinfo
@@ -14,10 +14,11 @@ from threadkeep.domain.errors import GatewayNotConfigured, ThreadkeepError
 from threadkeep.domain.events import Done, Failed, Notice, Retrieval, TurnResumed
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
+from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.user import User
-from threadkeep.engine.attachments import content_ref, unseen_images
+from threadkeep.engine.attachments import NO_FILES, FileRules, form_key, unseen_images
 from threadkeep.engine.context import BuiltRequest, ContextRules, Sources, build_request
 from threadkeep.engine.ending import failed, stopped
 from threadkeep.engine.history import sent_refs
@@ -34,7 +35,7 @@ from threadkeep.ports.gateway import Gateway, ModelRequest, ToolSpec
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
-from threadkeep.ports.tools import Caller, ToolProvider
+from threadkeep.ports.tools import Caller, ProducedFile, ToolProvider
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.services.approvals import TurnApprovals
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
@@ -58,6 +59,10 @@ class _Prepared:
     opening: Sequence[Notice | Retrieval]
 
 
+KeepReturnedImage = Callable[[Conversation, ProducedFile], Awaitable[FilePart | None]]
+"""Keeps an image that a tool returned in a conversation; None where it is not one that can be shown."""
+
+
 class Answers:
     """Has models answer. Where there is none, no turn can begin."""
 
@@ -72,6 +77,7 @@ class Answers:
         jobs: Jobs,
         clock: Clock,
         zone: tzinfo,
+        keep_image: KeepReturnedImage,
     ) -> None:
         self._store = store
         self._gateway = gateway
@@ -79,6 +85,7 @@ class Answers:
         self._passages = passages
         self._history = history
         self._tools = tools
+        self._keep_image = keep_image
         self._jobs = jobs
         self._clock = clock
         self._zone = zone
@@ -136,6 +143,7 @@ class Answers:
             ),
             stop,
             state=state,
+            load=lambda ids: self._store.payloads.load(turn.conversation_id, ids),
             steering=control.steering,
             opening=(*opening, *(prepared.opening if prepared else ())),
         )
@@ -170,6 +178,8 @@ class Answers:
                 LargeValues(turn.conversation_id, self._clock, keep_payload),
                 found=found,
                 turn_id=turn.id,
+                keep_image=lambda file: self._keep_image(held.conversation, file),
+                file_rules=self.file_rules(turn.model),
             ),
             TurnApprovals(self._store, held, agent.settings.approval_timeout_s, self._clock, control),
             agent.settings.tools,
@@ -200,22 +210,24 @@ class Answers:
         found = await self._passages.before(agent, asked, gateway)
         prior = await self._store.receipts.newest(conversation.id)
         rules = self._rules(agent, gateway, held.turn.model)
-        # Without tools, results are sent as text, whatever form they had before.
-        shortened = prior.shortened if prior and gateway.supports_tools else ()
+        shortened = frozenset(prior.shortened if prior else ())
         sources = Sources(
             path=path,
             question_id=asked_id,
             components=prompt.components,
             found=[hit for it in found if isinstance(it, Retrieval) for hit in it.hits],
             large={
-                **await self._large_values(conversation, path, frozenset(shortened)),
-                **await self._file_contents(conversation, path, takes_images=rules.takes_images),
+                # Without tools, results are sent as text, whatever form they had before.
+                **await self._large_values(
+                    conversation, path, shortened if gateway.supports_tools else frozenset()
+                ),
+                **await self._texts_of_files(conversation, path, rules, shortened),
             },
             prior=prior,
             model=held.turn.model,
             cache_key=conversation.id,
         )
-        unseen = unseen_images(asked) if asked and not rules.takes_images else ()
+        unseen = unseen_images(asked) if asked and not rules.files.images else ()
         notices = [
             Notice("IMAGES_NOT_TAKEN", f"The model takes no images; it sees only the name of {it}.")
             for it in unseen
@@ -256,13 +268,24 @@ class Answers:
         refs = (ref for call in calls for ref in sent_refs(call, is_short=call.sent_id in shortened))
         return await self._store.payloads.load(conversation.id, refs)
 
-    async def _file_contents(
-        self, conversation: Conversation, path: Sequence[Message], *, takes_images: bool
+    async def _texts_of_files(
+        self,
+        conversation: Conversation,
+        path: Sequence[Message],
+        rules: ContextRules,
+        shortened: Collection[str],
     ) -> Mapping[PayloadId, bytes | Lost]:
-        """The contents of the path's files, as far as the model is sent them."""
-        files = [part for message in path for part in message.files]
-        refs = [ref for it in files if (ref := content_ref(it, takes_images=takes_images))]
+        """The texts of the path's files, as far as the model is sent them."""
+        files = FileRules(rules.files, rules.context_tokens)
+        sent = (part for message in path for part in message.files if form_key(part) not in shortened)
+        refs = [ref for it in sent if (ref := files.content_ref(it))]
         return await self._store.payloads.load(conversation.id, refs) if refs else {}
+
+    def file_rules(self, model: str | None) -> FileRules:
+        """Which files a model is sent as they are."""
+        if self._gateway is None:
+            return NO_FILES
+        return FileRules(self._gateway.takes_files(model), self._gateway.context_tokens, can_recall=True)
 
     def _rules(self, agent: Agent, gateway: Gateway, model: str | None) -> ContextRules:
         settings = agent.settings
@@ -272,7 +295,7 @@ class Answers:
             context_messages=settings.context_messages,
             result_tokens=settings.tool_result_tokens,
             thoughts=settings.context_thoughts,
-            takes_images=gateway.takes_images(model),
+            files=gateway.takes_files(model),
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
         )

@@ -104,7 +104,8 @@ class Continuing:
             for ref in body.refs.values()
         ]
         large = await self._store.payloads.load(turn.conversation_id, refs)
-        return replay(entries, rebuild_request(*sent), large)
+        files = self._answers.file_rules(turn.model)
+        return replay(entries, rebuild_request(*sent), large, files)
 
 
 def _user_of(held: HeldTurn, entries: Sequence[LogEntry]) -> User:

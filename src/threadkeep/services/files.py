@@ -9,6 +9,8 @@ import time
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,11 +24,14 @@ from threadkeep.domain.parts import FilePart
 from threadkeep.domain.text import check_line
 from threadkeep.domain.uploaded_file import AS_TEXT, FOR_MODEL, ORIGINAL, PREVIEW, KeptRendition, UploadedFile
 from threadkeep.domain.user import User
+from threadkeep.engine.large_values import safe_file_name
+from threadkeep.log.writer import persist
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed, Extractor
 from threadkeep.ports.images import ImagePreparer
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.pdfs import PdfInspector
 from threadkeep.ports.store import Store
+from threadkeep.ports.tools import ProducedFile
 
 log = logging.getLogger("threadkeep.files")
 
@@ -90,16 +95,8 @@ class Files:
             original = folder / ORIGINAL
             measured = await asyncio.to_thread(_copy, source, original)
             media_type = detect(measured.head, file_name, tail=measured.tail)
-            if media_type == PDF:
-                await self._check_pdf(original, file_name)
-            file = UploadedFile(
-                id=PayloadId(new_uuid()),
-                file_name=file_name,
-                media_type=media_type,
-                size=measured.size,
-                sha256=measured.sha256,
-                created_at=self._clock(),
-            )
+            pages = await self._pages(original, file_name) if media_type == PDF else None
+            file = self._new_file(file_name, media_type, measured, pages)
             contents: Mapping[str, Path] = {ORIGINAL: original}
             if is_image(media_type):
                 file, contents = await self._with_images(file, original, folder)
@@ -145,16 +142,60 @@ class Files:
         await self._store.files.give(list(waiting.values()), conversation.id)
         return tuple(known[it].part for it in ids)
 
+    async def keep_returned(self, conversation: Conversation, file: ProducedFile) -> FilePart | None:
+        """Keeps an image that a tool returned as models and pages take it; None where it is not one."""
+        if not file.media_type.startswith("image/"):
+            return None
+        async with self._work_folder() as folder:
+            try:
+                image, paths = await self._prepare_returned(file, folder)
+            except UnsupportedFile as exc:
+                log.info("an image that a tool returned cannot be shown: %s", exc.message)
+                return None
+            contents = {name: await asyncio.to_thread(path.read_bytes) for name, path in paths.items()}
+        names = {image.id: ORIGINAL, **{it.id: name for name, it in image.renditions.items()}}
+        for payload in image.payloads(conversation.id):
+            await persist(partial(self._store.payloads.add, payload, contents[names[payload.id]]))
+        await persist(lambda: self._store.files.add_returned(conversation, image))
+        return image.part
+
+    async def _prepare_returned(
+        self, file: ProducedFile, folder: Path
+    ) -> tuple[UploadedFile, Mapping[str, Path]]:
+        original = folder / ORIGINAL
+        measured = await asyncio.to_thread(_copy, BytesIO(file.content), original)
+        media_type = detect(measured.head, "", tail=measured.tail)
+        if not is_image(media_type):
+            raise UnsupportedFile(f"{file.file_name} is no image.")
+        name = safe_file_name(file.file_name, media_type)
+        return await self._with_images(self._new_file(name, media_type, measured), original, folder)
+
+    def _new_file(
+        self, file_name: str, media_type: str, measured: _Measured, pages: int | None = None
+    ) -> UploadedFile:
+        return UploadedFile(
+            id=PayloadId(new_uuid()),
+            file_name=file_name,
+            media_type=media_type,
+            size=measured.size,
+            sha256=measured.sha256,
+            created_at=self._clock(),
+            pages=pages,
+        )
+
     async def sweep(self) -> int:
         """Removes files that no message has got in time, and what a crash has left of an upload."""
         await asyncio.to_thread(_remove_old, self._folder)
         return await self._store.files.forget_unsent(self._clock() - self._ttl_ms)
 
-    async def _check_pdf(self, original: Path, file_name: str) -> None:
-        if (await self._pdfs.inspect(original)).needs_password:
+    async def _pages(self, original: Path, file_name: str) -> int | None:
+        """How many pages a PDF has; None where providers would not open it."""
+        facts = await self._pdfs.inspect(original)
+        if facts.needs_password:
             raise UnsupportedFile(
                 f"{file_name} is protected by a password. Remove the password, then upload it again."
             )
+        return None if facts.encrypted else facts.page_count
 
     async def _with_images(
         self, file: UploadedFile, original: Path, folder: Path

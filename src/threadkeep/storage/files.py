@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import ConversationId, PayloadId, UserId
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.uploaded_file import KeptRendition, UploadedFile
@@ -16,7 +17,7 @@ from threadkeep.storage.database import Database, Plan, Row, Statement, with_ids
 from threadkeep.storage.payloads import Contents, payload_values
 from threadkeep.storage.users import ENSURE_USER
 
-_COLUMNS = "id, file_name, media_type, size, sha256, created_at, width, height, renditions"
+_COLUMNS = "id, file_name, media_type, size, sha256, created_at, width, height, pages, renditions"
 # Two uploads of one user at once are counted one after the other.
 _LOCK_USER = Statement(
     "SELECT 1 FROM tk_users WHERE id = :user_id",
@@ -29,13 +30,14 @@ _COUNT = Statement(
 _ADD = Statement(
     f"""INSERT INTO tk_files (user_id, conversation_id, {_COLUMNS})
     VALUES (:user_id, :conversation_id, :id, :file_name, :media_type, :size, :sha256, :created_at, :width,
-        :height, :renditions)"""
+        :height, :pages, :renditions)"""
 )
 _UNSENT = with_ids(
     f"""SELECT {_COLUMNS} FROM tk_files
     WHERE id IN (IDS) AND user_id = :user_id AND conversation_id IS NULL"""
 )
 _SENT = with_ids(f"SELECT {_COLUMNS} FROM tk_files WHERE id IN (IDS) AND conversation_id = :conversation_id")
+_ANY_SENT = Statement("SELECT 1 FROM tk_files WHERE conversation_id = :conversation_id LIMIT 1")
 _SENT_BY = Statement(
     f"""SELECT {", ".join(f"file.{it}" for it in _COLUMNS.split(", "))}, file.conversation_id
     FROM tk_files AS file JOIN tk_conversations AS conversation ON conversation.id = file.conversation_id
@@ -87,6 +89,15 @@ class SqlFiles:
         check_room(count, int(size))
         yield _ADD(user_id=user_id, conversation_id=None, **_values(file))
         yield from self._contents.stage_within(file.id, contents)
+
+    async def add_returned(self, conversation: Conversation, file: UploadedFile) -> None:
+        """Notes an image that a tool returned, whose contents are payloads of the conversation already."""
+        whose = {"user_id": conversation.user_id, "conversation_id": conversation.id}
+        await self._database.execute(_ADD(**whose, **_values(file)))
+
+    async def has_any(self, conversation_id: ConversationId) -> bool:
+        """Whether messages of a conversation have files."""
+        return bool(await self._database.fetch(_ANY_SENT(conversation_id=conversation_id)))
 
     async def unsent(self, user_id: UserId, ids: Iterable[PayloadId]) -> Mapping[PayloadId, UploadedFile]:
         """Those of a user that no message has yet, by their ids."""
@@ -172,7 +183,7 @@ def _values(file: UploadedFile) -> dict[str, Any]:
 
 
 def _to_file(row: Row | Sequence[Any]) -> UploadedFile:
-    id_, file_name, media_type, size, sha256, created_at, width, height, renditions = row
+    id_, file_name, media_type, size, sha256, created_at, width, height, pages, renditions = row
     return UploadedFile(
         id=PayloadId(id_),
         file_name=file_name,
@@ -182,5 +193,6 @@ def _to_file(row: Row | Sequence[Any]) -> UploadedFile:
         created_at=created_at,
         width=width,
         height=height,
+        pages=pages,
         renditions=_decode(renditions),
     )

@@ -155,6 +155,8 @@ class _File(_Kept, tag="file", kw_only=True):
     width: int | None = None
     height: int | None = None
     refs: dict[str, str] = {}
+    pages: int | None = None
+    tool_call_id: str | None = None
 
     def part(self, _: str, __: Calls) -> Part:
         return _file_part(
@@ -164,6 +166,8 @@ class _File(_Kept, tag="file", kw_only=True):
             size=self.size,
             width=self.width,
             height=self.height,
+            pages=self.pages,
+            tool_call_id=self.tool_call_id,
             refs={name: PayloadId(ref) for name, ref in self.refs.items()},
             iteration=self.iteration,
             superseded=self.superseded,
@@ -284,6 +288,8 @@ def _keep(part: Part, begins: Iterator[int]) -> _AnyKept:
                 width=part.width,
                 height=part.height,
                 refs=dict(part.refs),
+                pages=part.pages,
+                tool_call_id=part.tool_call_id,
                 **common,
             )
         case CardPart():

@@ -20,8 +20,10 @@ _IMAGES = {
     "image/gif": b"GIF8",
     "image/webp": b"RIFF",
 }
+_DOCUMENTS = {"application/pdf": b"%PDF-"}
 _ANTHROPIC_BLOCKS = {
     "image": {"source", "cache_control"},
+    "document": {"source", "title", "context", "citations", "cache_control"},
     "text": {"text", "citations", "cache_control"},
     "tool_use": {"id", "name", "input", "cache_control"},
     "tool_result": {"tool_use_id", "content", "is_error", "cache_control"},
@@ -137,14 +139,14 @@ class _Rules:
         is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
         self.require(is_count, f"{where}: must be a whole number from 1")
 
-    def image(self, media_type: object, data: object, where: str) -> None:
-        """An image of a kind that providers take, which is what it says."""
-        magic = _IMAGES.get(str(media_type))
-        if self.require(magic is not None, f"{where}.media_type: {media_type!r} is not one of {[*_IMAGES]}"):
+    def file(self, media_type: object, data: object, where: str, kinds: Mapping[str, bytes]) -> None:
+        """A file of a kind that providers take, which is what it says."""
+        magic = kinds.get(str(media_type))
+        if self.require(magic is not None, f"{where}.media_type: {media_type!r} is not one of {[*kinds]}"):
             with suppress(ValueError):
                 if b64decode(str(data), validate=True).startswith(cast("bytes", magic)):
                     return
-            self.problems.append(f"{where}: could not process image")
+            self.problems.append(f"{where}: could not process the file")
 
     def unique(self, values: Sequence[str], where: str) -> None:
         self.require(len(set(values)) == len(values), f"{where}: must be unique")
@@ -218,11 +220,12 @@ class _AnthropicRules(_Rules):
         self.require(not extra, f"{where}: extra inputs are not permitted: {extra}")
         if kind == "text":
             self.text(block.get("text"), where)
-        elif kind == "image":
-            self.require(role == "user", f"{where}: image is the user's")
+        elif kind in ("image", "document"):
+            self.require(role == "user", f"{where}: {kind} is the user's")
             source = self.fields(block.get("source"), f"{where}.source")
             self.require(source.get("type") == "base64", f"{where}.source.type: must be 'base64'")
-            self.image(source.get("media_type"), source.get("data"), f"{where}.source")
+            kinds = _IMAGES if kind == "image" else _DOCUMENTS
+            self.file(source.get("media_type"), source.get("data"), f"{where}.source", kinds)
         elif kind == "tool_use":
             self.require(role == "assistant", f"{where}: tool_use is the assistant's")
             self.require(_ANTHROPIC_ID.fullmatch(str(block.get("id"))), f"{where}.id: pattern")
@@ -245,7 +248,9 @@ class _AnthropicRules(_Rules):
     def _result_content(self, content: object, where: str) -> None:
         if isinstance(content, list):
             for inner in self.entries(cast("object", content), where, least=0):
-                self.text(self.fields(inner, where).get("text"), where)
+                block = self.fields(inner, where)
+                self.require(block.get("type") in ("text", "image"), f"{where}.content: text or image")
+                self._block(block, "user", where)
         else:
             self.require(isinstance(content, str), f"{where}.content: must be a text")
 
@@ -329,16 +334,27 @@ class _OpenAIRules(_Rules):
         content = message.get("content")
         if isinstance(content, list):
             for value in self.entries(cast("object", content), f"{where}.content"):
-                part = self.fields(value, where)
-                if part.get("type") == "image_url":
-                    self.require(message.get("role") == "user", f"{where}: image_url is the user's")
-                    url = self.fields(part.get("image_url"), f"{where}.image_url").get("url")
-                    media_type, _, data = str(url).removeprefix("data:").partition(";base64,")
-                    self.image(media_type, data, f"{where}.image_url")
-                else:
-                    self.text(part.get("text"), where)
+                self._part(self.fields(value, where), str(message.get("role")), where)
         else:
             self.text(content, f"{where}.content")
+
+    def _part(self, part: Fields, role: str, where: str) -> None:
+        match part.get("type"):
+            case "image_url":
+                self.require(role == "user", f"{where}: image_url is the user's")
+                url = self.fields(part.get("image_url"), f"{where}.image_url").get("url")
+                self._data_url(url, f"{where}.image_url", _IMAGES)
+            case "file":
+                self.require(role == "user", f"{where}: file is the user's")
+                file = self.fields(part.get("file"), f"{where}.file")
+                self.text(file.get("filename"), f"{where}.file.filename")
+                self._data_url(file.get("file_data"), f"{where}.file", _DOCUMENTS)
+            case _:
+                self.text(part.get("text"), where)
+
+    def _data_url(self, url: object, where: str, kinds: Mapping[str, bytes]) -> None:
+        media_type, _, data = str(url).removeprefix("data:").partition(";base64,")
+        self.file(media_type, data, where, kinds)
 
     def _assistant(self, message: Fields, where: str) -> None:
         content = message.get("content")

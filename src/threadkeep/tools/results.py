@@ -97,7 +97,7 @@ class ResultsServer:
         if text is None:
             return Outcome("error", error="The result is no longer there.")
         # In a thread: a result may have millions of characters.
-        found = await asyncio.to_thread(find_places, text, query) if query else _passage(text, offset)
+        found = await asyncio.to_thread(find_places, text, query) if query else passage(text, offset)
         return Outcome("ok", {"id": id_, "tool": call.tool_name, "characters": len(text), **found})
 
     async def _find(self, caller: Caller, id_: str) -> ToolCall | None:
@@ -130,7 +130,8 @@ def _decoded(content: bytes) -> str:
     return msgspec.json.decode(content, type=str) if is_text else content.decode("utf-8", "replace")
 
 
-def _passage(text: str, offset: int) -> dict[str, Any]:
+def passage(text: str, offset: int) -> dict[str, Any]:
+    """A text from a place on, as much as is returned at once."""
     end = offset + MOST_CHARACTERS
     rest = {"nextOffset": end} if end < len(text) else {}
     return {"offset": offset, "text": text[offset:end], **rest}

@@ -16,6 +16,7 @@ from threadkeep.domain.events import (
     IterationStart,
     Notice,
     Retrieval,
+    ReturnedImage,
     Text,
     Thought,
     ToolCalled,
@@ -79,7 +80,8 @@ def _further_fields(body: EventBody) -> object:
             return _without_empty(body, "total", "message")
         case ToolResulted():
             other = "error" if body.error is None else "result"
-            return _without_empty(body, other, "chart_data", "artifact_ids")
+            values = _without_empty(body, other, "chart_data", "artifact_ids", "images")
+            return values | {"images": list(map(_shown_image, body.images))} if body.images else values
         case _ as never:
             assert_never(never)
 
@@ -98,6 +100,10 @@ def _present(value: _WithOptional | RetrievalHit, *optional: str) -> dict[str, A
     """The fields that clients see, the optional ones only where they say something."""
     shown = ((it, getattr(value, it.name)) for it in fields(value) if it.name not in PRIVATE)
     return {it.name: said for it, said in shown if it.name not in optional or said != it.default}
+
+
+def _shown_image(image: ReturnedImage) -> dict[str, Any]:
+    return {it.name: getattr(image, it.name) for it in fields(image) if it.name != "refs"}
 
 
 def decode_event(raw: bytes | str) -> TurnEvent:

@@ -110,7 +110,7 @@ class RetrievalPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag
 
 
 class FilePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="file"):
-    """A file that the user attached, or that a run of another engine produced."""
+    """A file that the user attached, an image that a tool returned, or what another engine's run produced."""
 
     file_id: Id
     file_name: str
@@ -119,6 +119,8 @@ class FilePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="fil
     iteration: Iteration
     width: int | None = None
     height: int | None = None
+    pages: int | None = None
+    tool_call_id: str | None = None
     superseded: Superseded = False
 
 
@@ -233,6 +235,8 @@ def part_view(part: Part) -> PartView:
                 iteration=part.iteration,
                 width=part.width,
                 height=part.height,
+                pages=part.pages,
+                tool_call_id=part.tool_call_id,
                 superseded=part.superseded,
             )
         case CardPart():

@@ -1,0 +1,58 @@
+"""Which models take files as they are, by their names: no provider's API tells it for all of them."""
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Literal
+
+from threadkeep.domain.file import JPEG, PNG
+from threadkeep.domain.image import ImageTokenRule
+from threadkeep.ports.gateway import DocumentBlock, ImageBlock, ModelRequest, TakenFiles
+
+Taken = Literal["auto", "on", "off"]
+
+_WITH_IMAGES = re.compile(
+    r"claude-(3|opus|sonnet|haiku|[4-9])|gpt-(4o|4\.|4-turbo|4-vision|[5-9])|chatgpt-4o|o[134](-|$)|gemini"
+    r"|llava|bakllava|moondream|pixtral|mistral-(small-3|medium-3)|gemma-?[34]|llama-?(3\.2.*vision|4)"
+    r"|qwen.*(vl|omni)|internvl|minicpm-v|phi-.*vision|grok-.*vision|grok-[4-9]|glm-4\.?\d?v|vision",
+    re.IGNORECASE,
+)
+_CLAUDE_WITH_PDFS = re.compile(r"claude-(3-[57]|opus|sonnet|haiku|[4-9])", re.IGNORECASE)
+_OPENAI_IN_PATCHES = re.compile(r"(gpt-(4\.1|[5-9]).*-(mini|nano))|o4-mini", re.IGNORECASE)
+
+
+def files_of_claude(model: str, images: Taken, pdfs: Taken) -> TakenFiles:
+    """What a model behind the Messages API takes: as the operator says, or as its family is known to."""
+    return TakenFiles(
+        images=ImageTokenRule.ANTHROPIC if _is_taken(images, _WITH_IMAGES.search(model)) else None,
+        pdfs=_is_taken(pdfs, _CLAUDE_WITH_PDFS.search(model)),
+    )
+
+
+def files_of_openai(model: str, images: Taken, pdfs: Taken, host: str) -> TakenFiles:
+    """What a model behind chat completions takes. Of the compatible servers hardly any takes PDFs."""
+    rule = ImageTokenRule.OPENAI_PATCHES if _OPENAI_IN_PATCHES.search(model) else ImageTokenRule.OPENAI_TILES
+    has_images = _is_taken(images, _WITH_IMAGES.search(model))
+    return TakenFiles(
+        images=rule if has_images else None,
+        pdfs=_is_taken(pdfs, has_images and host == "api.openai.com"),
+    )
+
+
+def _is_taken(setting: Taken, is_known: object) -> bool:
+    return bool(is_known) if setting == "auto" else setting == "on"
+
+
+def in_base64(block: ImageBlock | DocumentBlock, contents: Mapping[str, bytes]) -> str:
+    """The content of a block."""
+    return b64encode(contents[block.content_id]).decode()
+
+
+def image_type(block: ImageBlock, contents: Mapping[str, bytes]) -> str:
+    """The media type of an image; we encode images in these two only."""
+    return PNG if contents[block.content_id].startswith(b"\x89PNG") else JPEG
+
+
+def has_files(request: ModelRequest) -> bool:
+    """Whether a request is large enough to be encoded apart from everything else that runs here."""
+    return bool(request.contents)

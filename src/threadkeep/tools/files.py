@@ -1,0 +1,97 @@
+"""`recall_file`: shows a file of the conversation again, of which a request has only a line or a part."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+from threadkeep.domain.file import decode_text, is_image, is_text
+from threadkeep.domain.ids import PayloadId, is_uuid
+from threadkeep.domain.mcp import FILES
+from threadkeep.domain.tool_rules import ToolEffect
+from threadkeep.domain.uploaded_file import AS_TEXT, FOR_MODEL, UploadedFile
+from threadkeep.ports.payloads import Lost
+from threadkeep.ports.store import Store
+from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+from threadkeep.tools.results import MOST_QUERY_CHARACTERS, find_places, passage
+
+RECALL_FILE = Tool(
+    FILES,
+    "recall_file",
+    "Look at a file of this conversation again, when you see only its name or a part of it. An image is "
+    "shown. Of a text it returns what comes from an offset on or, with a query, where the query occurs.",
+    {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "description": "The file's id, as the line with its name gives it."},
+            "query": {
+                "type": "string",
+                "description": "Words to look for, exactly as they occur in the file.",
+                "maxLength": MOST_QUERY_CHARACTERS,
+            },
+            "offset": {
+                "type": "integer",
+                "description": "Where to begin, in characters.",
+                "minimum": 0,
+                "default": 0,
+            },
+        },
+        "required": ["id"],
+    },
+    timeout_s=30.0,
+    is_own=True,
+    effect=ToolEffect.READ,
+)
+
+
+class FilesServer:
+    """The files of the conversation in which a turn runs, and of no other."""
+
+    name = FILES
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def tools(self, caller: Caller) -> Sequence[Tool]:
+        """The tool, from the conversation's first file on."""
+        return (RECALL_FILE,) if await self._store.files.has_any(caller.conversation.id) else ()
+
+    async def call(
+        self, caller: Caller, name: str, arguments: Mapping[str, Any]
+    ) -> AsyncGenerator[Progress | Outcome]:
+        """Shows a file, or reads its text."""
+        id_, query, offset = arguments.get("id"), arguments.get("query"), arguments.get("offset", 0)
+        if name != RECALL_FILE.name:
+            yield Outcome("error", error=f"There is no tool named {name!r}.")
+        elif not isinstance(offset, int) or offset < 0:
+            yield Outcome("error", error="`offset` must be a number from 0 on.")
+        elif query is not None and not isinstance(query, str):
+            yield Outcome("error", error="`query` must be a text.")
+        elif not isinstance(id_, str) or (file := await self._find(caller, id_)) is None:
+            yield Outcome("error", error=f"There is no file {id_!r} in this conversation.")
+        else:
+            yield await self._recall(caller, file, query, offset)
+
+    async def _find(self, caller: Caller, id_: str) -> UploadedFile | None:
+        if not is_uuid(id_):
+            return None
+        wanted = PayloadId(id_.lower())
+        return (await self._store.files.sent(caller.conversation.id, [wanted])).get(wanted)
+
+    async def _recall(self, caller: Caller, file: UploadedFile, query: str | None, offset: int) -> Outcome:
+        about = {"id": file.id, "name": file.file_name, "mediaType": file.media_type}
+        if is_image(file.media_type) and FOR_MODEL in file.renditions:
+            return Outcome("ok", about | {"width": file.width, "height": file.height}, recalled=(file.part,))
+        text_id = file.id if is_text(file.media_type) else file.part.refs.get(AS_TEXT)
+        if text_id is None:
+            return Outcome("error", error=f"{file.file_name} has no text that can be read.")
+        content = (await self._store.payloads.load(caller.conversation.id, [text_id]))[text_id]
+        if isinstance(content, Lost):
+            return Outcome("error", error=content.reason)
+        # In a thread: a file may have millions of characters.
+        return Outcome("ok", about | await asyncio.to_thread(_read, content, query, offset))
+
+
+def _read(content: bytes, query: str | None, offset: int) -> dict[str, Any]:
+    text = decode_text(content)
+    found = find_places(text, query) if query else passage(text, offset)
+    return {"characters": len(text), **found}
