@@ -106,7 +106,7 @@ describe("what is sent while a turn runs", () => {
   it("steers it, is shown until the turn has taken it in, and then in the reply", async () => {
     await running();
     server.next = { steered: true, turnId: "t1", messageId: "s1" };
-    await thread.send("No, that", null, true);
+    await thread.send("No, that", { steers: true });
     expect(server.asked.at(-1)!.body).toEqual({ content: "No, that", whenBusy: "steer" });
     await thread.refresh();
     expect(queue()).toEqual(["> No, that"]);
@@ -118,7 +118,7 @@ describe("what is sent while a turn runs", () => {
   it("stands in the queue when the turn that it was to steer ended first", async () => {
     await running();
     server.next = { steered: true, turnId: "t1", messageId: "s1" };
-    await thread.send("No, that", null, true);
+    await thread.send("No, that", { steers: true });
     server.activeTurnId = null;
     server.queued = [waiting("s1", "No, that", true)];
     server.happen("t1", { type: "error", code: "X", message: "no", retryable: false });
