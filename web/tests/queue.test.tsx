@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { type MessageView, type QueuedMessageView } from "../src/api/schema";
 import { QueuedMessages } from "../src/components/queued-messages";
+import { rememberFile } from "../src/state/known-files";
 import { isRunning, isWaiting } from "../src/thread/reduce";
 import { Thread } from "../src/thread/thread";
 import { answer, click, draw, press, type } from "./draw";
@@ -87,6 +88,18 @@ describe("what is sent while a turn runs", () => {
     expect(server.asked).toEqual([{ method: "POST", call: "conversations/c/messages", body: { content: "Then this", whenBusy: "queue" } }]);
     await vi.waitFor(() => expect(state().queued).toEqual([{ ...server.queued[0], steers: null }]));
     expect(state().messages).toHaveLength(2);
+  });
+
+  it("keeps its files, and shows them by what is known of them", async () => {
+    await running();
+    const notes = { fileId: "f1", fileName: "notes.md", mediaType: "text/markdown", size: 9 };
+    rememberFile(notes);
+    server.queued = [{ ...waiting("q1", ""), files: ["f1"] }];
+    await thread.send("", { files: [notes] });
+    expect(server.asked.at(-1)!.body).toEqual({ content: "", files: ["f1"], whenBusy: "queue" });
+    const drawn = draw(<QueuedMessages thread={thread} queued={state().queued} />);
+    expect(drawn.named("Download notes.md").textContent).toBe("notes.mdMD · 9 B");
+    expect(drawn.place.querySelector(".bubble")).toBeNull();
   });
 
   it("has its turn when the one before has ended, which is followed", async () => {

@@ -10,6 +10,9 @@ import { IconButton } from "./icon-button";
 import { ImagePreview } from "./image-preview";
 import { toldProblem } from "./problem-bar";
 
+/** Why a file is refused however often it is sent. */
+const FOR_GOOD = new Set(["UNSUPPORTED_FILE", "PAYLOAD_TOO_LARGE"]);
+
 interface Props {
   attachment: Attachment;
   onRemove: () => void;
@@ -39,7 +42,7 @@ export function AttachmentChip({ attachment, onRemove, onRetry }: Props) {
         </span>
       )}
       {isUploading && <progress value={status.progress} aria-label={words.uploadingFile(fileName)} />}
-      {status.state === "failed" && source && (
+      {status.state === "failed" && source && !FOR_GOOD.has(status.problem.code) && (
         <IconButton icon={RotateCcw} label={words.retryUpload(fileName)} onClick={onRetry} />
       )}
       <IconButton icon={X} label={(isUploading ? words.cancelUpload : words.removeFile)(fileName)} onClick={onRemove} />
@@ -47,7 +50,7 @@ export function AttachmentChip({ attachment, onRemove, onRetry }: Props) {
   );
 }
 
-function Look({ attachment: { fileName, mediaType, status, localUrl }, file }: { attachment: Attachment; file: KeptFile | null }) {
+function Look({ attachment: { fileName, status, localUrl }, file }: { attachment: Attachment; file: KeptFile | null }) {
   const words = useWords();
   if (file && isMeasuredImage(file))
     return (
@@ -61,7 +64,7 @@ function Look({ attachment: { fileName, mediaType, status, localUrl }, file }: {
         <img src={localUrl} alt={fileName} />
       </span>
     );
-  return <FileIcon mediaType={mediaType} />;
+  return <FileIcon />;
 }
 
 /** Why a file is not there. */

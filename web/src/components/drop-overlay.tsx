@@ -16,49 +16,44 @@ export function DropOverlay({ onDrop }: { onDrop: (data: DataTransfer) => void }
     const leaving = new AbortController();
     const { signal } = leaving;
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let isOver = false;
     let isRefused = false;
-    const hide = () => {
+    const end = () => {
       clearTimeout(timer);
+      isOver = isRefused = false;
       setOver(false);
+    };
+    const show = () => {
+      clearTimeout(timer);
+      timer = setTimeout(end, GONE_AFTER_MS);
+      isOver = true;
+      setOver(!isRefused);
     };
     const listen = (type: "dragenter" | "dragover" | "drop", hear: (data: DataTransfer) => void) =>
       window.addEventListener(
         type,
         (event) => {
-          const data = event.dataTransfer;
-          if (!data?.types.includes("Files") || document.querySelector("dialog[open]")) return;
+          if (!event.dataTransfer?.types.includes("Files")) return;
           event.preventDefault(); // the browser would open the file in place of the page
-          hear(data);
+          if (!document.querySelector("dialog[open]")) hear(event.dataTransfer);
         },
         { signal },
       );
-    const show = () => {
-      clearTimeout(timer);
-      timer = setTimeout(hide, GONE_AFTER_MS);
-      if (!isRefused) setOver(true);
-    };
     listen("dragenter", show);
     listen("dragover", show);
     listen("drop", (data) => {
-      hide();
-      if (!isRefused) latest.current(data);
-      isRefused = false;
+      const isTaken = !isRefused;
+      end();
+      if (isTaken) latest.current(data);
     });
-    window.addEventListener(
-      "dragleave",
-      (event) => {
-        if (event.relatedTarget !== null) return;
-        hide();
-        isRefused = false;
-      },
-      { signal },
-    );
+    window.addEventListener("dragleave", ({ relatedTarget }) => relatedTarget === null && end(), { signal });
     const refuse = (event: KeyboardEvent) => {
-      if (event.key !== "Escape") return;
-      hide();
-      isRefused = timer !== undefined;
+      if (event.key !== "Escape" || !isOver) return;
+      event.stopPropagation(); // it is not meant for the turn that runs
+      isRefused = true;
+      setOver(false);
     };
-    window.addEventListener("keydown", refuse, { signal });
+    window.addEventListener("keydown", refuse, { signal, capture: true });
     return () => {
       leaving.abort();
       clearTimeout(timer);

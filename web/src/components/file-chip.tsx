@@ -11,7 +11,7 @@ import { toldProblem } from "./problem-bar";
 /** A file of a message, which can be saved. */
 export function FileChip({ file }: { file: KeptFile }) {
   const words = useWords();
-  const { fileId, fileName, mediaType, size } = file;
+  const { fileId, fileName, size } = file;
   const save = async () => {
     try {
       await download(filePath(fileId), {}, fileName);
@@ -27,7 +27,7 @@ export function FileChip({ file }: { file: KeptFile }) {
       title={fileName}
       onClick={() => void save()}
     >
-      <FileIcon mediaType={mediaType} />
+      <FileIcon />
       <span className="text">
         <span className="name">{fileName}</span>
         <small>

@@ -1,17 +1,10 @@
-import { FileCode, FileText, Image, Sheet } from "lucide-react";
+import { FileText } from "lucide-react";
 
-/** A picture of what a file is. */
-export function FileIcon({ mediaType }: { mediaType: string }) {
-  const Icon = mediaType.startsWith("image/")
-    ? Image
-    : mediaType === "text/csv"
-      ? Sheet
-      : /json|code/.test(mediaType)
-        ? FileCode
-        : FileText;
+/** Stands for a file whose content is not shown. */
+export function FileIcon() {
   return (
     <span className="file-icon" aria-hidden>
-      <Icon />
+      <FileText />
     </span>
   );
 }

@@ -1,8 +1,8 @@
-import { ImageOff } from "lucide-react";
 import { useRef } from "react";
 
 import { usePreview } from "../state/previews";
 import { type KeptFile } from "../turn/files";
+import { FileIcon } from "./file-icon";
 import { useNear } from "./use-near";
 
 /** The small form of an image, fetched when it is about to be seen; its place is there before. */
@@ -23,7 +23,7 @@ export function ImagePreview({ file: { fileId, fileName, width, height } }: { fi
           draggable={false}
         />
       )}
-      {failed && <ImageOff aria-hidden />}
+      {failed && <FileIcon />}
     </span>
   );
 }

@@ -8,7 +8,8 @@ export function useAttaching(draftKey: string, disabled: boolean) {
   const words = useWords();
   const add = async (files: readonly File[]) => {
     if (disabled || !files.length) return;
-    document.getElementById("message")?.focus();
+    // On a phone the keyboard would cover what was added.
+    if (matchMedia("(pointer: fine)").matches) document.getElementById("message")?.focus();
     try {
       const { MOST_FILES, attach } = await import("../state/uploads");
       if (attach(draftKey, files) > 0) toast(words.tooManyFiles(MOST_FILES));

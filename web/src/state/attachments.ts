@@ -63,6 +63,7 @@ export function markExpired(fileId: string, problem: Problem): void {
 export function forgetAttachments(): void {
   for (const store of byDraft.values()) store.set(NONE);
   byDraft.clear();
+  expired.clear();
   for (const key of Object.keys(localStorage)) if (key.startsWith(PREFIX)) localStorage.removeItem(key);
 }
 
