@@ -98,7 +98,7 @@ describe("what is sent while a turn runs", () => {
     await thread.send("", { files: [notes] });
     expect(server.asked.at(-1)!.body).toEqual({ content: "", files: ["f1"], whenBusy: "queue" });
     const drawn = draw(<QueuedMessages thread={thread} queued={state().queued} />);
-    expect(drawn.named("Download notes.md").textContent).toBe("notes.mdMD · 9 B");
+    expect(drawn.find(".file-chip").textContent).toBe("Download notes.mdMD · 9 B");
     expect(drawn.place.querySelector(".bubble")).toBeNull();
   });
 

@@ -20,14 +20,9 @@ export function FileChip({ file }: { file: KeptFile }) {
     }
   };
   return (
-    <button
-      type="button"
-      className="file-chip"
-      aria-label={words.downloadFile(fileName)}
-      title={fileName}
-      onClick={() => void save()}
-    >
+    <button type="button" className="file-chip" title={fileName} onClick={() => void save()}>
       <FileIcon />
+      <span className="unseen">{words.download} </span>
       <span className="text">
         <span className="name">{fileName}</span>
         <small>

@@ -3,6 +3,16 @@ import { useEffect, useRef } from "react";
 import { toast } from "../state/toasts";
 import { useWords } from "../words";
 
+let uploads: Promise<typeof import("../state/uploads")> | null = null;
+
+/** What sends files. Loaded once: what is added first comes first. */
+function loadUploads() {
+  return (uploads ??= import("../state/uploads").catch((error: unknown) => {
+    uploads = null;
+    throw error;
+  }));
+}
+
 /** Adds to a draft what is chosen, pasted or dropped. */
 export function useAttaching(draftKey: string, disabled: boolean) {
   const words = useWords();
@@ -11,7 +21,7 @@ export function useAttaching(draftKey: string, disabled: boolean) {
     // On a phone the keyboard would cover what was added.
     if (matchMedia("(pointer: fine)").matches) document.getElementById("message")?.focus();
     try {
-      const { MOST_FILES, attach } = await import("../state/uploads");
+      const { MOST_FILES, attach } = await loadUploads();
       if (attach(draftKey, files) > 0) toast(words.tooManyFiles(MOST_FILES));
     } catch {
       toast(words.away);

@@ -342,7 +342,6 @@ export const en = {
   noFolders: "Folders cannot be attached. Attach the files in them.",
   openImage: (name: string) => `Open ${name}`,
   download: "Download",
-  downloadFile: (name: string) => `Download ${name}`,
   image: (name: string) => `Image: ${name}`,
   imageFailed: "This image could not be loaded.",
   previousImage: "Previous image",

@@ -343,7 +343,6 @@ export const zh: Words = {
   noFolders: "不支持添加文件夹，请选择其中的文件。",
   openImage: (name: string) => `查看 ${name}`,
   download: "下载",
-  downloadFile: (name: string) => `下载 ${name}`,
   image: (name: string) => `图片：${name}`,
   imageFailed: "图片加载失败。",
   previousImage: "上一张",
