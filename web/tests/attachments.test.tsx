@@ -56,7 +56,7 @@ beforeEach(() => {
   vi.stubGlobal("matchMedia", () => ({ matches: true }));
 });
 
-afterEach(forgetAttachments);
+afterEach(() => act(forgetAttachments));
 
 const kept = (fileName: string): KeptFile => ({ fileId: `id-${fileName}`, fileName, mediaType: "text/plain", size: 4 });
 
@@ -140,7 +140,7 @@ it("sends three at a time, and none that was cancelled", async () => {
   await click(drawn.named("Cancel upload of d"));
   await click(drawn.named("Cancel upload of a"));
   expect(Upload.named("a").isAborted).toBe(true);
-  await vi.waitFor(() => expect(Upload.all.map((it) => it.name)).toEqual(["a", "b", "c", "e"]));
+  await comes(() => expect(Upload.all.map((it) => it.name)).toEqual(["a", "b", "c", "e"]));
   expect(names()).toEqual(["b", "c", "e"]);
   for (const name of ["b", "c", "e"]) await Upload.named(name).take();
 });

@@ -52,6 +52,16 @@ it("keeps the text that was not taken", async () => {
   expect(readDraft("c1")).toBe("hello");
 });
 
+it("puts the text that was not taken before what was typed since", async () => {
+  let refuse = (_: boolean) => {};
+  const { box } = composer({ onSend: () => new Promise((resolve) => (refuse = resolve)) });
+  await type(box, "hello");
+  await press(box, "Enter");
+  await type(box, "and more");
+  await act(async () => refuse(false));
+  expect(box.value).toBe("hello\n\nand more");
+});
+
 it("tells the limit as it nears, counted in characters, and sends nothing above it", async () => {
   const { box, drawn, onSend } = composer({ limit: 10 });
   const told = () => drawn.find("#limit").textContent;

@@ -2,7 +2,7 @@ import { ArrowUp, CornerDownRight, LoaderCircle, Pencil, Square } from "lucide-r
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 
 import { attachmentsOf, putBack, readyFiles, takeAttachments } from "../state/attachments";
-import { keepDraft, readDraft, useDraft } from "../state/drafts";
+import { keepDraft, returnDraft, useDraft } from "../state/drafts";
 import { useStore } from "../state/store";
 import { type KeptFile } from "../turn/files";
 import { useWords } from "../words";
@@ -67,7 +67,7 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
     const taken = takeAttachments(draftKey);
     keepDraft(draftKey, "");
     if (!(await onSend(sent, steers && isQueueing && !hasFiles, readyFiles(taken)))) {
-      if (!readDraft(draftKey)) keepDraft(draftKey, sent);
+      returnDraft(draftKey, sent);
       putBack(draftKey, taken);
     }
   };

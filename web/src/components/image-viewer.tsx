@@ -30,7 +30,10 @@ export function ImageViewer({ images, first, onClose }: ViewerProps) {
   const image = images[at]!;
   const { url, failed } = useFullImage(image.fileId);
   const { place, isZoomed, zoomBy, fit, ...handlers } = useZoom(stage, image.fileId);
-  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    dialog.current?.showModal();
+    dialog.current?.querySelector<HTMLElement>("header button:last-child")?.focus();
+  }, []);
 
   const close = () => dialog.current?.close();
   const go = (by: number) => setAt((now) => Math.min(images.length - 1, Math.max(0, now + by)));
@@ -51,6 +54,7 @@ export function ImageViewer({ images, first, onClose }: ViewerProps) {
     else return;
     event.preventDefault();
   };
+  // What cannot be used now stays and keeps the focus, without which no key would reach us.
   return (
     <dialog ref={dialog} className="viewer" aria-label={words.image(image.fileName)} onClose={onClose} onKeyDown={onKeyDown}>
       <header>
@@ -58,8 +62,13 @@ export function ImageViewer({ images, first, onClose }: ViewerProps) {
           <span className="name">{image.fileName}</span>
           {images.length > 1 && <small>{words.versionShort(at + 1, images.length)}</small>}
         </p>
-        <IconButton icon={ZoomOut} label={words.zoomOut} disabled={!isZoomed} onClick={() => zoomBy(1 / STEP)} />
-        <IconButton icon={Maximize} label={words.zoomFit} disabled={!isZoomed} onClick={fit} />
+        <IconButton
+          icon={ZoomOut}
+          label={words.zoomOut}
+          unavailable={isZoomed ? undefined : words.zoomOut}
+          onClick={() => zoomBy(1 / STEP)}
+        />
+        <IconButton icon={Maximize} label={words.zoomFit} unavailable={isZoomed ? undefined : words.zoomFit} onClick={fit} />
         <IconButton icon={ZoomIn} label={words.zoomIn} onClick={() => zoomBy(STEP)} />
         <IconButton icon={Download} label={words.download} onClick={() => void save()} />
         <IconButton icon={X} label={words.close} onClick={close} />
@@ -78,15 +87,25 @@ export function ImageViewer({ images, first, onClose }: ViewerProps) {
           <FullImage key={image.fileId} image={image} url={url} transform={place} />
         )}
       </div>
-      {at > 0 && (
-        <div className="previous">
-          <IconButton icon={ChevronLeft} label={words.previousImage} onClick={() => go(-1)} />
-        </div>
-      )}
-      {at < images.length - 1 && (
-        <div className="next">
-          <IconButton icon={ChevronRight} label={words.nextImage} onClick={() => go(1)} />
-        </div>
+      {images.length > 1 && (
+        <>
+          <div className="previous">
+            <IconButton
+              icon={ChevronLeft}
+              label={words.previousImage}
+              unavailable={at > 0 ? undefined : words.previousImage}
+              onClick={() => go(-1)}
+            />
+          </div>
+          <div className="next">
+            <IconButton
+              icon={ChevronRight}
+              label={words.nextImage}
+              unavailable={at < images.length - 1 ? undefined : words.nextImage}
+              onClick={() => go(1)}
+            />
+          </div>
+        </>
       )}
     </dialog>
   );

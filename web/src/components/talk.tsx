@@ -5,7 +5,7 @@ import { type AgentView, type ConversationView } from "../api/schema";
 import { agents, refreshAgents } from "../state/agents";
 import { keepFiles } from "../state/attachments";
 import { conversations } from "../state/conversations";
-import { keepDraft } from "../state/drafts";
+import { returnDraft } from "../state/drafts";
 import { go, type Route } from "../state/route";
 import { useSelected, useStore } from "../state/store";
 import { Thread, problemOf } from "../thread/thread";
@@ -93,7 +93,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
       go({ name: "conversation", id: made.id });
       if (!(await sent)) {
         // One is there already: so is what one wrote.
-        keepDraft(made.id, content);
+        returnDraft(made.id, content);
         keepFiles(made.id, files);
       }
       return true;

@@ -31,6 +31,11 @@ export function keepDraft(key: string, text: string): void {
   timer = setTimeout(writeDrafts, WRITE_AFTER_MS);
 }
 
+/** Puts back what was not taken, before what has been typed since. */
+export function returnDraft(key: string, text: string): void {
+  keepDraft(key, [text, readDraft(key)].filter(Boolean).join("\n\n"));
+}
+
 export function forgetDraft(key: string): void {
   keepDraft(key, "");
 }
