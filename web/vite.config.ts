@@ -35,6 +35,8 @@ export default defineConfig({
     assetsInlineLimit: 0, // the policy allows no inline code, and fonts stay apart
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 900,
+    // What the page begins with is one file: cut by who else needs its parts it would be larger.
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: "page", tags: ["$initial"] }] } } },
   },
   server: {
     proxy: {

@@ -17,7 +17,7 @@ it("sends with Enter, without what is blank around it", async () => {
   const { box, onSend } = composer();
   await type(box, "  hello\n");
   await press(box, "Enter");
-  expect(onSend).toHaveBeenCalledExactlyOnceWith("hello", false);
+  expect(onSend).toHaveBeenCalledExactlyOnceWith("hello", false, []);
   expect(box.value).toBe("");
 });
 
@@ -50,6 +50,16 @@ it("keeps the text that was not taken", async () => {
   await press(box, "Enter");
   expect(box.value).toBe("hello");
   expect(readDraft("c1")).toBe("hello");
+});
+
+it("puts the text that was not taken before what was typed since", async () => {
+  let refuse = (_: boolean) => {};
+  const { box } = composer({ onSend: () => new Promise((resolve) => (refuse = resolve)) });
+  await type(box, "hello");
+  await press(box, "Enter");
+  await type(box, "and more");
+  await act(async () => refuse(false));
+  expect(box.value).toBe("hello\n\nand more");
 });
 
 it("tells the limit as it nears, counted in characters, and sends nothing above it", async () => {
@@ -88,7 +98,7 @@ describe("while a turn runs", () => {
     await press(box, "Enter", { ctrlKey: true });
     await type(box, "or that");
     await press(box, "Enter", { metaKey: true });
-    expect(onSend.mock.calls).toEqual([["then this", false], ["no, that", true], ["or that", true]]);
+    expect(onSend.mock.calls).toEqual([["then this", false, []], ["no, that", true, []], ["or that", true, []]]);
   });
 
   it("has buttons for both beside the one that stops", async () => {
@@ -98,7 +108,7 @@ describe("while a turn runs", () => {
     await click(drawn.named("Add to the queue"));
     await type(box, "no, that");
     await click(drawn.named("Send into this answer"));
-    expect(onSend.mock.calls).toEqual([["then this", false], ["no, that", true]]);
+    expect(onSend.mock.calls).toEqual([["then this", false, []], ["no, that", true, []]]);
     expect(drawn.named("Stop").isConnected).toBe(true);
   });
 
@@ -120,7 +130,7 @@ describe("while a turn runs", () => {
     expect(drawn.allNamed("Send into this answer")).toEqual([]);
     expect(drawn.named("Send").isConnected).toBe(true);
     await press(box, "Enter", { ctrlKey: true });
-    expect(onSend).toHaveBeenCalledExactlyOnceWith("never mind", false);
+    expect(onSend).toHaveBeenCalledExactlyOnceWith("never mind", false, []);
   });
 });
 

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { type MessageView, type QueuedMessageView } from "../src/api/schema";
 import { QueuedMessages } from "../src/components/queued-messages";
+import { rememberFile } from "../src/state/known-files";
 import { isRunning, isWaiting } from "../src/thread/reduce";
 import { Thread } from "../src/thread/thread";
 import { answer, click, draw, press, type } from "./draw";
@@ -89,6 +90,18 @@ describe("what is sent while a turn runs", () => {
     expect(state().messages).toHaveLength(2);
   });
 
+  it("keeps its files, and shows them by what is known of them", async () => {
+    await running();
+    const notes = { fileId: "f1", fileName: "notes.md", mediaType: "text/markdown", size: 9 };
+    rememberFile(notes);
+    server.queued = [{ ...waiting("q1", ""), files: ["f1"] }];
+    await thread.send("", { files: [notes] });
+    expect(server.asked.at(-1)!.body).toEqual({ content: "", files: ["f1"], whenBusy: "queue" });
+    const drawn = draw(<QueuedMessages thread={thread} queued={state().queued} />);
+    expect(drawn.find(".file-chip").textContent).toBe("Download notes.mdMD · 9 B");
+    expect(drawn.place.querySelector(".bubble")).toBeNull();
+  });
+
   it("has its turn when the one before has ended, which is followed", async () => {
     await running();
     server.queued = [waiting("q1", "Then this")];
@@ -106,7 +119,7 @@ describe("what is sent while a turn runs", () => {
   it("steers it, is shown until the turn has taken it in, and then in the reply", async () => {
     await running();
     server.next = { steered: true, turnId: "t1", messageId: "s1" };
-    await thread.send("No, that", null, true);
+    await thread.send("No, that", { steers: true });
     expect(server.asked.at(-1)!.body).toEqual({ content: "No, that", whenBusy: "steer" });
     await thread.refresh();
     expect(queue()).toEqual(["> No, that"]);
@@ -118,7 +131,7 @@ describe("what is sent while a turn runs", () => {
   it("stands in the queue when the turn that it was to steer ended first", async () => {
     await running();
     server.next = { steered: true, turnId: "t1", messageId: "s1" };
-    await thread.send("No, that", null, true);
+    await thread.send("No, that", { steers: true });
     server.activeTurnId = null;
     server.queued = [waiting("s1", "No, that", true)];
     server.happen("t1", { type: "error", code: "X", message: "no", retryable: false });

@@ -14,6 +14,8 @@ function brief(segment: Segment): string {
       return `<${segment.call.toolName} ${segment.call.status}>`;
     case "files":
       return `files ${segment.ids.length}`;
+    case "images":
+      return `images ${segment.images.map((it) => it.fileName).join(" ")}`;
     case "notice":
       return `! ${segment.message}`;
     case "question":
@@ -74,4 +76,10 @@ it.each(RECORDINGS)("leaves every segment where it is while the reply grows: $na
 it("puts files that follow one another side by side", () => {
   const file = (fileId: string) => ({ type: "file", fileId, fileName: "", mediaType: "", size: 0, iteration: 0 }) as const;
   expect(segmentsOf([file("f1"), file("f2")]).map(brief)).toEqual(["files 2"]);
+});
+
+it("shows images that the server has measured, side by side, and leaves others to be saved", () => {
+  const image = (fileName: string, width?: number) =>
+    ({ type: "file", fileId: fileName, fileName, mediaType: "image/png", size: 9, width, height: width, iteration: 0 }) as const;
+  expect(segmentsOf([image("a", 8), image("b", 8), image("c")]).map(brief)).toEqual(["images a b", "files 1"]);
 });

@@ -78,8 +78,8 @@ async function opened(...path: string[]): Promise<MessageView[]> {
 describe("every change names the end of the path that is shown", () => {
   it.each([
     ["saying something", () => thread.send("hi"), { call: "messages", body: { content: "hi", tip: "4" } }],
-    ["editing", () => thread.send("hi", state().messages[2]!), { call: "messages", body: { content: "hi", tip: "4", parentId: "2" } }],
-    ["editing the first", () => thread.send("hi", state().messages[0]!), { call: "messages", body: { content: "hi", tip: "4", parentId: null } }],
+    ["editing", () => thread.send("hi", { edited: state().messages[2]! }), { call: "messages", body: { content: "hi", tip: "4", parentId: "2" } }],
+    ["editing the first", () => thread.send("hi", { edited: state().messages[0]! }), { call: "messages", body: { content: "hi", tip: "4", parentId: null } }],
     ["regenerating", () => thread.regenerate(state().messages[1]!), { call: "regenerate", body: { messageId: "2", tip: "4" } }],
     ["choosing", () => thread.choose("5", state().messages[2]!), { call: "path", body: { messageId: "5", tip: "4" } }],
   ])("%s", async (_, change, asked) => {

@@ -86,8 +86,8 @@ export async function ask(path: string, request: Request = {}): Promise<Response
     if (request.signal?.aborted) throw error;
     throw new Unreachable(String(error));
   }
-  if (answer.status === 401) signedOut();
-  if (!answer.ok) throw await refusal(answer);
+  whenRefused(answer.status);
+  if (!answer.ok) throw refusalIn(answer.status, await answer.text(), answer.statusText);
   return answer;
 }
 
@@ -106,14 +106,20 @@ export async function send<T>(
   return (answer.status === 204 ? undefined : await answer.json()) as T;
 }
 
-async function refusal(answer: Response): Promise<ApiError | Unreachable> {
+/** Signs out where the server does not know us any more. */
+export function whenRefused(status: number): void {
+  if (status === 401) signedOut();
+}
+
+/** What an answer says that is no good one. */
+export function refusalIn(status: number, body: string, otherwise = ""): ApiError | Unreachable {
   try {
-    const { error } = (await answer.json()) as ErrorAnswer;
-    return new ApiError(answer.status, error.code, error.message, error.details);
+    const { error } = JSON.parse(body) as ErrorAnswer;
+    return new ApiError(status, error.code, error.message, error.details);
   } catch {
     // A proxy's own page: the server behind it is away.
-    if (answer.status >= 502) return new Unreachable(`${answer.status}`);
-    return new ApiError(answer.status, "INTERNAL_ERROR", answer.statusText || String(answer.status));
+    if (status >= 502) return new Unreachable(`${status}`);
+    return new ApiError(status, "INTERNAL_ERROR", otherwise || String(status));
   }
 }
 

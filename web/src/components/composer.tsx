@@ -1,8 +1,15 @@
-import { ArrowUp, CornerDownRight, Pencil, Square } from "lucide-react";
+import { ArrowUp, CornerDownRight, LoaderCircle, Pencil, Square } from "lucide-react";
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 
-import { keepDraft, readDraft } from "../state/drafts";
+import { attachmentsOf, putBack, readyFiles, takeAttachments } from "../state/attachments";
+import { keepDraft, returnDraft, useDraft } from "../state/drafts";
+import { useStore } from "../state/store";
+import { type KeptFile } from "../turn/files";
 import { useWords } from "../words";
+import { AttachButton } from "./attach-button";
+import { AttachmentsPlace } from "./attachments-place";
+import { DropOverlay } from "./drop-overlay";
+import { useAttaching } from "./use-attaching";
 
 interface Props {
   draftKey: string;
@@ -20,8 +27,8 @@ interface Props {
   note?: string;
   /** Another version of a message is written here; calling it leaves that message as it is. */
   onCancelEdit?: () => void;
-  /** False when the text was not taken: it stays. `steers`: it is for the turn that runs. */
-  onSend: (text: string, steers: boolean) => Promise<boolean>;
+  /** False when the message was not taken: it stays. `steers`: it is for the turn that runs. */
+  onSend: (text: string, steers: boolean, files: readonly KeptFile[]) => Promise<boolean>;
   onStop?: () => void;
 }
 
@@ -30,12 +37,14 @@ const MODIFIER = /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl";
 /** From this share of the limit on it is shown. */
 const NEAR = 0.8;
 
-export function Composer({ draftKey, placeholder, limit, running, disabled, note = "", ...more }: Props) {
+export function Composer({ draftKey, placeholder, limit, running, disabled = false, note = "", ...more }: Props) {
   const { queues = false, waiting = false, stopping, onCancelEdit, onSend, onStop } = more;
   const words = useWords();
-  const [draft, setDraft] = useState({ key: draftKey, text: readDraft(draftKey) });
-  if (draft.key !== draftKey) setDraft({ key: draftKey, text: readDraft(draftKey) });
-  const { text } = draft;
+  const text = useDraft(draftKey);
+  const attachments = useStore(attachmentsOf(draftKey));
+  const { add, drop } = useAttaching(draftKey, disabled);
+  /** Whether the message is sent as soon as its files have arrived. */
+  const [sendsLater, setSendsLater] = useState(false);
   const input = useRef<HTMLTextAreaElement>(null);
   const bar = useId();
   const isEditing = onCancelEdit !== undefined;
@@ -45,26 +54,34 @@ export function Composer({ draftKey, placeholder, limit, running, disabled, note
     input.current?.setSelectionRange(input.current.value.length, input.current.value.length);
   }, [draftKey, isEditing]);
 
-  const write = (next: string) => {
-    setDraft({ key: draftKey, text: next });
-    keepDraft(draftKey, next);
-  };
   const over = limit ? [...text.trim()].length - limit : 0;
-  const ready = text.trim() !== "" && over <= 0 && (!running || queues) && !disabled;
+  const isUploading = attachments.some((it) => it.status.state === "uploading");
+  const hasFailed = attachments.some((it) => it.status.state === "failed");
+  const hasFiles = attachments.length > 0;
+  const ready = (text.trim() !== "" || hasFiles) && !hasFailed && over <= 0 && (!running || queues) && !disabled;
   const isQueueing = running && queues && !waiting;
   const submit = async (steers: boolean) => {
     if (!ready) return;
+    if (isUploading) return setSendsLater(true);
     const sent = text.trim();
-    write("");
-    if (!(await onSend(sent, steers && isQueueing))) {
-      keepDraft(draftKey, sent);
-      setDraft((now) => (now.key === draftKey && !now.text ? { ...now, text: sent } : now));
+    const taken = takeAttachments(draftKey);
+    keepDraft(draftKey, "");
+    if (!(await onSend(sent, steers && isQueueing && !hasFiles, readyFiles(taken)))) {
+      returnDraft(draftKey, sent);
+      putBack(draftKey, taken);
     }
   };
+  useEffect(() => setSendsLater(false), [draftKey]);
+  useEffect(() => {
+    if (!sendsLater || isUploading) return;
+    setSendsLater(false);
+    void submit(false);
+  }, [sendsLater, isUploading]);
   const onKeyDown = (event: KeyboardEvent) => {
     // A person who writes Chinese chooses characters with Enter, and drops them with Escape.
     if (event.nativeEvent.isComposing) return;
-    if (event.key === "Escape" && onCancelEdit) onCancelEdit();
+    if (event.key === "Escape" && sendsLater) setSendsLater(false);
+    else if (event.key === "Escape" && onCancelEdit) onCancelEdit();
     else if (event.key === "Escape" && running && !stopping) onStop?.();
     if (event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
@@ -89,7 +106,18 @@ export function Composer({ draftKey, placeholder, limit, running, disabled, note
           </button>
         </div>
       )}
+      {sendsLater && (
+        <div className="editing">
+          <LoaderCircle aria-hidden className="spinner" />
+          <span role="status">{words.sendsWhenReady}</span>
+          <button type="button" className="link" onClick={() => setSendsLater(false)}>
+            {words.cancel} <kbd aria-hidden>Esc</kbd>
+          </button>
+        </div>
+      )}
       <div className="box">
+        <AttachmentsPlace draftKey={draftKey} attachments={attachments} />
+        <AttachButton disabled={disabled} onFiles={(files) => void add(files)} />
         <textarea
           ref={input}
           id="message"
@@ -99,18 +127,19 @@ export function Composer({ draftKey, placeholder, limit, running, disabled, note
           dir="auto"
           value={text}
           disabled={disabled}
+          readOnly={sendsLater}
           aria-invalid={over > 0}
           aria-describedby={isEditing ? `${bar} limit` : "limit"}
-          onChange={(event) => write(event.target.value)}
+          onChange={(event) => keepDraft(draftKey, event.target.value)}
           onKeyDown={onKeyDown}
         />
-        {isQueueing && ready && (
+        {isQueueing && ready && !hasFiles && (
           <button type="button" className="icon" aria-label={words.steer} title={words.steerHint} onClick={() => void submit(true)}>
             <CornerDownRight aria-hidden />
           </button>
         )}
         {(!running || !onStop || (queues && ready)) && (
-          <button type="submit" className="send" disabled={!ready} aria-label={isQueueing ? words.addToQueue : words.send}>
+          <button type="submit" className="send" disabled={!ready || sendsLater} aria-label={isQueueing ? words.addToQueue : words.send}>
             <ArrowUp aria-hidden />
           </button>
         )}
@@ -120,19 +149,22 @@ export function Composer({ draftKey, placeholder, limit, running, disabled, note
           </button>
         )}
       </div>
-      <p id="limit" className={over > 0 ? "limit wrong" : "limit"}>
+      <p id="limit" className={over > 0 || hasFailed ? "limit wrong" : "limit"}>
         {limit > 0 && over > 0 ? (
           words.tooLong(over)
         ) : limit > 0 && -over < limit * (1 - NEAR) ? (
           words.left(-over)
+        ) : hasFailed ? (
+          words.removeFailed
         ) : waiting ? (
           words.waitingHint
         ) : isQueueing ? (
-          <span className="keys">{words.queueHint(MODIFIER)}</span>
+          <span className="keys">{hasFiles ? words.queueFilesHint : words.queueHint(MODIFIER)}</span>
         ) : (
           note
         )}
       </p>
+      {!disabled && <DropOverlay onDrop={drop} />}
     </form>
   );
 }

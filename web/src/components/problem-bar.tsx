@@ -18,6 +18,8 @@ export function toldProblem(words: Words, { code, message }: Problem): string {
       return words.agentGone;
     case "CONVERSATION_NOT_FOUND":
       return words.notFound;
+    case "FILE_NOT_FOUND":
+      return words.fileExpired;
     case "GATEWAY_NOT_CONFIGURED":
       return words.notConfigured;
     case "INTERRUPTED":

@@ -8,6 +8,7 @@ import { problemOf, type Thread } from "../thread/thread";
 import { useWords, type Words } from "../words";
 import { IconButton } from "./icon-button";
 import { toldProblem } from "./problem-bar";
+import { QueuedFiles } from "./queued-files";
 
 /** What was sent while a turn ran, and no turn has taken yet. */
 export function QueuedMessages({ thread, queued }: { thread: Thread; queued: readonly PendingMessage[] }) {
@@ -24,7 +25,7 @@ export function QueuedMessages({ thread, queued }: { thread: Thread; queued: rea
 
 function Queued({ thread, message }: { thread: Thread; message: PendingMessage }) {
   const words = useWords();
-  const { messageId, content, held, steers } = message;
+  const { messageId, content, files, held, steers } = message;
   const [edited, setEdited] = useState<string | null>(null);
   const change = async (work: Promise<void>) => {
     document.getElementById("message")?.focus();
@@ -45,10 +46,13 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
   const Icon = steers ? CornerDownRight : Clock;
   return (
     <article className="said queued" aria-label={words.queuedMessage}>
+      {files.length > 0 && <QueuedFiles ids={files} />}
       {edited === null ? (
-        <div className="bubble" dir="auto">
-          {content}
-        </div>
+        content && (
+          <div className="bubble" dir="auto">
+            {content}
+          </div>
+        )
       ) : (
         <form
           className="bubble"

@@ -3,6 +3,7 @@ import { type Progress } from "../turn/fold";
 import { type Segment } from "../turn/segments";
 import { useWords } from "../words";
 import { Files } from "./files";
+import { MessageFiles } from "./message-files";
 import { QuestionCard } from "./question-card";
 import { Steps } from "./steps";
 import { Superseded } from "./superseded";
@@ -69,6 +70,8 @@ export function ReplyPart({ segment, ...props }: Props) {
       );
     case "files":
       return <Files ids={segment.ids} />;
+    case "images":
+      return <MessageFiles files={segment.images} />;
     case "notice":
       return (
         <p className="notice" role="note">

@@ -3,16 +3,20 @@ import { useEffect, useMemo, useState } from "react";
 import { send } from "../api/client";
 import { type AgentView, type ConversationView } from "../api/schema";
 import { agents, refreshAgents } from "../state/agents";
+import { keepFiles } from "../state/attachments";
 import { conversations } from "../state/conversations";
+import { returnDraft } from "../state/drafts";
 import { go, type Route } from "../state/route";
 import { useSelected, useStore } from "../state/store";
 import { Thread, problemOf } from "../thread/thread";
 import { type Problem } from "../thread/reduce";
+import { type KeptFile } from "../turn/files";
 import { useWords } from "../words";
 import { Composer } from "./composer";
 import { ProblemBar } from "./problem-bar";
 import { ThreadView } from "./thread-view";
 import { TopBar } from "./top-bar";
+import { ViewerPlace } from "./viewer-place";
 import { Welcome } from "./welcome";
 
 type At = Extract<Route, { name: "new" | "conversation" }>;
@@ -57,6 +61,8 @@ function chosenAgent(all: readonly AgentView[], id: string | null): AgentView | 
   return id === null ? (all.find((it) => it.isDefault) ?? all[0]) : all.find((it) => it.id === id);
 }
 
+const noImages = () => [];
+
 interface NewProps {
   agentId: string | null;
   onBegun: (thread: Thread) => void;
@@ -73,7 +79,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
   useEffect(() => {
     if (isMissing) refreshAgents().catch(() => {}); // made elsewhere since the list was read
   }, [isMissing]);
-  const begin = async (content: string): Promise<boolean> => {
+  const begin = async (content: string, files: readonly KeptFile[] = []): Promise<boolean> => {
     setBusy(true);
     try {
       // Whoever is quicker than the list of agents is not kept waiting for it twice.
@@ -83,9 +89,14 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
       const made = await send<ConversationView>("POST", `/api/agents/${chosen}/conversations`, {});
       const thread = new Thread(made.id);
       onBegun(thread);
-      const sent = thread.begin(made, content);
+      const sent = thread.begin(made, content, files);
       go({ name: "conversation", id: made.id });
-      return await sent;
+      if (!(await sent)) {
+        // One is there already: so is what one wrote.
+        returnDraft(made.id, content);
+        keepFiles(made.id, files);
+      }
+      return true;
     } catch (error) {
       setProblem(problemOf(error));
       return false;
@@ -104,8 +115,9 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
         placeholder={words.placeholder(agent?.name ?? "")}
         limit={agent?.settings?.maxMessageChars ?? 0}
         running={busy}
-        onSend={begin}
+        onSend={(text, _, files) => begin(text, files)}
       />
+      <ViewerPlace images={noImages} />
     </div>
   );
 }

@@ -2,6 +2,7 @@ import { Archive, ArchiveRestore, Pencil, Trash2 } from "lucide-react";
 import { useEffect, useState } from "react";
 
 import { agents } from "../state/agents";
+import { attachmentsOf, keepFiles, takeAttachments } from "../state/attachments";
 import { deleteConversation, refreshConversations, restoreConversation } from "../state/conversations";
 import { forgetDraft, keepDraft, readDraft } from "../state/drafts";
 import { go } from "../state/route";
@@ -9,6 +10,7 @@ import { useSelected, useStore } from "../state/store";
 import { toast } from "../state/toasts";
 import { isRunning, isWaiting } from "../thread/reduce";
 import { problemOf, type Thread } from "../thread/thread";
+import { filesOf, imagesOf, type KeptFile } from "../turn/files";
 import { contentOf, type Message } from "../turn/parts";
 import { useWords } from "../words";
 import { BranchBar } from "./branch-bar";
@@ -20,6 +22,7 @@ import { RenameForm } from "./rename-form";
 import { ThreadMenu } from "./thread-menu";
 import { TopBar } from "./top-bar";
 import { TurnDrawer } from "./turn-drawer";
+import { ViewerPlace } from "./viewer-place";
 import { isDemonstration } from "./welcome";
 
 interface Props {
@@ -62,15 +65,22 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
   };
 
   const edit = (message: Message) => {
-    if (!readDraft(draftOf(message))) keepDraft(draftOf(message), contentOf(message.parts));
+    const draftKey = draftOf(message);
+    if (!readDraft(draftKey) && !attachmentsOf(draftKey).get().length) {
+      keepDraft(draftKey, contentOf(message.parts));
+      keepFiles(draftKey, filesOf(message.parts));
+    }
     setEdited(message);
   };
   const endEdit = () => {
-    if (edited) forgetDraft(draftOf(edited));
+    if (edited) {
+      forgetDraft(draftOf(edited));
+      takeAttachments(draftOf(edited));
+    }
     setEdited(null);
   };
-  const post = async (text: string, steers: boolean) => {
-    const sent = await thread.send(text, edited, steers);
+  const post = async (text: string, steers: boolean, files: readonly KeptFile[]) => {
+    const sent = await thread.send(text, { edited, steers, files });
     if (sent) setEdited(null);
     return sent;
   };
@@ -162,6 +172,7 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
       <p className="unseen" role="status">
         {waiting ? words.waitingForYou : ""}
       </p>
+      <ViewerPlace images={() => imagesOf(thread.state.get().messages)} />
       {turnId && <TurnDrawer turnId={turnId} onClose={() => setTurnId(null)} />}
     </div>
   );

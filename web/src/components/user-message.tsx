@@ -1,9 +1,11 @@
 import { Pencil } from "lucide-react";
 import { useState, type ReactNode } from "react";
 
+import { filesOf } from "../turn/files";
 import { contentOf, type Message } from "../turn/parts";
 import { useWords } from "../words";
 import { IconButton } from "./icon-button";
+import { MessageFiles } from "./message-files";
 
 /** What is longer is folded. */
 const FOLDED = 2000;
@@ -24,9 +26,12 @@ export function UserMessage({ message, busy, onEdit, children }: Props) {
   const isLong = text.length > FOLDED;
   return (
     <article className="said" aria-label={words.youSaid}>
-      <div className="bubble" dir="auto">
-        {isLong && !open ? `${text.slice(0, FOLDED)}…` : text}
-      </div>
+      <MessageFiles files={filesOf(message.parts)} />
+      {text && (
+        <div className="bubble" dir="auto">
+          {isLong && !open ? `${text.slice(0, FOLDED)}…` : text}
+        </div>
+      )}
       {isLong && (
         <button type="button" className="link" aria-expanded={open} onClick={() => setOpen(!open)}>
           {open ? words.less : words.more}

@@ -1,20 +1,39 @@
 /** What was typed and not yet sent, for each conversation. */
 
+import { useSyncExternalStore } from "react";
+
 const PREFIX = "threadkeep.draft.";
 /** Writing it down takes longer than a key: it is done when one pauses, and when one leaves. */
 const WRITE_AFTER_MS = 400;
 
 const unwritten = new Map<string, string>();
+const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setTimeout> | null = null;
 
 export function readDraft(key: string): string {
   return unwritten.get(key) ?? localStorage.getItem(PREFIX + key) ?? "";
 }
 
+/** The draft as it is now, whoever changes it. */
+export function useDraft(key: string): string {
+  return useSyncExternalStore(subscribe, () => readDraft(key));
+}
+
+function subscribe(tell: () => void): () => void {
+  listeners.add(tell);
+  return () => listeners.delete(tell);
+}
+
 export function keepDraft(key: string, text: string): void {
   unwritten.set(key, text);
+  for (const tell of [...listeners]) tell();
   if (timer !== null) clearTimeout(timer);
   timer = setTimeout(writeDrafts, WRITE_AFTER_MS);
+}
+
+/** Puts back what was not taken, before what has been typed since. */
+export function returnDraft(key: string, text: string): void {
+  keepDraft(key, [text, readDraft(key)].filter(Boolean).join("\n\n"));
 }
 
 export function forgetDraft(key: string): void {

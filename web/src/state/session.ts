@@ -2,6 +2,7 @@
 
 import { ApiError, Unreachable, get, setToken, token, whenSignedOut } from "../api/client";
 import { type MeView } from "../api/schema";
+import { forgetAttachments } from "./attachments";
 import { forgetDrafts } from "./drafts";
 import { go } from "./route";
 import { Store } from "./store";
@@ -43,6 +44,7 @@ export async function signIn(given: string): Promise<void> {
 export function logOut(): void {
   setToken(null);
   forgetDrafts();
+  forgetAttachments();
   go({ name: "new", agentId: null }); // the next person need not know where this one was
   session.set({ state: "out", refused: false });
 }

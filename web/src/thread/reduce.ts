@@ -8,6 +8,7 @@ import {
 } from "../api/schema";
 import { foldAll, startReply, type LiveReply } from "../turn/fold";
 import { type TurnEvent } from "../turn/events";
+import { filePart, type KeptFile } from "../turn/files";
 import { type Message } from "../turn/parts";
 import { waitsForUser } from "../turn/requests";
 import { before, joined, withSibling } from "./path";
@@ -48,6 +49,8 @@ export interface PendingMessage extends Omit<QueuedMessageView, "steers"> {
 export interface Problem {
   code: string;
   message: string;
+  /** The file that the server does not have. */
+  fileId?: string;
 }
 
 export const EMPTY: ThreadState = {
@@ -82,7 +85,7 @@ export type ThreadAction =
   | { type: "jumped"; messages: readonly Message[]; hasOlder: boolean; hasNewer: boolean }
   | { type: "settled" }
   | { type: "changed"; conversation: ConversationView }
-  | { type: "sending"; content: string; edited: Message | null }
+  | { type: "sending"; content: string; files?: readonly KeptFile[]; edited: Message | null }
   | { type: "regenerating"; replaced: Message }
   | { type: "refused"; problem: Problem }
   | { type: "started"; turn: StartedTurnView }
@@ -184,9 +187,9 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
     case "changed":
       return { ...state, conversation: { ...state.conversation, ...action.conversation } };
     case "sending": {
-      const { content, edited } = action;
+      const { content, files = [], edited } = action;
       const kept = edited ? before(state.messages, edited) : state.messages;
-      const asked = blank(state, "user", content, kept.at(-1));
+      const asked = blank(state, "user", content, kept.at(-1), files);
       const reply = blank(state, "assistant", "", asked);
       return start(state, [...kept, edited ? { ...asked, siblings: withSibling(edited, asked.id) } : asked, reply]);
     }
@@ -318,7 +321,13 @@ function withReply({ messages, hasNewer }: ThreadState, { message }: LiveReply):
 }
 
 /** A message of this page's own, until the server has taken it. */
-function blank(state: ThreadState, role: "user" | "assistant", text: string, parent: Message | undefined): Message {
+function blank(
+  state: ThreadState,
+  role: "user" | "assistant",
+  text: string,
+  parent: Message | undefined,
+  files: readonly KeptFile[] = [],
+): Message {
   return {
     id: `${LOCAL}${role}`,
     conversationId: state.conversation?.id ?? "",
@@ -327,7 +336,7 @@ function blank(state: ThreadState, role: "user" | "assistant", text: string, par
     turnId: null,
     runId: null,
     role,
-    parts: text ? [{ type: "text", text, iteration: 0 }] : [],
+    parts: [...files.map(filePart), ...(text ? [{ type: "text" as const, text, iteration: 0 }] : [])],
     status: role === "user" ? "COMPLETED" : "PENDING",
     tokenCount: null,
     usage: null,

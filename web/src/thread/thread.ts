@@ -14,10 +14,12 @@ import {
 } from "../api/schema";
 import { socket, type News } from "../api/socket";
 import { pause } from "../api/sse";
+import { markExpired } from "../state/attachments";
 import { whenTold } from "../state/my-events";
 import { Store } from "../state/store";
 import { follow } from "../turn/follow";
 import { type TurnEvent } from "../turn/events";
+import { type KeptFile } from "../turn/files";
 import { type Message } from "../turn/parts";
 import { Paced } from "./paced";
 import { before } from "./path";
@@ -45,6 +47,15 @@ const TRIES_IN_A_DEPLOY = 12;
 const CHARACTERS_A_MS = 40;
 /** What became of a message: it started a turn, waits for its turn, or joins the one that runs. */
 type SentView = StartedTurnView | QueuedView | SteeredView;
+
+/** What else is known of a message that is sent. */
+interface Sending {
+  /** The message that it replaces. */
+  edited?: Message | null;
+  /** Whether it joins the turn that runs; one with files cannot. */
+  steers?: boolean;
+  files?: readonly KeptFile[];
+}
 
 const MOVED: Problem = { code: PATH_CHANGED, message: "" };
 
@@ -81,10 +92,10 @@ export class Thread {
   }
 
   /** Says the first thing in a conversation that has just been made, or the next where the agent has one already. */
-  async begin(conversation: ConversationView, content: string): Promise<boolean> {
+  async begin(conversation: ConversationView, content: string, files: readonly KeptFile[] = []): Promise<boolean> {
     this.#tell({ type: "made", conversation });
     if (conversation.messageCount) await this.refresh();
-    return this.send(content);
+    return this.send(content, { files });
   }
 
   /** Reads the latest messages; `whole`: and shows them, whatever one reads. */
@@ -159,15 +170,15 @@ export class Thread {
   /** Says something, at the end or in place of `edited`; false when the server did not take it.
 
   While a turn runs, it waits until that has ended, or `steers` it; a turn that waits for its user is ended by it. */
-  async send(content: string, edited: Message | null = null, steers = false): Promise<boolean> {
+  async send(content: string, { edited = null, steers = false, files = [] }: Sending = {}): Promise<boolean> {
     const before = this.state.get();
     if (before.sending || before.choosing) return false;
-    if (!edited && mustQueue(before)) return this.#queue(content, steers);
+    if (!edited && mustQueue(before)) return this.#queue(content, files, steers);
     if (isRunning(before) && !isWaiting(before)) return false;
     const tip = tipOf(this.state.get());
     if (!edited) await this.showLatest();
-    this.#tell({ type: "sending", content, edited });
-    const body = { content, tip, ...(edited && { parentId: edited.parentId }) };
+    this.#tell({ type: "sending", content, files, edited });
+    const body: MessageBody = { ...bodyOf(content, files), tip, ...(edited && { parentId: edited.parentId }) };
     const started = await this.#start("messages", body, freshKey());
     // The server knows how many versions there are now.
     if (started && edited) void this.refresh();
@@ -310,15 +321,16 @@ export class Thread {
   }
 
   /** Says something that the running turn takes in, or that the next one answers. */
-  async #queue(content: string, steers: boolean): Promise<boolean> {
+  async #queue(content: string, files: readonly KeptFile[], steers: boolean): Promise<boolean> {
     const key = freshKey();
     const id = localId(key);
     const turnId = this.state.get().live?.message.turnId ?? null;
-    const message = { messageId: id, content, files: [], createdAt: new Date().toISOString(), held: false };
+    const fileIds = files.map((it) => it.fileId);
+    const message = { messageId: id, content, files: fileIds, createdAt: new Date().toISOString(), held: false };
     this.#changes++;
     this.#tell({ type: "queueing", message: { ...message, steers: steers ? turnId : null } });
     try {
-      const body: MessageBody = { content, whenBusy: steers ? "steer" : "queue" };
+      const body: MessageBody = { ...bodyOf(content, files), whenBusy: steers ? "steer" : "queue" };
       const sent = await this.#post("messages", body, key);
       this.#tell({ type: "queued", localId: id, messageId: "messageId" in sent ? sent.messageId : null });
       void this.refresh();
@@ -362,6 +374,7 @@ export class Thread {
 
   #refuse(error: unknown, problem: Problem): void {
     this.#tell({ type: "refused", problem });
+    if (problem.fileId) markExpired(problem.fileId, problem);
     if (error instanceof ApiError && error.code === "TURN_IN_PROGRESS") void this.refresh();
   }
 
@@ -454,8 +467,16 @@ function withoutText(error: unknown): Problem {
   return error instanceof Unreachable ? { code: "AWAY", message: error.message } : problemOf(error);
 }
 
+function bodyOf(content: string, files: readonly KeptFile[]): MessageBody {
+  return files.length ? { content, files: files.map((it) => it.fileId) } : { content };
+}
+
 export function problemOf(error: unknown): Problem {
-  if (error instanceof ApiError) return { code: error.code, message: error.message };
+  if (error instanceof ApiError) {
+    const { code, message } = error;
+    const fileId = code === "FILE_NOT_FOUND" ? (error.details as { fileId?: string } | null)?.fileId : undefined;
+    return { code, message, ...(fileId && { fileId }) };
+  }
   if (error instanceof Unreachable) return { code: "UNREACHABLE", message: error.message };
   throw error;
 }

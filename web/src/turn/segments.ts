@@ -1,5 +1,6 @@
 /** A reply as it is shown: its parts in order, a run of thoughts and searches as one. */
 
+import { isMeasuredImage, type KeptFile } from "./files";
 import { isBlank, type Part, type PartOf } from "./parts";
 
 export type Step = PartOf<"thought" | "retrieval">;
@@ -16,6 +17,7 @@ export type Segment = Range &
     | { kind: "steps"; steps: readonly Step[] }
     | { kind: "tool"; call: PartOf<"tool_call"> }
     | { kind: "files"; ids: readonly string[] }
+    | { kind: "images"; images: readonly KeptFile[] }
     | { kind: "notice"; message: string }
     | { kind: "question"; question: PartOf<"question"> }
     /** What the user said meanwhile. */
@@ -51,6 +53,7 @@ function segmentOf(part: Part, range: Range): Segment | null {
       if (isAsking(part)) return null;
       return { ...range, kind: "tool", call: part };
     case "file":
+      if (isMeasuredImage(part)) return { ...range, kind: "images", images: [part] };
       return { ...range, kind: "files", ids: [part.fileId] };
     case "notice":
       return { ...range, kind: "notice", message: part.message };
@@ -72,6 +75,7 @@ function isAsking({ server, toolName, status }: PartOf<"tool_call">): boolean {
 function join(last: Segment | undefined, { to, ...next }: Segment): Segment | null {
   if (last?.kind === "steps" && next.kind === "steps") return { ...last, to, steps: [...last.steps, ...next.steps] };
   if (last?.kind === "files" && next.kind === "files") return { ...last, to, ids: [...last.ids, ...next.ids] };
+  if (last?.kind === "images" && next.kind === "images") return { ...last, to, images: [...last.images, ...next.images] };
   if (last?.kind === "superseded" && next.kind === "superseded") {
     const [first] = next.segments;
     const inner = join(last.segments.at(-1), first!);

@@ -1,0 +1,20 @@
+import { useEffect, useState } from "react";
+
+import { toast } from "../state/toasts";
+import { useWords } from "../words";
+
+/** A part of the page that is loaded when it is first wanted; null until it is there. */
+export function useChunk<T>(load: () => Promise<T>, wanted: boolean, onFailed: () => void = () => {}): T | null {
+  const words = useWords();
+  const [chunk, setChunk] = useState<{ module: T } | null>(null);
+  useEffect(() => {
+    if (!wanted || chunk) return;
+    load()
+      .then((module) => setChunk({ module }))
+      .catch(() => {
+        onFailed();
+        toast(words.away);
+      });
+  }, [wanted]);
+  return chunk?.module ?? null;
+}

@@ -1,0 +1,20 @@
+import { useEffect } from "react";
+
+import { useStore } from "../state/store";
+import { viewed } from "../state/viewed-image";
+import { type KeptFile } from "../turn/files";
+import { useChunk } from "./use-chunk";
+
+const loadViewer = () => import("./image-viewer");
+const close = () => viewed.set(null);
+
+/** Shows an image large when one is opened; what does that is loaded then. `images`: those beside it. */
+export function ViewerPlace({ images }: { images: () => readonly KeptFile[] }) {
+  const image = useStore(viewed);
+  const viewer = useChunk(loadViewer, image !== null, close);
+  useEffect(() => close, []);
+  if (!image || !viewer) return null;
+  const all = images();
+  const at = all.findIndex((it) => it.fileId === image.fileId);
+  return <viewer.ImageViewer images={at < 0 ? [image] : all} first={Math.max(0, at)} onClose={close} />;
+}

@@ -1,0 +1,103 @@
+/** The files of each draft: on their way to the server, there, or refused. Those that are there outlive a reload. */
+
+import { type Problem } from "../thread/reduce";
+import { type KeptFile } from "../turn/files";
+import { Store } from "./store";
+
+export interface Attachment {
+  /** Names it on this page. */
+  key: string;
+  fileName: string;
+  mediaType: string;
+  size: number;
+  status: { state: "uploading"; progress: number } | { state: "ready"; file: KeptFile } | { state: "failed"; problem: Problem };
+  /** What is sent again after a failure; gone after a reload. */
+  source: File | null;
+  /** Shows an image that is on its way. */
+  localUrl: string | null;
+}
+
+const PREFIX = "threadkeep.draft-files.";
+const NONE: readonly Attachment[] = [];
+
+const byDraft = new Map<string, Store<readonly Attachment[]>>();
+/** Files that the server no longer has. */
+const expired = new Map<string, Problem>();
+
+export function attachmentsOf(draftKey: string): Store<readonly Attachment[]> {
+  const known = byDraft.get(draftKey);
+  if (known) return known;
+  const store = new Store<readonly Attachment[]>(readKept(draftKey).map(attachmentOf));
+  store.subscribe(() => write(draftKey, store.get()));
+  byDraft.set(draftKey, store);
+  return store;
+}
+
+/** The files that a draft can be sent with. */
+export function readyFiles(attachments: readonly Attachment[]): KeptFile[] {
+  return attachments.flatMap(({ status }) => (status.state === "ready" ? [status.file] : []));
+}
+
+/** Gives a draft files that the server has. */
+export function keepFiles(draftKey: string, files: readonly KeptFile[]): void {
+  putBack(draftKey, files.map(attachmentOf));
+}
+
+/** Takes a draft's attachments away; `putBack` undoes it. */
+export function takeAttachments(draftKey: string): readonly Attachment[] {
+  const taken = attachmentsOf(draftKey).get();
+  attachmentsOf(draftKey).set(NONE);
+  return taken;
+}
+
+export function putBack(draftKey: string, attachments: readonly Attachment[]): void {
+  attachmentsOf(draftKey).update((all) => [...attachments.map(marked), ...all]);
+}
+
+/** Marks a file in whichever draft has it. */
+export function markExpired(fileId: string, problem: Problem): void {
+  expired.set(fileId, problem);
+  for (const store of byDraft.values()) store.update((all) => (all.some(isExpired) ? all.map(marked) : all));
+}
+
+export function forgetAttachments(): void {
+  for (const store of byDraft.values()) store.set(NONE);
+  byDraft.clear();
+  expired.clear();
+  for (const key of Object.keys(localStorage)) if (key.startsWith(PREFIX)) localStorage.removeItem(key);
+}
+
+function attachmentOf(file: KeptFile): Attachment {
+  const { fileId, fileName, mediaType, size } = file;
+  return { key: fileId, fileName, mediaType, size, status: { state: "ready", file }, source: null, localUrl: null };
+}
+
+function isExpired({ status }: Attachment): boolean {
+  return status.state === "ready" && expired.has(status.file.fileId);
+}
+
+function marked(attachment: Attachment): Attachment {
+  if (attachment.status.state !== "ready" || !isExpired(attachment)) return attachment;
+  return { ...attachment, status: { state: "failed", problem: expired.get(attachment.status.file.fileId)! } };
+}
+
+function readKept(draftKey: string): KeptFile[] {
+  try {
+    return JSON.parse(localStorage.getItem(PREFIX + draftKey) ?? "[]") as KeptFile[];
+  } catch {
+    return [];
+  }
+}
+
+function write(draftKey: string, attachments: readonly Attachment[]): void {
+  const files = readyFiles(attachments);
+  const text = JSON.stringify(files);
+  const key = PREFIX + draftKey;
+  if (text === (localStorage.getItem(key) ?? "[]")) return;
+  try {
+    if (files.length) localStorage.setItem(key, text);
+    else localStorage.removeItem(key);
+  } catch {
+    // The browser has no room: they are kept for as long as the page is open.
+  }
+}

@@ -1,0 +1,85 @@
+/** Small forms of images. They need our token, so that they are fetched and shown from memory; a few stay there. */
+
+import { useEffect, useState } from "react";
+
+import { ask, token } from "../api/client";
+import { filePath } from "./known-files";
+
+interface Preview {
+  users: number;
+  /** Null until it has come. */
+  url: string | null;
+  coming: Promise<string>;
+}
+
+/** So many that nobody shows stay, for those who scroll back. */
+const MOST_IDLE = 40;
+
+/** Those that were used last come last. */
+const previews = new Map<string, Preview>();
+
+token.subscribe(() => forgetIdle(0));
+
+/** Shows an image that was just uploaded from where it lies already. */
+export function seedPreview(fileId: string, url: string): void {
+  previews.set(fileId, { users: 0, url, coming: Promise.resolve(url) });
+  forgetIdle(MOST_IDLE);
+}
+
+/** Where the preview of a file can be shown from, once it has come; with null, nothing is asked for. */
+export function usePreview(fileId: string | null): { url: string | null; failed: boolean } {
+  const [url, setUrl] = useState(() => (fileId && previews.get(fileId)?.url) || null);
+  const [failed, setFailed] = useState(false);
+  useEffect(() => {
+    if (fileId === null) return;
+    let wanted = true;
+    setFailed(false);
+    hold(fileId).then(
+      (it) => wanted && setUrl(it),
+      () => wanted && setFailed(true),
+    );
+    return () => {
+      wanted = false;
+      release(fileId);
+    };
+  }, [fileId]);
+  return { url, failed };
+}
+
+function hold(fileId: string): Promise<string> {
+  const preview = previews.get(fileId) ?? fetched(fileId);
+  previews.delete(fileId);
+  previews.set(fileId, preview);
+  preview.users++;
+  return preview.coming;
+}
+
+function fetched(fileId: string): Preview {
+  const preview: Preview = { users: 0, url: null, coming: fetchImage(fileId, true) };
+  preview.coming.then(
+    (url) => (preview.url = url),
+    () => previews.delete(fileId), // asked for again by whoever shows it next
+  );
+  return preview;
+}
+
+function release(fileId: string): void {
+  const preview = previews.get(fileId);
+  if (preview) preview.users--;
+  forgetIdle(MOST_IDLE);
+}
+
+function forgetIdle(most: number): void {
+  const idle = [...previews].filter(([, it]) => it.users === 0);
+  for (const [fileId, { coming }] of idle.slice(0, Math.max(0, idle.length - most))) {
+    previews.delete(fileId);
+    void coming.then((url) => URL.revokeObjectURL(url)).catch(() => {});
+  }
+}
+
+/** An address under which an image is shown; whoever asked revokes it. */
+export async function fetchImage(fileId: string, preview: boolean, signal?: AbortSignal): Promise<string> {
+  const query = preview ? { preview } : {};
+  const answer = await ask(filePath(fileId), { query, headers: { Accept: "*/*" }, signal });
+  return URL.createObjectURL(await answer.blob());
+}

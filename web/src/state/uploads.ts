@@ -1,0 +1,90 @@
+/** Sends files to the server, each by a request of its own: one that is refused spoils no other. */
+
+import { freshKey } from "../api/client";
+import { type UploadedFileView } from "../api/schema";
+import { upload } from "../api/upload";
+import { problemOf } from "../thread/thread";
+import { type KeptFile } from "../turn/files";
+import { attachmentsOf, type Attachment } from "./attachments";
+import { rememberFile } from "./known-files";
+import { seedPreview } from "./previews";
+
+/** As many as the server takes with a message. */
+export const MOST_FILES = 20;
+/** A browser has six connections to a server that speaks HTTP/1.1; events and messages need some of them. */
+const AT_ONCE = 3;
+
+const waiting: (() => Promise<void>)[] = [];
+const cancels = new Map<string, AbortController>();
+let running = 0;
+
+/** Adds files to a draft and sends them; the number of those for which there is no room. */
+export function attach(draftKey: string, files: readonly File[]): number {
+  const room = Math.max(0, MOST_FILES - attachmentsOf(draftKey).get().length);
+  const added = files.slice(0, room).map(begun);
+  attachmentsOf(draftKey).update((all) => [...all, ...added]);
+  for (const it of added) enqueue(draftKey, it);
+  return files.length - added.length;
+}
+
+/** Takes a file out of a draft, also one that is on its way. */
+export function detach(draftKey: string, { key, localUrl, status }: Attachment): void {
+  cancels.get(key)?.abort();
+  // The preview of one that has arrived may be shown elsewhere.
+  if (localUrl && status.state !== "ready") URL.revokeObjectURL(localUrl);
+  attachmentsOf(draftKey).update((all) => all.filter((it) => it.key !== key));
+}
+
+export function retry(draftKey: string, attachment: Attachment): void {
+  change(draftKey, attachment.key, { status: { state: "uploading", progress: 0 } });
+  enqueue(draftKey, attachment);
+}
+
+function begun(source: File): Attachment {
+  return {
+    key: freshKey(),
+    fileName: source.name,
+    mediaType: source.type,
+    size: source.size,
+    status: { state: "uploading", progress: 0 },
+    source,
+    localUrl: source.type.startsWith("image/") ? URL.createObjectURL(source) : null,
+  };
+}
+
+function change(draftKey: string, key: string, changes: Partial<Attachment>): void {
+  attachmentsOf(draftKey).update((all) => all.map((it) => (it.key === key ? { ...it, ...changes } : it)));
+}
+
+function enqueue(draftKey: string, { key, source, localUrl }: Attachment): void {
+  if (!source) return;
+  const cancel = new AbortController();
+  cancels.set(key, cancel);
+  waiting.push(async () => {
+    if (cancel.signal.aborted) return;
+    const onProgress = (progress: number) => change(draftKey, key, { status: { state: "uploading", progress } });
+    try {
+      const file = kept(await upload(source, onProgress, cancel.signal));
+      rememberFile(file);
+      if (localUrl && file.width) seedPreview(file.fileId, localUrl);
+      const { fileName, mediaType, size } = file;
+      change(draftKey, key, { fileName, mediaType, size, status: { state: "ready", file } });
+    } catch (error) {
+      if (!cancel.signal.aborted) change(draftKey, key, { status: { state: "failed", problem: problemOf(error) } });
+    } finally {
+      cancels.delete(key);
+    }
+  });
+  void work();
+}
+
+async function work(): Promise<void> {
+  if (running >= AT_ONCE) return;
+  running++;
+  for (let next = waiting.shift(); next; next = waiting.shift()) await next();
+  running--;
+}
+
+function kept({ id, ...file }: UploadedFileView): KeptFile {
+  return { fileId: id, ...file };
+}

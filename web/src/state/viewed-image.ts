@@ -1,0 +1,5 @@
+import { type KeptFile } from "../turn/files";
+import { Store } from "./store";
+
+/** The image that is shown large, over the page. */
+export const viewed = new Store<KeptFile | null>(null);

@@ -1,0 +1,230 @@
+import { act } from "react";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+
+import { type UploadedFileView } from "../src/api/schema";
+import { Composer } from "../src/components/composer";
+import { attachmentsOf, forgetAttachments, keepFiles, markExpired } from "../src/state/attachments";
+import { forgetDrafts, readDraft } from "../src/state/drafts";
+import { type KeptFile } from "../src/turn/files";
+import { click, draw, press, type } from "./draw";
+
+/** A request that a test answers. */
+class Upload {
+  static all: Upload[] = [];
+  static named(name: string): Upload {
+    return Upload.all.findLast((it) => it.name === name)!;
+  }
+
+  upload: { onprogress?: (event: { loaded: number; total: number }) => void } = {};
+  onload = () => {};
+  onerror = () => {};
+  onabort = () => {};
+  status = 0;
+  responseText = "";
+  name = "";
+  isAborted = false;
+
+  open(): void {}
+  setRequestHeader(): void {}
+  send(body: FormData): void {
+    this.name = (body.get("files") as File).name;
+    Upload.all.push(this);
+  }
+  abort(): void {
+    this.isAborted = true;
+    this.onabort();
+  }
+
+  async answer(status: number, body: object): Promise<void> {
+    this.status = status;
+    this.responseText = JSON.stringify(body);
+    await act(async () => this.onload());
+  }
+  async take(more: Partial<UploadedFileView> = {}): Promise<void> {
+    await this.answer(201, { items: [{ id: `id-${this.name}`, fileName: this.name, mediaType: "text/plain", size: 4, ...more }] });
+  }
+  async refuse(status: number, code: string, message: string): Promise<void> {
+    await this.answer(status, { error: { code, message } });
+  }
+}
+
+beforeEach(() => {
+  forgetDrafts();
+  forgetAttachments();
+  Upload.all = [];
+  vi.stubGlobal("XMLHttpRequest", Upload);
+  vi.stubGlobal("matchMedia", () => ({ matches: true }));
+});
+
+afterEach(() => act(forgetAttachments));
+
+const kept = (fileName: string): KeptFile => ({ fileId: `id-${fileName}`, fileName, mediaType: "text/plain", size: 4 });
+
+function composer(props: Partial<Parameters<typeof Composer>[0]> = {}) {
+  const onSend = vi.fn(async (_: string, __: boolean, ___: readonly KeptFile[]) => true);
+  const node = <Composer draftKey="c1" placeholder="" limit={0} running={false} onSend={onSend} {...props} />;
+  const drawn = draw(node);
+  const names = () => [...drawn.place.querySelectorAll(".attachment")].map((it) => it.getAttribute("title"));
+  return { drawn, onSend, names, box: drawn.named<HTMLTextAreaElement>("Message") };
+}
+
+/** Waits for what is loaded first. */
+async function comes(check: () => void): Promise<void> {
+  await vi.waitFor(async () => {
+    await act(async () => {});
+    check();
+  });
+}
+
+/** Pastes files; what shows and sends them is loaded with the first. */
+async function paste(box: HTMLElement, names: readonly string[], more: Record<string, string> = {}): Promise<Event> {
+  const event = new Event("paste", { bubbles: true, cancelable: true });
+  const files = names.map((it) => new File(["text"], it, { type: "text/plain" }));
+  const clipboardData = { types: ["Files", ...Object.keys(more)], getData: (kind: string) => more[kind] ?? "", files };
+  await act(async () => void box.dispatchEvent(Object.assign(event, { clipboardData })));
+  if (event.defaultPrevented) await comes(() => expect(document.querySelector(".attachment")).not.toBeNull());
+  return event;
+}
+
+const told = (place: HTMLElement) => [...place.querySelectorAll(".tray ~ [role=status]")].map((it) => it.textContent).join();
+
+it("sends each file by itself, and a message with those that were taken", async () => {
+  const { drawn, box, onSend, names } = composer();
+  await paste(box, ["a.txt", "b.txt"]);
+  await comes(() => expect(names()).toEqual(["a.txt", "b.txt"]));
+  await act(async () => Upload.named("a.txt").upload.onprogress!({ loaded: 1, total: 4 }));
+  expect(drawn.named<HTMLProgressElement>("Uploading a.txt").value).toBe(0.25);
+  await Upload.named("a.txt").take();
+  expect(told(drawn.place)).toBe("");
+  await Upload.named("b.txt").take();
+  expect(told(drawn.place)).toBe("2 files uploaded");
+  await press(box, "Enter");
+  expect(onSend).toHaveBeenCalledExactlyOnceWith("", false, [kept("a.txt"), kept("b.txt")]);
+  expect(names()).toEqual([]);
+});
+
+it("keeps what is refused with the server's reason, spoils nothing else, and waits until it is removed", async () => {
+  const { drawn, box, onSend, names } = composer();
+  await type(box, "Look");
+  await paste(box, ["a.txt", "b.png"]);
+  await Upload.named("a.txt").take();
+  await Upload.named("b.png").refuse(415, "UNSUPPORTED_FILE", "b.png is HTML.");
+  expect(drawn.find(".attachment[data-state=failed]").textContent).toContain("b.png is HTML.");
+  expect(drawn.allNamed("Retry b.png")).toEqual([]);
+  expect(told(drawn.place)).toBe("a.txt uploaded b.png failed: b.png is HTML.");
+  await press(box, "Enter");
+  expect(onSend).not.toHaveBeenCalled();
+  expect(drawn.find("#limit").textContent).toContain("remove the file that failed");
+  await click(drawn.named("Remove b.png"));
+  expect(names()).toEqual(["a.txt"]);
+  expect(document.activeElement).toBe(box);
+  await press(box, "Enter");
+  expect(onSend).toHaveBeenCalledExactlyOnceWith("Look", false, [kept("a.txt")]);
+});
+
+it("retries after a lost connection", async () => {
+  const { drawn, box } = composer();
+  await paste(box, ["a.txt"]);
+  await act(async () => Upload.named("a.txt").onerror());
+  expect(drawn.find(".attachment").textContent).toContain("Check your connection");
+  await click(drawn.named("Retry a.txt"));
+  expect(Upload.all).toHaveLength(2);
+  await Upload.named("a.txt").take();
+  expect(drawn.find(".attachment").dataset["state"]).toBe("ready");
+});
+
+it("sends three at a time, and none that was cancelled", async () => {
+  const { drawn, box, names } = composer();
+  await paste(box, ["a", "b", "c", "d", "e"]);
+  expect(Upload.all.map((it) => it.name)).toEqual(["a", "b", "c"]);
+  await click(drawn.named("Cancel upload of d"));
+  await click(drawn.named("Cancel upload of a"));
+  expect(Upload.named("a").isAborted).toBe(true);
+  await comes(() => expect(Upload.all.map((it) => it.name)).toEqual(["a", "b", "c", "e"]));
+  expect(names()).toEqual(["b", "c", "e"]);
+  for (const name of ["b", "c", "e"]) await Upload.named(name).take();
+});
+
+describe("a message that is sent while its files are on their way", () => {
+  it("goes as soon as they have arrived, unless it is taken back", async () => {
+    const { drawn, box, onSend } = composer({ running: false });
+    await type(box, "Look");
+    await paste(box, ["a.txt"]);
+    await press(box, "Enter");
+    expect(drawn.text).toContain("sends when ready");
+    expect(box.readOnly).toBe(true);
+    await press(box, "Escape");
+    expect(drawn.text).not.toContain("sends when ready");
+    await press(box, "Enter");
+    expect(onSend).not.toHaveBeenCalled();
+    await Upload.named("a.txt").take();
+    expect(onSend).toHaveBeenCalledExactlyOnceWith("Look", false, [kept("a.txt")]);
+    expect(box.value).toBe("");
+  });
+
+  it("stays where one fails, and says why", async () => {
+    const { drawn, box, onSend, names } = composer();
+    await type(box, "Look");
+    await paste(box, ["a.txt"]);
+    await press(box, "Enter");
+    await Upload.named("a.txt").refuse(429, "RATE_LIMITED", "Too many requests.");
+    expect(onSend).not.toHaveBeenCalled();
+    expect([box.value, box.readOnly, names()]).toEqual(["Look", false, ["a.txt"]]);
+    expect(drawn.text).toContain("Too many requests.");
+    expect(drawn.text).not.toContain("sends when ready");
+  });
+});
+
+it("queues a message with files that was to steer, and says so", async () => {
+  const { drawn, box, onSend } = composer({ running: true, queues: true, onStop: vi.fn() });
+  await act(async () => keepFiles("c1", [kept("a.txt")]));
+  expect(drawn.find("#limit").textContent).toContain("Files cannot join a running answer");
+  expect(drawn.allNamed("Send into this answer")).toEqual([]);
+  await press(box, "Enter", { ctrlKey: true });
+  expect(onSend).toHaveBeenCalledExactlyOnceWith("", false, [kept("a.txt")]);
+});
+
+it("has the files of a message that was not taken, and marks one that has expired", async () => {
+  const onSend = async () => {
+    markExpired("id-a.txt", { code: "FILE_NOT_FOUND", message: "gone" });
+    return false;
+  };
+  const { drawn, box, names } = composer({ onSend });
+  await act(async () => keepFiles("c1", [kept("a.txt"), kept("b.txt")]));
+  await comes(() => expect(names()).toHaveLength(2));
+  await type(box, "Look");
+  await press(box, "Enter");
+  expect(box.value).toBe("Look");
+  expect(readDraft("c1")).toBe("Look");
+  expect(names()).toEqual(["a.txt", "b.txt"]);
+  expect(drawn.find(".attachment[data-state=failed]").textContent).toContain("This file has expired");
+});
+
+it("keeps the files of each draft through a switch and a reload", async () => {
+  localStorage.setItem("threadkeep.draft-files.c7", JSON.stringify([kept("b.txt")]));
+  const { drawn, names, onSend } = composer();
+  await act(async () => keepFiles("c1", [kept("a.txt")]));
+  await comes(() => expect(names()).toEqual(["a.txt"]));
+  drawn.again(<Composer draftKey="c7" placeholder="" limit={0} running={false} onSend={onSend} />);
+  expect(names()).toEqual(["b.txt"]);
+  drawn.again(<Composer draftKey="c1" placeholder="" limit={0} running={false} onSend={onSend} />);
+  expect(names()).toEqual(["a.txt"]);
+  expect(JSON.parse(localStorage.getItem("threadkeep.draft-files.c1")!)).toEqual([kept("a.txt")]);
+});
+
+it("takes the text of a spreadsheet, not its picture, and leaves other fields alone", async () => {
+  const { box } = composer();
+  const cells = { "text/html": "<table>", "text/plain": "1\t2" };
+  expect((await paste(box, ["image.png"], cells)).defaultPrevented).toBe(false);
+  const other = document.body.appendChild(document.createElement("input"));
+  expect((await paste(other, ["image.png"])).defaultPrevented).toBe(false);
+  other.remove();
+  expect(attachmentsOf("c1").get()).toEqual([]);
+});
+
+it("takes no more files than a message may have", async () => {
+  const { box, names } = composer();
+  await paste(box, Array.from({ length: 22 }, (_, index) => `${index}.txt`));
+  await comes(() => expect(names()).toHaveLength(20));
+  for (let sent = 0; sent < Upload.all.length; sent++) await Upload.all[sent]!.take();
+});
