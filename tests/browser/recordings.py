@@ -21,6 +21,7 @@ from threadkeep.domain.events import (
     IterationStart,
     Notice,
     Retrieval,
+    ReturnedImage,
     Text,
     Thought,
     ToolCalled,
@@ -31,6 +32,7 @@ from threadkeep.domain.events import (
     UsageReported,
     UserMessage,
 )
+from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.engine.fold import fold
@@ -43,6 +45,9 @@ START = TurnStart("c1", "m1", "m2", "scripted")
 INTERRUPTED = Failed("INTERRUPTED", "The server was interrupted.", retryable=True)
 CHART = {"series": [{"data": [1, 2]}]}
 EXPIRES = AT + 604_800_000
+IMAGE = ReturnedImage(
+    file_id=PayloadId("f1"), file_name="chart.png", media_type="image/png", size=900, width=320, height=200
+)
 FORM = {"type": "object", "properties": {"seats": {"type": "integer", "minimum": 1}}, "required": ["seats"]}
 
 
@@ -74,6 +79,15 @@ LOGS: dict[str, list[TurnEvent]] = {
         Text("So: "),
         Thought("Then that."),
         Text("done."),
+        COMPLETED,
+    ),
+    "images of a tool": turn(
+        START,
+        IterationStart(1),
+        ToolCalled("t1", "draw", "easel", {}),
+        ToolResulted("t1", "draw", "ok", "[chart.png]", artifact_ids=("f1",), images=(IMAGE,)),
+        IterationStart(2),
+        Text("A line."),
         COMPLETED,
     ),
     "documents": turn(

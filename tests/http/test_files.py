@@ -176,7 +176,10 @@ async def test_queued_message_keeps_its_files(talk: Talk, model: ScriptedModel):
     refused = await send(talk, conversation, "And?", diagram["id"], whenBusy="steer")
     assert (refused.status_code, refused.json()["error"]["param"]) == (422, "whenBusy")
     detail = (await talk.client.get(f"/api/conversations/{conversation}")).json()
-    assert [it["files"] for it in detail["queued"]] == [[diagram["id"]]]
+    (waiting,) = detail["queued"]
+    assert [(it["fileId"], it["fileName"]) for it in waiting["files"]] == [(diagram["id"], "diagram.png")]
+    path = f"/api/conversations/{conversation}/queued/{waiting['messageId']}"
+    assert (await talk.client.patch(path, json={"content": ""})).status_code == 200
     gate.open()
 
     async def is_answered() -> bool:
@@ -185,6 +188,39 @@ async def test_queued_message_keeps_its_files(talk: Talk, model: ScriptedModel):
 
     await until(is_answered)
     assert [part["type"] for part in (await talk.messages(conversation))[2]["parts"]] == ["file"]
+
+
+async def test_files_of_a_queued_message_that_is_removed_go_unless_another_message_has_them(
+    talk: Talk, model: ScriptedModel
+):
+    gate = Gate()
+    model.script([Wait(gate), Say("one")])
+    conversation = await talk.titled_conversation(model="gpt-4o")
+    shown, unsent = await upload(talk.client, ("shown.png", DIAGRAM), ("unsent.png", PHOTO))
+    begun = await talk.client.post(
+        f"/api/conversations/{conversation}/messages",
+        json={"content": "Look.", "files": [shown["id"]]},
+        headers=JSON,
+    )
+    queued = await send(talk, conversation, "And?", shown["id"], unsent["id"], whenBusy="queue")
+    path = f"/api/conversations/{conversation}/queued/{queued.json()['messageId']}"
+    assert (await talk.client.delete(path)).status_code == 204
+    refusal(await talk.client.get(f"/api/files/{unsent['id']}"), 404, "FILE_NOT_FOUND")
+    assert (await talk.client.get(f"/api/files/{shown['id']}")).content == DIAGRAM
+    gate.open()
+    await talk.events(begun.json()["turnId"])
+
+
+async def test_conversation_that_begins_with_files_is_called_by_their_names(talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([Wait(gate), Say("A diagram.")])
+    conversation = await talk.conversation(model="gpt-4o")
+    (diagram,) = await upload(talk.client, ("diagram.png", DIAGRAM))
+    body = {"content": "", "files": [diagram["id"]]}
+    await talk.client.post(f"/api/conversations/{conversation}/messages", json=body, headers=JSON)
+    detail = (await talk.client.get(f"/api/conversations/{conversation}")).json()
+    assert detail["title"] == "diagram.png"
+    gate.open()
 
 
 async def test_edited_message_has_the_same_file_again(talk: Talk, model: ScriptedModel):

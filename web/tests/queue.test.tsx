@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { type MessageView, type QueuedMessageView } from "../src/api/schema";
 import { QueuedMessages } from "../src/components/queued-messages";
-import { rememberFile } from "../src/state/known-files";
 import { isRunning, isWaiting } from "../src/thread/reduce";
 import { Thread } from "../src/thread/thread";
 import { answer, click, draw, press, type } from "./draw";
@@ -93,8 +92,7 @@ describe("what is sent while a turn runs", () => {
   it("keeps its files, and shows them by what is known of them", async () => {
     await running();
     const notes = { fileId: "f1", fileName: "notes.md", mediaType: "text/markdown", size: 9 };
-    rememberFile(notes);
-    server.queued = [{ ...waiting("q1", ""), files: ["f1"] }];
+    server.queued = [{ ...waiting("q1", ""), files: [{ type: "file", ...notes, iteration: 0 }] }];
     await thread.send("", { files: [notes] });
     expect(server.asked.at(-1)!.body).toEqual({ content: "", files: ["f1"], whenBusy: "queue" });
     const drawn = draw(<QueuedMessages thread={thread} queued={state().queued} />);

@@ -1,7 +1,9 @@
 """Titles: one at once from the first message, a better one by the model later."""
 
 import re
+from collections.abc import Sequence
 
+from threadkeep.domain.parts import FilePart
 from threadkeep.domain.text import is_blank
 from threadkeep.engine.completion import complete
 from threadkeep.ports.gateway import Gateway
@@ -29,6 +31,11 @@ def derive_title(content: str) -> str | None:
     content = content[:MOST_READ_CHARACTERS]
     plain = " ".join(_MARKUP.sub(" ", content).split()) or " ".join(content.split())
     return _shortened(_POLITE.sub("", plain) or plain)
+
+
+def title_of(content: str, files: Sequence[FilePart]) -> str | None:
+    """A title from the first message: from its text, or from the names of its files."""
+    return derive_title(content) or _shortened(", ".join(part.file_name for part in files))
 
 
 async def ask_for_title(gateway: Gateway, model: str | None, asked: str, answered: str) -> str | None:

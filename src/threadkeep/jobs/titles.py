@@ -68,7 +68,12 @@ class Titles:
 
 def _said(messages: Sequence[Message], role: MessageRole) -> str | None:
     completed = (it for it in messages if it.role is role and it.status is MessageStatus.COMPLETED)
-    return next((it.text for it in completed if not is_blank(it.text)), None)
+    said = (it.text if not is_blank(it.text) else _file_names(it) for it in completed)
+    return next((text for text in said if text), None)
+
+
+def _file_names(message: Message) -> str:
+    return ", ".join(part.file_name for part in message.files)
 
 
 def _entitled(conversation: Conversation, title: str) -> Conversation:

@@ -59,6 +59,8 @@ class _Prepared:
     opening: Sequence[Notice | Retrieval]
 
 
+_UNSEEN = "This model takes no images: it sees only the name of {}."
+
 KeepReturnedImage = Callable[[Conversation, ProducedFile], Awaitable[FilePart | None]]
 """Keeps an image that a tool returned in a conversation; None where it is not one that can be shown."""
 
@@ -228,10 +230,7 @@ class Answers:
             cache_key=conversation.id,
         )
         unseen = unseen_images(asked) if asked and not rules.files.images else ()
-        notices = [
-            Notice("IMAGES_NOT_TAKEN", f"The model takes no images; it sees only the name of {it}.")
-            for it in unseen
-        ]
+        notices = [Notice("IMAGES_NOT_TAKEN", _UNSEEN.format(", ".join(unseen)))] if unseen else []
         return _Prepared(sources, rules, (*prompt.notices, *notices, *found))
 
     async def _path(self, agent: Agent, held: HeldTurn, compaction: Compaction | None) -> Sequence[Message]:

@@ -26,8 +26,11 @@ class Queue:
         """Gives a message that waits another content."""
         conversation = await own_conversation(self._store, user, conversation_id)
         agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
-        check_user_content(content, most=agent.settings.max_message_chars)
-        edited = await self._store.queue.edit(conversation.id, to_message_id(message_id), content)
+        id_ = to_message_id(message_id)
+        waiting = {it.id: it for it in await self._store.queue.waiting(conversation.id)}
+        has_files = id_ in waiting and bool(waiting[id_].files)
+        check_user_content(content, most=agent.settings.max_message_chars, has_files=has_files)
+        edited = await self._store.queue.edit(conversation.id, id_, content)
         if edited is None:
             raise MessageNotFound("This message does not wait any more, or never did.")
         await self._turns.announce(UserEventType.CONVERSATION_CHANGED, conversation)

@@ -28,7 +28,7 @@ from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
-from threadkeep.engine.titles import derive_title
+from threadkeep.engine.titles import title_of
 from threadkeep.log.following import ALL_SEEN, Follower
 from threadkeep.log.node import Node
 from threadkeep.log.work import Steps, Succeed, Successor
@@ -131,7 +131,7 @@ class Turns:
                     files=files,
                     branch=branch,
                     model=self._answers.model(agent),
-                    title=derive_title(content),
+                    title=title_of(content, files),
                 )
                 return await self._begin(user, agent, begun, key, before=before)
             except StorageConflict:
@@ -275,7 +275,7 @@ class Turns:
             message.content,
             self._clock(),
             model=self._answers.model(agent),
-            title=derive_title(message.content),
+            title=title_of(message.content, message.files),
             message_id=message.id,
             files=message.files,
         )

@@ -13,7 +13,7 @@ from threadkeep.domain.uploaded_file import KeptRendition, UploadedFile
 from threadkeep.ports.exchange import WholeConversation
 from threadkeep.ports.files import CheckRoom
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database, Plan, Row, Statement, with_ids
+from threadkeep.storage.database import Database, Plan, Query, Row, Rows, Statement, with_ids
 from threadkeep.storage.payloads import Contents, payload_values
 from threadkeep.storage.users import ENSURE_USER
 
@@ -61,6 +61,15 @@ _EXPIRED = Statement(
 )
 _FORGET_PAYLOADS = with_ids("DELETE FROM tk_payloads WHERE id IN (IDS)")
 _FORGET = with_ids("DELETE FROM tk_files WHERE id IN (IDS) AND conversation_id IS NULL")
+# A part names its file, so the id is looked for in the parts: it happens seldom, and in one conversation.
+_FORGET_UNUSED = with_ids(
+    """DELETE FROM tk_files WHERE id IN (IDS) AND conversation_id = :conversation_id
+    AND NOT EXISTS (SELECT 1 FROM tk_messages AS message WHERE message.conversation_id = :conversation_id
+        AND message.parts LIKE '%' || CAST(tk_files.id AS text) || '%')
+    AND NOT EXISTS (SELECT 1 FROM tk_queued AS queued WHERE queued.conversation_id = :conversation_id
+        AND queued.files LIKE '%' || CAST(tk_files.id AS text) || '%')
+    RETURNING id, renditions"""
+)
 _WAITING = with_ids("SELECT id FROM tk_files WHERE id IN (IDS) AND conversation_id IS NULL")
 
 _decode = msgspec.json.Decoder(dict[str, KeptRendition]).decode
@@ -151,10 +160,23 @@ def _forget_some(created_before: int) -> Plan[list[PayloadId]]:
     rows = yield _EXPIRED(before=created_before)
     ids = [PayloadId(id_) for id_, _ in rows]
     if ids:
-        renditions = [rendition.id for _, raw in rows for rendition in _decode(raw).values()]
-        yield _FORGET_PAYLOADS(ids=to_json([*ids, *renditions]))
+        yield _forget_payloads(rows)
         yield _FORGET(ids=to_json(ids))
     return ids
+
+
+def _forget_payloads(rows: Rows) -> Query:
+    """Removes files and their renditions as payloads; what they hold is collected later."""
+    renditions = (rendition.id for _, raw in rows for rendition in _decode(raw).values())
+    return _FORGET_PAYLOADS(ids=to_json([*(id_ for id_, _ in rows), *renditions]))
+
+
+def forget_unused(conversation_id: ConversationId, files: Iterable[FilePart]) -> Plan[None]:
+    """Removes those files of a message that no other message of its conversation has."""
+    if ids := [part.file_id for part in files]:
+        rows = yield _FORGET_UNUSED(conversation_id=conversation_id, ids=to_json(ids))
+        if rows:
+            yield _forget_payloads(rows)
 
 
 def mark_sent(conversation_id: ConversationId, files: Iterable[FilePart]) -> Plan[None]:

@@ -10,7 +10,8 @@ from threadkeep.ports.turn_log import LogChunk
 from threadkeep.ports.turns import IdempotencyKey
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.database import Database, Plan, Statement, with_ids
-from threadkeep.storage.queued_rows import KEYS_LIVE_MS, QUEUED_COLUMNS, add_queued, to_queued
+from threadkeep.storage.files import forget_unused
+from threadkeep.storage.queued_rows import KEYS_LIVE_MS, QUEUED_COLUMNS, add_queued, decode_files, to_queued
 from threadkeep.storage.turn_log import append_query
 
 _WAITING = f"""SELECT {QUEUED_COLUMNS} FROM tk_queued
@@ -29,7 +30,7 @@ _EDIT = Statement(
 _REMOVE = Statement(
     """DELETE FROM tk_queued
     WHERE message_id = :message_id AND conversation_id = :conversation_id AND taken_at IS NULL
-    RETURNING message_id"""
+    RETURNING files"""
 )
 _BY_KEY = Statement(
     f"""SELECT {QUEUED_COLUMNS}, request_hash FROM tk_queued
@@ -76,8 +77,7 @@ class SqlQueue:
 
     async def remove(self, conversation_id: ConversationId, message_id: MessageId) -> bool:
         """Removes a message that waits; whoever is about to send it does not."""
-        query = _REMOVE(conversation_id=conversation_id, message_id=message_id)
-        return bool(await self._database.execute(query))
+        return await self._database.write(lambda: _remove(conversation_id, message_id))
 
     async def find_by_key(
         self, conversation_id: ConversationId, key: str, now: int
@@ -129,3 +129,10 @@ def _take_in(
     yield _FORGET(ids=ids)
     yield _MARK_TAKEN(ids=ids, now=now)  # those with a key: it is recognised for a day
     return chunk
+
+
+def _remove(conversation_id: ConversationId, message_id: MessageId) -> Plan[bool]:
+    rows = yield _REMOVE(conversation_id=conversation_id, message_id=message_id)
+    for (files,) in rows:
+        yield from forget_unused(conversation_id, decode_files(files))
+    return bool(rows)

@@ -38,7 +38,7 @@ _TAKE = Statement(
     RETURNING idempotency_key, request_hash"""
 )
 
-_decode_files = msgspec.json.Decoder(tuple[FilePart, ...]).decode
+_files = msgspec.json.Decoder(tuple[FilePart, ...])
 
 KEYS_LIVE_MS = 24 * 60 * 60 * 1000
 
@@ -82,5 +82,10 @@ def to_queued(row: Row) -> QueuedMessage:
         content=content,
         created_at=created_at,
         steers_turn_id=steers_turn_id,
-        files=_decode_files(files) if files else (),
+        files=decode_files(files),
     )
+
+
+def decode_files(files: str | None) -> tuple[FilePart, ...]:
+    """The files of a message that waits."""
+    return _files.decode(files) if files else ()

@@ -227,18 +227,7 @@ def part_view(part: Part) -> PartView:
                 superseded=part.superseded,
             )
         case FilePart():
-            return FilePartView(
-                file_id=part.file_id,
-                file_name=part.file_name,
-                media_type=part.media_type,
-                size=part.size,
-                iteration=part.iteration,
-                width=part.width,
-                height=part.height,
-                pages=part.pages,
-                tool_call_id=part.tool_call_id,
-                superseded=part.superseded,
-            )
+            return file_part_view(part)
         case CardPart():
             return _card_view(part)
         case NoticePart():
@@ -300,6 +289,22 @@ def _hit_view(hit: RetrievalHit) -> RetrievalHitView:
         page=hit.page,
         url=hit.url,
         file_name=hit.file_name,
+    )
+
+
+def file_part_view(part: FilePart) -> FilePartView:
+    """A file as its message shows it."""
+    return FilePartView(
+        file_id=part.file_id,
+        file_name=part.file_name,
+        media_type=part.media_type,
+        size=part.size,
+        iteration=part.iteration,
+        width=part.width,
+        height=part.height,
+        pages=part.pages,
+        tool_call_id=part.tool_call_id,
+        superseded=part.superseded,
     )
 
 

@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.queued import QueuedMessage
+from threadkeep.wire.parts import FilePartView, file_part_view
 from threadkeep.wire.view import Id, Time, View, rfc3339
 
 
@@ -15,7 +16,7 @@ class QueuedMessageView(View, frozen=True, kw_only=True):
 
     message_id: Annotated[Id, Meta(description="It keeps this id when it is sent.")]
     content: str
-    files: Sequence[Id]
+    files: Sequence[FilePartView]
     created_at: Time
     held: Annotated[
         bool, Meta(description="Nothing runs before it: it waits until its user sends a message.")
@@ -47,7 +48,7 @@ def queued_message_view(conversation: Conversation, message: QueuedMessage) -> Q
     return QueuedMessageView(
         message_id=message.id,
         content=message.content,
-        files=[file.file_id for file in message.files],
+        files=[file_part_view(file) for file in message.files],
         created_at=rfc3339(message.created_at),
         held=active is None,
         steers=True if active is not None and message.steers_turn_id == active else UNSET,

@@ -552,7 +552,7 @@ export interface FailureView {
   retryable: boolean;
 }
 
-/** A file that the user attached, or that a run of another engine produced. */
+/** A file that the user attached, an image that a tool returned, or what another engine's run produced. */
 export interface FilePartView {
   type: "file";
   fileId: string;
@@ -562,6 +562,8 @@ export interface FilePartView {
   iteration: number;
   width?: number | null;
   height?: number | null;
+  pages?: number | null;
+  toolCallId?: string | null;
   superseded?: boolean;
 }
 
@@ -832,7 +834,7 @@ export interface QueuedMessagePatch {
 export interface QueuedMessageView {
   messageId: string;
   content: string;
-  files: string[];
+  files: FilePartView[];
   createdAt: string;
   held: boolean;
   steers?: true;

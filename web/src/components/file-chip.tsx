@@ -1,8 +1,7 @@
 import { download } from "../api/download";
-import { filePath } from "../state/known-files";
 import { toast } from "../state/toasts";
 import { problemOf } from "../thread/thread";
-import { kindOf, type KeptFile } from "../turn/files";
+import { filePath, kindOf, type KeptFile } from "../turn/files";
 import { useWords } from "../words";
 import { bytes } from "../words/format";
 import { FileIcon } from "./file-icon";

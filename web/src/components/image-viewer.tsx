@@ -4,11 +4,10 @@ import { ChevronLeft, ChevronRight, Download, Maximize, X, ZoomIn, ZoomOut } fro
 import { useEffect, useRef, useState, type KeyboardEvent } from "react";
 
 import { download } from "../api/download";
-import { filePath } from "../state/known-files";
 import { fetchImage, usePreview } from "../state/previews";
 import { toast } from "../state/toasts";
 import { problemOf } from "../thread/thread";
-import { type KeptFile } from "../turn/files";
+import { filePath, type KeptFile } from "../turn/files";
 import { useWords } from "../words";
 import { IconButton } from "./icon-button";
 import { toldProblem } from "./problem-bar";

@@ -8,7 +8,7 @@ import { problemOf, type Thread } from "../thread/thread";
 import { useWords, type Words } from "../words";
 import { IconButton } from "./icon-button";
 import { toldProblem } from "./problem-bar";
-import { QueuedFiles } from "./queued-files";
+import { MessageFiles } from "./message-files";
 
 /** What was sent while a turn ran, and no turn has taken yet. */
 export function QueuedMessages({ thread, queued }: { thread: Thread; queued: readonly PendingMessage[] }) {
@@ -36,7 +36,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
     }
   };
   const save = () => {
-    if (edited?.trim()) void change(thread.editQueued(messageId, edited.trim()));
+    if (edited !== null && (edited.trim() || files.length)) void change(thread.editQueued(messageId, edited.trim()));
     setEdited(null);
   };
   const leave = () => {
@@ -46,7 +46,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
   const Icon = steers ? CornerDownRight : Clock;
   return (
     <article className="said queued" aria-label={words.queuedMessage}>
-      {files.length > 0 && <QueuedFiles ids={files} />}
+      <MessageFiles files={files} />
       {edited === null ? (
         content && (
           <div className="bubble" dir="auto">
@@ -77,7 +77,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
             }}
           />
           <div className="choices">
-            <button type="submit" className="primary" disabled={!edited.trim()}>
+            <button type="submit" className="primary" disabled={!edited.trim() && !files.length}>
               {words.save}
             </button>
             <button type="button" className="quiet" onClick={leave}>

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "react";
 
 import { ask, token } from "../api/client";
-import { filePath } from "./known-files";
+import { filePath } from "../turn/files";
 
 interface Preview {
   users: number;

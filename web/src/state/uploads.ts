@@ -6,7 +6,6 @@ import { upload } from "../api/upload";
 import { problemOf } from "../thread/thread";
 import { type KeptFile } from "../turn/files";
 import { attachmentsOf, type Attachment } from "./attachments";
-import { rememberFile } from "./known-files";
 import { seedPreview } from "./previews";
 
 /** As many as the server takes with a message. */
@@ -65,7 +64,6 @@ function enqueue(draftKey: string, { key, source, localUrl }: Attachment): void 
     const onProgress = (progress: number) => change(draftKey, key, { status: { state: "uploading", progress } });
     try {
       const file = kept(await upload(source, onProgress, cancel.signal));
-      rememberFile(file);
       if (localUrl && file.width) seedPreview(file.fileId, localUrl);
       const { fileName, mediaType, size } = file;
       change(draftKey, key, { fileName, mediaType, size, status: { state: "ready", file } });

@@ -19,7 +19,7 @@ import { whenTold } from "../state/my-events";
 import { Store } from "../state/store";
 import { follow } from "../turn/follow";
 import { type TurnEvent } from "../turn/events";
-import { type KeptFile } from "../turn/files";
+import { filePart, type KeptFile } from "../turn/files";
 import { type Message } from "../turn/parts";
 import { Paced } from "./paced";
 import { before } from "./path";
@@ -325,8 +325,7 @@ export class Thread {
     const key = freshKey();
     const id = localId(key);
     const turnId = this.state.get().live?.message.turnId ?? null;
-    const fileIds = files.map((it) => it.fileId);
-    const message = { messageId: id, content, files: fileIds, createdAt: new Date().toISOString(), held: false };
+    const message = { messageId: id, content, files: files.map(filePart), createdAt: new Date().toISOString(), held: false };
     this.#changes++;
     this.#tell({ type: "queueing", message: { ...message, steers: steers ? turnId : null } });
     try {

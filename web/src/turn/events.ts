@@ -79,6 +79,7 @@ export type EventBody =
       duration_ms: number;
       chart_data?: unknown;
       artifact_ids?: string[];
+      images?: EventImage[];
     }
   | { type: "notice"; code: string; message: string }
   | ({ type: "usage" } & EventUsage)
@@ -90,6 +91,16 @@ export type EventBody =
       stop_reason: string;
     }
   | { type: "error"; code: string; message: string; retryable: boolean };
+
+/** An image that a tool returned. */
+export interface EventImage {
+  file_id: string;
+  file_name: string;
+  media_type: string;
+  size: number;
+  width: number;
+  height: number;
+}
 
 export type TurnEvent = Head & EventBody;
 

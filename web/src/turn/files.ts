@@ -6,6 +6,11 @@ import { type Message, type Part } from "./parts";
 /** A file that the server has: as much of it as a page shows. */
 export type KeptFile = Pick<FilePartView, "fileId" | "fileName" | "mediaType" | "size" | "width" | "height">;
 
+/** Where the server has it. */
+export function filePath(fileId: string): string {
+  return `/api/files/${fileId}`;
+}
+
 export function filesOf(parts: readonly Part[]): FilePartView[] {
   return parts.filter((part) => part.type === "file" && !part.superseded) as FilePartView[];
 }

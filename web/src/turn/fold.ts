@@ -1,7 +1,7 @@
 /** Events to a reply of parts, pure: what the page shows of a turn is a function of its log, as on the server. */
 
-import { type RetrievalHitView, type ToolCallPartView } from "../api/schema";
-import { type RetrievalHit, type TurnEvent } from "./events";
+import { type FilePartView, type RetrievalHitView, type ToolCallPartView } from "../api/schema";
+import { type EventImage, type RetrievalHit, type TurnEvent } from "./events";
 import { type Message, type Part, type PartOf } from "./parts";
 import { requestOf } from "./requests";
 
@@ -133,6 +133,16 @@ function until(part: Part, at: number): Part {
 }
 
 function endCall(reply: LiveReply, event: TurnEvent & { type: "tool_result" }): LiveReply {
+  const ended = withResult(reply, event);
+  return (event.images ?? []).reduce((shown, it) => append(shown, imagePart(it, event.tool_call_id, reply.iteration)), ended);
+}
+
+function imagePart(image: EventImage, toolCallId: string, iteration: number): FilePartView {
+  const { file_id: fileId, file_name: fileName, media_type: mediaType, size, width, height } = image;
+  return { type: "file", fileId, fileName, mediaType, size, width, height, toolCallId, iteration };
+}
+
+function withResult(reply: LiveReply, event: TurnEvent & { type: "tool_result" }): LiveReply {
   return withPart(
     reply,
     (part) => part.type === "tool_call" && part.toolCallId === event.tool_call_id,
