@@ -199,12 +199,11 @@ def _asset_id(part: object) -> str | None:
 
 def _attached(message: _Message) -> dict[str, str]:
     """The names of a message's files by their ids."""
-    match (message.metadata or {}).get("attachments"):
-        case list() as attachments:
-            found = [_attachment(it) for it in cast("list[object]", attachments)]
-            return dict(it for it in found if it is not None)
-        case _:
-            return {}
+    attachments = (message.metadata or {}).get("attachments")
+    if not isinstance(attachments, list):
+        return {}
+    found = [_attachment(it) for it in cast("list[object]", attachments)]
+    return dict(it for it in found if it is not None)
 
 
 def _attachment(attachment: object) -> tuple[str, str] | None:
