@@ -1,6 +1,7 @@
 """Files for messages: taken in, prepared, shown to their owner, and given to the message that has them."""
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -51,11 +52,15 @@ class Files:
         self._most_unsent_bytes = most_unsent_bytes
         self._ttl_ms = ttl_hours * HOUR_MS
 
-    async def add(self, user: User, file_name: str, source: BinaryIO) -> UploadedFile:
-        """Takes a file in. Its content decides what it is; an image is prepared for models and lists."""
-        async with self._intake.prepared(file_name, source) as prepared:
-            await self._store.files.add(user.id, prepared.file, prepared.contents, self._check_room)
-            return prepared.file
+    async def add(self, user: User, *sent: tuple[str, BinaryIO]) -> list[UploadedFile]:
+        """Takes files in by their names, none where one is refused. What each one is, its content says."""
+        async with AsyncExitStack() as stack:
+            prepared = [
+                await stack.enter_async_context(self._intake.prepared(name, source)) for name, source in sent
+            ]
+            for it in prepared:
+                await self._store.files.add(user.id, it.file, it.contents, self._check_room)
+            return [it.file for it in prepared]
 
     async def open(self, user: User, file_id: str, *, preview: bool) -> OpenedFile:
         """A file of the user, whether a message has it or not; its preview where it is an image."""

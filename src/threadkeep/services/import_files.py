@@ -17,6 +17,8 @@ from threadkeep.ports.exchange import ForeignConversation, ForeignFile, ImportSo
 from threadkeep.services.exports import payload_name
 from threadkeep.services.file_intake import FileIntake, PreparedFile
 
+MOST_PAYLOAD_BYTES = 1024 * 1024 * 1024
+"""Of our own exports: a message may have had whatever the operator lets people upload."""
 MOST_FOREIGN_FILES = 1_000
 MOST_FOREIGN_BYTES = 1024 * 1024 * 1024
 """Of the files of one conversation together: they lie on the disk until it is kept."""
@@ -29,7 +31,7 @@ def payload_content(source: ImportSource, payload: Payload) -> bytes:
     if file is None:
         raise InvalidRequest(f"the content of payload {payload.id} is not in the export")
     with file:
-        content = file.read(MOST_FILE_BYTES + 1)
+        content = file.read(min(payload.size, MOST_PAYLOAD_BYTES) + 1)
     if len(content) != payload.size or content_hash(content) != payload.sha256:
         raise InvalidRequest(f"the content of payload {payload.id} is damaged or too large")
     return content

@@ -33,8 +33,8 @@ async def take_in(
     """The files of a message, once all of them are accepted."""
     if len(sent) > MOST_FILES_OF_A_MESSAGE:
         raise InvalidRequest(f"A message may have at most {MOST_FILES_OF_A_MESSAGE} files.", param="content")
-    contents = [(_name(part), await asyncio.to_thread(_bytes, part)) for part in sent]
-    added = [await files.add(user, name, BytesIO(content)) for name, content in contents]
+    contents = [(_name(part), BytesIO(await asyncio.to_thread(_bytes, part))) for part in sent]
+    added = await files.add(user, *contents)
     return await files.parts(user, conversation, [file.id for file in added])
 
 
