@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import threadkeep
+import threadkeep.client
 
 SOURCE = Path(__file__).parents[1] / "src"
 FILES = sorted((SOURCE / "threadkeep").rglob("*.py"))
@@ -140,4 +141,8 @@ def test_modules_form_no_cycle():
 def test_public_names_are_the_promised_ones():
     assert sorted(threadkeep.__all__) == [
         "BlockingClient", "Client", "Settings", "User", "UserId", "UserRole", "__version__", "create_app",
+    ]  # fmt: skip
+    assert threadkeep.client.__all__ == [
+        "BlockingClient", "Client", "ClientError", "GivenFile", "MessageQueued", "NotReached", "Recorder",
+        "Sending", "TurnWaiting",
     ]  # fmt: skip

@@ -67,6 +67,7 @@ from threadkeep.services.continuing import Continuing
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
+from threadkeep.services.file_intake import FileIntake
 from threadkeep.services.files import Files
 from threadkeep.services.history import History
 from threadkeep.services.mcp_servers import McpServers
@@ -426,13 +427,21 @@ async def _start_services(
     return services
 
 
-def _files(settings: Settings, store: Store) -> Files:
-    return Files(
-        store,
+def file_intake(settings: Settings) -> FileIntake:
+    """What prepares files for messages."""
+    return FileIntake(
         ProcessImagePreparer(),
         ProcessPdfInspector(),
         ProcessExtractor(),
         settings.data / "uploads",
+        system_clock,
+    )
+
+
+def _files(settings: Settings, store: Store) -> Files:
+    return Files(
+        store,
+        file_intake(settings),
         system_clock,
         most_unsent_bytes=settings.max_unsent_file_bytes,
         ttl_hours=settings.file_ttl_hours,

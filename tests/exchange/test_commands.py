@@ -51,10 +51,10 @@ def test_page_is_carried_out_as_written(tmp_path: Path, environment: dict[str, s
     done = run(tmp_path, environment, for_local, reassigning, leaving, arriving)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "Added: 1 agent, 2 conversations, 10 messages.",
+        "Added: 1 agent, 2 conversations, 10 messages, 1 file.",
         "local → alice: 2 conversations, 1 agent, 0 briefings, 0 memories.",
         "alice.zip: 2 conversations, 10 messages.",
-        "Added: 1 agent, 2 conversations, 10 messages.",
+        "Added: 1 agent, 2 conversations, 10 messages, 1 file.",
     ]
     again = run(tmp_path, environment, foreign, arriving)
     assert again.stdout.splitlines() == [

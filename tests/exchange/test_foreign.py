@@ -8,9 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import Api
+from tests.conftest import ONLY_SQLITE, Api
 from tests.exchange.foreign import DAY, branched, chatgpt, claude, said
 from tests.exchange.making import kept_of, opened_store
+from tests.files.making import encode, photograph, png_bomb
 from tests.making import ALICE, BOB
 from threadkeep.cli.exchange import import_file
 from threadkeep.domain.ids import UserId
@@ -65,12 +66,91 @@ async def test_branches_of_chatgpt_are_branches_of_one_conversation(here: Settin
     assert (conversation.created_at, conversation.updated_at) == (DAY * 1000, (DAY + 100) * 1000)
 
 
+@ONLY_SQLITE
+async def test_files_of_chatgpt_that_the_archive_has_are_files_of_messages(
+    here: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    def pointer(asset: str) -> dict[str, str]:
+        return {"content_type": "image_asset_pointer", "asset_pointer": asset}
+
+    house = encode(photograph(64, 48), "PNG")
+    attached = {"attachments": [{"id": "file-1", "name": "house.png"}, {"id": "file-4", "name": "lease.md"}]}
+    drawn = {"author": {"role": "tool", "name": "dalle.text2im"}}
+    conversation = chatgpt(
+        {
+            "q1": (None, said("user", pointer("file-service://file-1"), "This?", metadata=attached)),
+            "call": ("q1", said("assistant", "A house", at=DAY + 1, recipient="dalle.text2im")),
+            "drawn": ("call", said("tool", pointer("sediment://file_2"), at=DAY + 2) | drawn),
+            "a1": ("drawn", said("assistant", "Here.", at=DAY + 3)),
+            "q2": ("a1", said("user", pointer("sediment://file_3"), at=DAY + 4)),
+            "a2": ("q2", said("assistant", "Hm.", pointer("file-service://file-6"), "Gone.", at=DAY + 5)),
+            "q3": ("a2", said("user", pointer("file-service://file-5"), "And?", at=DAY + 6)),
+        },
+        "q3",
+    )
+    archived = tmp_path / "chatgpt.zip"
+    with zipfile.ZipFile(archived, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", json.dumps([conversation]))
+        archive.writestr("file-1-IMG_1.png", house)
+        archive.writestr("dalle-generations/file_2-a-house.png", house)
+        archive.writestr("../../../file_3-evil.png", house)
+        archive.writestr("file-4-lease.md", "# Lease")
+        archive.writestr("file-5-bomb.png", png_bomb())
+    assert await import_file(here, archived, ALICE, None) == 0
+    (kept,) = await imported(here)
+    q1, a1, q2, a2, q3 = kept["messages"]
+    assert [part.type for part in q1.parts] == ["file", "file", "text"]
+    picture, lease = q1.files
+    assert (picture.file_name, picture.media_type, picture.width) == ("house.png", "image/png", 64)
+    assert kept["contents"][picture.file_id] == house
+    assert kept["contents"][picture.refs["preview"]].startswith(b"RIFF")
+    assert kept["contents"][lease.file_id] == b"# Lease"
+    assert [part.type for part in a1.parts] == ["tool_call", "file", "text"]
+    assert a1.parts[1].file_name == "a-house.png"
+    assert [(part.type, part.file_name) for part in q2.parts] == [("file", "evil.png")]
+    assert (a2.content, q3.content) == ("Hm.\n\n[image]\n\nGone.", "[image]\n\nAnd?")
+    async with opened_store(here) as store:
+        assert await store.files.sent_by(ALICE, picture.file_id) is not None
+    told = capsys.readouterr().out
+    assert "Added: 1 conversation, 5 messages, 4 files." in told
+    assert "names a file only: bomb.png: This image is too large" in told
+    assert await import_file(here, archived, ALICE, None) == 0
+    assert "1 were there already" in capsys.readouterr().out
+    assert not list((here.data / "uploads").iterdir())
+
+
+@ONLY_SQLITE
+async def test_damaged_and_endless_files_of_an_archive_are_named_only(
+    here: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("threadkeep.services.import_files.MOST_FILE_BYTES", 1_000_000)
+    pointers = [
+        {"content_type": "image_asset_pointer", "asset_pointer": f"sediment://file_{n}"} for n in range(2)
+    ]
+    conversation = chatgpt({"q1": (None, said("user", *pointers, "These?"))}, "q1")
+    file = tmp_path / "chatgpt.zip"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", json.dumps([conversation]))
+        archive.writestr("file_0-zeros.txt", b"0" * 50_000_000)
+        archive.writestr("file_1-cut.txt", b"some text that was cut off", zipfile.ZIP_STORED)
+    file.write_bytes(file.read_bytes().replace(b"some text", b"SOME TEXT"))
+    assert await import_file(here, file, ALICE, None) == 0
+    (kept,) = await imported(here)
+    assert [message.content for message in kept["messages"]] == ["[image]\n\n[image]\n\nThese?"]
+    told = capsys.readouterr().out
+    assert "zeros.txt has more than 1,000,000 bytes" in told
+    assert "cut.txt is damaged" in told
+
+
 async def test_claude_comes_with_thoughts_tools_and_attached_texts(here: Settings, tmp_path: Path):
     file = write(tmp_path / "conversations.json", claude())
     assert await import_file(here, file, ALICE, "Claude") == 0
     (kept,) = await imported(here)
     asked, reply, thanks = kept["messages"]
-    assert asked.content == "How much?\n\n[lease.txt]\nThree rents.\n\n[photo.png]"
+    assert asked.content == "How much?\n\n[photo.png]"
+    (lease,) = asked.files
+    assert (lease.file_name, lease.media_type) == ("lease.txt", "text/plain")
+    assert kept["contents"][lease.file_id] == b"Three rents."
     assert (reply.content, reply.thought_process[0].detail) == ("Three rents, says the lease.", "It says so.")
     (call,) = reply.tool_calls
     assert (call.tool_name, call.arguments, call.result) == ("reader", {"file": "lease.txt"}, None)

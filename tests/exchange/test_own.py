@@ -31,11 +31,17 @@ from tests.making import (
 from threadkeep.bootstrap import opened_jobs_and_store
 from threadkeep.cli.exchange import export_user, import_file
 from threadkeep.domain.conversation import BegunTurn, Conversation
-from threadkeep.domain.errors import StorageRefused, StorageUnavailable, UserNotFound
-from threadkeep.domain.ids import DocumentId, UserId, new_uuid
+from threadkeep.domain.errors import InvalidRequest, StorageRefused, StorageUnavailable, UserNotFound
+from threadkeep.domain.ids import ConversationId, DocumentId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.engine.large_values import MOST_FILE_BYTES
+from threadkeep.exchange.reading import reading
+from threadkeep.exchange.writing import LINES
 from threadkeep.jobs.reading import READ_JOB
 from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.services.exports import payload_name
+from threadkeep.services.import_files import payload_content
 from threadkeep.settings import Settings
 
 CARLA = UserId("carla")
@@ -93,6 +99,19 @@ async def test_files_of_messages_come_with_their_renditions(here: Settings, ther
         assert list(contents.values()) == [b"an image", b"an image: model", b"an image: preview"]
         asked = await store.messages.get(conversation.id, begun.turn.user_message_id)
         assert asked and asked.parts == (waiting.part,)
+
+
+def test_file_that_is_larger_than_what_a_tool_may_give_is_read_back(tmp_path: Path):
+    content = bytes(MOST_FILE_BYTES + 1)
+    payload = Payload.of(content, ConversationId(new_uuid()), PayloadKind.ARTIFACT, "text/plain", NOW)
+    kept = tmp_path / payload_name(payload)
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(content)
+    (tmp_path / LINES).touch()
+    with reading(tmp_path) as source:
+        assert payload_content(source, payload) == content
+        with pytest.raises(InvalidRequest, match="damaged or too large"):
+            payload_content(source, replace(payload, size=1))
 
 
 def answered(begun: BegunTurn) -> Message:

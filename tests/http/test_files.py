@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import Api
+from tests.conftest import ONLY_SQLITE, Api
 from tests.files.making import encode, gif_bomb, photograph, png_bomb
 from tests.http.calls import new_conversation, refusal
 from tests.retrieval.files import make_docx, make_encrypted_pdf, make_image_pdf, make_pdf, make_zip_bomb
@@ -85,6 +85,18 @@ async def test_what_a_message_cannot_have_is_refused_by_name(
     assert answer.status_code == 415, answer.text
     assert answer.json()["error"]["code"] == "UNSUPPORTED_FILE"
     assert why in answer.json()["error"]["message"]
+
+
+@ONLY_SQLITE
+async def test_if_one_file_is_refused_none_is_taken(
+    api: Api, alice: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+):
+    sent = [("files", ("fine.txt", b"fine")), ("files", ("huge.png", png_bomb()))]
+    answer = await alice.post("/api/files", files=sent)
+    assert answer.json()["error"]["message"].startswith("huge.png: ")
+    files = (await api.app.services()).files
+    monkeypatch.setattr(files, "_ttl_ms", -1000)
+    assert await files.sweep() == 0
 
 
 async def test_files_are_parts_of_the_message_in_every_later_request(talk: Talk, model: ScriptedModel):

@@ -5,7 +5,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from threadkeep.bootstrap import opened_jobs_and_store, reading_store
+from threadkeep.bootstrap import file_intake, opened_jobs_and_store, reading_store
 from threadkeep.cli.commands import Commands
 from threadkeep.cli.progress import Progress
 from threadkeep.clock import system_clock
@@ -100,7 +100,7 @@ async def import_file(settings: Settings, file: Path, owner: UserId, agent: str 
     progress = Progress(f"Importing {file.name}")
     prompts, documents = FolderPromptFiles(settings.workspaces), FolderDocumentFiles(settings.workspaces)
     async with opened_jobs_and_store(settings) as (jobs, store):
-        taking = Import(store, jobs, prompts, documents, system_clock, User(owner))
+        taking = Import(store, jobs, prompts, documents, file_intake(settings), system_clock, User(owner))
         try:
             with reading(file, progress.tell) as source:
                 await taking.take(source, agent)

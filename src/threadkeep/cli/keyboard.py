@@ -47,6 +47,10 @@ class Keyboard:
             self._show_keys(is_shown=True)
             self._flags = None
 
+    def line(self, prompt: str, *, begin_with: str = "") -> str:
+        """The next line, which may begin with a text that can be edited; EOFError where no more come."""
+        return _edit(prompt, begin_with) if begin_with and self.is_terminal else input(prompt).strip()
+
     def look(self) -> str | None:
         """A line, if one is typed soon; EOFError where no more come."""
         if not select.select([sys.stdin], [], [], LOOK_EVERY_S)[0]:

@@ -17,6 +17,8 @@ from contextlib import AsyncExitStack, suppress
 from typing import IO, Any
 
 from threadkeep.cli.asking import Read, Reply, ask
+from threadkeep.cli.attaching import Attached
+from threadkeep.cli.completion import complete_with
 from threadkeep.cli.keyboard import LOOK_EVERY_S, Keyboard, NoLongerAsked
 from threadkeep.cli.target import connect, find_agent
 from threadkeep.cli.wrapping import Wrap
@@ -46,20 +48,24 @@ from threadkeep.domain.events import (
     UsageReported,
     UserMessage,
 )
+from threadkeep.domain.file import file_line
 from threadkeep.domain.mcp import USER
 from threadkeep.domain.message import MessageRole
 from threadkeep.gateways.local import DEMONSTRATION_MODEL
 from threadkeep.settings import Settings
 from threadkeep.wire.approvals import ApprovalView
 from threadkeep.wire.messages import MessageView
+from threadkeep.wire.parts import FilePartView
 from threadkeep.wire.queue import SteeredView
 from threadkeep.wire.turns import StartedTurnView
 from threadkeep.wire.views import AgentView, ConversationDetailView, ConversationView
 
-HELP = """/new    begin a new conversation
-/help   show this
-/quit   leave; so does Ctrl-D
-Ctrl-C  stop the answer; what was said is kept. Once more: leave
+HELP = """/new        begin a new conversation
+/file PATH  attach files to your next message; Enter alone sends them. Without a path: list them
+/unfile N   remove the attached file with this number. Without a number: remove all
+/help       show this
+/quit       leave; so does Ctrl-D
+Ctrl-C      stop the answer; what was said is kept. Once more: leave
 While an answer comes, a line and Enter is queued; one that begins with ! steers the answer."""
 DEMONSTRATION = (
     "This is a small demonstration model: it answers, but knows little. "
@@ -67,6 +73,9 @@ DEMONSTRATION = (
 )
 MOST_ARGUMENT_CHARACTERS = 200
 STEER = "!"
+COMMANDS = ("/new", "/file ", "/unfile", "/help", "/quit", "/exit")
+
+_COMMAND = re.compile(r"/(?:file|unfile)(?: .*)?|/\w+")
 
 _ANSWERED = {
     ApprovalAction.ALLOW: "allowed",
@@ -220,6 +229,9 @@ class Chat:
         """What turns ask, until the person is asked it."""
         self.answered: set[str] = set()
         """The requests that have an answer, wherever it was given."""
+        self.attached = Attached(client, screen.aside)
+        self.unsent = ""
+        """What was typed and could not be sent."""
         self.screen = screen
         self._client = client
         self._conversation: ConversationView = conversation
@@ -231,20 +243,31 @@ class Chat:
             self.has_more = True
 
     async def say(self, content: str) -> None:
-        """Sends a message and shows the answer; where messages are held, it is queued behind them."""
+        """Sends a message with what is attached and shows the answer.
+
+        Where messages are held, it is queued behind them. What cannot be sent is kept.
+        """
+        attached, turns_before = self.attached, len(self._seen)
+        for line in attached.lines():
+            self._screen.aside(line)
         try:
-            if not await self._show(self._client.send(self._conversation.id, content)):
+            events = self._client.send(self._conversation.id, content, files=attached.files)
+            if not await self._show(events):
                 self._screen.aside("(queued)")
                 self.has_more = True
         except ThreadkeepError as exc:
             self._screen.line(f"Error: {exc.message}")
+            if len(self._seen) == turns_before:
+                self.unsent = content
+                return
+        attached.files = []
 
     async def add(self, line: str) -> None:
         """Queues what was typed while an answer comes, or steers the answer with it."""
         content = line.removeprefix(STEER).strip()
         if not content:
             return
-        if re.fullmatch(r"/\w+", content):
+        if _COMMAND.fullmatch(content):
             self._screen.aside("(commands work when the answer is complete)")
             return
         try:
@@ -263,7 +286,7 @@ class Chat:
         try:
             while unseen := await self._unseen():
                 for asked in unseen:
-                    self._screen.aside(f"> {_short(str(asked.content))}")
+                    self._show_question(asked)
                     await self._show(self._client.follow(str(asked.turn_id)))
             held = await self._client.queued(self._conversation.id)
         except ThreadkeepError as exc:
@@ -271,6 +294,12 @@ class Chat:
             return
         if held:
             self._screen.aside(f"({len(held)} queued: sent before your next message)")
+
+    def _show_question(self, asked: MessageView) -> None:
+        self._screen.aside(f"> {_short(str(asked.content))}")
+        for part in asked.parts:
+            if isinstance(part, FilePartView):
+                self._screen.aside(file_line(part.file_name, part.media_type, part.size))
 
     async def _unseen(self) -> list[MessageView]:
         """The questions whose answers were not shown: the next turn begins with the end of the one before."""
@@ -377,28 +406,41 @@ def _converse(loop: LoopThread, talk: Chat, screen: Screen) -> None:
         with suppress(ImportError):
             readline = importlib.import_module("readline")  # line editing and history
             readline.parse_and_bind("set enable-bracketed-paste on")  # pasted lines are one message
+            complete_with(readline, COMMANDS)
     with suppress(EOFError):
         _answer(loop, talk, keyboard)  # what had begun before
         while True:
             try:
-                line = input(prompt).encode("utf-8", "replace").decode().strip()
+                line = keyboard.line(prompt, begin_with=talk.unsent).encode("utf-8", "replace").decode()
             except EOFError:
                 if prompt:
                     screen.line("")
                 return
-            match line:
-                case "":
-                    continue
-                case "/quit" | "/exit":
-                    return
-                case "/help":
-                    screen.aside(HELP)
-                case "/new":
-                    loop.wait(talk.begin_anew())
-                case _ if re.fullmatch(r"/\w+", line):
-                    screen.aside(f"There is no {line}.\n{HELP}")
-                case _:
-                    _answer(loop, talk, keyboard, line)
+            talk.unsent = ""
+            if line in {"/quit", "/exit"}:
+                return
+            if _COMMAND.fullmatch(line):
+                _carry_out(loop, talk, line)
+            elif line or talk.attached.files:
+                _answer(loop, talk, keyboard, line)
+
+
+def _carry_out(loop: LoopThread, talk: Chat, line: str) -> None:
+    command, _, rest = line.partition(" ")
+    match command:
+        case "/help":
+            talk.screen.aside(HELP)
+        case "/new":
+            loop.wait(talk.begin_anew())
+        case "/file":
+            try:
+                loop.wait(talk.attached.add(rest.strip()))
+            except KeyboardInterrupt:
+                talk.screen.aside("(stopped; the rest is not attached)")
+        case "/unfile":
+            talk.attached.remove(rest)
+        case _:
+            talk.screen.aside(f"There is no {command}.\n{HELP}")
 
 
 def _answer(loop: LoopThread, talk: Chat, keyboard: Keyboard, line: str | None = None) -> None:

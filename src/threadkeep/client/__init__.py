@@ -3,6 +3,7 @@
 from threadkeep.client.blocking import BlockingClient
 from threadkeep.client.client import Client
 from threadkeep.client.errors import ClientError, MessageQueued, NotReached, TurnWaiting
+from threadkeep.client.files import GivenFile
 from threadkeep.client.recorder import Recorder
 from threadkeep.client.sending import Sending
 
@@ -10,6 +11,7 @@ __all__ = [
     "BlockingClient",
     "Client",
     "ClientError",
+    "GivenFile",
     "MessageQueued",
     "NotReached",
     "Recorder",

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self
@@ -10,6 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from threadkeep.client.connection import Connection, without_none
 from threadkeep.client.errors import MessageQueued, TurnWaiting
+from threadkeep.client.files import GivenFile, MessageFiles
 from threadkeep.client.in_process import AsgiApplication, InProcessTransport
 from threadkeep.client.sending import Sending, SentFile
 from threadkeep.domain.document import DocumentStatus
@@ -18,6 +20,7 @@ from threadkeep.domain.ids import new_uuid
 from threadkeep.wire.approvals import ApprovalsView, ApprovalView
 from threadkeep.wire.documents import DocumentsView, DocumentView, HitsView
 from threadkeep.wire.executions import RunsView
+from threadkeep.wire.files import UploadedFileView
 from threadkeep.wire.messages import MessageView
 from threadkeep.wire.queue import QueuedMessageView, QueuedView, SteeredView
 from threadkeep.wire.turns import AbortView, ReceiptView, StartedTurnView, TurnView, UsageReportView
@@ -87,6 +90,7 @@ class Client:
         self._connection = Connection(
             url, {**(headers or {}), **sign_in}, InProcessTransport(app) if app else None
         )
+        self._files = MessageFiles(self._connection)
 
     async def __aenter__(self) -> Self:
         return self
@@ -213,6 +217,26 @@ class Client:
         params = without_none({"q": query, "topK": top_k, "threshold": threshold})
         return await self._connection.ask(HitsView, "GET", f"/api/agents/{agent_id}/search", params=params)
 
+    # Files for messages
+
+    async def upload_file(
+        self, file: GivenFile, *, on_progress: Callable[[Sending], None] | None = None
+    ) -> UploadedFileView:
+        """Sends a file that a message can then have, also several messages; one from the disk in pieces.
+
+        A path, `bytes`, or a pair of name and `bytes`. The server removes what no message has after a day.
+        """
+        return await self._files.upload(file, on_progress)
+
+    async def read_file(self, file_id: str, *, preview: bool = False) -> bytes:
+        """A file of one's own; of an image also its preview, which is small."""
+        return await self._files.read(file_id, preview=preview)
+
+    async def save_file(self, file_id: str, path: str | PathLike[str], *, preview: bool = False) -> Path:
+        """Writes a file of one's own to the disk, in pieces."""
+        await self._files.save(file_id, target := Path(path), preview=preview)
+        return target
+
     # Conversations
 
     def conversations(
@@ -297,11 +321,12 @@ class Client:
 
     # Turns
 
-    def send(
+    async def send(
         self,
         conversation_id: str,
-        content: str,
+        content: str = "",
         *,
+        files: Sequence[GivenFile] = (),
         parent_id: MessageRef = UNSET,
         tip: MessageRef = UNSET,
         when_busy: WhenBusy = "reject",
@@ -317,20 +342,26 @@ class Client:
         While the agent answers, `when_busy` queues the message or steers the answer with it; then there are
         no events, as where messages are held that go first: `queued` lists what waits, and `post` tells which
         it was.
+        `files` are uploaded first: paths, `bytes`, pairs of name and `bytes`, or what `upload_file` gave. If
+        one of them is refused, nothing is said.
         """
         busy = UNSET if when_busy == "reject" else when_busy
-        return self._connection.stream(
+        events = self._connection.stream(
             "POST",
             f"/api/conversations/{conversation_id}/messages",
-            json=_set({"content": content, "parentId": parent_id, "tip": tip, "whenBusy": busy}),
+            json=await self._message(content, files, parentId=parent_id, tip=tip, whenBusy=busy),
             headers={"Idempotency-Key": idempotency_key or new_uuid()},
         )
+        async with aclosing(events):
+            async for event in events:
+                yield event
 
     async def ask(
         self,
         conversation_id: str,
-        content: str,
+        content: str = "",
         *,
+        files: Sequence[GivenFile] = (),
         parent_id: MessageRef = UNSET,
         tip: MessageRef = UNSET,
         idempotency_key: str | None = None,
@@ -342,7 +373,7 @@ class Client:
         """
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
-        body = _set({"content": content, "parentId": parent_id, "tip": tip})
+        body = await self._message(content, files, parentId=parent_id, tip=tip)
         answer = await self._connection.send_once(
             "POST", path, json=body, headers=headers, params={"wait": "true"}, timeout=None
         )
@@ -356,8 +387,9 @@ class Client:
     async def start(
         self,
         conversation_id: str,
-        content: str,
+        content: str = "",
         *,
+        files: Sequence[GivenFile] = (),
         parent_id: MessageRef = UNSET,
         tip: MessageRef = UNSET,
         idempotency_key: str | None = None,
@@ -368,7 +400,7 @@ class Client:
         """
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
-        body = _set({"content": content, "parentId": parent_id, "tip": tip})
+        body = await self._message(content, files, parentId=parent_id, tip=tip)
         answer = await self._connection.send_once("POST", path, json=body, headers=headers)
         accepted = self._connection.read(_Accepted, answer)
         if isinstance(started := accepted.place(), StartedTurnView):
@@ -378,15 +410,16 @@ class Client:
     async def post(
         self,
         conversation_id: str,
-        content: str,
+        content: str = "",
         *,
+        files: Sequence[GivenFile] = (),
         when_busy: WhenBusy = "queue",
         idempotency_key: str | None = None,
     ) -> StartedTurnView | QueuedView | SteeredView:
         """Says something, whether the agent answers or not; tells what became of it, without waiting."""
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
-        body = {"content": content, "whenBusy": when_busy}
+        body = await self._message(content, files, whenBusy=when_busy)
         answer = await self._connection.send_once("POST", path, json=body, headers=headers)
         return self._connection.read(_Accepted, answer).place()
 
@@ -468,6 +501,11 @@ class Client:
     async def usage(self, **query: str) -> UsageReportView:
         """What one's turns have cost, by day and agent."""
         return await self._connection.ask(UsageReportView, "GET", "/api/usage", params=query)
+
+    async def _message(self, content: str, files: Sequence[GivenFile], **place: MessageRef) -> dict[str, Any]:
+        """A message as the server takes it, once its files are there."""
+        file_ids = {"files": await self._files.ids(files)} if files else {}
+        return {"content": content, **file_ids, **_set(place)}
 
 
 def _set(fields: Mapping[str, MessageRef]) -> dict[str, str | None]:

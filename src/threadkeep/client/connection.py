@@ -100,6 +100,18 @@ class Connection:
             if not retries.comes_back(error, answer.status_code) or not await retries.pause():
                 raise error
 
+    async def pieces(self, path: str, **request: Any) -> AsyncGenerator[bytes]:
+        """An answer that may be large, piece by piece."""
+        try:
+            async with self._http.stream("GET", path, **request) as answer:
+                if not answer.is_success:
+                    await answer.aread()
+                    raise to_error(answer)
+                async for piece in answer.aiter_bytes():
+                    yield piece
+        except httpx2.HTTPError as exc:
+            raise self._away() from exc
+
     async def ask(self, kind: type[T], method: str, path: str, **request: Any) -> T:
         """An answer as the type that the contract promises."""
         return self.read(kind, await self.send(method, path, **request))

@@ -25,7 +25,8 @@ class InProcessTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Runs the application until it has begun to answer; the rest is read from the answer's stream."""
-        exchange = _Exchange(await request.aread())
+        assert isinstance(request.stream, httpx2.AsyncByteStream)
+        exchange = _Exchange(request.stream)
         exchange.begin(self._app, _scope(request))
         try:
             head = await exchange.messages.get()
@@ -41,9 +42,10 @@ class InProcessTransport(httpx2.AsyncBaseTransport):
 class _Exchange(httpx2.AsyncByteStream):
     """One request and its answer."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: httpx2.AsyncByteStream) -> None:
         self.messages: asyncio.Queue[Message | None] = asyncio.Queue(maxsize=1)  # at the reader's pace
-        self._body: bytes | None = body
+        self._body = aiter(body)
+        self._is_sent = False
         self._hung_up = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
@@ -58,9 +60,10 @@ class _Exchange(httpx2.AsyncByteStream):
             await self.messages.put(None)
 
     async def _receive(self) -> Message:
-        if self._body is not None:
-            body, self._body = self._body, None
-            return {"type": "http.request", "body": body, "more_body": False}
+        if not self._is_sent:
+            piece = await anext(self._body, None)
+            self._is_sent = piece is None
+            return {"type": "http.request", "body": piece or b"", "more_body": piece is not None}
         await self._hung_up.wait()
         return {"type": "http.disconnect"}
 

@@ -22,6 +22,7 @@ from pathlib import PurePath
 
 from threadkeep.domain.document import CSV, DOCX, MARKDOWN, PDF, TEXT
 from threadkeep.domain.errors import UnsupportedFile
+from threadkeep.domain.text import one_line
 
 PNG = "image/png"
 JPEG = "image/jpeg"
@@ -105,6 +106,21 @@ def is_image(media_type: str) -> bool:
 def is_text(media_type: str) -> bool:
     """Whether a file's bytes can be read as text."""
     return media_type in TEXTS
+
+
+def shown_size(size: int) -> str:
+    """A size in bytes for people: 120 kB, 3.4 MB."""
+    if size < 1000:
+        return f"{size} B"
+    if size < 999_500:
+        return f"{round(size / 1000)} kB"
+    return f"{size / 1_000_000:.1f} MB"
+
+
+def file_line(file_name: str, media_type: str, size: int) -> str:
+    """A file where only text can be shown: `[image cat.png · 120 kB]`."""
+    kind = "image" if is_image(media_type) else "file"
+    return f"[{kind} {one_line(file_name)} · {shown_size(size)}]"
 
 
 def _binary_type(head: bytes) -> str | None:

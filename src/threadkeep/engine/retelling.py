@@ -17,18 +17,29 @@ from threadkeep.domain.conversation import (
 )
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, PayloadId, TurnId, UserId, derived_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
-from threadkeep.domain.parts import Part, TextPart, ThoughtPart, ToolCallPart, text_parts
+from threadkeep.domain.parts import (
+    BLANK_LINE,
+    FilePart,
+    Part,
+    TextPart,
+    ThoughtPart,
+    ToolCallPart,
+    text_parts,
+)
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.text import is_blank, one_line, storable
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import ENDS, Turn, TurnOrigin
+from threadkeep.domain.uploaded_file import ORIGINAL, UploadedFile
 from threadkeep.engine.large_values import MOST_INLINE_BYTES
 from threadkeep.engine.titles import derive_title
 from threadkeep.engine.values import clean
 from threadkeep.ports.exchange import (
     ForeignCall,
     ForeignConversation,
+    ForeignFile,
     ForeignMessage,
+    ForeignPart,
     ForeignText,
     ForeignThought,
     KeptTurn,
@@ -36,16 +47,29 @@ from threadkeep.ports.exchange import (
 )
 
 MOST_NAME_CHARACTERS = 200
+NO_FILES: Mapping[ForeignFile, UploadedFile] = {}
+
+
+def foreign_id(foreign: ForeignConversation) -> ConversationId:
+    """The id that a conversation of another product has here."""
+    # Not of the time of the import: the same file gives the same ids tomorrow.
+    return ConversationId(derived_uuid(_told_at(foreign) or 0, foreign.product, foreign.id))
 
 
 def retell(
-    foreign: ForeignConversation, user_id: UserId, agent_id: AgentId, now: int
+    foreign: ForeignConversation,
+    user_id: UserId,
+    agent_id: AgentId,
+    now: int,
+    files: Mapping[ForeignFile, UploadedFile] = NO_FILES,
 ) -> tuple[WholeConversation, Mapping[str, bytes]]:
-    """The whole conversation of a user with an agent, and the contents of its payloads by their hashes.
+    """The whole conversation of a user with an agent, and the contents of its values by their hashes.
 
-    `now` stands in for times that nobody told.
+    `now` stands in for times that nobody told. Of `files` the contents are elsewhere; a file that is not
+    among them is named in its place.
     """
-    telling = _Telling(foreign, now)
+    foreign = replace(foreign, messages=[_with_known_files(it, files) for it in foreign.messages])
+    telling = _Telling(foreign, now, files)
     for said in foreign.messages:
         telling.add(said)
     started = Conversation.start(user_id, agent_id, telling.created_at, metadata=_origin(foreign))
@@ -70,13 +94,15 @@ def retell(
 class _Telling:
     """What has been told so far."""
 
-    def __init__(self, foreign: ForeignConversation, now: int) -> None:
+    def __init__(
+        self, foreign: ForeignConversation, now: int, files: Mapping[ForeignFile, UploadedFile]
+    ) -> None:
         self._names = (foreign.product, foreign.id)
-        told_at = foreign.created_at or _first_time(foreign)
+        told_at = _told_at(foreign)
         self.created_at = self.at = told_at or now
-        # Not `now`: the same file gives the same ids tomorrow.
         self._id_at = told_at or 0
-        self.id = ConversationId(derived_uuid(self._id_at, *self._names))
+        self.id = foreign_id(foreign)
+        self._files = files
         self.turns: list[KeptTurn] = []
         self.payloads: list[Payload] = []
         self.contents: dict[str, bytes] = {}
@@ -98,20 +124,26 @@ class _Telling:
     def add(self, said: ForeignMessage) -> None:
         """A message; one that says and does nothing is left out."""
         before = self._told[said.follows]
-        if is_blank(storable(said.text)) if said.is_question else not said.parts:
+        says_nothing = is_blank(storable(said.text)) and not _has_files(said)
+        if says_nothing if said.is_question else not said.parts:
             self._told[said.id] = before
             return
         message = self._question(said, before) if said.is_question else self._answer(said, before)
         self._messages[message.id] = self._told[said.id] = message
 
     def _question(self, said: ForeignMessage, before: Message | None) -> Message:
+        id_ = self._message_id(said)
+        files = [part for part in said.parts if isinstance(part, ForeignFile)]
         return Message(
-            id=self._message_id(said),
+            id=id_,
             conversation_id=self.id,
             seq=len(self._messages) + 1,
             turn_id=None,
             role=MessageRole.USER,
-            parts=text_parts(storable(said.text)),
+            parts=(
+                *(self._file(file, id_, number, iteration=0) for number, file in enumerate(files, 1)),
+                *text_parts(storable(said.text)),
+            ),
             status=MessageStatus.COMPLETED,
             created_at=self.at,
             completed_at=self.at,
@@ -124,7 +156,7 @@ class _Telling:
         turn_id = TurnId(self._id("turn", said.id, said.at)) if question else None
         id_ = self._message_id(said)
         # Nothing was said, only thought or done: the answer was stopped.
-        is_stopped = is_blank(storable(said.text))
+        is_stopped = is_blank(storable(said.text)) and not _has_files(said)
         answer = Message(
             id=id_,
             conversation_id=self.id,
@@ -159,8 +191,10 @@ class _Telling:
 
     def _parts(self, said: ForeignMessage, message_id: MessageId, turn_id: TurnId | None) -> Iterator[Part]:
         """The parts of an answer; a tool call belongs to a turn, so a greeting has none."""
-        for part in said.parts:
+        for number, part in enumerate(said.parts, 1):
             match part:
+                case ForeignFile():
+                    yield self._file(part, message_id, number, iteration=part.iteration)
                 case ForeignText(text, iteration):
                     if not is_blank(text := storable(text)):
                         yield TextPart(text=text, iteration=iteration)
@@ -195,12 +229,44 @@ class _Telling:
             **values,
         )
 
+    def _file(self, file: ForeignFile, message_id: MessageId, number: int, *, iteration: int) -> FilePart:
+        """A file that the conversation has from now on."""
+
+        def id_of(form: str) -> PayloadId:
+            name = f"file {number} {form}"
+            return PayloadId(derived_uuid(self._id_at, *self._names, "payload", message_id, name))
+
+        found = self._files[file]
+        renditions = {name: replace(it, id=id_of(name)) for name, it in found.renditions.items()}
+        own = replace(found, id=id_of(ORIGINAL), created_at=self.at, renditions=renditions)
+        self.payloads += own.payloads(self.id)
+        return replace(own.part, iteration=iteration)
+
     def _set_aside(self, content: bytes, message_id: MessageId, name: str) -> PayloadId:
         payload = Payload.of(content, self.id, PayloadKind.VALUE, "application/json", self.at)
         id_ = PayloadId(derived_uuid(self._id_at, *self._names, "payload", message_id, name))
         self.payloads.append(replace(payload, id=id_))
         self.contents[payload.sha256] = content
         return id_
+
+
+def _with_known_files(said: ForeignMessage, files: Mapping[ForeignFile, UploadedFile]) -> ForeignMessage:
+    """The same message with a text in place of each file that cannot be kept."""
+    parts: list[ForeignPart] = []
+    for part in said.parts:
+        if not isinstance(part, ForeignFile) or part in files:
+            parts.append(part)
+        elif part.instead:
+            last = parts[-1] if parts else None
+            if isinstance(last, ForeignText) and last.iteration == part.iteration:
+                parts[-1] = replace(last, text=f"{last.text}{BLANK_LINE}{part.instead}")
+            else:
+                parts.append(ForeignText(part.instead, part.iteration))
+    return replace(said, parts=parts)
+
+
+def _has_files(said: ForeignMessage) -> bool:
+    return any(isinstance(part, ForeignFile) for part in said.parts)
 
 
 def _turn(turn_id: TurnId, question: Message, reply: Message) -> Turn:
@@ -230,5 +296,5 @@ def _origin(foreign: ForeignConversation) -> dict[str, object]:
     return {"importedFrom": {"product": foreign.product, "id": storable(foreign.id)}}
 
 
-def _first_time(foreign: ForeignConversation) -> int | None:
-    return min((it.at for it in foreign.messages if it.at), default=None)
+def _told_at(foreign: ForeignConversation) -> int | None:
+    return foreign.created_at or min((it.at for it in foreign.messages if it.at), default=None)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from threadkeep.domain.parts import BLANK_LINE
-from threadkeep.ports.exchange import ForeignCall, ForeignPart, ForeignText, ForeignThought
+from threadkeep.ports.exchange import ForeignCall, ForeignFile, ForeignPart, ForeignText, ForeignThought
 
 
 class Answer:
@@ -37,6 +37,10 @@ class Answer:
         self._iteration += self._said_in == self._iteration
         self._said_in = self._iteration
         self._parts.append(ForeignText(text, self._iteration))
+
+    def show(self, file: ForeignFile) -> None:
+        """Adds a file that the assistant has shown or made."""
+        self._parts.append(replace(file, iteration=self._iteration))
 
     def think(self, text: str) -> None:
         """Adds a thought."""

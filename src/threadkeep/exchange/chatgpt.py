@@ -1,7 +1,8 @@
 """Conversations of ChatGPT, as `conversations.json` of its export has them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import msgspec
 
@@ -11,7 +12,9 @@ from threadkeep.exchange.tree import Said, read_tree
 from threadkeep.ports.exchange import (
     Flawed,
     ForeignConversation,
+    ForeignFile,
     ForeignMessage,
+    ForeignPart,
     ForeignText,
 )
 
@@ -110,7 +113,7 @@ def _is_hidden(message: _Message) -> bool:
 def _question(said: Said, nodes: Mapping[str, _Node]) -> ForeignMessage:
     message = nodes[said.id].message
     assert message is not None
-    parts = [ForeignText(_text(message.content))]
+    parts = [*_parts(message.content, _attached(message)), *_files_beside(message)]
     at = milliseconds(message.create_time)
     return ForeignMessage(said.id, is_question=True, parts=parts, at=at, follows=said.follows)
 
@@ -137,6 +140,9 @@ def _add(answer: Answer, message: _Message) -> None:
         if not answer.result(None, _text(content)):
             answer.call(message.author.name or "tool", {})
             answer.result(None, _text(content))
+        for part in _parts(content, {}):
+            if isinstance(part, ForeignFile):
+                answer.show(replace(part, instead=""))  # the result names it
     elif content.content_type == "thoughts":
         for thought in _thoughts(content):
             answer.think(thought)
@@ -144,7 +150,11 @@ def _add(answer: Answer, message: _Message) -> None:
         answer.forget_open()
         answer.call(message.recipient or "tool", _arguments(_text(content)))
     else:
-        answer.say(_text(content))
+        for part in _parts(content, _attached(message)):
+            if isinstance(part, ForeignFile):
+                answer.show(part)
+            else:
+                answer.say(part.text)
 
 
 def _arguments(text: str) -> Mapping[str, object]:
@@ -164,6 +174,52 @@ def _thoughts(content: _Content) -> Iterator[str]:
     for thought in content.thoughts or ():
         if text := "\n\n".join(filter(None, (thought.summary, thought.content))):
             yield text
+
+
+def _parts(content: _Content, names: Mapping[str, str]) -> Iterator[ForeignText | ForeignFile]:
+    """What a content is made of, in order: texts, and files under the names that are known of them."""
+    if content.parts is None and (text := _text(content)):
+        yield ForeignText(text)
+    for part in content.parts or ():
+        text = _part(part)
+        if (asset_id := _asset_id(part)) is not None:
+            yield ForeignFile(names.get(asset_id, ""), text, asset_id)
+        elif text:
+            yield ForeignText(text)
+
+
+def _asset_id(part: object) -> str | None:
+    """The id of a file: `file-service://file-XXXX` in older exports, `sediment://file_XXXX` in newer ones."""
+    match part:
+        case {"asset_pointer": str() as pointer}:
+            return pointer.rpartition("://")[2].partition("#")[0] or None
+        case _:
+            return None
+
+
+def _attached(message: _Message) -> dict[str, str]:
+    """The names of a message's files by their ids."""
+    attachments = (message.metadata or {}).get("attachments")
+    if not isinstance(attachments, list):
+        return {}
+    found = [_attachment(it) for it in cast("list[object]", attachments)]
+    return dict(it for it in found if it is not None)
+
+
+def _attachment(attachment: object) -> tuple[str, str] | None:
+    match attachment:
+        case {"id": str() as id_, "name": str() as name}:
+            return id_, name
+        case _:
+            return None
+
+
+def _files_beside(message: _Message) -> Iterator[ForeignPart]:
+    """Files that were attached to a message and are not in its content, such as documents."""
+    inside = {_asset_id(part) for part in message.content.parts or ()}
+    for id_, name in _attached(message).items():
+        if id_ not in inside:
+            yield ForeignFile(name, f"[{name}]", id_)
 
 
 def _text(content: _Content) -> str:

@@ -13,7 +13,9 @@ from threadkeep.exchange.tree import NoTree, Said, read_tree
 from threadkeep.ports.exchange import (
     Flawed,
     ForeignConversation,
+    ForeignFile,
     ForeignMessage,
+    ForeignPart,
     ForeignText,
 )
 
@@ -23,6 +25,7 @@ PRODUCT = "claude"
 class _Attachment(msgspec.Struct):
     file_name: str | None = None
     extracted_content: str | None = None
+    file_uuid: str | None = None
 
 
 class _Block(msgspec.Struct):
@@ -100,16 +103,24 @@ def _parents(messages: Sequence[_Message]) -> dict[str, str | None]:
 
 
 def _question(said: Said, messages: Mapping[str, _Message]) -> ForeignMessage:
-    """A question with the texts that were attached to it; other files are named in their place."""
+    """A question with the texts that were attached to it, and with its files."""
     message = messages[said.id]
-    attached = message.attachments or ()
-    texts = [_text(message)]
-    texts += [f"[{it.file_name or 'attachment'}]\n{it.extracted_content or ''}".strip() for it in attached]
-    known = {it.file_name for it in attached}
-    texts += [f"[{file.file_name}]" for file in message.files or () if file.file_name not in {None, *known}]
-    parts = [ForeignText(BLANK_LINE.join(filter(None, texts)))]
+    text = _text(message)
+    parts = [*([ForeignText(text)] if text else ()), *_files(message)]
     at = milliseconds(message.created_at)
     return ForeignMessage(said.id, is_question=True, parts=parts, at=at, follows=said.follows)
+
+
+def _files(message: _Message) -> Iterator[ForeignPart]:
+    """Attachments, of which the export has the text, and files, which may lie beside it."""
+    known: set[str | None] = {None}
+    for attached in message.attachments or ():
+        known.add(attached.file_name)
+        name, text = attached.file_name or "attachment", attached.extracted_content or ""
+        yield ForeignFile(name, f"[{name}]\n{text}".strip(), content=text or None)
+    for file in message.files or ():
+        if file.file_name not in known:
+            yield ForeignFile(file.file_name or "", f"[{file.file_name}]", file.file_uuid)
 
 
 def _reply(said: Said, messages: Mapping[str, _Message]) -> ForeignMessage:

@@ -22,6 +22,11 @@ MOST_CONVERSATION_BYTES = 256 * 1024 * 1024
 # Newer exports of ChatGPT have several.
 _CONVERSATIONS = re.compile(r"(.*/)?conversations(-\d+)?\.json")
 
+# The id that the name of a file begins with: of ChatGPT's in two forms, of Claude's a UUID.
+_ASSET = re.compile(r"file[-_][A-Za-z0-9]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+_BROKEN = (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError)
+
 # All that anybody's export uses; the errors of others depend on how Python was built.
 _READ = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
@@ -38,6 +43,10 @@ class ImportFile:
         names = sorted(files.names)
         self._conversations = [name for name in names if _CONVERSATIONS.fullmatch(name)]
         self._lines = next((name for name in names if PurePosixPath(name).name == LINES), None)
+        # By their ids, wherever in the archive they lie: no path of it is ever used on our disk.
+        self._assets = {
+            match[0]: name for name in reversed(names) if (match := _ASSET.match(PurePosixPath(name).name))
+        }
         if self._lines is None and not self._conversations:
             raise InvalidRequest(
                 f"{files.path} has neither {LINES} (an export of Threadkeep) nor conversations.json "
@@ -73,6 +82,21 @@ class ImportFile:
         folder = PurePosixPath(self._lines or "").parent
         whole = str(folder / name)
         return self._files.open(whole) if whole in self._files.names else None
+
+    def read_asset(self, asset_id: str, *, most: int) -> tuple[str, bytes] | None:
+        """A file that another product names by its id, and its name: `file-XXXX-cat.png` is `cat.png`."""
+        if (found := self._assets.get(asset_id)) is None:
+            return None
+        name = PurePosixPath(found).name
+        name = name.removeprefix(asset_id).removeprefix("-") or name
+        try:
+            with self._files.open(found) as file:
+                content = file.read(most + 1)  # whatever the archive says of its size
+        except _BROKEN as exc:
+            raise InvalidRequest(f"{name} is damaged: {exc}.") from exc
+        if len(content) > most:
+            raise InvalidRequest(f"{name} has more than {most:,} bytes.")
+        return name, content
 
 
 @contextmanager

@@ -124,12 +124,25 @@ class ForeignCall:
     iteration: int = 1
 
 
-ForeignPart = ForeignText | ForeignThought | ForeignCall
+@dataclass(frozen=True, slots=True)
+class ForeignFile:
+    """A file of a message: one that lies beside the conversations, or a text that is told with them."""
+
+    file_name: str
+    """Empty where only the archive tells it."""
+    instead: str
+    """What is said where the file cannot be kept; may be nothing."""
+    asset_id: str | None = None
+    content: str | None = None
+    iteration: int = 1
+
+
+ForeignPart = ForeignText | ForeignThought | ForeignCall | ForeignFile
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignMessage:
-    """Something that was said in another product, part by part; of the user only the text counts."""
+    """Something that was said in another product, part by part; of the user text and files count."""
 
     id: str
     is_question: bool
@@ -187,6 +200,13 @@ class ImportSource(Protocol):
 
     def open(self, name: str) -> BinaryIO | None:
         """A file beside it, such as a payload's content; None where it is missing."""
+        ...
+
+    def read_asset(self, asset_id: str, *, most: int) -> tuple[str, bytes] | None:
+        """Name and content of a file that another product's conversations name by its id; None if missing.
+
+        InvalidRequest where it is damaged, or has more than `most` bytes.
+        """
         ...
 
 

@@ -1,12 +1,28 @@
-"""The files beside an export, each of which must be what its hash says."""
+"""The files beside an export: ours must be what their hashes say, those of other products what we accept."""
 
-from threadkeep.domain.document import Document
-from threadkeep.domain.errors import InvalidRequest
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+
+from threadkeep.domain.document import MOST_NAME_CHARACTERS, Document
+from threadkeep.domain.errors import InvalidRequest, UnsupportedFile
 from threadkeep.domain.payload import Payload, content_hash
+from threadkeep.domain.text import one_line, storable
+from threadkeep.domain.uploaded_file import UploadedFile
 from threadkeep.engine.large_values import MOST_FILE_BYTES
 from threadkeep.ports.document_files import DocumentFiles
-from threadkeep.ports.exchange import ImportSource
+from threadkeep.ports.exchange import ForeignConversation, ForeignFile, ImportSource
 from threadkeep.services.exports import payload_name
+from threadkeep.services.file_intake import FileIntake, PreparedFile
+
+MOST_PAYLOAD_BYTES = 1024 * 1024 * 1024
+"""Of our own exports: a message may have had whatever the operator lets people upload."""
+MOST_FOREIGN_FILES = 1_000
+MOST_FOREIGN_BYTES = 1024 * 1024 * 1024
+"""Of the files of one conversation together: they lie on the disk until it is kept."""
+_ENDING = ".txt"
 
 
 def payload_content(source: ImportSource, payload: Payload) -> bytes:
@@ -15,7 +31,7 @@ def payload_content(source: ImportSource, payload: Payload) -> bytes:
     if file is None:
         raise InvalidRequest(f"the content of payload {payload.id} is not in the export")
     with file:
-        content = file.read(MOST_FILE_BYTES + 1)
+        content = file.read(min(payload.size, MOST_PAYLOAD_BYTES) + 1)
     if len(content) != payload.size or content_hash(content) != payload.sha256:
         raise InvalidRequest(f"the content of payload {payload.id} is damaged or too large")
     return content
@@ -31,3 +47,78 @@ async def keep_document(source: ImportSource, name: str, document: Document, fil
     if kept != (document.size, document.sha256):
         await files.remove(document.agent_id, document.id)
         raise InvalidRequest("its file is damaged")
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFiles:
+    """The files of another product's conversation that can be kept, and where their contents lie."""
+
+    known: Mapping[ForeignFile, UploadedFile]
+    paths: Mapping[str, Path]
+
+    def read(self, sha256: str) -> bytes:
+        """The content with this hash."""
+        return self.paths[sha256].read_bytes()
+
+
+def files_in(conversation: ForeignConversation) -> Iterator[ForeignFile]:
+    """The files that a conversation names, each once."""
+    parts = (part for message in conversation.messages for part in message.parts)
+    return iter(dict.fromkeys(part for part in parts if isinstance(part, ForeignFile)))
+
+
+@asynccontextmanager
+async def foreign_files(
+    source: ImportSource,
+    conversation: ForeignConversation,
+    intake: FileIntake,
+    note: Callable[[str], None],
+) -> AsyncGenerator[ForeignFiles]:
+    """Prepares a conversation's files; `note` is told why one that is there cannot be kept."""
+    prepared: dict[ForeignFile, PreparedFile] = {}
+    size = 0
+    async with AsyncExitStack() as stack:
+        for file in files_in(conversation):
+            try:
+                if (found := _find(source, file)) is None:
+                    continue
+                name, content = found
+                size += len(content)
+                if len(prepared) >= MOST_FOREIGN_FILES or size > MOST_FOREIGN_BYTES:
+                    note(f"{conversation.title or conversation.id!r} has too many files; the rest is named.")
+                    break
+                prepared[file] = await _prepare(stack, intake, name, content, file)
+            except (InvalidRequest, UnsupportedFile) as exc:
+                note(f"{conversation.title or conversation.id!r} names a file only: {exc.message}")
+        yield ForeignFiles(
+            {file: it.file for file, it in prepared.items()},
+            {it.file.hashes[name]: path for it in prepared.values() for name, path in it.contents.items()},
+        )
+
+
+def _find(source: ImportSource, file: ForeignFile) -> tuple[str, bytes] | None:
+    """What a file is called and what it has in it; None where the export does not have it."""
+    if file.content is not None:
+        return _name(file.file_name), storable(file.content).encode()
+    if file.asset_id is None:
+        return None
+    found = source.read_asset(file.asset_id, most=MOST_FILE_BYTES)
+    return (_name(file.file_name or found[0]), found[1]) if found else None
+
+
+async def _prepare(
+    stack: AsyncExitStack, intake: FileIntake, name: str, content: bytes, file: ForeignFile
+) -> PreparedFile:
+    try:
+        return await stack.enter_async_context(intake.prepared(name, BytesIO(content)))
+    except UnsupportedFile:
+        if file.content is None:
+            raise
+    # The text of something else, such as a PDF, whose name would promise too much.
+    return await stack.enter_async_context(intake.prepared(name + _ENDING, BytesIO(content)))
+
+
+def _name(told: str) -> str:
+    """A name without folders, as long as a name may be."""
+    name = one_line(storable(PurePosixPath(told.replace("\\", "/")).name))
+    return name[-(MOST_NAME_CHARACTERS - len(_ENDING)) :] or "file"

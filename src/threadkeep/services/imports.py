@@ -14,10 +14,11 @@ from threadkeep.domain.conversation import new_session_id
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.errors import InvalidRequest, StorageConflict, StorageError, ThreadkeepError
 from threadkeep.domain.ids import DocumentId, MemoryId, new_uuid
+from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
 from threadkeep.engine.imported_conversation import check_id, check_whole, with_new_ids
-from threadkeep.engine.retelling import retell
+from threadkeep.engine.retelling import foreign_id, retell
 from threadkeep.engine.values import TooDeep
 from threadkeep.jobs.reading import READ_JOB, read_job
 from threadkeep.ports.document_files import DocumentFiles
@@ -35,8 +36,9 @@ from threadkeep.ports.jobs import Job, JobStore
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store
 from threadkeep.services.exports import document_name
+from threadkeep.services.file_intake import FileIntake
 from threadkeep.services.import_agents import ImportedAgents
-from threadkeep.services.import_files import keep_document, payload_content
+from threadkeep.services.import_files import foreign_files, keep_document, payload_content
 from threadkeep.services.import_ids import ImportIds
 from threadkeep.services.import_report import ImportReport
 from threadkeep.services.reassignment import make_searchable
@@ -53,12 +55,14 @@ class Import:
         jobs: JobStore,
         prompt_files: PromptFiles,
         document_files: DocumentFiles,
+        intake: FileIntake,
         clock: Clock,
         user: User,
     ) -> None:
         self._store = store
         self._jobs = jobs
         self._document_files = document_files
+        self._intake = intake
         self._clock = clock
         self._user = user
         self.report = ImportReport()
@@ -100,10 +104,24 @@ class Import:
                 await self._take_conversation(whole, lambda payload: payload_content(source, payload))
             case ForeignConversation():
                 assert agent is not None
-                whole, contents = retell(found, self._user.id, agent.id, self._clock())
-                await self._take_conversation(whole, lambda payload: contents[payload.sha256])
+                await self._take_foreign(source, found, agent)
             case Briefing():
                 await self._take_briefing(found)
+
+    async def _take_foreign(self, source: ImportSource, found: ForeignConversation, agent: Agent) -> None:
+        """A conversation of another product with its files, which are not prepared again once it is there."""
+        _, is_there = await self._import_ids.find("conversation", foreign_id(found), self._user.id)
+        if is_there:
+            self.report.there += 1
+            return
+        async with foreign_files(source, found, self._intake, self.report.notes.append) as files:
+            whole, contents = retell(found, self._user.id, agent.id, self._clock(), files.known)
+
+            def content(payload: Payload) -> bytes:
+                own = contents.get(payload.sha256)
+                return files.read(payload.sha256) if own is None else own
+
+            await self._take_conversation(whole, content)
 
     async def _take_conversation(self, whole: WholeConversation, content: Callable[[Payload], bytes]) -> None:
         if not whole.messages:
@@ -124,6 +142,8 @@ class Import:
         await make_searchable(self._store, whole.conversation.id)
         self.report.count("conversation")
         self.report.count("message", len(whole.messages))
+        if files := sum(isinstance(part, FilePart) for it in whole.messages for part in it.parts):
+            self.report.count("file", files)
         if conversation.is_main and not is_main:
             self.report.notes.append(
                 f"Conversation {conversation.title or conversation.id!r} was a main one; there is a main one "

@@ -8,12 +8,15 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.conftest import ONLY_SQLITE
 from tests.engine.in_memory import InMemoryTools, gives
+from tests.files.making import encode, photograph
 from tests.http.calls import refusal
 from tests.talking import Talk
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.ids import ConversationId, PayloadId, UserId
 from threadkeep.domain.user import User
+from threadkeep.http.reports import images
 from threadkeep.http.reports.handlers import disposition
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.tools import Outcome, ProducedFile, Progress
@@ -187,6 +190,40 @@ async def test_report_as_html_stands_alone_with_its_charts_drawn_and_everything_
         "&lt;script&gt;",
     ):
         assert words in answer.text
+
+
+@ONLY_SQLITE
+async def test_files_of_messages_are_images_inside_the_report_or_lines(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    model.script([Say("Seen.")])
+    conversation = await talk_about(talk, model)
+    photo = encode(photograph(640, 480), "JPEG")
+    sent = [("files", ('a"><script>.jpg', photo)), ("files", ("notes.md", b"# Rent"))]
+    ids = [it["id"] for it in (await talk.client.post("/api/files", files=sent)).json()["items"]]
+    body = {"content": "", "files": ids}
+    path = f"/api/conversations/{conversation}"
+    assert (await talk.client.post(f"{path}/messages?wait=true", json=body)).status_code == 200
+
+    async def images_and_text() -> tuple[list[str | None], str]:
+        answer = await talk.client.get(f"{path}/report?format=html")
+        assert "img-src data:;" in answer.headers["content-security-policy"]
+        page = Tags()
+        page.feed(answer.text)
+        assert "script" not in page.tags
+        return [value for name, value in page.attributes if name == "src"], answer.text
+
+    (image,), text = await images_and_text()
+    assert image is not None
+    assert image.startswith("data:image/jpeg;base64,/9j/")
+    assert "[file notes.md · 6 B]" in text
+    for most, begin in ((len(image) // 2, "data:image/webp;"), (100, None)):
+        monkeypatch.setattr(images, "MOST_IMAGE_BYTES", most)
+        shown, text = await images_and_text()
+        assert [it.startswith(begin) for it in shown if it and begin] == ([True] if begin else [])
+        assert "[image a%22&gt;&lt;script&gt;.jpg · " in text
+    written = (await talk.client.get(f"{path}/report")).text
+    assert "notes.md · 6 B" in written
 
 
 async def test_report_as_markdown_tells_what_was_asked_and_done(

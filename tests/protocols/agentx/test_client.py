@@ -1,6 +1,7 @@
 """The frames of the real AgentX 1.9.0 client against `/ws`, and what its hooks then show a person."""
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from tests.conftest import SECRET
 from tests.engine.in_memory import InMemoryTools, gives
+from tests.files.making import encode, photograph, png_bomb
 from tests.protocols.agentx.client import AgentHook, AgentXClient, Entry, ImagesHook, Tool, agentx
 from tests.talking import JSON, Talk, talking
 from threadkeep import User, UserRole
@@ -290,8 +292,8 @@ async def test_answer_comes_before_the_first_event_of_its_turn(
 ):
     send = Turns.send
 
-    async def send_slowly(*args: Any) -> Any:
-        begun = await send(*args)
+    async def send_slowly(*args: Any, **more: Any) -> Any:
+        begun = await send(*args, **more)
         await asyncio.sleep(0.3)  # the turn runs by now, and is told to whoever follows it
         return begun
 
@@ -381,15 +383,56 @@ async def test_unknown_request_is_answered_at_once(talk: Talk):
         await client.came("error")
 
 
-async def test_part_that_is_no_text_is_refused_and_nothing_is_said(talk: Talk):
+async def test_images_and_files_are_parts_of_a_message_and_of_the_history(talk: Talk, model: ScriptedModel):
+    model.script([Say("A diagram.")], [Say("Title")])
+    diagram, notes = encode(photograph(64, 48), "PNG"), b"# Rent"
     async with agentx(talk) as client:
         image_id = (await create(client))["imageId"]
-        picture = {"type": "image", "data": "AAAA", "mediaType": "image/png"}
-        parts = [{"type": "text", "text": "Look"}, picture]
-        answer = await client.request("message_send", imageId=image_id, content=parts)
-        assert answer["errorCode"] == "INVALID_REQUEST"
-        assert "image" in answer["error"]
+        picture = {"type": "image", "data": in_base64(diagram), "mediaType": "image/png", "name": "a/cat.png"}
+        text = {"type": "text", "text": "Look"}
+        file = {"type": "file", "data": in_base64(notes), "mediaType": "text/plain", "filename": "notes.md"}
+        large = {"type": "file", "data": in_base64(b"x" * 1_100_000), "mediaType": "text/plain"}
+        sent = await client.request("message_send", imageId=image_id, content=[text, picture, file, large])
+        assert "error" not in sent
+        await client.came("conversation_end")
+        asked, _ = await talk.messages(image_id)
+        assert [it.get("fileName") for it in asked["parts"]] == ["cat.png", "notes.md", "file", None]
+        history = (await client.request("image_messages", imageId=image_id))["messages"]
+    said, image, *files = history[0]["content"]
+    assert said == text
+    assert (image["type"], image["mediaType"], image["name"]) == ("image", "image/png", "cat.png")
+    assert base64.b64decode(image["data"]).startswith(b"\x89PNG")
+    assert files == [
+        {**file, "mediaType": "text/markdown"},
+        {"type": "text", "text": "[file file · 1.1 MB]"},
+    ]
+
+
+async def test_file_that_is_refused_is_named_and_nothing_is_said(talk: Talk):
+    async with agentx(talk) as client:
+        image_id = (await create(client))["imageId"]
+        for data, code, why in (
+            (in_base64(png_bomb()), "UNSUPPORTED_FILE", "pixels"),
+            ("data:image/png;base64," + in_base64(b"<html>"), "UNSUPPORTED_FILE", "HTML"),
+            ("https://example.com/cat.png", "INVALID_REQUEST", "Addresses are not fetched"),
+            ("", "UNSUPPORTED_FILE", "cat.png is empty"),
+        ):
+            picture = {"type": "image", "data": data, "mediaType": "image/png", "name": "cat.png"}
+            parts = [{"type": "text", "text": "Look"}, picture]
+            answer = await client.request("message_send", imageId=image_id, content=parts)
+            assert answer["errorCode"] == code
+            assert why in answer["error"]
+            assert "cat.png" in answer["error"]
+        many = [{"type": "file", "data": in_base64(b"x"), "mediaType": "text/plain"}] * 21
+        answer = await client.request("message_send", imageId=image_id, content=many)
+        assert answer["error"] == "A message may have at most 20 files."
+        answer = await client.request("message_send", imageId=image_id, content=[{"type": "thinking"}])
+        assert "`thinking`" in answer["error"]
         assert await talk.messages(image_id) == []
+
+
+def in_base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
 
 
 async def test_message_over_64_kb_is_taken_and_one_over_the_agents_limit_refused(

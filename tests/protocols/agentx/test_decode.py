@@ -14,6 +14,7 @@ from threadkeep.protocols.agentx.decode import (
     Subscribe,
     Unsubscribe,
     decode,
+    files_of,
     text_of,
 )
 
@@ -63,10 +64,10 @@ def test_texts_of_parts_are_joined_as_they_are():
     assert text_of([]) == ""
 
 
-@pytest.mark.parametrize("kind", ["image", "file", "", "x" * 5000])
+@pytest.mark.parametrize("kind", ["thinking", "", "x" * 5000])
 def test_part_that_would_be_lost_is_refused(kind: str):
     with pytest.raises(InvalidRequest) as refused:
-        text_of([ContentPart("text", "Look"), ContentPart(kind)])
+        files_of([ContentPart("text", "Look"), ContentPart(kind)])
     assert len(refused.value.message) < 200
 
 

@@ -8,6 +8,7 @@ from typing import assert_never
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import (
+    FilePart,
     NoticePart,
     QuestionPart,
     TextPart,
@@ -18,10 +19,13 @@ from threadkeep.domain.parts import (
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.http.reports.chart_svg import draw
+from threadkeep.http.reports.images import ReportImages
 from threadkeep.http.reports.text import (
     ShownPart,
     answer_text,
     chart_of,
+    file_parts,
+    file_text,
     heading_of,
     section_title,
     shown_parts,
@@ -32,7 +36,7 @@ from threadkeep.http.reports.text import (
 from threadkeep.services.reports import Exchange, Report
 from threadkeep.wire.view import rfc3339
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1rem; color: #666; } h3 { font-size: .9rem; margin-bottom: .3rem; }
@@ -41,11 +45,12 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1rem; color: #666; } h3 { font-size: .
 .answered { margin: .8rem 0; } .thought, .notice, summary { color: #666; }
 pre { background: #f5f5f5; padding: .6rem; overflow: auto; max-height: 24rem; white-space: pre-wrap; }
 .failed { color: #b00020; } section { border-top: 1px solid #ddd; margin-top: 1.5rem; }
-svg { width: 100%; max-width: 640px; }
+svg { width: 100%; max-width: 640px; } figure { margin: .8rem 0; } figcaption { color: #666; }
+img { display: block; max-width: 100%; max-height: 30rem; }
 """
 
 
-async def html_report(report: Report) -> AsyncIterator[str]:
+async def html_report(report: Report, images: ReportImages) -> AsyncIterator[str]:
     """The document, an exchange at a time."""
     title = escape(report.conversation.title or "Conversation")
     yield "".join(
@@ -61,18 +66,31 @@ async def html_report(report: Report) -> AsyncIterator[str]:
     number = 0
     async for exchange in report.exchanges:
         number += 1
+        shown = await images.of(exchange)
         # In a thread: what tools gave may be large, and others wait here.
-        yield await asyncio.to_thread(_section, number, exchange)
+        yield await asyncio.to_thread(_section, number, exchange, shown)
     yield "</main></body></html>"
 
 
-def _section(number: int, exchange: Exchange) -> str:
+def _section(number: int, exchange: Exchange, images: Mapping[PayloadId, str]) -> str:
     parts = [f"<section><h2>{section_title(number, exchange)}</h2>"]
     if exchange.asked is not None:
         parts.append(f'<div class="asked">{escape(words_of(exchange.asked))}</div>')
+        parts += [_file(file, images.get(file.file_id)) for file in file_parts(exchange.asked)]
     if exchange.answered is not None:
+        shown = [file for file in file_parts(exchange.answered) if file.file_id in images]
+        parts += [_file(file, images[file.file_id]) for file in shown]
         parts += _answer(exchange.answered, exchange.files)
     return "".join([*parts, "</section>"])
+
+
+def _file(file: FilePart, image: str | None) -> str:
+    """An image as itself where there is room for it, every other file as a line."""
+    line = escape(file_text(file))
+    if image is None:
+        return f'<p class="notice">{line}</p>'
+    alt = escape(file.file_name)
+    return f'<figure><img src="{image}" alt="{alt}"><figcaption>{line}</figcaption></figure>'
 
 
 def _answer(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str]:

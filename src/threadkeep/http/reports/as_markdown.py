@@ -24,6 +24,8 @@ from threadkeep.http.reports.text import (
     ShownPart,
     answer_text,
     chart_of,
+    file_parts,
+    file_text,
     heading_of,
     section_title,
     shown_parts,
@@ -63,6 +65,7 @@ def _section(number: int, exchange: Exchange) -> str:
     lines = ["", f"## {section_title(number, exchange)}", ""]
     if exchange.asked is not None:
         lines += [f"> {line}" for line in words_of(exchange.asked).splitlines() or [""]]
+        lines += [f">\n> {_line(file_text(file))}" for file in file_parts(exchange.asked)]
     if exchange.answered is not None:
         lines += _answer(exchange.answered, exchange.files)
     return _text(lines)

@@ -17,10 +17,12 @@ from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.reports.as_html import POLICY, html_report
 from threadkeep.http.reports.as_json import json_export, json_report
 from threadkeep.http.reports.as_markdown import markdown_report
+from threadkeep.http.reports.images import ReportImages
 from threadkeep.http.reports.views import ExportView, ReportView, ToolResultView
 from threadkeep.http.routing import Attachment, Document
 from threadkeep.http.services import ApiCall
 from threadkeep.ports.messages import ToolCallFilter, ToolRecord
+from threadkeep.services.files import Files
 from threadkeep.services.reports import Report
 from threadkeep.wire.messages import tool_call_view
 from threadkeep.wire.view import PageView, rfc3339
@@ -78,7 +80,7 @@ async def get_report(call: ApiCall, *, conversation_id: str, query: ReportQuery)
     report = await call.services.reports.report(call.user, conversation_id, tool_name=query.tool_name)
     if query.format == "json":
         return Document(json_report(report), media_type="application/json")
-    return _document(report, query.format)
+    return _document(report, query.format, call.services.files)
 
 
 async def export_conversation(
@@ -88,7 +90,7 @@ async def export_conversation(
     report = await call.services.reports.export(call.user, conversation_id)
     if query.format == "json":
         return Document(json_export(report), media_type="application/json")
-    return _document(report, query.format)
+    return _document(report, query.format, call.services.files)
 
 
 async def get_artifact(call: ApiCall, *, artifact_id: str) -> Attachment:
@@ -161,8 +163,8 @@ def _views(records: Sequence[ToolRecord]) -> list[ToolResultView]:
     ]
 
 
-def _document(report: Report, form: Literal["md", "html"]) -> Document:
+def _document(report: Report, form: Literal["md", "html"], files: Files) -> Document:
     if form == "md":
         return Document(markdown_report(report), media_type="text/markdown")
     headers = {"Content-Security-Policy": f"{POLICY}; sandbox"}
-    return Document(html_report(report), media_type="text/html", headers=headers)
+    return Document(html_report(report, ReportImages(files)), media_type="text/html", headers=headers)

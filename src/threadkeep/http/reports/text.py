@@ -6,8 +6,10 @@ import msgspec
 
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.chart import Chart, read_chart
+from threadkeep.domain.file import file_line
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import (
+    FilePart,
     NoticePart,
     QuestionPart,
     TextPart,
@@ -43,6 +45,16 @@ def shown_parts(message: Message) -> Iterator[ShownPart]:
             continue
         if isinstance(part, TextPart | ThoughtPart | ToolCallPart | QuestionPart | UserTextPart | NoticePart):
             yield part
+
+
+def file_parts(message: Message) -> list[FilePart]:
+    """The files that are parts of a message."""
+    return [part for part in message.parts if isinstance(part, FilePart) and not part.superseded]
+
+
+def file_text(part: FilePart) -> str:
+    """A file as a line."""
+    return file_line(part.file_name or part.file_id, part.media_type, part.size)
 
 
 def answer_text(part: QuestionPart) -> str:

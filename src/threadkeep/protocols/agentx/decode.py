@@ -181,11 +181,17 @@ class ImageUpdate(Struct, frozen=True, rename="camel"):
     updates: ImageConfig
 
 
-class ContentPart(Struct, frozen=True):
-    """A piece of what a user says."""
+class ContentPart(Struct, frozen=True, rename="camel"):
+    """A piece of what a user says: text, an image, or another file."""
 
     type: str
     text: str = ""
+    data: str = ""
+    """An image or a file in base64. What it is, its content says; `mediaType` is not needed."""
+    name: str = ""
+    """What an image is called."""
+    filename: str = ""
+    """What another file is called."""
 
 
 class MessageSend(ImageOrAgent, frozen=True, rename="camel", kw_only=True):
@@ -195,13 +201,21 @@ class MessageSend(ImageOrAgent, frozen=True, rename="camel", kw_only=True):
 
 
 def text_of(content: str | list[ContentPart]) -> str:
-    """What a user says, as text; other parts are refused, for they would be lost."""
+    """The text of what a user says."""
     if isinstance(content, str):
         return content
+    return "".join(part.text for part in content if part.type == "text")
+
+
+def files_of(content: str | list[ContentPart]) -> list[ContentPart]:
+    """The images and files of what a user says; parts of other kinds are refused, for they would be lost."""
+    if isinstance(content, str):
+        return []
     for part in content:
-        if part.type != "text":
+        if part.type not in {"text", "image", "file"}:
             raise InvalidRequest(
-                f"Parts of the type `{part.type[:_MOST_SHOWN]}` are not supported yet; send text.",
+                f"Parts of the type `{part.type[:_MOST_SHOWN]}` are not supported; "
+                "send text, images and files.",
                 param="content",
             )
-    return "".join(part.text for part in content)
+    return [part for part in content if part.type != "text"]

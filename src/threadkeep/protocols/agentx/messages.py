@@ -4,7 +4,7 @@ AgentX counts a call and its result as messages of their own. Ours are parts of 
 made from the call's: the same in events and in the history.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 from threadkeep.domain.message import Message, MessageRole
@@ -15,11 +15,11 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 Shown = Mapping[str, Any]
 
 
-def history(message: Message) -> list[Shown]:
-    """A stored message: a reply with its calls, their results, and why it failed."""
+def history(message: Message, files: Sequence[Shown] = ()) -> list[Shown]:
+    """A stored message: a question with its files, or a reply with its calls, results and failure."""
     match message.role:
         case MessageRole.USER:
-            return [user_message(message.id, message.text, message.created_at)]
+            return [user_message(message.id, message.text, message.created_at, files)]
         case MessageRole.ASSISTANT:
             return _reply(message)
         case MessageRole.SYSTEM:
@@ -31,9 +31,11 @@ def history(message: Message) -> list[Shown]:
             assert_never(never)
 
 
-def user_message(message_id: str, text: str, at: int) -> Shown:
-    """What a user said."""
-    return {"id": message_id, "role": "user", "subtype": "user", "content": text, "timestamp": at}
+def user_message(message_id: str, text: str, at: int, files: Sequence[Shown] = ()) -> Shown:
+    """What a user said; in parts where files belong to it."""
+    said = [{"type": "text", "text": text}] if text else []
+    content = [*said, *files] if files else text
+    return {"id": message_id, "role": "user", "subtype": "user", "content": content, "timestamp": at}
 
 
 def assistant_message(message_id: str, text: str, at: int) -> Shown:

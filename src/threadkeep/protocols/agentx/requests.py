@@ -38,8 +38,10 @@ from threadkeep.protocols.agentx.decode import (
     NoData,
     Request,
     RunningAgent,
+    files_of,
     text_of,
 )
+from threadkeep.protocols.agentx.files import HistoryFiles, take_in
 from threadkeep.protocols.agentx.messages import Shown, history
 from threadkeep.protocols.agentx.records import agent_id_of, image_record, is_online
 
@@ -158,13 +160,14 @@ async def _delete_image(services: Services, user: User, body: Image) -> Data:
 async def _list_messages(services: Services, user: User, body: Image) -> Data:
     """The messages of the active path, as many of the newest as one answer takes."""
     found: list[Shown] = []
+    files = HistoryFiles(services.files)
     window, count, size = MessageWindow(newest_first=True), 0, 0
     while count < MOST_HISTORY_MESSAGES:
         page = await services.conversations.messages(
             user, body.image_id, window, offset=0, limit=ROWS_AT_ONCE
         )
         for message in page.messages:
-            shown = history(message)
+            shown = history(message, await files.parts(message))
             size += sum(len(msgspec.json.encode(it)) for it in shown)
             if size > MOST_HISTORY_BYTES:
                 return _messages(body, found)
@@ -232,7 +235,11 @@ async def _interrupt_agent(services: Services, user: User, body: ImageOrAgent) -
 
 
 async def _send_message(services: Services, user: User, body: MessageSend) -> Data:
-    sent = await services.turns.send(user, _conversation_id(body), text_of(body.content))
+    conversation_id, files = _conversation_id(body), ()
+    if attached := files_of(body.content):
+        conversation = await services.conversations.get(user, conversation_id)
+        files = await take_in(services.files, user, conversation, attached)
+    sent = await services.turns.send(user, conversation_id, text_of(body.content), files=files)
     if isinstance(sent, QueuedMessage):  # messages were held: the first of them is being answered
         conversation = await services.conversations.get(user, sent.conversation_id)
         return _named(conversation) | {"turnId": conversation.active_turn_id, "queued": True}
