@@ -28,7 +28,7 @@ async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
             await files.write(agent.id, component, TEXT)
         time.sleep(2 * SETTLED_NS / 1e9)  # noqa: ASYNC251 - files just written are read anew
         nothing = cast("Any", None)  # neither the store nor the agents are asked
-        prompts = Prompts(nothing, nothing, files, None, None)
+        prompts = Prompts(nothing, nothing, files, None, Models(None))
         prompt = await prompts.assemble(agent)
         assert len([it for it in prompt.components if it.text]) == len(PromptComponent) + 1 == 7
         await block(lambda: prompts.assemble(agent), CALLS_A_BLOCK)

@@ -45,7 +45,7 @@ from threadkeep.metrics import Metrics
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.bus import Bus
 from threadkeep.ports.embedder import Embedder
-from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.gateway import Gateway, Models
 from threadkeep.ports.jobs import JobStore
 from threadkeep.ports.retriever import Retriever, VectorIndex
 from threadkeep.ports.roles import Roles
@@ -313,7 +313,7 @@ class Outside:
     jobs: JobStore
     allowances: Allowances
     bus: Bus
-    gateway: Gateway | None
+    models: Models
     embedder: Embedder | None
     vector_index: VectorIndex | None
     pool: Pool
@@ -342,7 +342,7 @@ async def _open_outside(settings: Settings, metrics: Metrics, opened: AsyncExitS
         jobs=SqlJobs(database),
         allowances=_allowances(settings, database),
         bus=bus,
-        gateway=gateway,
+        models=Models(gateway),
         embedder=embedder,
         vector_index=await vector_index_on(database, store.chunks),
         pool=pool,
@@ -353,11 +353,11 @@ async def _open_outside(settings: Settings, metrics: Metrics, opened: AsyncExitS
 async def _start_services(
     settings: Settings, outside: Outside, metrics: Metrics, started: AsyncExitStack
 ) -> Services:
-    store, gateway, workspaces = outside.store, outside.gateway, settings.workspaces
-    catalog, caps = build_catalog(settings), build_caps(settings, gateway)
+    store, models, workspaces = outside.store, outside.models, settings.workspaces
+    catalog, caps = build_catalog(settings), build_caps(settings, models.gateway)
     agents = Agents(store, catalog, system_clock, caps)
     await agents.ensure_default()
-    compactions = Compactions(store, gateway, outside.allowances, system_clock, settings.zone, caps)
+    compactions = Compactions(store, models, outside.allowances, system_clock, settings.zone, caps)
     document_files = FolderDocumentFiles(workspaces)
     reading = Reading(
         store, document_files, ProcessExtractor(), outside.embedder, system_clock, outside.vector_index
@@ -372,13 +372,13 @@ async def _start_services(
     node = Node(store, outside.bus, user_events, system_clock, metrics, alone=outside.alone)
     started.push_async_callback(node.close)
     roles = WorkspaceRoles(workspaces)
-    prompts = Prompts(store, agents, FolderPromptFiles(workspaces), roles, gateway)
+    prompts = Prompts(store, agents, FolderPromptFiles(workspaces), roles, models)
     retriever = DocumentIndex(store.chunks, outside.embedder, vector_index=outside.vector_index)
     tools = _tools(settings, outside, catalog, roles, retriever)
     files = _files(settings, store)
     answers = Answers(
         store,
-        gateway,
+        models,
         prompts,
         Passages(retriever),
         history,
@@ -420,7 +420,7 @@ async def _start_services(
         user_events=user_events,
         metrics=metrics,
         store=store,
-        gateway=gateway,
+        gateway=models.gateway,
         cursors=Cursors(store.key),
     )
     started.push_async_callback(_cleaning(settings, services, reading, jobs).close)
@@ -467,7 +467,7 @@ def _jobs(
     return Jobs(
         outside.jobs,
         {
-            TITLE_JOB: Titles(outside.store, outside.gateway, titled, caps).give,
+            TITLE_JOB: Titles(outside.store, outside.models, titled, caps).give,
             COMPACTION_JOB: compactions.compact_later,
             READ_JOB: reading.read,
             EMBED_JOB: reading.embed,

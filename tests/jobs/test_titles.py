@@ -9,7 +9,7 @@ from tests.engine.in_memory import InMemoryGateway
 from tests.making import ALICE, keep_agent, keep_conversation, keep_turn
 from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.jobs.titles import Titles, title_job
-from threadkeep.ports.gateway import GatewayError, ModelEvent, ModelRequest, ModelStopped, TextDelta
+from threadkeep.ports.gateway import GatewayError, ModelEvent, ModelRequest, Models, ModelStopped, TextDelta
 from threadkeep.ports.store import Store
 from threadkeep.services.history import History
 
@@ -45,7 +45,7 @@ async def title_of(store: Store, conversation: Conversation) -> tuple[str | None
 async def test_derived_title_is_bettered_once(store: Store, history: History):
     conversation = await keep_derived(store)
     gateway = InMemoryGateway(answer(" \n", "\u201c合同风险", "分析\u201d。\nmore"), answer("never asked"))
-    titles = Titles(store, gateway, lambda it: history.follow(it.id))
+    titles = Titles(store, Models(gateway), lambda it: history.follow(it.id))
     await titles.give(title_job(conversation))
     await titles.give(title_job(conversation))
     assert len(gateway.requests) == 1
@@ -57,7 +57,7 @@ async def test_model_without_a_title_leaves_the_one_there_is(
     store: Store, history: History, reply: list[ModelEvent]
 ):
     conversation = await keep_derived(store)
-    await Titles(store, InMemoryGateway(reply), lambda it: history.follow(it.id)).give(
+    await Titles(store, Models(InMemoryGateway(reply)), lambda it: history.follow(it.id)).give(
         title_job(conversation)
     )
     assert await title_of(store, conversation) == ("分析", TitleSource.DERIVED)
@@ -65,7 +65,7 @@ async def test_model_without_a_title_leaves_the_one_there_is(
 
 async def test_long_title_is_cut(store: Store, history: History):
     conversation = await keep_derived(store)
-    await Titles(store, InMemoryGateway(answer("长" * 80)), lambda it: history.follow(it.id)).give(
+    await Titles(store, Models(InMemoryGateway(answer("长" * 80))), lambda it: history.follow(it.id)).give(
         title_job(conversation)
     )
     assert await title_of(store, conversation) == ("长" * 49 + "…", TitleSource.MODEL)
@@ -79,14 +79,14 @@ async def test_title_that_the_user_gives_meanwhile_stays(store: Store, history: 
             await store.conversations.update(ALICE, conversation.id, lambda it: it.rename("Mine"))
             yield TextDelta("The model's")
 
-    await Titles(store, Renaming(), lambda it: history.follow(it.id)).give(title_job(conversation))
+    await Titles(store, Models(Renaming()), lambda it: history.follow(it.id)).give(title_job(conversation))
     assert await title_of(store, conversation) == ("Mine", TitleSource.USER)
 
 
 async def test_title_of_the_model_can_be_searched_at_once(store: Store, history: History):
     conversation = await keep_derived(store)
     await history.follow(conversation.id)
-    await Titles(store, InMemoryGateway(answer("货运估价")), lambda it: history.follow(it.id)).give(
+    await Titles(store, Models(InMemoryGateway(answer("货运估价"))), lambda it: history.follow(it.id)).give(
         title_job(conversation)
     )
     (hit,) = await store.history.search(ALICE, "估价", before=None, limit=1)
@@ -98,7 +98,7 @@ async def test_title_of_the_model_can_be_searched_at_once(store: Store, history:
 async def test_model_that_fails_is_asked_again_later(store: Store, history: History):
     conversation = await keep_derived(store)
     gateway = InMemoryGateway([GatewayError("Busy.")], answer("合同"))
-    titles = Titles(store, gateway, lambda it: history.follow(it.id))
+    titles = Titles(store, Models(gateway), lambda it: history.follow(it.id))
     with pytest.raises(GatewayError):  # the job is tried again
         await titles.give(title_job(conversation))
     await titles.give(title_job(conversation))
@@ -108,9 +108,9 @@ async def test_model_that_fails_is_asked_again_later(store: Store, history: Hist
 async def test_demonstration_model_and_deleted_conversations_are_left_alone(store: Store, history: History):
     conversation = await keep_derived(store)
     small = InMemoryGateway(supports_tools=False)
-    await Titles(store, small, lambda it: history.follow(it.id)).give(title_job(conversation))
-    await Titles(store, None, lambda it: history.follow(it.id)).give(title_job(conversation))
+    await Titles(store, Models(small), lambda it: history.follow(it.id)).give(title_job(conversation))
+    await Titles(store, Models(None), lambda it: history.follow(it.id)).give(title_job(conversation))
     await store.conversations.delete(ALICE, conversation.id, conversation.updated_at)
     large = InMemoryGateway()
-    await Titles(store, large, lambda it: history.follow(it.id)).give(title_job(conversation))
+    await Titles(store, Models(large), lambda it: history.follow(it.id)).give(title_job(conversation))
     assert small.requests == large.requests == []

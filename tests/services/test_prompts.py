@@ -11,6 +11,7 @@ from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.catalog import Catalog
+from threadkeep.ports.gateway import Models
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 from threadkeep.services.prompts import Prompts
@@ -27,7 +28,7 @@ def files(tmp_path: Path) -> FolderPromptFiles:
 @pytest.fixture
 def prompts(store: Store, files: FolderPromptFiles) -> Prompts:
     catalog = Catalog((), stdio_needs_admin=True, allow_private=False)
-    return Prompts(store, Agents(store, catalog, system_clock), files, None, None)
+    return Prompts(store, Agents(store, catalog, system_clock), files, None, Models(None))
 
 
 async def test_files_of_an_agent_that_is_just_being_brought_in_are_left_alone(

@@ -28,6 +28,7 @@ from threadkeep.log.user_events import UserEvents
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.metrics import Metrics
 from threadkeep.ports.gateway import (
+    Models,
     ModelStopped,
     ModelUsage,
     TextBlock,
@@ -79,11 +80,11 @@ class Talking:
         """Begins a turn in a new conversation with a title."""
         gateway = InMemoryGateway(*replies)
         files = FolderPromptFiles(Workspaces(self.folder))
-        prompts = Prompts(self.store, Agents(self.store, CATALOG, system_clock), files, None, gateway)
+        prompts = Prompts(self.store, Agents(self.store, CATALOG, system_clock), files, None, Models(gateway))
         passages = Passages(DocumentIndex(self.store.chunks, None))
         answers = Answers(
             self.store,
-            gateway,
+            Models(gateway),
             prompts,
             passages,
             self.history,

@@ -10,7 +10,7 @@ from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.text import is_blank
 from threadkeep.engine.titles import ask_for_title
-from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.gateway import Models
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 
@@ -30,12 +30,12 @@ class Titles:
     def __init__(
         self,
         store: Store,
-        gateway: Gateway | None,
+        models: Models,
         on_titled: OnTitled,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
-        self._gateway = gateway
+        self._models = models
         self._on_titled = on_titled
         self._caps = caps
 
@@ -44,10 +44,7 @@ class Titles:
         user_id = UserId(arguments["user_id"])
         conversation_id = ConversationId(arguments["conversation_id"])
         conversation = await self._store.conversations.get(user_id, conversation_id)
-        # The demonstration model is not asked: it would not do better than the rule.
-        if self._gateway is None or not self._gateway.supports_tools or conversation is None:
-            return
-        if conversation.title_source is not TitleSource.DERIVED:
+        if conversation is None or conversation.title_source is not TitleSource.DERIVED:
             return
         first = await self._store.messages.page(conversation.id, MessageWindow(), offset=0, limit=10)
         asked, answered = _said(first, MessageRole.USER), _said(first, MessageRole.ASSISTANT)
@@ -55,9 +52,11 @@ class Titles:
             return
         agent = await self._store.agents.get(conversation.agent_id)
         model = agent.model if agent else None
-        if not self._caps.allows_model(model):
+        gateway = self._models.gateway_of(model)
+        # The demonstration model is not asked: it would not do better than the rule.
+        if gateway is None or not gateway.supports_tools or not self._caps.allows_model(model):
             return
-        title = await ask_for_title(self._gateway, model, asked, answered)
+        title = await ask_for_title(gateway, model, asked, answered)
         if title is not None:
             titled = await self._store.conversations.update(
                 user_id, conversation_id, lambda current: _entitled(current, title)

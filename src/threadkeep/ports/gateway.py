@@ -231,3 +231,15 @@ class Gateway(Protocol):
     async def close(self) -> None:
         """Lets go of connections."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Who answers for which model: the operator's gateway, or one of our own for a model by its name."""
+
+    gateway: Gateway | None
+    own: Mapping[str, Gateway] = field(default_factory=dict[str, Gateway])
+
+    def gateway_of(self, model: str | None) -> Gateway | None:
+        """The way to a model, the default one where none is named; None where there is none."""
+        return self.own.get(model or "", self.gateway)

@@ -31,7 +31,7 @@ from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, title_job
 from threadkeep.log.running import TurnControl
 from threadkeep.log.writer import persist
-from threadkeep.ports.gateway import Gateway, ModelRequest, ToolSpec
+from threadkeep.ports.gateway import Gateway, ModelRequest, Models, ToolSpec
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
@@ -71,7 +71,7 @@ class Answers:
     def __init__(
         self,
         store: Store,
-        gateway: Gateway | None,
+        models: Models,
         prompts: Prompts,
         passages: Passages,
         history: History,
@@ -82,7 +82,7 @@ class Answers:
         keep_image: KeepReturnedImage,
     ) -> None:
         self._store = store
-        self._gateway = gateway
+        self._models = models
         self._prompts = prompts
         self._passages = passages
         self._history = history
@@ -94,7 +94,7 @@ class Answers:
 
     def model(self, agent: Agent) -> str:
         """The name of the model that answers for an agent; GatewayNotConfigured where none can be asked."""
-        gateway = self._model_gateway()
+        gateway = self._gateway_of(agent.model)
         return agent.model or gateway.default_model
 
     async def steps(
@@ -108,7 +108,7 @@ class Answers:
         opening: Sequence[TurnResumed] = (),
     ) -> AsyncGenerator[TurnStep]:
         """What happens in a turn, from where it stands. Whoever takes a step keeps it before the next."""
-        turn, gateway, stop = held.turn, self._model_gateway(), control.stop
+        turn, gateway, stop = held.turn, self._gateway_of(held.turn.model), control.stop
         hands_off = agent.settings.on_crash is OnCrash.CONTINUE
         prepared = None
         if state.is_new:
@@ -168,7 +168,7 @@ class Answers:
     ) -> TurnTools:
         """What a turn may use."""
         turn, session = held.turn, None
-        if self._tools and self._model_gateway().supports_tools:
+        if self._tools and self._gateway_of(turn.model).supports_tools:
             session = self._tools.session(Caller(agent, user, held.conversation), used)
 
         async def keep_payload(payload: Payload, content: bytes) -> None:
@@ -282,9 +282,10 @@ class Answers:
 
     def file_rules(self, model: str | None) -> FileRules:
         """Which files a model is sent as they are."""
-        if self._gateway is None:
+        gateway = self._models.gateway_of(model)
+        if gateway is None:
             return NO_FILES
-        return FileRules(self._gateway.takes_files(model), self._gateway.context_tokens, can_recall=True)
+        return FileRules(gateway.takes_files(model), gateway.context_tokens, can_recall=True)
 
     def _rules(self, agent: Agent, gateway: Gateway, model: str | None) -> ContextRules:
         settings = agent.settings
@@ -299,10 +300,11 @@ class Answers:
             max_tokens=settings.max_tokens,
         )
 
-    def _model_gateway(self) -> Gateway:
-        if self._gateway is None:
+    def _gateway_of(self, model: str | None) -> Gateway:
+        gateway = self._models.gateway_of(model)
+        if gateway is None:
             raise GatewayNotConfigured
-        return self._gateway
+        return gateway
 
 
 async def _build(sources: Sources, rules: ContextRules) -> BuiltRequest:

@@ -35,7 +35,7 @@ from threadkeep.engine.compaction import (
     summary_tokens,
 )
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.gateway import Gateway, Models
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.services.access import agent_to_ask, own_conversation
@@ -64,14 +64,14 @@ class Compactions:
     def __init__(
         self,
         store: Store,
-        gateway: Gateway | None,
+        models: Models,
         allowances: Allowances,
         clock: Clock,
         zone: tzinfo,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
-        self._gateway = gateway
+        self._models = models
         self._allowances = allowances
         self._clock = clock
         self._zone = zone
@@ -86,12 +86,13 @@ class Compactions:
     async def _compact(self, user: User, conversation_id: str, keep_last: int | None) -> Compaction:
         for _ in range(TRIES):
             conversation = await own_conversation(self._store, user, conversation_id)
-            if self._gateway is None:
+            agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
+            gateway = self._models.gateway_of(agent.model)
+            if gateway is None:
                 raise GatewayNotConfigured
             conversation.check_idle()
-            agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
             try:
-                compaction = await self._compaction(self._gateway, agent, conversation, keep_last)
+                compaction = await self._compaction(gateway, agent, conversation, keep_last)
                 await self._store.compactions.add(compaction)
             except StorageConflict:
                 continue  # somebody else has compacted, undone or left the path meanwhile: decide again

@@ -23,7 +23,7 @@ from threadkeep.engine.prompt import (
     role_in_force,
 )
 from threadkeep.jobs.cleaning import ORPHANED_S
-from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.gateway import Gateway, Models
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.roles import Roles
 from threadkeep.ports.store import Store
@@ -36,13 +36,13 @@ class Prompts:
     """The use cases of system prompts. Without `roles` nothing is said of an agent's role."""
 
     def __init__(
-        self, store: Store, agents: Agents, files: PromptFiles, roles: Roles | None, gateway: Gateway | None
+        self, store: Store, agents: Agents, files: PromptFiles, roles: Roles | None, models: Models
     ) -> None:
         self._store = store
         self._agents = agents
         self._files = files
         self._roles = roles
-        self._gateway = gateway
+        self._models = models
 
     async def assemble(
         self, agent: Agent, *, activated: str | None = None, summary: str | None = None
@@ -52,7 +52,8 @@ class Prompts:
         `activated` is the role that the model has activated in the conversation, if it has.
         """
         files = await self._files.read(agent.id)
-        role, role_notices = await self._role(agent, activated)
+        gateway = self._models.gateway_of(agent.model)
+        role, role_notices = await self._role(agent, activated, gateway)
         prompt = assemble(
             [
                 *(Source(file.name, file.text, file.unread) for file in files),
@@ -61,9 +62,7 @@ class Prompts:
                 Source(SUMMARY, SUMMARY_HEADING + summary if summary else ""),
             ],
             # A character takes a token at most, as tokens are estimated: some of the window is left.
-            most=min(MOST_PROMPT_CHARACTERS, self._gateway.context_tokens)
-            if self._gateway
-            else MOST_PROMPT_CHARACTERS,
+            most=min(MOST_PROMPT_CHARACTERS, gateway.context_tokens) if gateway else MOST_PROMPT_CHARACTERS,
         )
         broken = [Notice("PROMPT_UNREADABLE", file.problem) for file in files if file.problem]
         return Prompt(prompt.components, (*broken, *role_notices, *prompt.notices))
@@ -109,11 +108,13 @@ class Prompts:
             log.warning("%s", exc.message)
             return False
 
-    async def _role(self, agent: Agent, activated: str | None) -> tuple[str, list[Notice]]:
+    async def _role(
+        self, agent: Agent, activated: str | None, gateway: Gateway | None
+    ) -> tuple[str, list[Notice]]:
         """What the prompt says of the role: how to activate it; all of it once that is done, or cannot be."""
         if self._roles is None:
             return "", []
-        can_activate = self._gateway is None or self._gateway.supports_tools
+        can_activate = gateway is None or gateway.supports_tools
         if can_activate and activated is None:
             return role_guidance(agent.primary_role_id), []
         try:
