@@ -12,6 +12,7 @@ from bench.measure import Effort, block
 from bench.table import Times
 from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.ports.gateway import Models
 from threadkeep.services.prompts import Prompts
 from threadkeep.storage.prompt_files import SETTLED_NS, FolderPromptFiles
 

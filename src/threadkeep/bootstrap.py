@@ -12,11 +12,13 @@ from threadkeep.clock import system_clock
 from threadkeep.domain.caps import OperatorCaps, TurnCaps
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import GatewayNotConfigured
+from threadkeep.domain.guide import GUIDE_MODEL
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.files.image_preparer import ProcessImagePreparer
 from threadkeep.files.pdf_inspector import ProcessPdfInspector
 from threadkeep.gateways.anthropic import AnthropicGateway
+from threadkeep.gateways.guide import GuideGateway
 from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.gateways.openai import OpenAIGateway
@@ -94,6 +96,7 @@ from threadkeep.storage.timed import TimedDatabase
 from threadkeep.storage.vector_index import vector_index_on
 from threadkeep.tools.charts import ChartServer
 from threadkeep.tools.files import FilesServer
+from threadkeep.tools.guide import GuideServer
 from threadkeep.tools.history import HistoryServer
 from threadkeep.tools.promptx import TOOLS as PROMPTX_TOOLS
 from threadkeep.tools.promptx import PromptXServer
@@ -130,7 +133,7 @@ def create_app(settings: Settings | None = None, *, current_user: CurrentUser | 
         runtime.services,
         running,
         embedded=current_user is not None,
-        is_demonstration=settings.gateway == "local" and settings.model is None and has_model(settings),
+        is_demonstration=is_demonstration(settings),
     )
 
 
@@ -139,6 +142,16 @@ def has_model(settings: Settings) -> bool:
     if settings.gateway == "local":
         return bool(settings.model) or find_spec(WEIGHTS_PACKAGE) is not None
     return bool(settings.gateway_api_key or settings.gateway_url)
+
+
+def is_demonstration(settings: Settings) -> bool:
+    """Whether the small model answers that comes with us."""
+    return settings.gateway == "local" and settings.model is None and has_model(settings)
+
+
+def has_guide(settings: Settings) -> bool:
+    """Whether there is an agent that needs no model."""
+    return is_demonstration(settings) if settings.guide == "auto" else settings.guide == "on"
 
 
 def build_gateway(settings: Settings) -> Gateway | None:
@@ -255,7 +268,8 @@ def build_caps(settings: Settings, gateway: Gateway | None) -> OperatorCaps:
     """What the operator allows at most. The default model is their own choice, hence always allowed."""
     models = settings.allowed_models
     if models and gateway is not None:
-        models = tuple(dict.fromkeys((gateway.default_model, *models)))
+        guide = (GUIDE_MODEL,) if has_guide(settings) else ()
+        models = tuple(dict.fromkeys((gateway.default_model, *models, *guide)))
     return OperatorCaps(
         models=models,
         reply_tokens=settings.max_reply_tokens,
@@ -342,7 +356,7 @@ async def _open_outside(settings: Settings, metrics: Metrics, opened: AsyncExitS
         jobs=SqlJobs(database),
         allowances=_allowances(settings, database),
         bus=bus,
-        models=Models(gateway),
+        models=Models(gateway, {GUIDE_MODEL: GuideGateway()} if has_guide(settings) else {}),
         embedder=embedder,
         vector_index=await vector_index_on(database, store.chunks),
         pool=pool,
@@ -357,6 +371,8 @@ async def _start_services(
     catalog, caps = build_catalog(settings), build_caps(settings, models.gateway)
     agents = Agents(store, catalog, system_clock, caps)
     await agents.ensure_default()
+    if has_guide(settings):
+        await agents.ensure_guide()
     compactions = Compactions(store, models, outside.allowances, system_clock, settings.zone, caps)
     document_files = FolderDocumentFiles(workspaces)
     reading = Reading(
@@ -374,7 +390,7 @@ async def _start_services(
     roles = WorkspaceRoles(workspaces)
     prompts = Prompts(store, agents, FolderPromptFiles(workspaces), roles, models)
     retriever = DocumentIndex(store.chunks, outside.embedder, vector_index=outside.vector_index)
-    tools = _tools(settings, outside, catalog, roles, retriever)
+    tools = _tools(settings, outside, catalog, roles, retriever, node)
     files = _files(settings, store)
     answers = Answers(
         store,
@@ -476,7 +492,7 @@ def _jobs(
 
 
 def _tools(
-    settings: Settings, outside: Outside, catalog: Catalog, roles: Roles, retriever: Retriever
+    settings: Settings, outside: Outside, catalog: Catalog, roles: Roles, retriever: Retriever, node: Node
 ) -> AgentTools:
     """Our own tools, and those of the agents' MCP servers."""
     store = outside.store
@@ -488,6 +504,7 @@ def _tools(
         FilesServer(store),
         ChartServer(),
         QuestionServer(),
+        GuideServer(node.lose),
     )
     return AgentTools(own, catalog, outside.pool, store.seen_tools)
 

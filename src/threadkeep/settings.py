@@ -97,6 +97,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "and to OpenAI's own models."
         ),
     ] = "auto"
+    guide: Annotated[
+        Literal["auto", "on", "off"],
+        Meta(
+            description="Whether there is an agent that shows everything without a model: `auto` makes it "
+            "where the demonstration model answers."
+        ),
+    ] = "auto"
     payload_store: Annotated[
         Literal["folder", "database"] | None,
         Meta(

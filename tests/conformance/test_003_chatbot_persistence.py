@@ -177,7 +177,7 @@ async def test_conversation_of_a_user_is_found_by_reading_one_row(database: Data
     listening = Listening(database)
     store = await store_on(listening)
     agent = make_agent(owner=None, is_default=True)
-    await store.agents.add_default(agent)
+    await store.agents.add_shipped(agent)
     users = [UserId(f"user {number}") for number in range(500)]
     await asyncio.gather(
         *(

@@ -93,7 +93,7 @@ async def test_agents_page_shows_own_and_public_ones_once(store: Store):
 async def test_default_agent_is_kept_once(store: Store):
     first = make_agent(owner=None, is_default=True)
     await asyncio.gather(
-        *(store.agents.add_default(replace(first, id=AgentId(new_uuid()))) for _ in range(10))
+        *(store.agents.add_shipped(replace(first, id=AgentId(new_uuid()))) for _ in range(10))
     )
     assert (await store.agents.get_default()).is_default
 

@@ -16,8 +16,9 @@ CHARTS = "charts"
 HISTORY = "history"
 RESULTS = "results"
 FILES = "files"
+GUIDE = "guide"
 USER = "user"
-OWN_SERVERS = frozenset({PROMPTX, RETRIEVER, CHARTS, HISTORY, RESULTS, FILES, USER})
+OWN_SERVERS = frozenset({PROMPTX, RETRIEVER, CHARTS, HISTORY, RESULTS, FILES, GUIDE, USER})
 """Whose tools the model knows by their bare names."""
 
 DEFAULT_TIMEOUT_S = 60.0

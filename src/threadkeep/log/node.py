@@ -133,6 +133,10 @@ class Node:
                     await live.until_closed()
             return live.ended
 
+    def lose(self, turn_id: TurnId) -> None:
+        """Lets go of a turn that runs here, as if this process had ended: it is continued from its log."""
+        self._running.stop(turn_id, "hand_off")
+
     @property
     def running_count(self) -> int:
         """How many turns run here."""

@@ -28,8 +28,8 @@ class AgentStore(Protocol):
         """Keeps a new agent; its owner becomes known."""
         ...
 
-    async def add_default(self, agent: Agent) -> None:
-        """Keeps the default agent, unless there is one already."""
+    async def add_shipped(self, agent: Agent) -> None:
+        """Keeps an agent that everybody has from the first start on, unless it is there already."""
         ...
 
     async def get_default(self) -> Agent:

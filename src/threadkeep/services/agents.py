@@ -9,7 +9,10 @@ from threadkeep.domain.agent import Agent, AgentDraft, AgentSettings, Visibility
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import AgentNotFound, Forbidden, PreconditionFailed
+from threadkeep.domain.guide import GUIDE_ID, GUIDE_MODEL
 from threadkeep.domain.ids import AgentId, is_uuid, new_uuid
+from threadkeep.domain.mcp import GUIDE
+from threadkeep.domain.tool_rules import ToolAccess, ToolRule
 from threadkeep.domain.user import User
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.mcp import ServerCatalog
@@ -38,7 +41,18 @@ class Agents:
             visibility=Visibility.PUBLIC,
             settings=AgentSettings(max_message_chars=0),
         )
-        await self._store.agents.add_default(self._make(draft, owner=None, is_default=True))
+        await self._store.agents.add_shipped(self._make(draft, owner=None, is_default=True))
+
+    async def ensure_guide(self) -> None:
+        """Makes the agent that shows what there is to see, unless it was made before, or deleted."""
+        draft = AgentDraft(
+            "Guide",
+            description="Shows what Threadkeep can do. It needs no model.",
+            visibility=Visibility.PUBLIC,
+            model=GUIDE_MODEL,
+            settings=AgentSettings(tools={f"{GUIDE}.send_report": ToolRule(access=ToolAccess.ASK)}),
+        )
+        await self._store.agents.add_shipped(replace(self._make(draft, owner=None), id=GUIDE_ID))
 
     async def default(self) -> Agent:
         """The default agent."""

@@ -23,7 +23,7 @@ _INSERT = """INSERT INTO tk_agents (id, owner_id, name, description, primary_rol
     VALUES (:id, :owner_id, :name, :description, :primary_role_id, :system_prompt, :model,
         :visibility, :settings, :is_default, :version, :created_at, :updated_at)"""
 _ADD = Statement(_INSERT)
-_ADD_DEFAULT = Statement(f"{_INSERT} ON CONFLICT DO NOTHING")
+_ADD_SHIPPED = Statement(f"{_INSERT} ON CONFLICT DO NOTHING")
 _BY_ID = f"SELECT {_COLUMNS} FROM tk_agents WHERE id = :id"
 _GET = Statement(_BY_ID)
 _LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR UPDATE")
@@ -70,9 +70,9 @@ class SqlAgents:
         """Keeps a new agent; its owner becomes known."""
         await self._database.write(lambda: self._add(agent, entry))
 
-    async def add_default(self, agent: Agent) -> None:
-        """Keeps the default agent, unless there is one already."""
-        await self._database.execute(_ADD_DEFAULT(**self._values(agent)))
+    async def add_shipped(self, agent: Agent) -> None:
+        """Keeps an agent that everybody has from the first start on, unless it is there already."""
+        await self._database.execute(_ADD_SHIPPED(**self._values(agent)))
 
     async def get_default(self) -> Agent:
         """The default agent."""

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
+from threadkeep.domain.guide import GUIDE_ID
 from threadkeep.domain.ids import AgentId, ConversationId, UserId, new_uuid
 from threadkeep.ports.users import Purged
 from threadkeep.storage.database import Database, Plan, Statement
@@ -36,13 +37,14 @@ _LOCK_CONVERSATIONS = Statement(_CONVERSATIONS, postgres=f"{_CONVERSATIONS} FOR 
 AFTER = Statement("SELECT id FROM tk_users WHERE id > :after ORDER BY id LIMIT :limit")
 _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id")
 # What the agents of a user whom the host application has deleted are left as.
+_IS_OWNERLESS = f"owner_id IS NULL AND NOT is_default AND id <> '{GUIDE_ID}'"
 _EMPTY_OWNERLESS_AGENTS = Statement(
-    f"""{_EMPTY} WHERE owner_id IS NULL AND NOT is_default
+    f"""{_EMPTY} WHERE {_IS_OWNERLESS}
         AND (deleted_at IS NULL OR description <> '' OR system_prompt <> '' OR settings <> '{{}}')"""
 )
 # Hidden in an earlier sweep, so that nobody begins a conversation with one while it goes.
 _DELETE_OWNERLESS_AGENTS = Statement(
-    """DELETE FROM tk_agents WHERE owner_id IS NULL AND NOT is_default AND deleted_at < :now
+    f"""DELETE FROM tk_agents WHERE {_IS_OWNERLESS} AND deleted_at < :now
         AND NOT EXISTS (SELECT 1 FROM tk_conversations WHERE tk_conversations.agent_id = tk_agents.id)"""
 )
 
