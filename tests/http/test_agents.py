@@ -425,7 +425,9 @@ async def test_default_agent_cannot_be_deleted_or_made_private(
 
 
 async def test_default_agent_is_made_once_over_restarts_and_keeps_its_changes(database_url: str):
-    settings = Settings.load({}, database_url=database_url, database_pool_size=1, jwt_secret=SECRET)
+    settings = Settings.load(
+        {}, database_url=database_url, database_pool_size=1, jwt_secret=SECRET, guide="off"
+    )
     seen: list[dict[str, Any]] = []
     for _ in range(3):
         app = create_app(settings)
