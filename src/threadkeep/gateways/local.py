@@ -1,6 +1,7 @@
 """The embedded demonstration model, or any other GGUF file, in this process."""
 
 import asyncio
+import re
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
@@ -28,6 +29,18 @@ from threadkeep.ports.gateway import (
 
 DEMONSTRATION_MODEL = "SmolLM2-135M-Instruct (demonstration)"
 DEFAULT_MAX_TOKENS = 512
+DEMONSTRATION_MAX_TOKENS = 200
+"""So small a model has nothing more to say."""
+REPEATED_CHARACTERS = 60
+"""An answer that says so much once more goes round in circles, and ends."""
+
+_CHINESE = re.compile("[\u4e00-\u9fff]")
+_SPEAKS_ENGLISH = {
+    True: "这个演示模型很小，只会英文。请用英文提问，或者选择智能体 Guide，它会用中文展示各项功能。"
+    "连接真正的模型后，就可以用中文对话。",
+    False: "This small demonstration model knows only English. Ask in English, or choose the agent Guide for "
+    "a tour. With a real model connected, you can write in any language.",
+}
 
 # The engine counts four bytes as a token, and no token is less than a byte: with this much room, what
 # it keeps under `context_tokens` fits in any language.
@@ -57,6 +70,7 @@ class LocalGateway:
         self.default_model = model_path.stem if model_path else DEMONSTRATION_MODEL
         self.context_tokens = context_tokens
         self._window = context_tokens * _WINDOW_PER_CONTEXT_TOKEN
+        self._max_tokens = DEFAULT_MAX_TOKENS if model_path else DEMONSTRATION_MAX_TOKENS
         self._loading: asyncio.Future[Llama] | None = None
         self._free = asyncio.Lock()
         self._answer: _Answer | None = None
@@ -68,6 +82,10 @@ class LocalGateway:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model; raises GatewayError, ends with ModelStopped. Closing it stops the model."""
+        if self._model_path is None and (said := _unspoken(request)):
+            yield TextDelta(said)
+            yield ModelStopped("end_turn")
+            return
         body = encode(self._body(request))
         if len(body) > self._window * _BYTES_PER_TOKEN_AT_MOST:
             raise GatewayError(f"The request is too long for this model, which reads {self._window} tokens.")
@@ -76,10 +94,10 @@ class LocalGateway:
         if self._is_closed:
             self._free.release()
             raise _closed()
-        answer = self._answer = _Answer(self._free.release)
+        answer = self._answer = _Answer(self._free.release, may_repeat=self._model_path is not None)
         try:
             answer.begin(llama, body)
-            while (chunk := await answer.next()) is not None:
+            while not answer.goes_round and (chunk := await answer.next()) is not None:
                 for event in answer.read(chunk):
                     yield event
             for event in answer.end():
@@ -122,7 +140,7 @@ class LocalGateway:
         system = [{"role": "system", "content": storable(request.system)}] if request.system else []
         body: dict[str, Any] = {
             "messages": [*system, *map(_message, request.messages)],
-            "max_tokens": request.max_tokens or DEFAULT_MAX_TOKENS,
+            "max_tokens": request.max_tokens or self._max_tokens,
             "stream": True,
             "stream_options": {"include_usage": True},
             "return_progress": True,  # a chunk now and then while it reads, so that it can be stopped
@@ -132,6 +150,15 @@ class LocalGateway:
         if request.temperature is not None:
             body["temperature"] = request.temperature
         return body
+
+
+def _unspoken(request: ModelRequest) -> str | None:
+    """What the demonstration model says to a question in a language that it does not know."""
+    texts = [block.text for block in request.messages[-1].blocks if isinstance(block, TextBlock)]
+    letters = [it for it in (texts[-1] if texts else "") if it.isalpha()]
+    if not letters or sum(it.isascii() for it in letters) * 2 > len(letters):
+        return None
+    return _SPEAKS_ENGLISH[_CHINESE.search("".join(letters)) is not None]
 
 
 def _message(message: ModelMessage) -> dict[str, str]:
@@ -176,7 +203,9 @@ _chunk = msgspec.json.Decoder(_Chunk)
 class _Answer:
     """One answer, made in a thread of its own and read in the event loop."""
 
-    def __init__(self, ended: Callable[[], None]) -> None:
+    def __init__(self, ended: Callable[[], None], *, may_repeat: bool) -> None:
+        self._may_repeat = may_repeat
+        self._said = ""
         self._loop = asyncio.get_running_loop()
         self._chunks: asyncio.Queue[bytes | GatewayError | None] = asyncio.Queue()
         self._ended = ended
@@ -216,10 +245,20 @@ class _Answer:
         delta = choice.delta or _Delta()
         if delta.reasoning_content:
             return (ThoughtDelta(delta.reasoning_content),)
+        self._said += delta.content or ""
         return (TextDelta(delta.content),) if delta.content else ()
 
+    @property
+    def goes_round(self) -> bool:
+        """Whether the answer says again what it has said."""
+        tail = self._said[-REPEATED_CHARACTERS:]
+        is_long = len(self._said) >= 2 * REPEATED_CHARACTERS
+        return not self._may_repeat and is_long and tail in self._said[:-REPEATED_CHARACTERS]
+
     def end(self) -> Sequence[ModelEvent]:
-        """What is left to say when the model has stopped by itself."""
+        """What is left to say when the model has stopped, or was stopped for going round."""
+        if self.goes_round:
+            return (ModelStopped("end_turn"),)
         if self._finish_reason is None:
             raise GatewayError("The model's answer broke off.", retryable=True)
         usage = self._usage or _Usage()
