@@ -18,7 +18,7 @@ from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.user import User
-from threadkeep.engine.attachments import NO_FILES, FileRules, form_key, unseen_images
+from threadkeep.engine.attachments import MOST_TEXT_BYTES, NO_FILES, FileRules, form_key, unseen_images
 from threadkeep.engine.context import BuiltRequest, ContextRules, Sources, build_request
 from threadkeep.engine.ending import failed, stopped
 from threadkeep.engine.history import sent_refs
@@ -277,8 +277,12 @@ class Answers:
         """The texts of the path's files, as far as the model is sent them."""
         files = FileRules(rules.files, rules.context_tokens)
         sent = (part for message in path for part in message.files if form_key(part) not in shortened)
-        refs = [ref for it in sent if (ref := files.content_ref(it))]
-        return await self._store.payloads.load(conversation.id, refs) if refs else {}
+        texts: dict[PayloadId, bytes | Lost] = {}
+        for ref in dict.fromkeys(ref for it in sent if (ref := files.content_ref(it))):
+            # One by one, for each may have 100 MB.
+            content = (await self._store.payloads.load(conversation.id, [ref]))[ref]
+            texts[ref] = content if isinstance(content, Lost) else content[:MOST_TEXT_BYTES]
+        return texts
 
     def file_rules(self, model: str | None) -> FileRules:
         """Which files a model is sent as they are."""
