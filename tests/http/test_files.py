@@ -124,6 +124,8 @@ async def test_files_are_parts_of_the_message_in_every_later_request(talk: Talk,
     assert (await talk.client.get(f"/api/files/{photo['id']}?preview=true")).headers[
         "content-type"
     ] == "image/webp"
+    receipt = await talk.client.get(f"/api/turns/{reply.json()['turnId']}/context")
+    assert receipt.json()["files"] == [{"type": "image", "fileName": "photo.jpg", "tokens": 425}]
     await send(talk, conversation, "Sure?")
     for request in model.requests:
         image, text, question = request.body["messages"][-1 if request is model.requests[0] else 1]["content"]

@@ -158,7 +158,7 @@ def _opened(file: UploadedFile, name: str, pieces: AsyncGenerator[bytes]) -> Ope
         file_name=file.file_name,
         media_type=rendition.media_type if rendition else file.media_type,
         size=rendition.size if rendition else file.size,
-        is_shown=rendition is not None,
+        is_shown=rendition is not None and is_image(rendition.media_type),
         pieces=pieces,
     )
 
