@@ -161,7 +161,8 @@ async def test_text_of_a_pdf_and_of_a_word_document_reaches_every_model(talk: Ta
         ("scan.pdf", make_image_pdf()),
         ("bomb.docx", make_zip_bomb(50)),
     )
-    await send(talk, conversation, "Read this.", *(it["id"] for it in files))
+    reply = (await send(talk, conversation, "Read this.", *(it["id"] for it in files))).json()
+    assert [part["code"] for part in reply["parts"] if part["type"] == "notice"] == ["PDF_WITHOUT_TEXT"]
     asked = model.requests[0].body["messages"][-1]["content"]
     for words in (
         "[File lease.pdf]\n[Page 1]\nThe rent is 900 euros.\n\n[Page 2]\nIt ends in May.",

@@ -87,6 +87,10 @@ class FileRules:
             and part.size <= MOST_PDF_BYTES
         )
 
+    def is_unread_scan(self, part: FilePart) -> bool:
+        """Whether a PDF is sent as a line, for it has no text."""
+        return part.media_type == PDF and not self.is_document(part) and AS_TEXT not in part.refs
+
     def blocks(
         self,
         part: FilePart,
@@ -233,11 +237,6 @@ class _Room:
             return TextBlock(f"[File {name}: left out, for a request takes no more]")
         self.taken[block.content_id] = content
         return block
-
-
-def unseen_images(message: Message) -> list[str]:
-    """The names of a message's images, of which a model that takes none sees no more."""
-    return [part.file_name for part in message.files if is_image(part.media_type)]
 
 
 def _line(part: FilePart, *, recall: bool, lost: bytes | Lost | None = None) -> str:
