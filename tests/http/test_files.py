@@ -271,6 +271,17 @@ async def test_file_that_no_message_gets_is_removed_after_its_time(
     refusal(await alice.get(f"/api/files/{diagram['id']}"), 404, "FILE_NOT_FOUND")
 
 
+@ONLY_SQLITE
+async def test_file_that_waits_goes_with_its_user(api: Api, alice: httpx.AsyncClient, tmp_path: Path):
+    def contents() -> list[Path]:
+        return list(tmp_path.glob("data/**/original"))
+
+    await upload(alice, ("diagram.png", DIAGRAM))
+    assert len(contents()) == 1
+    assert (await alice.delete("/api/users/alice")).status_code == 204
+    assert not contents()
+
+
 async def test_file_that_is_gone_in_the_moment_it_is_sent_refuses_the_message(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):

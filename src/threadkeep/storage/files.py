@@ -163,6 +163,10 @@ class SqlFiles:
             for payload in file.payloads(conversation_id):
                 yield _GIVE(**payload_values(payload), file_id=file.id)
 
+    async def forget_contents(self, ids: Iterable[PayloadId]) -> None:
+        """Removes what lies of files that have been purged."""
+        await self._contents.unstage(ids)
+
     async def forget_unsent(self, created_before: int) -> int:
         """Removes files that no message has got in time, and what a crash has left of others."""
         forgotten = 0
