@@ -78,7 +78,7 @@ class ReceiptView(View, frozen=True, kw_only=True):
     files: Annotated[
         Sequence[SentFileView],
         Meta(description="The images and PDFs that were sent as they are; other files are text."),
-    ] = ()
+    ]
     prefix_share: Annotated[
         float | None,
         Meta(description="How much of the request equals the start of the previous one, from 0 to 1."),

@@ -863,7 +863,7 @@ export interface ReceiptView {
   tokenEstimate: number;
   droppedMessages: number;
   shortenedResults: string[];
-  files?: SentFileView[];
+  files: SentFileView[];
   prefixShare: number | null;
 }
 
