@@ -1,5 +1,6 @@
 """Files of earlier turns stay in the request while they fit; then the oldest become a line, for good."""
 
+from dataclasses import replace
 from datetime import UTC
 
 import pytest
@@ -13,7 +14,8 @@ from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import FilePart, text_parts
 from threadkeep.domain.receipt import Receipt
 from threadkeep.engine.attachments import RECALL_FILE, FileRules, with_contents
-from threadkeep.engine.context import BuiltRequest, ContextRules, Sources, build_request
+from threadkeep.engine.compaction import describe, extract_lines
+from threadkeep.engine.context import BuiltRequest, ContextRules, Sources, build_request, to_context
 from threadkeep.ports.gateway import DocumentBlock, ImageBlock, TakenFiles, TextBlock, ToolSpec
 from threadkeep.ports.payloads import Lost
 
@@ -90,10 +92,28 @@ def test_images_stay_while_they_fit_then_half_of_them_become_lines_for_good():
 
 
 def test_few_large_images_do_not_fit_either():
-    path = [said(at, image(at, size=4_000_000)) for at in range(1, 7)]
-    kept = images_of(build(path))
-    assert kept[-1] == "image 6.png", "the question's own image is always sent"
-    assert len(kept) < 6
+    path = [said(at, image(at, width=1568, height=1568)) for at in range(1, 20)]
+    kept = images_of(build(path, context_tokens=1_000_000))
+    assert kept[-1] == "image 19.png", "the question's own image is always sent"
+    assert len(kept) < 19
+
+
+def test_pdfs_of_a_message_that_are_too_much_together_are_lines():
+    files = [replace(pdf(pages=1, size=9_000_000), file_id=PayloadId(f"pdf-{at}")) for at in range(2)]
+    first, second, _ = build([said(1, *files)]).request.messages[0].blocks
+    assert isinstance(first, DocumentBlock)
+    assert isinstance(second, TextBlock)
+    assert 'recall_file with id "pdf-1"' in second.text
+
+
+def test_request_never_has_more_files_than_providers_take():
+    request = build([said(1, *(image(at) for at in range(120)))]).request
+    many = with_contents(request, {PayloadId(f"model-{at}"): b"png" for at in range(120)})
+    assert [isinstance(it, ImageBlock) for it in many.messages[0].blocks] == [False] * 20 + [True] * 100 + [
+        False
+    ]
+    few = with_contents(request, {PayloadId(f"model-{at}"): bytes(8_000_000) for at in range(120)})
+    assert list(few.contents) == ["model-119", "model-118"]
 
 
 def test_images_of_a_small_model_leave_room_for_words():
@@ -152,3 +172,11 @@ def test_receipt_counts_images_and_documents():
     without = build([said(1)]).receipt.token_estimate
     assert with_files - without > 255 + 3 * 2_250
     assert make_receipt().shortened == ()
+
+
+def test_message_that_has_only_files_is_summarised_and_told_to_other_engines():
+    message = replace(said(1, image(1)), parts=(image(1),))
+    assert describe(message, UTC) == "User: [image image 1.png · 50 kB]"
+    assert list(extract_lines(message)) == ["- user: [image image 1.png · 50 kB]"]
+    (told,) = to_context([message], summary=None, zone=UTC)
+    assert told.content == "[image image 1.png · 50 kB]"

@@ -153,7 +153,13 @@ def test_openai_gets_images_as_parts_and_plain_messages_as_text():
 
 @pytest.mark.parametrize(
     ("model", "expected"),
-    [("claude-sonnet-4-5", True), ("gpt-4o-mini", True), ("qwen2.5-vl-7b", True), ("gpt-3.5-turbo", False)],
+    [
+        ("claude-sonnet-4-5", True),
+        ("gpt-4o-mini", True),
+        ("qwen2.5-vl-7b", True),
+        ("o3", True),
+        ("o3-mini", False),
+    ],
 )
 def test_families_of_models_that_take_images_are_known_and_the_operator_knows_better(
     model: str, expected: bool

@@ -13,6 +13,9 @@ from tests.files.making import encode, gif_bomb, photograph, png_bomb
 from tests.http.calls import new_conversation, refusal
 from tests.retrieval.files import make_docx, make_encrypted_pdf, make_image_pdf, make_pdf, make_zip_bomb
 from tests.talking import JSON, Talk
+from threadkeep.domain.errors import FileNotFound
+from threadkeep.domain.ids import UserId
+from threadkeep.domain.user import User
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait, until
 
 PHOTO = encode(photograph(640, 480), "JPEG")
@@ -121,6 +124,8 @@ async def test_files_are_parts_of_the_message_in_every_later_request(talk: Talk,
     assert (await talk.client.get(f"/api/files/{photo['id']}?preview=true")).headers[
         "content-type"
     ] == "image/webp"
+    receipt = await talk.client.get(f"/api/turns/{reply.json()['turnId']}/context")
+    assert receipt.json()["files"] == [{"type": "image", "fileName": "photo.jpg", "tokens": 425}]
     await send(talk, conversation, "Sure?")
     for request in model.requests:
         image, text, question = request.body["messages"][-1 if request is model.requests[0] else 1]["content"]
@@ -156,7 +161,8 @@ async def test_text_of_a_pdf_and_of_a_word_document_reaches_every_model(talk: Ta
         ("scan.pdf", make_image_pdf()),
         ("bomb.docx", make_zip_bomb(50)),
     )
-    await send(talk, conversation, "Read this.", *(it["id"] for it in files))
+    reply = (await send(talk, conversation, "Read this.", *(it["id"] for it in files))).json()
+    assert [part["code"] for part in reply["parts"] if part["type"] == "notice"] == ["PDF_WITHOUT_TEXT"]
     asked = model.requests[0].body["messages"][-1]["content"]
     for words in (
         "[File lease.pdf]\n[Page 1]\nThe rent is 900 euros.\n\n[Page 2]\nIt ends in May.",
@@ -263,6 +269,39 @@ async def test_file_that_no_message_gets_is_removed_after_its_time(
     monkeypatch.setattr(files, "_ttl_ms", -1000)
     assert await files.sweep() == 1
     refusal(await alice.get(f"/api/files/{diagram['id']}"), 404, "FILE_NOT_FOUND")
+
+
+@ONLY_SQLITE
+async def test_file_that_waits_goes_with_its_user(api: Api, alice: httpx.AsyncClient, tmp_path: Path):
+    def contents() -> list[Path]:
+        return list(tmp_path.glob("data/**/original"))
+
+    await upload(alice, ("diagram.png", DIAGRAM))
+    assert len(contents()) == 1
+    assert (await alice.delete("/api/users/alice")).status_code == 204
+    assert not contents()
+
+
+async def test_file_that_is_gone_in_the_moment_it_is_sent_refuses_the_message(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    model.script([Say("Second.")])
+    services, user = await talk.app.services(), User(UserId("local"))
+    conversations = [
+        await services.conversations.get(user, await talk.titled_conversation()) for _ in range(2)
+    ]
+    (wanted, old) = await upload(talk.client, ("wanted.txt", b"Wanted."), ("old.txt", b"Old."))
+    first, second = [await services.files.parts(user, it, [wanted["id"]]) for it in conversations]
+    with pytest.raises(FileNotFound):  # the other conversation has got it since
+        await services.turns.send(user, conversations[0].id, "Mine.", files=first)
+    await services.turns.send(user, conversations[1].id, "No, mine.", files=second)
+    assert (await talk.client.get(f"/api/files/{wanted['id']}")).content == b"Wanted."
+    expiring = await services.files.parts(user, conversations[0], [old["id"]])
+    monkeypatch.setattr(services.files, "_ttl_ms", -1000)
+    assert await services.files.sweep() == 1
+    with pytest.raises(FileNotFound):
+        await services.turns.send(user, conversations[0].id, "Too late.", files=expiring)
+    assert await talk.messages(conversations[0].id) == []
 
 
 async def test_what_a_crash_has_left_of_an_upload_is_removed(api: Api, tmp_path: Path):

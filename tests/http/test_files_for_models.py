@@ -127,6 +127,22 @@ async def test_image_of_a_tool_is_seen_by_the_model_now_and_later_and_by_the_use
     assert not model.refused
 
 
+async def test_image_of_a_tool_that_failed_is_seen_too(
+    talk: Talk, model: ScriptedModel, tools: InMemoryTools, wire: str
+):
+    async def fail(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Outcome]:
+        yield Outcome("error", error="The page has no such button.", files=(CHART,))
+
+    tools.add(click=fail)
+    model.script([UseTool("click")], [Say("Not there.")], [Say("No.")])
+    conversation = await talk.titled_conversation()
+    await talk.ask(conversation, "Click it.")
+    await talk.ask(conversation, "Sure?")
+    shown = '"type":"image"' if wire == "anthropic" else '"type":"image_url"'
+    assert [request.content.count(shown.encode()) for request in model.requests] == [0, 1, 1]
+    assert not model.refused
+
+
 def _event_fields(part: dict[str, Any]) -> dict[str, Any]:
     return {
         "file_id": part["fileId"],

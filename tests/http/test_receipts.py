@@ -85,6 +85,7 @@ async def test_receipt_tells_what_was_sent(talk: Talk, model: ScriptedModel):
         "droppedMessages": 0,
         "prefixShare": None,
         "shortenedResults": [],
+        "files": [],
     }
 
 

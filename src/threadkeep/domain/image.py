@@ -46,6 +46,12 @@ def shrunk(width: int, height: int, *, longest_edge: int) -> tuple[int, int]:
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
+def image_bytes(width: int, height: int) -> int:
+    """About how many bytes a detailed photograph of this size has, after we have shrunk it."""
+    width, height = shrunk(width, height, longest_edge=MODEL_EDGE)
+    return min(width * height // 2, MODEL_BYTES)
+
+
 def image_tokens(width: int, height: int, family: ImageTokenRule = ImageTokenRule.ANTHROPIC) -> int:
     """What an image of this size costs as part of a request, after we have shrunk it."""
     width, height = shrunk(width, height, longest_edge=MODEL_EDGE)

@@ -1,8 +1,9 @@
 """Files that users attach to their messages."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from threadkeep.domain.errors import FileNotFound
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload, PayloadKind
@@ -93,6 +94,17 @@ class UploadedFile:
             height=part.height,
             pages=part.pages,
             renditions={name: _rendition(payloads[ref]) for name, ref in part.refs.items()},
+        )
+
+
+def check_none_expired(ids: Sequence[PayloadId], known: Iterable[str]) -> None:
+    """Refuses a message whose files are not all there."""
+    there = set(known)
+    if missing := [it for it in ids if it not in there]:
+        raise FileNotFound(
+            "This file does not exist, or has expired because no message had it. Upload it again.",
+            param="files",
+            details={"fileId": missing[0]},
         )
 
 

@@ -6,12 +6,13 @@ and largest become a line, for good; `recall_file` brings one back.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from threadkeep.domain.document import PDF
 from threadkeep.domain.events import ReturnedImage
 from threadkeep.domain.file import decode_text, is_image, is_text
 from threadkeep.domain.ids import MessageId, PayloadId
-from threadkeep.domain.image import MODEL_BYTES, image_tokens
+from threadkeep.domain.image import image_bytes, image_tokens
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.text import one_line
@@ -34,6 +35,8 @@ RECALL_FILE = "recall_file"
 
 MOST_CHARACTERS = 100_000
 """So much of a file's text is sent; the rest is left out, and that is said."""
+MOST_TEXT_BYTES = 4 * MOST_CHARACTERS + 1
+"""More of a text need not be read for that: a character takes at most 4 bytes."""
 SHARE_FOR_A_MESSAGE = 2
 """The texts of a message's files take at most this part of what a model reads, however short that is."""
 
@@ -43,6 +46,11 @@ MOST_EARLIER_FILES = 80
 """Providers take 100 images, or fewer."""
 MOST_EARLIER_BYTES = 16_000_000
 """Providers take requests of 32 MB, or more, and base64 makes 4 bytes of 3."""
+MOST_DOCUMENT_BYTES = 16_000_000
+"""Of a message's PDFs together; those after are lines, and `recall_file` reads their texts."""
+MOST_FILES_OF_A_REQUEST = 100
+MOST_BYTES_OF_A_REQUEST = 22_000_000
+"""With what tools returned in the turn. Beyond it the provider would refuse the request."""
 _WHOLE = 10_000
 
 MOST_PDF_PAGES = 100
@@ -78,6 +86,10 @@ class FileRules:
             and 0 < pages <= min(MOST_PDF_PAGES, most_tokens // PDF_PAGE_TOKENS)
             and part.size <= MOST_PDF_BYTES
         )
+
+    def is_unread_scan(self, part: FilePart) -> bool:
+        """Whether a PDF is sent as a line, for it has no text."""
+        return part.media_type == PDF and not self.is_document(part) and AS_TEXT not in part.refs
 
     def blocks(
         self,
@@ -129,14 +141,25 @@ class FileRules:
             )
             for it in files
         }
-        return choose_forms(list(shares.values()), _WHOLE)
+        asked = [part for message in path if message.id == question_id for part in message.files]
+        return choose_forms(list(shares.values()), _WHOLE) | self._documents_beyond(asked)
+
+    def _documents_beyond(self, asked: Sequence[FilePart]) -> dict[str, Form]:
+        """Those PDFs of the question that are too much together."""
+        documents = [it for it in asked if self.is_document(it)]
+        sizes = accumulate(it.size for it in documents)
+        return {
+            form_key(it): Form.SHORT
+            for it, size in zip(documents, sizes, strict=True)
+            if size > MOST_DOCUMENT_BYTES
+        }
 
     def _share(self, part: FilePart, large: Mapping[PayloadId, bytes | Lost]) -> int:
         """How much of what fits a file takes, in ten thousandths: of tokens, bytes or number."""
         tokens, size = 0, 0
         if is_image(part.media_type) and self.taken.images:
             tokens = image_tokens(part.width or 0, part.height or 0, self.taken.images)
-            size = min(part.size, MODEL_BYTES)
+            size = image_bytes(part.width or 0, part.height or 0)
         elif self.is_document(part):
             tokens, size = PDF_PAGE_TOKENS * (part.pages or 0), part.size
         elif isinstance(content := large.get(self.content_ref(part) or PayloadId("")), bytes):
@@ -179,27 +202,41 @@ def tokens_of_files(messages: Iterable[ModelMessage]) -> int:
 
 
 def with_contents(request: ModelRequest, found: Mapping[PayloadId, bytes | Lost]) -> ModelRequest:
-    """A request with the contents of its files; where one is lost, the model is told."""
+    """A request with the contents of its files; where one is lost, or too much, the model is told."""
     contents = {**request.contents, **{id_: it for id_, it in found.items() if isinstance(it, bytes)}}
-    messages = tuple(_without_lost(message, contents) for message in request.messages)
-    return replace(request, messages=messages, contents=contents)
+    room = _Room(contents)
+    # The latest count most.
+    messages = [room.filled(message) for message in reversed(request.messages)]
+    return replace(request, messages=tuple(reversed(messages)), contents=room.taken)
 
 
-def _without_lost(message: ModelMessage, contents: Mapping[str, bytes]) -> ModelMessage:
-    if all(it.content_id in contents for it in files_in([message])):
-        return message
-    return ModelMessage(message.role, tuple(_unless_lost(block, contents) for block in message.blocks))
+class _Room:
+    """What still fits into a request, from its end on."""
 
+    def __init__(self, contents: Mapping[str, bytes]) -> None:
+        self.taken: dict[str, bytes] = {}
+        self._contents = contents
+        self._files = MOST_FILES_OF_A_REQUEST
+        self._bytes = MOST_BYTES_OF_A_REQUEST
 
-def _unless_lost(block: Block, contents: Mapping[str, bytes]) -> Block:
-    if isinstance(block, ImageBlock | DocumentBlock) and block.content_id not in contents:
-        return TextBlock(f"[File {one_line(block.file_name)}: its content is no longer available]")
-    return block
+    def filled(self, message: ModelMessage) -> ModelMessage:
+        """A message with those files that are there and fit."""
+        if not any(files_in([message])):
+            return message
+        blocks = [self._block(block) for block in reversed(message.blocks)]
+        return ModelMessage(message.role, tuple(reversed(blocks)))
 
-
-def unseen_images(message: Message) -> list[str]:
-    """The names of a message's images, of which a model that takes none sees no more."""
-    return [part.file_name for part in message.files if is_image(part.media_type)]
+    def _block(self, block: Block) -> Block:
+        if not isinstance(block, ImageBlock | DocumentBlock):
+            return block
+        content, name = self._contents.get(block.content_id), one_line(block.file_name)
+        if content is None:
+            return TextBlock(f"[File {name}: its content is no longer available]")
+        self._files, self._bytes = self._files - 1, self._bytes - len(content)
+        if self._files < 0 or self._bytes < 0:
+            return TextBlock(f"[File {name}: left out, for a request takes no more]")
+        self.taken[block.content_id] = content
+        return block
 
 
 def _line(part: FilePart, *, recall: bool, lost: bytes | Lost | None = None) -> str:
@@ -217,9 +254,9 @@ def _line(part: FilePart, *, recall: bool, lost: bytes | Lost | None = None) -> 
 def _text(part: FilePart, content: bytes, most_tokens: int, *, recall: bool) -> str:
     text = decode_text(content)
     kept = beginning_of(text[:MOST_CHARACTERS], most_tokens)
-    if left_out := len(text) - len(kept):
+    if len(kept) < len(text):
         more = (
             f'; {RECALL_FILE} with id "{part.file_id}" and offset {len(kept)} returns more' if recall else ""
         )
-        kept = f"{kept}\n[… {left_out} more characters of this file are left out{more}]"
+        kept = f"{kept}\n[… the rest of this file is left out{more}]"
     return f"[File {one_line(part.file_name)}]\n{kept}"

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 
+from threadkeep.domain.file import file_line
 from threadkeep.domain.message import Message, MessageRole
-from threadkeep.domain.parts import Part, TextPart, ToolCallPart, UserTextPart, card_of
+from threadkeep.domain.parts import FilePart, Part, TextPart, ToolCallPart, UserTextPart, card_of
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.engine.completion import complete
@@ -72,6 +73,8 @@ def _line(part: Part) -> str:
             return part.text.strip()
         case UserTextPart():
             return f"(The user added: {part.text.strip()})"
+        case FilePart(superseded=False) if part.file_name:
+            return file_line(part.file_name, part.media_type, part.size)
         case ToolCallPart(superseded=False):
             return _outcome(part.call, MOST_ARGUMENT_CHARACTERS, MOST_RESULT_CHARACTERS)
         case _:
@@ -159,6 +162,8 @@ def extract_lines(message: Message) -> Iterator[str]:
         said, speaker = message.text.strip()[:MOST_READ_FOR_A_SENTENCE], str(message.role)
         sentence = _SENTENCE.search(said)
         text = sentence[0] if sentence else said
+        if is_blank(text):
+            text = " ".join(file_line(it.file_name, it.media_type, it.size) for it in message.files)
     if not is_blank(text):
         yield _extract_line(speaker, text)
 

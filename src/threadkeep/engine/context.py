@@ -7,6 +7,7 @@ from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
 from threadkeep.domain.briefing import BriefingCard
+from threadkeep.domain.file import file_line
 from threadkeep.domain.ids import MessageId, PayloadId
 from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import (
@@ -336,6 +337,8 @@ def _as_text(message: Message, zone: tzinfo, thoughts: bool) -> str:
     content = message.content
     if isinstance(content, BriefingCard):
         return render_card(content, zone)
+    files = (file_line(it.file_name, it.media_type, it.size) for it in message.files)
+    content = "\n".join([*files, *([content] if content else ())])
     if not thoughts:
         return content
     reasoning = "\n\n".join(

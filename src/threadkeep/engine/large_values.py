@@ -76,6 +76,11 @@ class LargeValues:
         return payload.id
 
 
+def is_possible_image(file: ProducedFile) -> bool:
+    """Whether a file is called an image, and is small enough to be kept."""
+    return safe_media_type(file.media_type).startswith("image/") and len(file.content) <= MOST_FILE_BYTES
+
+
 def safe_media_type(media_type: str) -> str:
     """A media type without parameters; what is none stands for any bytes."""
     media_type = media_type.partition(";")[0].strip().lower()

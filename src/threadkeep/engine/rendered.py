@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import msgspec
 
-from threadkeep.ports.gateway import ModelMessage, TextBlock, ToolSpec
+from threadkeep.ports.gateway import Block, DocumentBlock, ImageBlock, ModelMessage, TextBlock, ToolSpec
 
 _encode = msgspec.json.Encoder().encode
 
@@ -78,4 +78,11 @@ def _length_of_beginning(text: str, sha256: str) -> int:
 
 
 def _is_question(message: ModelMessage) -> bool:
-    return message.role == "user" and any(isinstance(block, TextBlock) for block in message.blocks)
+    return message.role == "user" and any(map(_is_said, message.blocks))
+
+
+def _is_said(block: Block) -> bool:
+    """Whether a block is the user's, and not what a tool returned."""
+    return isinstance(block, TextBlock | DocumentBlock) or (
+        isinstance(block, ImageBlock) and not block.tool_use_id
+    )

@@ -16,7 +16,7 @@ from threadkeep.domain.text import storable
 from threadkeep.domain.tool_call import SENT_TO_MODEL
 from threadkeep.engine.arguments import problem_with
 from threadkeep.engine.attachments import NO_FILES, FileRules, returned_image
-from threadkeep.engine.large_values import LargeValues, TooLarge
+from threadkeep.engine.large_values import LargeValues, TooLarge, is_possible_image
 from threadkeep.engine.model_call import CallResult
 from threadkeep.engine.passages import numbered_passages
 from threadkeep.engine.tool_names import tools_by_name
@@ -52,7 +52,7 @@ ToolEvent = ToolProgress | Retrieval | Notice | ToolResulted
 
 
 MOST_IMAGES_OF_A_RESULT = 8
-"""So many of a result's images are shown; the others are files that can be downloaded."""
+"""So many of a result's images are looked at and shown; the others are files that can be downloaded."""
 
 KeepImage = Callable[[ProducedFile], Awaitable[FilePart | None]]
 """Keeps an image that a tool returned; None where it is not one that can be shown."""
@@ -240,8 +240,12 @@ class Toolbox:
         """Keeps the first images of a result as models and pages take them; tells what else there is."""
         images: list[FilePart] = []
         others: list[ProducedFile] = []
+        looked_at = 0
         for file in files:
-            part = await self._keep_image(file) if len(images) < MOST_IMAGES_OF_A_RESULT else None
+            part = None
+            if is_possible_image(file) and looked_at < MOST_IMAGES_OF_A_RESULT:
+                looked_at += 1
+                part = await self._keep_image(file)
             if part is None:
                 others.append(file)
             else:

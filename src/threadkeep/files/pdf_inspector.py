@@ -19,7 +19,6 @@ class _Answer(msgspec.Struct):
     page_count: int = 0
     encrypted: bool = False
     needs_password: bool = False
-    has_text: bool = False
     failed: str | None = None
 
 
@@ -49,5 +48,4 @@ class ProcessPdfInspector:
             page_count=answer.page_count,
             encrypted=answer.encrypted,
             needs_password=answer.needs_password,
-            has_text=answer.has_text,
         )

@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from threadkeep.domain.text import is_blank
 from threadkeep.ports.documents import ExtractionFailed, PasswordRequired
-from threadkeep.retrieval.extract import MOST_BAD_PAGES, MOST_PAGES, open_pdf, pdf_page_text
+from threadkeep.retrieval.extract import open_pdf
 from threadkeep.retrieval.limits import limit_process
 
 MOST_MEMORY_BYTES = 512 * 1024**2
@@ -26,7 +25,7 @@ def main(source: Path) -> None:
 def _answer(source: Path) -> dict[str, object]:
     try:
         pdf = open_pdf(source)
-        return {"page_count": len(pdf), "encrypted": _is_encrypted(pdf), "has_text": _has_text(pdf)}
+        return {"page_count": len(pdf), "encrypted": _is_encrypted(pdf)}
     except PasswordRequired:
         return {"encrypted": True, "needs_password": True}
     except ExtractionFailed as exc:
@@ -42,19 +41,6 @@ def _is_encrypted(pdf: Any) -> bool:
 
     library: Any = pdfium
     return library.FPDF_GetSecurityHandlerRevision(pdf) >= 0
-
-
-def _has_text(pdf: Any) -> bool:
-    """Whether any page has text; the file itself says how many pages it has, and may lie."""
-    bad_pages = 0
-    for number in range(min(len(pdf), MOST_PAGES)):
-        text = pdf_page_text(pdf, number)
-        if text and not is_blank(text):
-            return True
-        bad_pages = bad_pages + 1 if text is None else 0
-        if bad_pages >= MOST_BAD_PAGES:
-            return False
-    return False
 
 
 if __name__ == "__main__":

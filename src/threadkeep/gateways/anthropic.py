@@ -167,8 +167,12 @@ def _message(message: ModelMessage, contents: Mapping[str, bytes]) -> dict[str, 
 
 
 def _images_by_call(message: ModelMessage) -> dict[str, list[ImageBlock]]:
-    """The images that tools returned, which are part of their results."""
-    calls = [it.tool_use_id for it in message.blocks if isinstance(it, ToolResultBlock)]
+    """The images that tools returned, which are part of their results.
+
+    The result of a call that failed takes only text: its images follow the results.
+    """
+    results = [it for it in message.blocks if isinstance(it, ToolResultBlock)]
+    calls = [it.tool_use_id for it in results if not it.is_error]
     images: dict[str, list[ImageBlock]] = {call: [] for call in calls}
     for block in message.blocks:
         if isinstance(block, ImageBlock) and block.tool_use_id in images:

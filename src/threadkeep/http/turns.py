@@ -23,13 +23,21 @@ from threadkeep.http.services import ApiCall
 from threadkeep.http.stream import EventStream
 from threadkeep.log.following import Follower
 from threadkeep.logs import add_to_subject
+from threadkeep.ports.gateway import ImageBlock
 from threadkeep.protocols.dialects import DIALECTS
 from threadkeep.protocols.sse import START, Encoder, TurnContext
 from threadkeep.services.turns import Position
 from threadkeep.wire.approvals import WaitingTurnView, approval_view
 from threadkeep.wire.messages import MessageView, failure_view, message_view, usage_view
 from threadkeep.wire.queue import QueuedView, SteeredView, queued_view
-from threadkeep.wire.turns import AbortView, ComponentReceiptView, ReceiptView, StartedTurnView, TurnView
+from threadkeep.wire.turns import (
+    AbortView,
+    ComponentReceiptView,
+    ReceiptView,
+    SentFileView,
+    StartedTurnView,
+    TurnView,
+)
 from threadkeep.wire.view import rfc3339, time_or_none
 
 MOST_KEY_CHARACTERS = 255
@@ -213,6 +221,14 @@ async def get_turn_context(call: ApiCall, *, turn_id: str) -> ReceiptView:
         token_estimate=receipt.token_estimate,
         dropped_messages=receipt.dropped_messages,
         shortened_results=receipt.shortened,
+        files=[
+            SentFileView(
+                type="image" if isinstance(it, ImageBlock) else "document",
+                file_name=it.file_name,
+                tokens=it.tokens,
+            )
+            for it in shown.files
+        ],
         prefix_share=receipt.prefix_share,
     )
 

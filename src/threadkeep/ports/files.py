@@ -53,6 +53,10 @@ class FileStore(Protocol):
         """Copies files to a conversation, so that a message of it can have them."""
         ...
 
+    async def forget_contents(self, ids: Iterable[PayloadId]) -> None:
+        """Removes what lies of files that have been purged."""
+        ...
+
     async def forget_unsent(self, created_before: int) -> int:
         """Removes files that no message has got in time; tells how many."""
         ...

@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class PdfFacts:
-    """What a PDF is like; a scan has pages and no text.
+    """What a PDF is like.
 
     `encrypted` is also said of a PDF that opens without a password and only forbids printing or the like;
     providers refuse it all the same. With `needs_password` nothing else can be known: there are 0 pages.
@@ -16,7 +16,6 @@ class PdfFacts:
     page_count: int
     encrypted: bool
     needs_password: bool
-    has_text: bool
 
 
 class PdfInspector(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.ids import AgentId, ConversationId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, PayloadId, UserId
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +13,7 @@ class Purged:
 
     agent_ids: Sequence[AgentId]
     conversation_ids: Sequence[ConversationId]
+    file_ids: Sequence[PayloadId] = ()
 
 
 class UserStore(Protocol):

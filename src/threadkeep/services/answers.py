@@ -1,7 +1,7 @@
 """Answers: what an agent does for a turn, from what its model is sent to what is done afterwards."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import tzinfo
@@ -12,13 +12,14 @@ from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.domain.errors import GatewayNotConfigured, ThreadkeepError
 from threadkeep.domain.events import Done, Failed, Notice, Retrieval, TurnResumed
+from threadkeep.domain.file import is_image
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.user import User
-from threadkeep.engine.attachments import NO_FILES, FileRules, form_key, unseen_images
+from threadkeep.engine.attachments import MOST_TEXT_BYTES, NO_FILES, FileRules, form_key
 from threadkeep.engine.context import BuiltRequest, ContextRules, Sources, build_request
 from threadkeep.engine.ending import failed, stopped
 from threadkeep.engine.history import sent_refs
@@ -60,6 +61,7 @@ class _Prepared:
 
 
 _UNSEEN = "This model takes no images: it sees only the name of {}."
+_UNREAD = "The model gets only the name of {}: its pages are images without text."
 
 KeepReturnedImage = Callable[[Conversation, ProducedFile], Awaitable[FilePart | None]]
 """Keeps an image that a tool returned in a conversation; None where it is not one that can be shown."""
@@ -229,8 +231,7 @@ class Answers:
             model=held.turn.model,
             cache_key=conversation.id,
         )
-        unseen = unseen_images(asked) if asked and not rules.files.images else ()
-        notices = [Notice("IMAGES_NOT_TAKEN", _UNSEEN.format(", ".join(unseen)))] if unseen else []
+        notices = _file_notices(asked.files, rules) if asked else ()
         return _Prepared(sources, rules, (*prompt.notices, *notices, *found))
 
     async def _path(self, agent: Agent, held: HeldTurn, compaction: Compaction | None) -> Sequence[Message]:
@@ -277,8 +278,12 @@ class Answers:
         """The texts of the path's files, as far as the model is sent them."""
         files = FileRules(rules.files, rules.context_tokens)
         sent = (part for message in path for part in message.files if form_key(part) not in shortened)
-        refs = [ref for it in sent if (ref := files.content_ref(it))]
-        return await self._store.payloads.load(conversation.id, refs) if refs else {}
+        texts: dict[PayloadId, bytes | Lost] = {}
+        for ref in dict.fromkeys(ref for it in sent if (ref := files.content_ref(it))):
+            # One by one, for each may have 100 MB.
+            content = (await self._store.payloads.load(conversation.id, [ref]))[ref]
+            texts[ref] = content if isinstance(content, Lost) else content[:MOST_TEXT_BYTES]
+        return texts
 
     def file_rules(self, model: str | None) -> FileRules:
         """Which files a model is sent as they are."""
@@ -305,6 +310,15 @@ class Answers:
         if gateway is None:
             raise GatewayNotConfigured
         return gateway
+
+
+def _file_notices(files: Sequence[FilePart], rules: ContextRules) -> Iterator[Notice]:
+    """Tells the user of which files the model gets no more than a line."""
+    given = FileRules(rules.files, rules.context_tokens)
+    if unseen := [it.file_name for it in files if is_image(it.media_type) and not rules.files.images]:
+        yield Notice("IMAGES_NOT_TAKEN", _UNSEEN.format(", ".join(unseen)))
+    if scans := [it.file_name for it in files if given.is_unread_scan(it)]:
+        yield Notice("PDF_WITHOUT_TEXT", _UNREAD.format(", ".join(scans)))
 
 
 async def _build(sources: Sources, rules: ContextRules) -> BuiltRequest:

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from threadkeep.clock import Clock
 from threadkeep.domain.document import DOCX, MOST_NAME_CHARACTERS, PDF, TEXT
-from threadkeep.domain.errors import UnsupportedFile
+from threadkeep.domain.errors import StorageRefused, UnsupportedFile
 from threadkeep.domain.file import HEAD_BYTES, TAIL_BYTES, detect, is_image
 from threadkeep.domain.ids import PayloadId, new_uuid
 from threadkeep.domain.text import check_line
@@ -70,7 +70,10 @@ class FileIntake:
         check_line(file_name, "fileName", most=MOST_NAME_CHARACTERS)
         async with self._work_folder() as folder:
             original = folder / ORIGINAL
-            measured = await asyncio.to_thread(_copy, source, original)
+            try:
+                measured = await asyncio.to_thread(_copy, source, original)
+            except OSError as exc:
+                raise _cannot_be_written(exc) from exc
             media_type = detect(measured.head, file_name, tail=measured.tail)
             pages = await self._pages(original, file_name) if media_type == PDF else None
             file = UploadedFile(
@@ -130,12 +133,19 @@ class FileIntake:
     @asynccontextmanager
     async def _work_folder(self) -> AsyncGenerator[Path]:
         """A folder that is gone when the block ends."""
-        await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True, mode=0o700)
-        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder))
+        try:
+            await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True, mode=0o700)
+            folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder))
+        except OSError as exc:
+            raise _cannot_be_written(exc) from exc
         try:
             yield folder
         finally:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def _cannot_be_written(exc: OSError) -> StorageRefused:
+    return StorageRefused(f"The folder of uploads cannot be written: {exc.strerror}.")
 
 
 def _remove_old(folder: Path) -> None:

@@ -16,7 +16,7 @@ from threadkeep.domain.file import is_image
 from threadkeep.domain.ids import PayloadId, is_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart
-from threadkeep.domain.uploaded_file import ORIGINAL, PREVIEW, UploadedFile
+from threadkeep.domain.uploaded_file import ORIGINAL, PREVIEW, UploadedFile, check_none_expired
 from threadkeep.domain.user import User
 from threadkeep.engine.large_values import safe_file_name
 from threadkeep.log.writer import persist
@@ -105,19 +105,12 @@ class Files:
         possible = [it for it in ids if is_uuid(it)]
         waiting = await self._store.files.unsent(user.id, possible)
         known = {**await self._store.files.sent(conversation.id, possible), **waiting}
-        if missing := [it for it in ids if it not in known]:
-            raise FileNotFound(
-                "This file does not exist, or has expired because no message had it. Upload it again.",
-                param="files",
-                details={"fileId": missing[0]},
-            )
+        check_none_expired(ids, known)
         await self._store.files.give(list(waiting.values()), conversation.id)
         return tuple(known[it].part for it in ids)
 
     async def keep_returned(self, conversation: Conversation, file: ProducedFile) -> FilePart | None:
         """Keeps an image that a tool returned as models and pages take it; None where it is not one."""
-        if not file.media_type.startswith("image/"):
-            return None
         name = safe_file_name(file.file_name, file.media_type)
         try:
             async with self._intake.prepared(name, BytesIO(file.content)) as prepared:
@@ -125,7 +118,7 @@ class Files:
                     return None
                 await self._keep(conversation, prepared)
                 return prepared.file.part
-        except UnsupportedFile as exc:
+        except (InvalidRequest, UnsupportedFile) as exc:
             log.info("an image that a tool returned cannot be shown: %s", exc.message)
             return None
 
@@ -165,7 +158,7 @@ def _opened(file: UploadedFile, name: str, pieces: AsyncGenerator[bytes]) -> Ope
         file_name=file.file_name,
         media_type=rendition.media_type if rendition else file.media_type,
         size=rendition.size if rendition else file.size,
-        is_shown=rendition is not None,
+        is_shown=rendition is not None and is_image(rendition.media_type),
         pieces=pieces,
     )
 

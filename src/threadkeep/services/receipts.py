@@ -1,12 +1,15 @@
 """What the models were sent, for those whose turns it was."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from threadkeep.domain.errors import TurnNotFound
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.user import User
+from threadkeep.engine.attachments import files_in
 from threadkeep.engine.prompt import SUMMARY, SUMMARY_HEADING
+from threadkeep.engine.rendered import messages_of
+from threadkeep.ports.gateway import DocumentBlock, ImageBlock
 from threadkeep.ports.store import Store
 from threadkeep.services.turns import Turns
 
@@ -18,6 +21,8 @@ class ShownReceipt:
     receipt: Receipt
     texts: Mapping[str, str]
     summary: str | None
+    files: Sequence[ImageBlock | DocumentBlock]
+    """The images and PDFs that the model was sent as they are."""
 
 
 class Receipts:
@@ -40,4 +45,9 @@ class Receipts:
         summaries = [
             texts[it.sha256].removeprefix(SUMMARY_HEADING) for it in receipt.components if it.name == SUMMARY
         ]
-        return ShownReceipt(receipt, texts if is_open else {}, summaries[-1] if summaries else None)
+        return ShownReceipt(
+            receipt,
+            texts if is_open else {},
+            summaries[-1] if summaries else None,
+            list(files_in(messages_of(texts[it] for it in receipt.segments))),
+        )

@@ -84,11 +84,12 @@ def with_clock(sql: str, *, postgres: str | None = None) -> Statement:
     )
 
 
-def with_ids(sql: str) -> Statement:
-    """A statement in which IDS are those of a list, handed over as JSON."""
+def with_ids(sql: str, *, postgres: str = "") -> Statement:
+    """A statement in which IDS are those of a list, handed over as JSON; `postgres` is added there only."""
     return Statement(
         sql.replace("IDS", "SELECT value FROM json_each(:ids)"),
-        postgres=sql.replace("IDS", "SELECT value::uuid FROM json_array_elements_text(:ids::json)"),
+        postgres=sql.replace("IDS", "SELECT value::uuid FROM json_array_elements_text(:ids::json)")
+        + postgres,
     )
 
 

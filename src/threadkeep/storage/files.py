@@ -9,7 +9,7 @@ import msgspec
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import ConversationId, PayloadId, UserId
 from threadkeep.domain.parts import FilePart
-from threadkeep.domain.uploaded_file import KeptRendition, UploadedFile
+from threadkeep.domain.uploaded_file import KeptRendition, UploadedFile, check_none_expired
 from threadkeep.ports.exchange import WholeConversation
 from threadkeep.ports.files import CheckRoom
 from threadkeep.storage.columns import to_json
@@ -27,11 +27,12 @@ _COUNT = Statement(
     """SELECT COUNT(*), COALESCE(SUM(size), 0) FROM tk_files
     WHERE user_id = :user_id AND conversation_id IS NULL"""
 )
-_ADD = Statement(
-    f"""INSERT INTO tk_files (user_id, conversation_id, {_COLUMNS})
+_INSERT = f"""INSERT INTO tk_files (user_id, conversation_id, {_COLUMNS})
     VALUES (:user_id, :conversation_id, :id, :file_name, :media_type, :size, :sha256, :created_at, :width,
         :height, :pages, :renditions)"""
-)
+_ADD = Statement(_INSERT)
+# Tried again when the answer was lost on the way, it is there already.
+_KEEP = Statement(f"{_INSERT} ON CONFLICT (id) DO NOTHING")
 _UNSENT = with_ids(
     f"""SELECT {_COLUMNS} FROM tk_files
     WHERE id IN (IDS) AND user_id = :user_id AND conversation_id IS NULL"""
@@ -50,17 +51,28 @@ _GIVE = Statement(
     ON CONFLICT (id) DO UPDATE SET conversation_id = excluded.conversation_id
     WHERE EXISTS (SELECT 1 FROM tk_files WHERE tk_files.id = :file_id AND conversation_id IS NULL)"""
 )
+# Whoever sends a file, gives it or lets it expire does so one after the other.
+_HOLD = with_ids(
+    """SELECT id, conversation_id FROM tk_files
+    WHERE id IN (IDS) AND (conversation_id IS NULL OR conversation_id = :conversation_id)""",
+    postgres=" ORDER BY id FOR UPDATE",
+)
+# Given to another conversation since, it is that one's.
 _MARK_SENT = with_ids(
     """UPDATE tk_files SET conversation_id = :conversation_id
-    WHERE id IN (IDS) AND conversation_id IS NULL"""
+    WHERE id IN (IDS) AND (conversation_id IS NULL OR conversation_id = :conversation_id)
+        AND EXISTS (SELECT 1 FROM tk_payloads AS payload
+            WHERE payload.id = tk_files.id AND payload.conversation_id = :conversation_id)
+    RETURNING id"""
 )
 _FORGET_PIECES = with_ids("DELETE FROM tk_file_pieces WHERE file_id IN (IDS)")
-_EXPIRED = Statement(
-    """SELECT id, renditions FROM tk_files WHERE conversation_id IS NULL AND created_at < :before
-    ORDER BY created_at LIMIT 100"""
+_FORGET_EXPIRED = Statement(
+    """DELETE FROM tk_files WHERE conversation_id IS NULL AND id IN (
+        SELECT id FROM tk_files WHERE conversation_id IS NULL AND created_at < :before
+        ORDER BY created_at LIMIT 100)
+    RETURNING id, renditions"""
 )
 _FORGET_PAYLOADS = with_ids("DELETE FROM tk_payloads WHERE id IN (IDS)")
-_FORGET = with_ids("DELETE FROM tk_files WHERE id IN (IDS) AND conversation_id IS NULL")
 # A part names its file, so the id is looked for in the parts: it happens seldom, and in one conversation.
 _FORGET_UNUSED = with_ids(
     """DELETE FROM tk_files WHERE id IN (IDS) AND conversation_id = :conversation_id
@@ -102,7 +114,7 @@ class SqlFiles:
     async def add_returned(self, conversation: Conversation, file: UploadedFile) -> None:
         """Notes an image that a tool returned, whose contents are payloads of the conversation already."""
         whose = {"user_id": conversation.user_id, "conversation_id": conversation.id}
-        await self._database.execute(_ADD(**whose, **_values(file)))
+        await self._database.execute(_KEEP(**whose, **_values(file)))
 
     async def has_any(self, conversation_id: ConversationId) -> bool:
         """Whether messages of a conversation have files."""
@@ -142,10 +154,18 @@ class SqlFiles:
             await self._database.write(lambda: self._give(files, conversation_id))
 
     def _give(self, files: Sequence[UploadedFile], conversation_id: ConversationId) -> Plan[None]:
-        for file in files:
+        ids = [file.id for file in files]
+        held = yield _HOLD(conversation_id=conversation_id, ids=to_json(ids))
+        check_none_expired(ids, (id_ for id_, _ in held))
+        sent = {id_ for id_, had_by in held if had_by is not None}
+        for file in (it for it in files if it.id not in sent):
             yield from self._contents.take_within(file.id, conversation_id, file.hashes)
             for payload in file.payloads(conversation_id):
                 yield _GIVE(**payload_values(payload), file_id=file.id)
+
+    async def forget_contents(self, ids: Iterable[PayloadId]) -> None:
+        """Removes what lies of files that have been purged."""
+        await self._contents.unstage(ids)
 
     async def forget_unsent(self, created_before: int) -> int:
         """Removes files that no message has got in time, and what a crash has left of others."""
@@ -157,12 +177,10 @@ class SqlFiles:
 
 
 def _forget_some(created_before: int) -> Plan[list[PayloadId]]:
-    rows = yield _EXPIRED(before=created_before)
-    ids = [PayloadId(id_) for id_, _ in rows]
-    if ids:
+    rows = yield _FORGET_EXPIRED(before=created_before)
+    if rows:
         yield _forget_payloads(rows)
-        yield _FORGET(ids=to_json(ids))
-    return ids
+    return [PayloadId(id_) for id_, _ in rows]
 
 
 def _forget_payloads(rows: Rows) -> Query:
@@ -180,9 +198,14 @@ def forget_unused(conversation_id: ConversationId, files: Iterable[FilePart]) ->
 
 
 def mark_sent(conversation_id: ConversationId, files: Iterable[FilePart]) -> Plan[None]:
-    """Makes files their conversation's for good, in the unit of work that stores the message with them."""
+    """Makes files their conversation's for good, in the unit of work that stores the message with them.
+
+    Raises FileNotFound where one has expired since it was given, or another conversation has got it.
+    """
     if ids := [part.file_id for part in files]:
-        yield _MARK_SENT(conversation_id=conversation_id, ids=to_json(ids))
+        yield _HOLD(conversation_id=conversation_id, ids=to_json(ids))
+        marked = yield _MARK_SENT(conversation_id=conversation_id, ids=to_json(ids))
+        check_none_expired(ids, (id_ for (id_,) in marked))
         yield _FORGET_PIECES(ids=to_json(ids))
 
 

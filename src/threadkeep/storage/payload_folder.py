@@ -107,6 +107,8 @@ class FolderContents:
     ) -> None:
         """Makes the contents a conversation's: the same files under other names, where the disk has links."""
         staged = self._staged / file_id
+        if not await asyncio.to_thread(staged.is_dir):
+            return  # it has expired meanwhile, as the database will say
         await self._write_all(
             self._folder / conversation_id, {sha256: staged / name for name, sha256 in hashes.items()}
         )

@@ -307,10 +307,10 @@ def _begin(begun: BegunTurn, values: dict[str, Any], queue: FromQueue | None) ->
         values = values | _key_values((yield from take_queued(queue.taken)))
         if queue.added is not None:
             yield from add_queued(queue.added, queue.added_key)
+    elif begun.user_message is not None:
+        yield from mark_sent(begun.conversation.id, begun.user_message.files)
     if values["key"] is not None:
         yield _FORGET_OLD_KEY(**values)
-    if begun.user_message is not None:
-        yield from mark_sent(begun.conversation.id, begun.user_message.files)
     if begun.branch is not None:
         yield from move_path(begun.conversation.id, begun.branch)
     yield _ADD_TURN(**values)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from threadkeep.domain.guide import GUIDE_ID
-from threadkeep.domain.ids import AgentId, ConversationId, UserId, new_uuid
+from threadkeep.domain.ids import AgentId, ConversationId, PayloadId, UserId, new_uuid
 from threadkeep.ports.users import Purged
 from threadkeep.storage.database import Database, Plan, Statement
 from threadkeep.storage.receipts import forget_unnamed, texts_named_in
@@ -35,6 +35,7 @@ _LOCK_USER = Statement(_USER, postgres=f"{_USER} FOR UPDATE")
 _CONVERSATIONS = "SELECT id FROM tk_conversations WHERE user_id = :id ORDER BY id"
 _LOCK_CONVERSATIONS = Statement(_CONVERSATIONS, postgres=f"{_CONVERSATIONS} FOR UPDATE")
 AFTER = Statement("SELECT id FROM tk_users WHERE id > :after ORDER BY id LIMIT :limit")
+_FILES = Statement("SELECT id FROM tk_files WHERE user_id = :id")
 _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id")
 # What the agents of a user whom the host application has deleted are left as.
 _IS_OWNERLESS = f"owner_id IS NULL AND NOT is_default AND id <> '{GUIDE_ID}'"
@@ -106,12 +107,13 @@ def _delete(user_id: UserId, now: int) -> Plan[Purged | None]:
     yield _FORGET_ACTOR(id=user_id, name=name)
     yield _FORGET_SUBJECT(id=_in_details(user_id), name=_in_details(name))
     conversations = [ConversationId(id_) for (id_,) in (yield _LOCK_CONVERSATIONS(id=user_id))]
+    files = [PayloadId(id_) for (id_,) in (yield _FILES(id=user_id))]
     texts = yield from texts_named_in(conversations)
     yield _EMPTY_SHARED_AGENTS(id=user_id, now=now)
     yield _DELETE_AGENTS(id=user_id)
     yield _DELETE_USER(id=user_id)
     yield from forget_unnamed(texts)
-    return Purged([AgentId(id_) for (id_,) in agents], conversations)
+    return Purged([AgentId(id_) for (id_,) in agents], conversations, files)
 
 
 def _in_details(user_id: str) -> str:

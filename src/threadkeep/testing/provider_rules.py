@@ -234,7 +234,8 @@ class _AnthropicRules(_Rules):
         elif kind == "tool_result":
             self.require(role == "user", f"{where}: tool_result is the user's")
             self.require(isinstance(block.get("is_error", False), bool), f"{where}.is_error: boolean")
-            self._result_content(block.get("content", ""), where)
+            taken = ("text",) if block.get("is_error") else ("text", "image")
+            self._result_content(block.get("content", ""), where, taken)
         elif kind == "thinking":
             self.require(role == "assistant", f"{where}: thinking is the assistant's")
             self.require(isinstance(block.get("thinking"), str), f"{where}.thinking: field required")
@@ -245,11 +246,11 @@ class _AnthropicRules(_Rules):
         else:
             self.problems.append(f"{where}.type: unknown {kind!r}")
 
-    def _result_content(self, content: object, where: str) -> None:
+    def _result_content(self, content: object, where: str, taken: tuple[str, ...]) -> None:
         if isinstance(content, list):
             for inner in self.entries(cast("object", content), where, least=0):
                 block = self.fields(inner, where)
-                self.require(block.get("type") in ("text", "image"), f"{where}.content: text or image")
+                self.require(block.get("type") in taken, f"{where}.content: {' or '.join(taken)}")
                 self._block(block, "user", where)
         else:
             self.require(isinstance(content, str), f"{where}.content: must be a text")

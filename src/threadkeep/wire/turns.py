@@ -45,6 +45,14 @@ class ComponentReceiptView(View, frozen=True, kw_only=True):
     text: str | UnsetType = UNSET
 
 
+class SentFileView(View, frozen=True, kw_only=True):
+    """A file that the model was sent as it is, and what we take it to cost in tokens."""
+
+    type: Literal["image", "document"]
+    file_name: str
+    tokens: int
+
+
 class ReceiptView(View, frozen=True, kw_only=True):
     """What the model was sent in a turn; the same request can be built from it again.
 
@@ -64,7 +72,12 @@ class ReceiptView(View, frozen=True, kw_only=True):
     token_estimate: int
     dropped_messages: int
     shortened_results: Annotated[
-        Sequence[str], Meta(description="The tool calls whose results were sent in their short form.")
+        Sequence[str],
+        Meta(description="The tool calls whose results, and the files, that were sent in their short form."),
+    ]
+    files: Annotated[
+        Sequence[SentFileView],
+        Meta(description="The images and PDFs that were sent as they are; other files are text."),
     ]
     prefix_share: Annotated[
         float | None,

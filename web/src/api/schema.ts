@@ -863,6 +863,7 @@ export interface ReceiptView {
   tokenEstimate: number;
   droppedMessages: number;
   shortenedResults: string[];
+  files: SentFileView[];
   prefixShare: number | null;
 }
 
@@ -942,6 +943,13 @@ export interface SearchHitView {
   highlights: HighlightView[];
   createdAt: string;
   onPath: boolean;
+}
+
+/** A file that the model was sent as it is, and what we take it to cost in tokens. */
+export interface SentFileView {
+  type: "document" | "image";
+  fileName: string;
+  tokens: number;
 }
 
 /** Who shares one process or connection: all users of an agent, one user, or one conversation. */

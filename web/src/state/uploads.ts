@@ -60,7 +60,9 @@ function enqueue(draftKey: string, { key, source, localUrl }: Attachment): void 
   const cancel = new AbortController();
   cancels.set(key, cancel);
   waiting.push(async () => {
-    if (cancel.signal.aborted) return;
+    // Whoever signed in meanwhile does not send what somebody else has chosen.
+    const isWanted = attachmentsOf(draftKey).get().some((it) => it.key === key);
+    if (cancel.signal.aborted || !isWanted) return;
     const onProgress = (progress: number) => change(draftKey, key, { status: { state: "uploading", progress } });
     try {
       const file = kept(await upload(source, onProgress, cancel.signal));
