@@ -71,7 +71,7 @@ def _status(entry: tuple[str, int]) -> int:
 
 def _meaning(kind: type[errors.ThreadkeepError]) -> str:
     if issubclass(kind, errors.NotFound) and not kind.__doc__:
-        return f"There is no such {kind.noun}, or it is not yours."
+        return f"{kind.noun[0].upper()}{kind.noun[1:]} not found, or not yours."
     return " ".join((kind.__doc__ or "").split())
 
 

@@ -114,7 +114,9 @@ class NotFound(ThreadkeepError):
     noun: ClassVar[str] = "thing"
 
     def __init__(self, message: str = "", *, param: str | None = None, details: object = None) -> None:
-        super().__init__(message or f"There is no such {self.noun}.", param=param, details=details)
+        super().__init__(
+            message or f"{self.noun[0].upper()}{self.noun[1:]} not found.", param=param, details=details
+        )
 
 
 class AgentNotFound(NotFound):
@@ -172,7 +174,7 @@ class McpServerNotFound(NotFound):
 
 
 class RouteNotFound(NotFound):
-    """There is no such path."""
+    """Path not found."""
 
     code, noun = "NOT_FOUND", "path"
 

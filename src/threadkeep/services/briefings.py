@@ -80,7 +80,7 @@ class Briefings:
             created_at=self._clock(),
         )
         if not await self._store.briefings.send(briefing, agent.owner_id, _check_unread):
-            raise UserNotFound("There is no such user, or they have not signed in yet.", param="userId")
+            raise UserNotFound("User not found. Users exist from their first sign-in on.", param="userId")
         await self._tell(UserEventType.BRIEFING_ARRIVED, receiver.id, briefing.id)
         return briefing
 

@@ -67,7 +67,7 @@ class Sessions:
         if _SESSION_ID.fullmatch(session_id):
             conversation = await self._store.conversations.by_session(session_id)
         if conversation is None:
-            raise ConversationNotFound("There is no such session.")
+            raise ConversationNotFound("Session not found.")
         return conversation
 
     async def follow(
