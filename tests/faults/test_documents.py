@@ -15,6 +15,7 @@ import httpx2
 import pytest
 from starlette.requests import Request
 
+from tests.conftest import ONLY_SQLITE
 from tests.making import keep_agent, keep_document
 from tests.retrieval.files import (
     make_contract,
@@ -146,6 +147,7 @@ class KilledWorkers:
             yield part
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(("kills", "status"), [(1, "ready"), (2, "failed")])
 async def test_file_whose_worker_is_killed_is_tried_once_more(
     store: Store, tmp_path: Path, kills: int, status: str
@@ -319,6 +321,7 @@ async def test_turn_tells_that_the_embedding_endpoint_is_away_and_goes_on(
     assert events[-1]["type"] == "done"
 
 
+@ONLY_SQLITE
 async def test_endpoint_that_answers_nonsense_is_no_hit(store: Store, monkeypatch: pytest.MonkeyPatch):
     agent = await keep_agent(store)
     await keep_document(store, agent.id, "the harbour is closed")

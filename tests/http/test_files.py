@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import Api
+from tests.conftest import ONLY_SQLITE, Api
 from tests.files.making import encode, gif_bomb, photograph, png_bomb
 from tests.http.calls import new_conversation, refusal
 from tests.retrieval.files import make_docx, make_encrypted_pdf, make_image_pdf, make_pdf, make_zip_bomb
@@ -66,6 +66,7 @@ async def test_file_of_somebody_else_does_not_exist(
     refusal(answer, 404, "FILE_NOT_FOUND", "files")
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
@@ -87,6 +88,7 @@ async def test_what_a_message_cannot_have_is_refused_by_name(
     assert why in answer.json()["error"]["message"]
 
 
+@ONLY_SQLITE
 async def test_files_are_parts_of_the_message_in_every_later_request(talk: Talk, model: ScriptedModel):
     model.script([Say("A beach.")], [Say("Yes.")])
     conversation = await talk.titled_conversation(model="gpt-4o")
@@ -120,6 +122,7 @@ async def test_files_are_parts_of_the_message_in_every_later_request(talk: Talk,
         assert question == {"type": "text", "text": "What is this?"}
 
 
+@ONLY_SQLITE
 async def test_model_that_takes_no_images_is_told_their_names_and_the_user_that(
     talk: Talk, model: ScriptedModel
 ):
@@ -134,6 +137,7 @@ async def test_model_that_takes_no_images_is_told_their_names_and_the_user_that(
     assert notice["code"] == "IMAGES_NOT_TAKEN"
 
 
+@ONLY_SQLITE
 async def test_text_of_a_pdf_and_of_a_word_document_reaches_every_model(talk: Talk, model: ScriptedModel):
     model.script([Say("Read.")])
     conversation = await talk.titled_conversation()
@@ -156,6 +160,7 @@ async def test_text_of_a_pdf_and_of_a_word_document_reaches_every_model(talk: Ta
         assert words in asked
 
 
+@ONLY_SQLITE
 async def test_message_with_a_file_needs_no_text(talk: Talk, model: ScriptedModel):
     model.script([Say("A diagram.")])
     conversation = await talk.titled_conversation(model="gpt-4o")
