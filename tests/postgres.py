@@ -98,13 +98,12 @@ class Postgres:
 
     def _cleaner(self, url: str) -> psycopg.Connection:
         """A connection that is kept: one that is new has to read the whole catalogue again."""
-        connection = self._cleaners.get(url)
-        try:
-            if connection is not None:
-                connection.execute("SELECT")
-                return connection
-        except psycopg.OperationalError:  # a test has hung up on everybody
-            connection.close()
+        if url in self._cleaners:
+            try:
+                self._cleaners[url].execute("SELECT")
+                return self._cleaners[url]
+            except psycopg.OperationalError:  # a test has hung up on everybody
+                self._cleaners.pop(url).close()
         connection = psycopg.connect(url, autocommit=True)
         # As on a replica: no row asks for another.
         connection.execute("SET session_replication_role = replica")
