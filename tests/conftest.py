@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from inspect import signature
@@ -72,11 +73,22 @@ ONLY_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 ONLY_POSTGRES = pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 
 
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file, of which each test gets a copy: migrating takes longer than most tests."""
+    path = tmp_path_factory.mktemp("template") / "threadkeep.db"
+    asyncio.run(_migrate(f"sqlite:///{path}"))
+    return path
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of an empty database, once of each kind."""
+    """The address of an empty, migrated database, once of each kind."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/data/threadkeep.db"
+        copy = tmp_path / "data" / "threadkeep.db"
+        copy.parent.mkdir(mode=0o700)
+        shutil.copy(request.getfixturevalue("sqlite_template"), copy)
+        yield f"sqlite:///{copy}"
         return
     server: Postgres = request.getfixturevalue("postgres")
     url = server.borrow_database(TEMPLATE)

@@ -56,6 +56,7 @@ class Postgres:
         self._databases: set[str] = set()
         self._structure: object = None
         self._free: list[str] = []
+        self._cleaners: dict[str, psycopg.Connection] = {}
 
     def url(self, database: str) -> str:
         """The address of a database, with the right to do everything."""
@@ -86,27 +87,47 @@ class Postgres:
 
     def give_back(self, url: str) -> None:
         """Empties a borrowed database for the next one; if more than its rows was changed, it is dropped."""
-        with psycopg.connect(url, autocommit=True) as connection:
-            name = connection.info.dbname
-            connection.execute(HANG_UP)
-            if _structure(connection) == self._structure:
-                # As on a replica: no row asks for another.
-                connection.execute("SET session_replication_role = replica")
-                for (table,) in connection.execute(TABLES).fetchall():
-                    connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
-                self._free.append(url)
-                return
-        self.drop_database(name)
+        connection = self._cleaner(url)
+        connection.execute(HANG_UP)
+        if _structure(connection) == self._structure:
+            for (table,) in connection.execute(TABLES).fetchall():
+                connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+            self._free.append(url)
+        else:
+            self.drop_database(connection.info.dbname)
+
+    def _cleaner(self, url: str) -> psycopg.Connection:
+        """A connection that is kept: one that is new has to read the whole catalogue again."""
+        if url in self._cleaners:
+            try:
+                self._cleaners[url].execute("SELECT")
+                return self._cleaners[url]
+            except psycopg.OperationalError:  # a test has hung up on everybody
+                self._cleaners.pop(url).close()
+        connection = psycopg.connect(url, autocommit=True)
+        # As on a replica: no row asks for another.
+        connection.execute("SET session_replication_role = replica")
+        connection.prepare_threshold = 1
+        self._cleaners[url] = connection
+        return connection
 
     def drop_database(self, name: str) -> None:
         """Removes a database, also from under those connected to it."""
+        if connection := self._cleaners.pop(self.url(name), None):
+            connection.close()
         self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
         self._databases.discard(name)
 
     def close(self) -> None:
         """Removes the databases made here."""
+        self._hang_up()
         for name in tuple(self._databases):
             self.drop_database(name)
+
+    def _hang_up(self) -> None:
+        for connection in self._cleaners.values():
+            connection.close()
+        self._cleaners.clear()
 
     def _execute(self, statement: sql.Composed) -> None:
         with psycopg.connect(self._admin_url, autocommit=True) as connection:
@@ -163,6 +184,7 @@ class PostgresServer(Postgres):
 
     def close(self) -> None:
         """Stops the server and removes its folder."""
+        self._hang_up()
         self._caretaker.communicate()
 
     def __enter__(self) -> Self:

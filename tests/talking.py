@@ -1,7 +1,9 @@
 """Threadkeep on a real port within the test's own loop, talking to a scripted model."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +11,7 @@ import httpx
 import msgspec
 
 from threadkeep import Settings, create_app
+from threadkeep.client.blocking import LoopThread
 from threadkeep.http.app import Threadkeep
 from threadkeep.ports.store import Store
 from threadkeep.testing import listening
@@ -90,3 +93,26 @@ async def talking(settings: Settings) -> AsyncGenerator[Talk]:
         httpx.AsyncClient(base_url=url, timeout=30) as client,
     ):
         yield Talk(app, (await app.services()).store, url, client)
+
+
+@contextmanager
+def talking_aside(settings: Settings) -> Generator[Talk]:
+    """The same in a thread of its own, for tests that wait for programs without a loop."""
+    begun: Future[Talk] = Future()
+    over = asyncio.Event()
+
+    async def serve() -> None:
+        async with talking(settings) as talk:
+            begun.set_result(talk)
+            await over.wait()
+
+    with closing(LoopThread()) as thread:
+        serving = thread.start(serve())
+        serving.add_done_callback(lambda ended: begun.done() or begun.set_exception(_reason(ended)))
+        yield begun.result()
+        thread.loop.call_soon_threadsafe(over.set)
+        serving.result()
+
+
+def _reason(ended: "Future[None]") -> BaseException:
+    return ended.exception() or RuntimeError("The server did not begin.")

@@ -6,6 +6,7 @@ CONTRIBUTING describes the same rules in words.
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import threadkeep
@@ -75,7 +76,12 @@ def module_of(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {module_of(file): ast.parse(file.read_text()) for file in FILES}
+MODULES = {module_of(file): file for file in FILES}
+
+
+@cache  # not when tests are collected: every worker does that
+def trees() -> dict[str, ast.Module]:
+    return {module: ast.parse(file.read_text()) for module, file in MODULES.items()}
 
 
 def layer_of(module: str) -> str:
@@ -96,7 +102,7 @@ def imports(node: ast.AST) -> Iterator[str]:
 
 def test_every_module_imports_only_from_the_layers_below_it():
     broken: list[str] = []
-    for module, tree in MODULES.items():
+    for module, tree in trees().items():
         layer = layer_of(module)
         allowed = EVERYTHING if layer in BUILDERS else LAYERS[layer] | {layer}
         for imported in imports(tree):
@@ -111,7 +117,7 @@ def test_every_module_imports_only_from_the_layers_below_it():
 def test_no_import_hides_inside_a_function():
     hidden = [
         f"{module} imports {name} in {node.name}"
-        for module, tree in MODULES.items()
+        for module, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for name in imports(node)
@@ -123,7 +129,7 @@ def test_no_import_hides_inside_a_function():
 def test_modules_form_no_cycle():
     edges = {
         module: {name for name in imports(tree) if name.startswith("threadkeep")}
-        for module, tree in MODULES.items()
+        for module, tree in trees().items()
     }
     done: set[str] = set()
 

@@ -20,7 +20,9 @@ import httpx
 import pytest
 
 from tests.conftest import SECRET
-from tests.serving import Server, environment, run, serving
+from tests.serving import environment, run, serving
+from tests.talking import Talk, talking_aside
+from threadkeep.cli import main
 from threadkeep.cli.terminal import DEMONSTRATION, Screen
 from threadkeep.client.blocking import LoopThread
 from threadkeep.domain.events import (
@@ -47,6 +49,7 @@ from threadkeep.testing import (
     UseTool,
     Wait,
     closed_port,
+    scripted_settings,
 )
 from threadkeep.testing.waiting import PATIENCE_S
 
@@ -64,8 +67,8 @@ def settings_for(model: ScriptedModel, **more: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def server(tmp_path: Path, model: ScriptedModel) -> Generator[Server]:
-    with serving(tmp_path, **settings_for(model)) as server:
+def server(tmp_path: Path, model: ScriptedModel) -> Generator[Talk]:
+    with talking_aside(scripted_settings(model, data=tmp_path / "data")) as server:
         yield server
 
 
@@ -144,7 +147,7 @@ async def outcome_of(model: ScriptedModel) -> Outcome:
 
 
 def test_reply_comes_as_it_is_said_with_thoughts_and_tools_dimmed(
-    server: Server, model: ScriptedModel, tmp_path: Path
+    server: Talk, model: ScriptedModel, tmp_path: Path
 ):
     gate = Gate()
     model.script([Think("Hm."), Say("Let me see."), UseTool("add", {"a": 1})])
@@ -164,7 +167,7 @@ def test_reply_comes_as_it_is_said_with_thoughts_and_tools_dimmed(
         assert somebody.leaves() == 0
 
 
-def test_terminal_gets_lines_that_break_between_words(server: Server, model: ScriptedModel, tmp_path: Path):
+def test_terminal_gets_lines_that_break_between_words(server: Talk, model: ScriptedModel, tmp_path: Path):
     gate = Gate()
     model.script([Say("Gravity pulls all things tog"), Wait(gate), Say("ether, 一切。")])
     with person(tmp_path, "--url", server.url, columns=30) as somebody:
@@ -175,7 +178,7 @@ def test_terminal_gets_lines_that_break_between_words(server: Server, model: Scr
         somebody.sees("\x1b[3D\x1b[K\r\ntogether, 一切。\r\n")
 
 
-def test_pasted_lines_are_one_message(server: Server, model: ScriptedModel, tmp_path: Path):
+def test_pasted_lines_are_one_message(server: Talk, model: ScriptedModel, tmp_path: Path):
     with person(tmp_path, "--url", server.url) as somebody:
         somebody.sees("> ")
         somebody.types("\x1b[200~one\ntwo\x1b[201~\n")
@@ -184,7 +187,7 @@ def test_pasted_lines_are_one_message(server: Server, model: ScriptedModel, tmp_
 
 
 def test_line_that_is_typed_during_an_answer_is_queued_and_answered_after_it(
-    server: Server, model: ScriptedModel, tmp_path: Path
+    server: Talk, model: ScriptedModel, tmp_path: Path
 ):
     gate = Gate()
     model.script([Say("half"), Wait(gate), Say(" and half")])
@@ -203,7 +206,7 @@ def test_line_that_is_typed_during_an_answer_is_queued_and_answered_after_it(
 
 
 def test_line_with_an_exclamation_mark_steers_the_answer_and_is_sent_after_it_where_it_comes_too_late(
-    server: Server, model: ScriptedModel, tmp_path: Path
+    server: Talk, model: ScriptedModel, tmp_path: Path
 ):
     gate = Gate()
     model.script([Say("half"), Wait(gate), Say(" and half")])
@@ -220,7 +223,7 @@ def test_line_with_an_exclamation_mark_steers_the_answer_and_is_sent_after_it_wh
 
 
 def test_stopping_an_answer_holds_what_is_queued_until_the_next_message(
-    server: Server, model: ScriptedModel, tmp_path: Path
+    server: Talk, model: ScriptedModel, tmp_path: Path
 ):
     model.script([Say("half"), Wait(Gate())])
     with person(tmp_path, "--url", server.url) as somebody:
@@ -241,7 +244,7 @@ def test_stopping_an_answer_holds_what_is_queued_until_the_next_message(
 
 
 def test_ctrl_c_stops_the_answer_and_keeps_it_and_a_second_one_leaves(
-    server: Server, model: ScriptedModel, tmp_path: Path
+    server: Talk, model: ScriptedModel, tmp_path: Path
 ):
     model.script([Say("half an ans"), Wait(Gate()), Say("wer")])
     with person(tmp_path, "--url", server.url) as somebody:
@@ -266,7 +269,7 @@ def test_ctrl_c_stops_the_answer_and_keeps_it_and_a_second_one_leaves(
 
 
 def test_impatient_person_leaves_while_the_answer_is_being_stopped(
-    server: Server, model: ScriptedModel, tmp_path: Path
+    server: Talk, model: ScriptedModel, tmp_path: Path
 ):
     model.script([Say("half"), Wait(Gate())])
     with person(tmp_path, "--url", server.url) as somebody:
@@ -322,7 +325,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-def test_cut_connection_is_taken_up_where_it_broke(server: Server, model: ScriptedModel, tmp_path: Path):
+def test_cut_connection_is_taken_up_where_it_broke(server: Talk, model: ScriptedModel, tmp_path: Path):
     gate = Gate()
     model.script([Say("One, "), Wait(gate), Say("two.")])
     with closing(Line(server.url)) as line, person(tmp_path, "--url", line.url) as somebody:
@@ -338,7 +341,7 @@ def test_cut_connection_is_taken_up_where_it_broke(server: Server, model: Script
     assert [it["content"] for it in main_messages(server.url)] == ["Count", "One, two."]
 
 
-def test_pipe_gets_plain_text_and_no_prompt(server: Server, model: ScriptedModel, tmp_path: Path):
+def test_pipe_gets_plain_text_and_no_prompt(server: Talk, model: ScriptedModel, tmp_path: Path):
     model.script([Think("Hm."), Say("One\x1b[31m.\x07"), Pause(0.1), Say("\n因为")])
     done = piped(tmp_path, "Why?\n\n/quit\nnever\n", "--url", server.url)
     assert done.returncode == 0, done.stderr
@@ -349,7 +352,7 @@ def test_pipe_gets_plain_text_and_no_prompt(server: Server, model: ScriptedModel
 
 
 def test_new_begins_another_conversation_and_help_tells_of_it(
-    server: Server, model: ScriptedModel, tmp_path: Path
+    server: Talk, model: ScriptedModel, tmp_path: Path
 ):
     done = piped(tmp_path, "One\n/help\n/new\nTwo\n/dance\n", "--url", server.url)
     assert done.returncode == 0, done.stderr
@@ -361,7 +364,7 @@ def test_new_begins_another_conversation_and_help_tells_of_it(
         assert len(client.get("/api/conversations").json()["items"]) == 2
 
 
-def test_agent_is_found_by_its_name(server: Server, model: ScriptedModel, tmp_path: Path):
+def test_agent_is_found_by_its_name(server: Talk, model: ScriptedModel, tmp_path: Path):
     with httpx.Client(base_url=server.url, trust_env=False) as client:
         client.post("/api/agents", json={"name": "法律 Advisor", "systemPrompt": "Be brief."})
     done = piped(tmp_path, "Why?\n", "--url", server.url, "--agent", "法律 advisor")
@@ -373,7 +376,7 @@ def test_agent_is_found_by_its_name(server: Server, model: ScriptedModel, tmp_pa
     assert "法律 Advisor" in nobody.stderr
 
 
-def test_failing_model_is_told_and_the_talk_goes_on(server: Server, model: ScriptedModel, tmp_path: Path):
+def test_failing_model_is_told_and_the_talk_goes_on(server: Talk, model: ScriptedModel, tmp_path: Path):
     model.script([Status(401, "no")])
     done = piped(tmp_path, "Why?\nAgain\n", "--url", server.url)
     assert done.returncode == 0
@@ -400,13 +403,12 @@ def test_without_a_server_the_data_folder_is_served_for_the_talk(model: Scripted
 @pytest.mark.parametrize(
     "url", ["", "127.0.0.1:8710", "http://", "http://127.0.0.1:99999", "ftp://127.0.0.1"]
 )
-def test_what_is_no_address_is_told_in_one_line(tmp_path: Path, url: str):
-    done = piped(tmp_path, "", "--url", url)
-    assert done.returncode == 1
-    assert done.stderr == f"threadkeep: {url!r} is not an address like http://127.0.0.1:8710.\n"
+def test_what_is_no_address_is_told_in_one_line(tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["chat", "--data", str(tmp_path), "--url", url]) == 1
+    assert capsys.readouterr().err == f"threadkeep: {url!r} is not an address like http://127.0.0.1:8710.\n"
 
 
-def test_wrong_path_of_a_server_is_told_as_such(server: Server, tmp_path: Path):
+def test_wrong_path_of_a_server_is_told_as_such(server: Talk, tmp_path: Path):
     done = piped(tmp_path, "", "--url", f"{server.url}/chat")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "not under this path" in done.stderr
@@ -417,7 +419,7 @@ def test_server_that_is_away_or_wants_a_token_is_told_in_one_line(model: Scripte
         away = piped(tmp_path, "Why?\n", "--url", url)
     assert (away.returncode, away.stderr.count("\n")) == (1, 1)
     assert "does not answer" in away.stderr
-    with serving(tmp_path, **settings_for(model, jwt_secret=SECRET)) as server:
+    with talking_aside(scripted_settings(model, data=tmp_path / "data", jwt_secret=SECRET)) as server:
         stranger = piped(tmp_path, "Why?\n", "--url", server.url)
         assert (stranger.returncode, stranger.stderr.count("\n")) == (1, 1)
         assert "--token" in stranger.stderr

@@ -7,9 +7,10 @@ import pytest
 
 from tests.cli.test_terminal import Person, person, piped, settings_for
 from tests.client.test_approvals import free_port
-from tests.serving import Server, serving
+from tests.serving import Server
+from tests.talking import Talk, talking_aside
 from threadkeep.client import BlockingClient
-from threadkeep.testing import Gate, Say, ScriptedModel, ToolServer, UseTool, Wait
+from threadkeep.testing import Gate, Say, ScriptedModel, ToolServer, UseTool, Wait, scripted_settings
 
 KEYS = "[y] allow  [a] always here  [n] deny  [e] edit: "
 NOTE = UseTool("desk__note", {"text": "buy tea"})
@@ -28,13 +29,14 @@ def desk() -> Generator[ToolServer]:
 
 
 @pytest.fixture
-def server(tmp_path: Path, model: ScriptedModel, desk: ToolServer) -> Generator[Server]:
-    with serving(tmp_path, **settings_for(model, mcp_allow_private="true")) as server:
+def server(tmp_path: Path, model: ScriptedModel, desk: ToolServer) -> Generator[Talk]:
+    settings = scripted_settings(model, data=tmp_path / "data", mcp_allow_private=True)
+    with talking_aside(settings) as server:
         add_clerk(server, desk)
         yield server
 
 
-def add_clerk(server: Server, desk: ToolServer) -> None:
+def add_clerk(server: Server | Talk, desk: ToolServer) -> None:
     """An agent that asks before it takes notes, with a conversation that has a title."""
     with BlockingClient(server.url) as client:
         settings = {
@@ -57,7 +59,7 @@ def says(somebody: Person, line: str) -> None:
 
 
 def test_tool_runs_when_it_is_allowed_once_or_always(
-    server: Server, model: ScriptedModel, desk: ToolServer, tmp_path: Path
+    server: Talk, model: ScriptedModel, desk: ToolServer, tmp_path: Path
 ):
     model.script([NOTE], [Say("Noted.")], [NOTE], [Say("Again.")], [NOTE], [Say("Once more.")])
     with person(tmp_path, "--url", server.url, "--agent", "Clerk") as somebody:
@@ -79,7 +81,7 @@ def test_tool_runs_when_it_is_allowed_once_or_always(
 
 
 def test_tool_is_denied_or_called_with_other_arguments(
-    server: Server, model: ScriptedModel, desk: ToolServer, tmp_path: Path
+    server: Talk, model: ScriptedModel, desk: ToolServer, tmp_path: Path
 ):
     model.script([NOTE], [Say("Not noted.")], [NOTE], [Say("Noted.")])
     with person(tmp_path, "--url", server.url, "--agent", "Clerk") as somebody:
@@ -103,7 +105,7 @@ def test_tool_is_denied_or_called_with_other_arguments(
     assert [use.arguments for use in desk.uses] == [{"text": "buy milk"}]
 
 
-def test_question_is_asked_with_numbered_choices(server: Server, model: ScriptedModel, tmp_path: Path):
+def test_question_is_asked_with_numbered_choices(server: Talk, model: ScriptedModel, tmp_path: Path):
     model.script([ROOM], [Say("Booked.")])
     with person(tmp_path, "--url", server.url, "--agent", "Clerk") as somebody:
         says(somebody, "Book a room")
@@ -116,7 +118,7 @@ def test_question_is_asked_with_numbered_choices(server: Server, model: Scripted
     assert "Green" in told(model)
 
 
-def test_pipe_answers_with_its_next_line(server: Server, model: ScriptedModel, tmp_path: Path):
+def test_pipe_answers_with_its_next_line(server: Talk, model: ScriptedModel, tmp_path: Path):
     model.script([ROOM], [Say("Booked.")])
     done = piped(tmp_path, "Book a room\nBlue\n", "--url", server.url, "--agent", "Clerk")
     assert done.returncode == 0, done.stderr
@@ -124,9 +126,7 @@ def test_pipe_answers_with_its_next_line(server: Server, model: ScriptedModel, t
     assert "Blue" in told(model)
 
 
-def test_whoever_leaves_is_asked_again(
-    server: Server, model: ScriptedModel, desk: ToolServer, tmp_path: Path
-):
+def test_whoever_leaves_is_asked_again(server: Talk, model: ScriptedModel, desk: ToolServer, tmp_path: Path):
     model.script([NOTE], [Say("Noted.")])
     done = piped(tmp_path, "Note it\n", "--url", server.url, "--agent", "Clerk")
     assert done.returncode == 0, done.stderr
@@ -139,7 +139,7 @@ def test_whoever_leaves_is_asked_again(
     assert len(desk.uses) == 1
 
 
-def test_answer_that_is_given_elsewhere_ends_the_prompt(server: Server, model: ScriptedModel, tmp_path: Path):
+def test_answer_that_is_given_elsewhere_ends_the_prompt(server: Talk, model: ScriptedModel, tmp_path: Path):
     model.script([NOTE], [Say("Noted.")])
     with person(tmp_path, "--url", server.url, "--agent", "Clerk") as somebody:
         says(somebody, "Note it")
@@ -152,7 +152,7 @@ def test_answer_that_is_given_elsewhere_ends_the_prompt(server: Server, model: S
         somebody.sees("> ")
 
 
-def test_ctrl_c_ends_a_turn_that_waits(server: Server, model: ScriptedModel, tmp_path: Path):
+def test_ctrl_c_ends_a_turn_that_waits(server: Talk, model: ScriptedModel, tmp_path: Path):
     model.script([NOTE])
     with person(tmp_path, "--url", server.url, "--agent", "Clerk") as somebody:
         says(somebody, "Note it")

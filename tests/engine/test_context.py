@@ -64,7 +64,7 @@ from threadkeep.testing.provider_rules import check_anthropic_request, check_ope
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 TOOLS = (ToolSpec("sums__add", "Adds.", {"type": "object", "properties": {}}),)
-HISTORIES = 3000
+HISTORIES = 1000
 PLENTY = ContextRules(zone=UTC, context_tokens=1_000_000)
 
 

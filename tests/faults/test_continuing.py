@@ -176,7 +176,7 @@ async def test_clock_of_the_node_that_dies_is_off(
             await check_end(there.client, person, server, model)
 
 
-COUNT = 200
+COUNT = 60
 
 
 async def test_two_nodes_start_at_once_after_a_crash_with_many_turns(

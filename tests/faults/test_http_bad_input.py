@@ -114,6 +114,7 @@ def text_places(operation: Operation) -> list[tuple[tuple[str, ...], str]]:
 # Size
 
 
+@ONLY_SQLITE
 async def test_body_over_the_limit_is_refused_however_it_is_sent(target: Target):
     async def drip() -> AsyncIterator[bytes]:
         for _ in range(11):
@@ -144,6 +145,7 @@ def most_of(operation: Operation) -> int:
     return MEGABYTE // 4 if of_texts else MEGABYTE // 16
 
 
+@ONLY_SQLITE
 async def test_body_of_just_the_limit_is_taken(alice: httpx.AsyncClient):
     conversation = (await new_conversation(alice))["id"]
     for path, content, most in (
@@ -159,6 +161,7 @@ async def test_body_of_just_the_limit_is_taken(alice: httpx.AsyncClient):
 # Bytes that are no JSON
 
 
+@ONLY_SQLITE
 async def test_body_that_is_no_json_object_is_refused(target: Target):
     bodies = [
         *(
@@ -193,6 +196,7 @@ async def test_body_that_is_no_json_object_is_refused(target: Target):
             malformed(await target.send(operation, body))
 
 
+@ONLY_SQLITE
 async def test_no_body_counts_as_an_empty_object(target: Target):
     for operation in WITH_BODY:
         assert operation.body
@@ -204,6 +208,7 @@ async def test_no_body_counts_as_an_empty_object(target: Target):
             assert (await target.send(operation, b"")).status_code == 200
 
 
+@ONLY_SQLITE
 async def test_broken_utf8_is_refused_in_every_place(target: Target):
     for operation in WITH_BODY:
         for place, form in text_places(operation):
@@ -216,6 +221,7 @@ async def test_broken_utf8_is_refused_in_every_place(target: Target):
                 refusal(await target.send(operation, body), 422, "INVALID_REQUEST")
 
 
+@ONLY_SQLITE
 async def test_half_a_surrogate_pair_is_refused_in_every_place(target: Target):
     for operation in WITH_BODY:
         for place, form in text_places(operation):
@@ -234,6 +240,7 @@ async def test_whole_surrogate_pair_is_kept(alice: httpx.AsyncClient):
 # NUL
 
 
+@ONLY_SQLITE
 async def test_nul_is_refused_in_every_place_of_every_body_with_the_place_named(target: Target):
     for operation in WITH_BODY:
         for place, form in text_places(operation):
@@ -288,6 +295,7 @@ async def test_text_that_only_looks_like_nul_is_kept(alice: httpx.AsyncClient):
 WRONG: list[Any] = [None, True, 0, -1, 1.5, "text", "", [], [1], ["text"], {}, {"a": 1}]
 
 
+@ONLY_SQLITE
 async def test_value_of_a_wrong_type_is_refused_with_the_field_named(target: Target):
     tried = 0
     for operation in WITH_BODY:
@@ -301,6 +309,7 @@ async def test_value_of_a_wrong_type_is_refused_with_the_field_named(target: Tar
     assert tried > 200
 
 
+@ONLY_SQLITE
 async def test_setting_of_a_wrong_type_in_a_patch_is_refused_with_the_setting_named(target: Target):
     (creating,) = (it for it in operations() if str(it) == "POST /api/agents")
     assert creating.body
@@ -313,6 +322,7 @@ async def test_setting_of_a_wrong_type_in_a_patch_is_refused_with_the_setting_na
             assert malformed(answer)["param"] in {f"settings.{name}", f"settings.{name}.a"}
 
 
+@ONLY_SQLITE
 async def test_unknown_field_is_refused_with_its_name(target: Target):
     names = ["foo", "Title", "NAME", "a.b", "é", "a b", "$", "__proto__", "x" * 500]
     for operation in WITH_BODY:
@@ -338,6 +348,7 @@ async def test_of_a_field_given_twice_the_last_one_counts(alice: httpx.AsyncClie
 # Depth and numbers
 
 
+@ONLY_SQLITE
 async def test_endless_nesting_is_refused(target: Target):
     for operation in WITH_BODY:
         for opening, closing in (("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")):

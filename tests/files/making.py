@@ -72,11 +72,22 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 def png_bomb(width: int = 30_000, height: int = 30_000) -> bytes:
     """A PNG of a few kilobytes that decodes to as many pixels as it declares, one bit each."""
-    packed = zlib.compressobj(9)
-    row = bytes(1 + (width + 7) // 8)
-    rows = b"".join(packed.compress(row) for _ in range(height)) + packed.flush()
+    rows = _packed_zeros((1 + (width + 7) // 8) * height)
     header = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
     return png_of((b"IHDR", header), (b"IDAT", rows), (b"IEND", b""))
+
+
+def _packed_zeros(count: int) -> bytes:
+    """So many zeros as zlib packs them: blocks that stand alone, of which one is made and repeated."""
+    blocks, rest = divmod(count, 2**20)
+    block = _packed(2**20, zlib.Z_FULL_FLUSH) if blocks else b""
+    checksum = (count % 65_521) << 16 | 1
+    return b"\x78\xda" + block * blocks + _packed(rest, zlib.Z_FINISH) + struct.pack(">I", checksum)
+
+
+def _packed(count: int, ending: int) -> bytes:
+    packing = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    return packing.compress(bytes(count)) + packing.flush(ending)
 
 
 def gif_bomb(frames: int = 20_000, size: int = 5_000) -> bytes:

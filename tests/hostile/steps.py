@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 _parser: Any = importlib.import_module("re._parser")
@@ -32,8 +33,13 @@ def count_steps(pattern: "re.Pattern[Any]", text: str | bytes, method: str) -> i
 def sample_characters(pattern: "re.Pattern[Any]") -> list[str]:
     """One character for each place of a pattern: what is made of them goes furthest into it."""
     found: dict[str, None] = {}
-    _collect(list(_parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)), found)
+    _collect(_tree(pattern), found)
     return list(found)
+
+
+@cache  # one pattern is tried on very many texts
+def _tree(pattern: "re.Pattern[Any]") -> list[Any]:
+    return list(_parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG))
 
 
 def _collect(nodes: Any, found: dict[str, None]) -> None:
@@ -73,7 +79,7 @@ class _Matcher:
         self.steps = 0
         self._flags = pattern.flags
         self._codes: Sequence[int] = text if isinstance(text, bytes) else [ord(it) for it in text]
-        self._tree: list[Any] = list(_parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG))
+        self._tree = _tree(pattern)
         self._known: dict[tuple[int, int], bool] = {}
         self._end = -1
 
@@ -93,13 +99,14 @@ class _Matcher:
         self.steps += 1
         if index == len(nodes):
             return go_on(at)
-        name, detail = str(nodes[index][0]), nodes[index][1]
+        node = nodes[index]
+        name, detail = str(node[0]), node[1]
 
         def rest(end: int) -> bool:
             return self._run(nodes, index + 1, end, go_on)
 
         if name in _ONE_CHARACTER:
-            return self._fits(nodes[index], at) and rest(at + 1)
+            return self._fits(node, at) and rest(at + 1)
         match name:
             case "AT":
                 return self._is_at(str(detail), at) and rest(at)

@@ -68,10 +68,12 @@ def steep_growth(used: Used) -> Iterator[str]:
     """The texts on which a pattern takes more than linear steps."""
     reads_bytes = isinstance(used.pattern.pattern, bytes)
     for name, *texts in hostile_pairs(used.pattern):
-        few, many = (
-            count_steps(used.pattern, text.encode() if reads_bytes else text, used.method) for text in texts
-        )
-        if many > MOST_GROWTH * max(few, FEW_STEPS):
+        short, long = (text.encode() if reads_bytes else text for text in texts)
+        many = count_steps(used.pattern, long, used.method)
+        if many <= MOST_GROWTH * FEW_STEPS:
+            continue
+        few = count_steps(used.pattern, short, used.method)
+        if many > MOST_GROWTH * few:
             yield f"{used.place}, {used.method}, {name}: {few} steps, then {many}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import SECRET, Api
+from tests.conftest import ONLY_SQLITE, SECRET, Api
 from tests.http.calls import items, new_agent, new_conversation, refusal
 from tests.http.direct import run_sql
 from threadkeep import Settings, create_app
@@ -106,6 +106,7 @@ async def test_agent_is_made_and_read_back_with_every_field(alice: httpx.AsyncCl
         assert read.headers["etag"] == made.headers["etag"] == '"1"'
 
 
+@ONLY_SQLITE
 async def test_agent_needs_only_a_name(alice: httpx.AsyncClient):
     agent = (await alice.post("/api/agents", json={"name": "  顾问 "})).json()
     assert agent["name"] == "顾问"
@@ -116,6 +117,7 @@ async def test_agent_needs_only_a_name(alice: httpx.AsyncClient):
     assert agent["settings"] == DEFAULT_SETTINGS
 
 
+@ONLY_SQLITE
 async def test_malformed_agent_is_refused_with_the_field_named(alice: httpx.AsyncClient):
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "name"),
@@ -233,6 +235,7 @@ async def test_patch_changes_what_it_names_and_nothing_else(alice: httpx.AsyncCl
     assert (await alice.get(f"/api/agents/{agent['id']}")).json() == patched.json()
 
 
+@ONLY_SQLITE
 async def test_null_in_a_patch_brings_the_default_back(alice: httpx.AsyncClient):
     path = f"/api/agents/{(await new_agent(alice, **WHOLE))['id']}"
     patched = (
@@ -249,6 +252,7 @@ async def test_null_in_a_patch_brings_the_default_back(alice: httpx.AsyncClient)
     assert patched["settings"] == DEFAULT_SETTINGS
 
 
+@ONLY_SQLITE
 async def test_patch_changes_and_removes_rules_for_tools(alice: httpx.AsyncClient):
     path = f"/api/agents/{(await new_agent(alice, **WHOLE))['id']}"
 
@@ -266,6 +270,7 @@ async def test_patch_changes_and_removes_rules_for_tools(alice: httpx.AsyncClien
     assert await patched(None) == {}
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     ("rules", "param"),
     [
@@ -291,6 +296,7 @@ async def test_malformed_rule_for_tools_is_refused_and_named(
     refusal(await alice.patch(path, json={"settings": {"tools": rules}}), 422, "INVALID_REQUEST", param)
 
 
+@ONLY_SQLITE
 async def test_bad_entry_in_a_patch_changes_nothing(alice: httpx.AsyncClient, admin: httpx.AsyncClient):
     agent = await new_agent(alice, **WHOLE)
     path = f"/api/agents/{agent['id']}"
@@ -334,6 +340,7 @@ async def test_if_match_lets_only_the_version_that_was_read_be_changed(alice: ht
     assert fourth.json()["version"] == 4
 
 
+@ONLY_SQLITE
 async def test_if_match_that_is_no_etag_of_ours_is_refused(alice: httpx.AsyncClient):
     path = f"/api/agents/{(await new_agent(alice))['id']}"
     for tag in ("garbage", "", '"', '"-1"', '"1.5"', '"\u00b2"', "1e3", f'"{"9" * 5000}"'):
@@ -367,6 +374,7 @@ async def test_of_many_changes_to_different_fields_none_is_lost(alice: httpx.Asy
 # The default agent
 
 
+@ONLY_SQLITE
 async def test_default_agent_is_public_and_without_a_limit_on_length(
     alice: httpx.AsyncClient, admin: httpx.AsyncClient
 ):
@@ -411,6 +419,7 @@ async def test_name_of_the_default_agent_is_reserved_as_it_is_now(
     assert changed.status_code == 200
 
 
+@ONLY_SQLITE
 async def test_default_agent_cannot_be_deleted_or_made_private(
     alice: httpx.AsyncClient, admin: httpx.AsyncClient
 ):
@@ -524,6 +533,7 @@ async def test_audit_is_paged(alice: httpx.AsyncClient, admin: httpx.AsyncClient
     assert page["items"] == told[3:5]
 
 
+@ONLY_SQLITE
 async def test_audit_is_for_admins(alice: httpx.AsyncClient):
     refusal(await alice.get("/api/admin/audit"), 403, "FORBIDDEN")
 
@@ -545,5 +555,6 @@ async def test_audit_does_not_name_a_user_who_was_deleted(
     assert told[0]["details"] == {"turnId": "t", "userId": name}
 
 
+@ONLY_SQLITE
 async def test_name_of_an_agent_is_one_line(alice: httpx.AsyncClient):
     assert (await new_agent(alice, name=" a\r\nb\u2028c "))["name"] == "a b c"

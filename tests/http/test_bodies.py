@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import ONLY_SQLITE
 from tests.http.calls import new_agent, new_conversation, refusal
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, ThreadkeepError
 from threadkeep.http import decoding, json_shape
@@ -71,6 +72,7 @@ def test_brackets_within_texts_are_no_depth():
         check_shape(b"[" * (MOST_NESTING + 1))
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     "path", ["/api/chat", "/api/conversations/{}/messages", "/api/conversations/{}/executions"]
 )
@@ -85,6 +87,7 @@ async def test_millions_of_values_are_refused_before_they_are_decoded(
     refusal(deep, 422, "INVALID_REQUEST")
 
 
+@ONLY_SQLITE
 async def test_large_body_is_decoded_away_from_the_loop(
     alice: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ):
@@ -103,6 +106,7 @@ async def test_large_body_is_decoded_away_from_the_loop(
     assert len(threads) == 1
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize("length", ["9" * 5_000, f"{2**64}", "0" * 5_000 + "99999999999"])
 @pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x"])
 async def test_length_of_any_number_of_digits_is_too_large(alice: httpx.AsyncClient, length: str, kind: str):

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.conftest import ONLY_SQLITE
 from tests.talking import JSON, Talk
 from threadkeep.domain.conversation import Branch
 from threadkeep.domain.ids import ConversationId, MessageId
@@ -133,6 +134,7 @@ async def test_parent_that_is_not_of_this_conversation_does_not_exist(talk: Talk
     assert await texts(talk, conversation) == ["q1", "a1", "q2", "a2"]
 
 
+@ONLY_SQLITE
 async def test_question_is_no_answer_to_give_again(talk: Talk, model: ScriptedModel):
     conversation = await straight(talk, model)
     asked = (await path_of(talk, conversation))[0]["id"]

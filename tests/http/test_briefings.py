@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import Api
+from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import items, new_agent, refusal, stored
 from tests.making import NOW, keep_begun, keep_ended, said
 from threadkeep.domain.ids import UserId
@@ -103,6 +103,7 @@ async def test_agent_made_private_takes_no_card_but_keeps_those_it_has(
     refusal(late, 404, "AGENT_NOT_FOUND")
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     ("change", "param"),
     [

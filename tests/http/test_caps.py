@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import SECRET, Api, secret_key_for
+from tests.conftest import ONLY_SQLITE, SECRET, Api, secret_key_for
 from tests.http.calls import refusal
 from tests.retrieval.sending import send
 from tests.talking import JSON, Talk, talking
@@ -48,6 +48,7 @@ def summaries_or(reply: Reply) -> Callable[[Recorded], Reply]:
     return lambda request: [Say("Sum.")] if b"Write one new summary" in request.content else reply
 
 
+@ONLY_SQLITE
 async def test_only_listed_models_and_the_default_one_can_be_chosen(capped: Capped):
     async with capped(allowed_models="small,medium") as talk:
         error = refusal(await make(talk, model="large"), 422, "MODEL_NOT_ALLOWED", "model")
@@ -59,6 +60,7 @@ async def test_only_listed_models_and_the_default_one_can_be_chosen(capped: Capp
         refusal(patched, 422, "MODEL_NOT_ALLOWED", "model")
 
 
+@ONLY_SQLITE
 async def test_model_that_is_no_longer_allowed_is_asked_nothing(capped: Capped, model: ScriptedModel):
     model.otherwise = summaries_or([Say("Because.")])
     async with capped() as talk:
@@ -84,6 +86,7 @@ async def test_model_that_is_no_longer_allowed_is_asked_nothing(capped: Capped, 
         assert model.requests[-1].body["model"] == "small"
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     ("cap", "name"),
     [
@@ -122,6 +125,7 @@ async def test_settings_from_before_the_cap_stay_and_do_not_prevail(capped: Capp
             refusal(await send_message(talk, conversation, "x" * 21), 400, "MESSAGE_TOO_LONG", "content")
 
 
+@ONLY_SQLITE
 async def test_iterations_are_finite_without_any_setting(capped: Capped):
     async with capped() as talk:
         refused = await make(talk, settings={"maxIterations": 101})
@@ -137,6 +141,7 @@ async def test_caps_that_are_on_by_default():
     assert settings.user_bytes
 
 
+@ONLY_SQLITE
 async def test_user_in_a_hurry_is_told_when_to_try_again(capped: Capped, model: ScriptedModel):
     model.otherwise = summaries_or([Say("Because.")])
     async with capped(user_turns_per_minute=2) as talk:
@@ -226,6 +231,7 @@ async def test_documents_of_a_deleted_agent_make_room_again(capped: Capped):
         assert len(await send(talk.client, agents[1], second__txt="The second.")) == 1
 
 
+@ONLY_SQLITE
 async def test_only_admins_publish_where_the_operator_says_so(database_url: str, tmp_path: Path):
     settings = Settings.load(
         {},

@@ -5,12 +5,14 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.conftest import ONLY_SQLITE
 from tests.http.calls import refusal
 
 EVENT = {"id": "1", "runId": "r", "at": 0, "type": "Begun"}
 SERVER = {"url": "https://example.com", "scope": "world"}
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     ("method", "path", "body", "code", "param", "told"),
     [

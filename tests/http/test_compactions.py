@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.conftest import ONLY_SQLITE
 from tests.http.calls import items, refusal
 from tests.talking import Talk
 from threadkeep.domain.ids import new_uuid
@@ -156,6 +157,7 @@ async def test_too_few_messages_change_nothing(talk: Talk, model: ScriptedModel)
     assert await items(talk.client, f"/api/conversations/{conversation}/compactions") == []
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize("body", [{"keepLast": -1}, {"keepLast": "2"}, {"keepLast": 10**7}])
 async def test_malformed_wishes_are_refused(talk: Talk, body: dict[str, Any]):
     conversation = await talk.conversation()
@@ -172,6 +174,7 @@ async def test_failed_summary_changes_nothing(talk: Talk, model: ScriptedModel, 
     assert await items(talk.client, f"/api/conversations/{conversation}/compactions") == []
 
 
+@ONLY_SQLITE
 async def test_summary_that_takes_too_long_changes_nothing(talk: Talk, model: ScriptedModel):
     conversation = await long_talk(talk)
     agent = (await talk.client.get(f"/api/conversations/{conversation}")).json()["agentId"]
@@ -248,6 +251,7 @@ async def test_conversation_is_compacted_by_itself_between_turns(talk: Talk, mod
     assert first == "question 2"
 
 
+@ONLY_SQLITE
 async def test_demonstration_model_is_not_asked_for_a_summary(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):

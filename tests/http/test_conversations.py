@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import Api
+from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
 from tests.http.direct import run_sql
 from tests.making import all_messages, keep_turn
@@ -74,6 +74,7 @@ async def test_new_conversation_has_every_field_and_says_where_it_is(alice: http
     assert detail == conversation | {"messages": [], "nextCursor": None, "summary": None, "queued": []}
 
 
+@ONLY_SQLITE
 async def test_conversation_can_be_made_without_a_body(alice: httpx.AsyncClient):
     agent = await new_agent(alice)
     conversation = (await alice.post(f"/api/agents/{agent['id']}/conversations")).json()
@@ -125,6 +126,7 @@ async def test_agent_in_single_mode_has_the_main_conversation_only(alice: httpx.
     assert len(await items(alice, path)) == 1
 
 
+@ONLY_SQLITE
 async def test_malformed_conversation_is_refused_with_the_field_named(alice: httpx.AsyncClient):
     path = f"/api/agents/{(await new_agent(alice))['id']}/conversations"
     cases: list[tuple[Any, str | None]] = [
@@ -200,6 +202,7 @@ async def test_list_is_filtered_by_status(alice: httpx.AsyncClient):
 # The session
 
 
+@ONLY_SQLITE
 async def test_session_id_is_shown_on_create_detail_and_rotation_only(alice: httpx.AsyncClient):
     conversation = await new_conversation(alice)
     path = f"/api/conversations/{conversation['id']}"
@@ -245,6 +248,7 @@ async def test_title_can_be_forgotten(alice: httpx.AsyncClient):
     assert (await alice.get(path)).json()["title"] is None
 
 
+@ONLY_SQLITE
 async def test_malformed_change_is_refused_and_changes_nothing(alice: httpx.AsyncClient):
     conversation = await new_conversation(alice, title="mine", metadata={"a": 1})
     path = f"/api/conversations/{conversation['id']}"
@@ -405,6 +409,7 @@ async def test_purge_removes_every_row_for_good(
         assert [str(row[0]) for row in rows] == [kept["id"]]
 
 
+@ONLY_SQLITE
 async def test_purge_parameter_must_be_a_truth_value(alice: httpx.AsyncClient):
     path = f"/api/conversations/{(await new_conversation(alice))['id']}"
     for query, param in (("purge=maybe", "purge"), ("purge=", "purge"), ("force=true", "force")):

@@ -5,6 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.conftest import ONLY_SQLITE
 from tests.http.calls import items, new_agent, refusal
 from tests.retrieval.files import CONTRACT, make_contract, make_docx
 from tests.retrieval.sending import read, search, send, send_and_read
@@ -31,6 +32,7 @@ async def test_document_is_read_in_the_background_and_found(alice: httpx.AsyncCl
     assert 0.3 <= best["score"] <= 1
 
 
+@ONLY_SQLITE
 async def test_every_kind_of_file_is_read(alice: httpx.AsyncClient, agent_id: str):
     documents = await send_and_read(
         alice,
@@ -102,6 +104,7 @@ async def test_failed_document_says_why_and_can_be_retried(alice: httpx.AsyncCli
     assert (await read(alice, again.json()))["status"] == "failed"
 
 
+@ONLY_SQLITE
 async def test_ready_document_is_not_retried(alice: httpx.AsyncClient, agent_id: str):
     (document,) = await send_and_read(alice, agent_id, a__txt="words")
     path = f"/api/agents/{agent_id}/documents/{document['id']}/retry"
@@ -148,6 +151,7 @@ async def test_search_follows_the_agents_settings_and_the_query(alice: httpx.Asy
     assert scores == sorted(scores, reverse=True)
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     ("name", "content"),
     [("empty.txt", b""), ("picture.pdf", b"\x89PNG\r\n\x1a\n\0\0"), ("app.exe", b"MZ"), ("a.txt", b"a\0b")],
@@ -163,11 +167,13 @@ async def test_file_that_cannot_be_read_is_refused_with_all_that_came_with_it(
     assert files_of(tmp_path) == []
 
 
+@ONLY_SQLITE
 async def test_content_counts_more_than_the_ending(alice: httpx.AsyncClient, agent_id: str):
     (document,) = await send_and_read(alice, agent_id, contract__txt=make_contract())
     assert (document["status"], document["mediaType"]) == ("ready", "application/pdf")
 
 
+@ONLY_SQLITE
 async def test_body_that_is_no_form_is_refused(alice: httpx.AsyncClient, agent_id: str):
     path = f"/api/agents/{agent_id}/documents"
     refusal(await alice.post(path, json={}), 422, "INVALID_REQUEST", "Content-Type")
@@ -180,6 +186,7 @@ async def test_body_that_is_no_form_is_refused(alice: httpx.AsyncClient, agent_i
     refusal(await alice.post(path, files=files), 422, "INVALID_REQUEST")
 
 
+@ONLY_SQLITE
 async def test_name_of_a_file_is_only_its_last_part(alice: httpx.AsyncClient, agent_id: str, tmp_path: Path):
     for sent in ("../../etc/passwd.txt", "C:\\Users\\me\\passwd.txt"):
         answer = await alice.post(
@@ -189,6 +196,7 @@ async def test_name_of_a_file_is_only_its_last_part(alice: httpx.AsyncClient, ag
     assert len(files_of(tmp_path)) == 2
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     "body",
     [b"--x\r\n" + b"a" * 2_000_000, b"--x\r\nA: " + b"a" * 2_000_000, b"--x\r\n" + b"A: a\r\n" * 300_000],

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.routing import Mount
 
-from tests.conftest import SECRET, Api
+from tests.conftest import ONLY_SQLITE, SECRET, Api
 from tests.http.calls import new_agent, refusal
 from tests.http.document import operations
 from threadkeep import Settings, User, create_app
@@ -332,6 +332,7 @@ async def test_request_id_of_the_caller_is_kept_and_garbage_is_replaced(tmp_path
         assert len(made) == 9
 
 
+@ONLY_SQLITE
 async def test_every_answer_carries_version_and_request_id(api: Api, alice: httpx.AsyncClient):
     agent = await new_agent(alice)
     path = f"/api/agents/{agent['id']}"
@@ -362,6 +363,7 @@ async def test_every_answer_carries_version_and_request_id(api: Api, alice: http
                 assert answer.headers["content-type"] == "application/json"
 
 
+@ONLY_SQLITE
 async def test_log_has_one_line_a_request_and_no_token(
     api: Api, alice: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ):
@@ -386,6 +388,7 @@ async def test_log_has_one_line_a_request_and_no_token(
 # Paths and methods
 
 
+@ONLY_SQLITE
 async def test_unknown_path_is_answered_in_our_shape(alice: httpx.AsyncClient):
     paths = [
         "/nowhere",
@@ -402,6 +405,7 @@ async def test_unknown_path_is_answered_in_our_shape(alice: httpx.AsyncClient):
             refusal(await alice.request(method, path), 404, "NOT_FOUND")
 
 
+@ONLY_SQLITE
 async def test_wrong_method_is_answered_with_those_allowed(alice: httpx.AsyncClient):
     allowed: dict[str, set[str]] = {"/docs": {"GET"}, "/openapi.json": {"GET"}, "/": {"GET"}}
     for route in ROUTES:
@@ -416,6 +420,7 @@ async def test_wrong_method_is_answered_with_those_allowed(alice: httpx.AsyncCli
                 refusal(answer, 405, "METHOD_NOT_ALLOWED")
 
 
+@ONLY_SQLITE
 async def test_head_answers_as_get_without_a_body(alice: httpx.AsyncClient):
     agent = await new_agent(alice)
     for path in ("/api/me", f"/api/agents/{agent['id']}", "/api/agents", "/healthz", "/nowhere", "/docs"):
@@ -425,11 +430,13 @@ async def test_head_answers_as_get_without_a_body(alice: httpx.AsyncClient):
         assert head.headers.get("etag") == read.headers.get("etag")
 
 
+@ONLY_SQLITE
 async def test_json_ends_its_line_as_terminals_like_it(alice: httpx.AsyncClient):
     for path in ("/api/me", "/api/agents", "/nowhere"):
         assert (await alice.get(path)).text.endswith("}\n"), path
 
 
+@ONLY_SQLITE
 async def test_options_tells_the_methods_of_a_path_without_sign_in(api: Api):
     client = api.client()
     for path in {route.path for route in ROUTES}:
@@ -473,6 +480,7 @@ def bad_tokens() -> dict[str, str]:
     }
 
 
+@ONLY_SQLITE
 async def test_every_route_needs_sign_in_but_health_and_readiness(api: Api):
     client = api.client()
     routes = [(route.method, route.path) for route in ROUTES]
@@ -487,6 +495,7 @@ async def test_every_route_needs_sign_in_but_health_and_readiness(api: Api):
             assert answer.headers["www-authenticate"] == "Bearer"
 
 
+@ONLY_SQLITE
 async def test_bad_token_opens_no_route_and_is_not_told_back(api: Api, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.DEBUG, "threadkeep")
     tokens = bad_tokens()
@@ -505,6 +514,7 @@ async def test_bad_token_opens_no_route_and_is_not_told_back(api: Api, caplog: p
         assert token == "garbage" or token not in caplog.text
 
 
+@ONLY_SQLITE
 async def test_token_is_taken_from_its_header_only(api: Api, alice: httpx.AsyncClient):
     token = alice.headers["authorization"].removeprefix("Bearer ")
     for client, path in (

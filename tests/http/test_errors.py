@@ -2,6 +2,7 @@
 
 import httpx
 
+from tests.conftest import ONLY_SQLITE
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.http.errors import STATUSES, error_response
 
@@ -25,6 +26,7 @@ def test_only_what_passes_by_itself_is_to_be_tried_again():
     assert {code for code in unavailable if is_to_be_tried_again(code)} == PASSING
 
 
+@ONLY_SQLITE
 async def test_missing_model_is_not_to_be_tried_again(alice: httpx.AsyncClient):
     answer = await alice.post("/api/chat", json={"content": "Why?"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "GATEWAY_NOT_CONFIGURED")

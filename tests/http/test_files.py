@@ -69,6 +69,7 @@ async def test_file_of_somebody_else_does_not_exist(
     refusal(answer, 404, "FILE_NOT_FOUND", "files")
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
@@ -102,6 +103,7 @@ async def test_if_one_file_is_refused_none_is_taken(
     assert await files.sweep() == 0
 
 
+@ONLY_SQLITE
 async def test_files_are_parts_of_the_message_in_every_later_request(talk: Talk, model: ScriptedModel):
     model.script([Say("A beach.")], [Say("Yes.")])
     conversation = await talk.titled_conversation(model="gpt-4o")
@@ -137,6 +139,7 @@ async def test_files_are_parts_of_the_message_in_every_later_request(talk: Talk,
         assert question == {"type": "text", "text": "What is this?"}
 
 
+@ONLY_SQLITE
 async def test_model_that_takes_no_images_is_told_their_names_and_the_user_that(
     talk: Talk, model: ScriptedModel
 ):
@@ -151,6 +154,7 @@ async def test_model_that_takes_no_images_is_told_their_names_and_the_user_that(
     assert notice["code"] == "IMAGES_NOT_TAKEN"
 
 
+@ONLY_SQLITE
 async def test_text_of_a_pdf_and_of_a_word_document_reaches_every_model(talk: Talk, model: ScriptedModel):
     model.script([Say("Read.")])
     conversation = await talk.titled_conversation()
@@ -174,6 +178,7 @@ async def test_text_of_a_pdf_and_of_a_word_document_reaches_every_model(talk: Ta
         assert words in asked
 
 
+@ONLY_SQLITE
 async def test_message_with_a_file_needs_no_text(talk: Talk, model: ScriptedModel):
     model.script([Say("A diagram.")])
     conversation = await talk.titled_conversation(model="gpt-4o")

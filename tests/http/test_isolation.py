@@ -251,6 +251,7 @@ async def test_no_list_shows_what_is_not_ones_own(her: Alice, bob: httpx.AsyncCl
         assert not [id_ for id_ in hers if id_ in answer.text], operation
 
 
+@ONLY_SQLITE
 async def test_ids_in_bodies_and_queries_are_all_known_to_this_test(bob: httpx.AsyncClient):
     """A new one needs a test here that somebody else's is refused."""
     for operation in await served_operations(bob):

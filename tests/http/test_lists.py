@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import Api
+from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, items, main_chat, new_agent, new_conversation, refusal, stored
 from tests.http.document import operations
 from tests.making import NOW, keep_briefing, keep_document, keep_turn, make_compaction, opening_of
@@ -136,6 +136,7 @@ async def test_twenty_come_where_no_limit_is_given(alice: httpx.AsyncClient):
     assert len(await items(alice, "/api/conversations", cursor=page["nextCursor"])) == 1
 
 
+@ONLY_SQLITE
 async def test_malformed_query_is_refused_with_the_parameter_named(lists: Lists):
     huge = "9" * 5000
     bad = {
@@ -155,6 +156,7 @@ async def test_malformed_query_is_refused_with_the_parameter_named(lists: Lists)
         refusal(both, 422, "INVALID_REQUEST", "offset")
 
 
+@ONLY_SQLITE
 async def test_cursor_with_any_character_changed_is_refused(lists: Lists):
     for path in lists.paths.values():
         cursor = await lists.cursor(path)
@@ -169,6 +171,7 @@ async def test_cursor_with_any_character_changed_is_refused(lists: Lists):
             refusal(answer, 422, "INVALID_REQUEST", "cursor")
 
 
+@ONLY_SQLITE
 async def test_cursor_cut_or_padded_is_refused(lists: Lists):
     for path in lists.paths.values():
         cursor = await lists.cursor(path)
@@ -179,6 +182,7 @@ async def test_cursor_cut_or_padded_is_refused(lists: Lists):
             refusal(answer, 422, "INVALID_REQUEST", "cursor")
 
 
+@ONLY_SQLITE
 async def test_cursor_of_another_list_is_refused(lists: Lists):
     cursors = {path: await lists.cursor(path) for path in lists.paths.values()}
     same = {path: path.replace("/api/domains", "/api/agents") for path in cursors}
@@ -191,6 +195,7 @@ async def test_cursor_of_another_list_is_refused(lists: Lists):
                 refusal(answer, 422, "INVALID_REQUEST", "cursor")
 
 
+@ONLY_SQLITE
 async def test_cursor_with_another_filter_is_refused(lists: Lists):
     other = await new_agent(lists.client)
     await new_conversation(lists.client, other["id"])
@@ -212,6 +217,7 @@ async def test_cursor_with_another_filter_is_refused(lists: Lists):
         refusal(answer, 422, "INVALID_REQUEST", "cursor")
 
 
+@ONLY_SQLITE
 async def test_cursor_of_another_user_is_refused(api: Api, lists: Lists):
     other = await make_lists(api, "mallory")
     for place, path in lists.paths.items():

@@ -12,7 +12,7 @@ import httpx
 import psycopg
 import pytest
 
-from tests.conftest import SECRET, TEMPLATE, Api, secret_key_for
+from tests.conftest import ONLY_SQLITE, SECRET, TEMPLATE, Api, secret_key_for
 from tests.http.calls import Json, items, new_agent, refusal
 from tests.http.checked import CheckedApi
 from tests.mcp import other_promptx
@@ -68,6 +68,7 @@ async def secrets_of(api: Api, path: str, name: str) -> dict[str, str]:
 # Seeing them
 
 
+@ONLY_SQLITE
 async def test_detail_merges_the_systems_the_builtin_and_the_owners_servers(admin: httpx.AsyncClient):
     made = await new_agent(admin, settings={"mcpServers": {"web-search": SEARCH, "docs": DOCS}})
     path = f"/api/agents/{made['id']}"
@@ -143,6 +144,7 @@ async def test_masked_value_that_is_sent_back_keeps_the_stored_one(api: Api, adm
     assert await secrets_of(api, path, "search") == {"SEARCH_API_KEY": "newer-value"}
 
 
+@ONLY_SQLITE
 async def test_mask_keeps_nothing_where_there_is_nothing_to_keep(admin: httpx.AsyncClient):
     place = "settings.mcpServers.copy.env.SEARCH_API_KEY"
     path = await with_servers(admin, search=SEARCH, docs=DOCS)
@@ -164,6 +166,7 @@ async def test_mask_keeps_nothing_where_there_is_nothing_to_keep(admin: httpx.As
     assert (await admin.get(path)).json() == before
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     "change",
     [
@@ -188,6 +191,7 @@ async def test_kept_header_is_not_sent_where_anything_else_has_changed(
     assert (await save(alice, path, docs=anew)).status_code == 200
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     "change",
     [
@@ -208,6 +212,7 @@ async def test_kept_variable_is_not_given_to_a_program_that_is_run_otherwise(
     assert await secrets_of(api, path, "search") == {"SEARCH_API_KEY": VALUES[0]}
 
 
+@ONLY_SQLITE
 async def test_kept_variable_is_not_left_alone_with_a_program(api: Api, admin: httpx.AsyncClient):
     """What a variable said may be what kept another one from being told."""
     two = {**SEARCH, "env": {**SEARCH["env"], "ENDPOINT": "https://ours.example"}}
@@ -229,6 +234,7 @@ async def test_change_with_an_old_version_changes_no_server(admin: httpx.AsyncCl
 # Who may
 
 
+@ONLY_SQLITE
 async def test_programs_are_saved_by_admins_and_addresses_by_owners(api: Api, alice: httpx.AsyncClient):
     admin = api.as_user("root", admin=True)
     path = await with_servers(alice, docs=DOCS)
@@ -293,6 +299,7 @@ BAD: list[tuple[Any, str, str]] = [
 ]
 
 
+@ONLY_SQLITE
 async def test_bad_server_is_refused_with_its_field_named_and_changes_nothing(admin: httpx.AsyncClient):
     path = await with_servers(admin, docs=DOCS)
     before = (await admin.get(path)).json()
@@ -305,6 +312,7 @@ async def test_bad_server_is_refused_with_its_field_named_and_changes_nothing(ad
     assert len(await items(admin, "/api/agents")) == 2
 
 
+@ONLY_SQLITE
 async def test_bad_names_and_too_many_servers_are_refused(admin: httpx.AsyncClient):
     path = await with_servers(admin, docs=DOCS)
     before = (await admin.get(path)).json()
@@ -374,6 +382,7 @@ async def test_server_whose_tools_changed_since_the_last_save_is_flagged(api: Ap
 # Testing one
 
 
+@ONLY_SQLITE
 async def test_only_servers_of_the_agent_can_be_tested(admin: httpx.AsyncClient, bob: httpx.AsyncClient):
     path = await with_servers(admin, docs=DOCS)
     for name in ("none", "DOCS", "%00", "a%2Fb", "..%2f..", "x" * 3000):
@@ -420,6 +429,7 @@ async def open_admin(
         yield admin
 
 
+@ONLY_SQLITE
 async def test_server_that_answers_is_shown_ready_with_its_tools(open_admin: httpx.AsyncClient):
     with greeter() as there:
         shown = {"url": there.url, "headers": {"Authorization": VALUES[1]}}
@@ -433,6 +443,7 @@ async def test_server_that_answers_is_shown_ready_with_its_tools(open_admin: htt
         assert (await listed(open_admin, path))["greeter"]["status"] == "disabled"
 
 
+@ONLY_SQLITE
 async def test_program_that_fails_is_shown_with_its_reason_and_without_its_secrets(
     open_admin: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ):
@@ -450,6 +461,7 @@ async def test_program_that_fails_is_shown_with_its_reason_and_without_its_secre
     assert VALUES[0] not in caplog.text
 
 
+@ONLY_SQLITE
 async def test_promptx_of_the_operator_is_shown_as_it_is(database_url: str, tmp_path: Path):
     works = f"{sys.executable} {other_promptx.__file__}"
     fails = f"{sys.executable} -c 'raise SystemExit(\"no licence\")'"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import SECRET, Api
+from tests.conftest import ONLY_SQLITE, SECRET, Api
 from tests.http.calls import Json, items, main_chat, new_conversation, refusal, stored
 from tests.http.direct import run_sql
 from tests.making import (
@@ -491,6 +491,7 @@ async def test_thought_process_stays_out_of_the_context(api: Api, alice: httpx.A
     assert "secret" not in answer.text
 
 
+@ONLY_SQLITE
 async def test_card_reads_in_the_context_as_the_contract_prints_it(api: Api, alice: httpx.AsyncClient):
     conversation = await new_conversation(alice)
     await put_card(api, conversation, card())
@@ -513,6 +514,7 @@ async def test_card_reads_in_the_context_as_the_contract_prints_it(api: Api, ali
     ]
 
 
+@ONLY_SQLITE
 async def test_card_is_dated_in_the_configured_time_zone(database_url: str):
     zoned = Settings.load({}, database_url=database_url, jwt_secret=SECRET, timezone="Asia/Shanghai")
     app = create_app(zoned)
@@ -538,6 +540,7 @@ async def test_summary_stands_first_for_archived_messages(
         assert [it["content"] for it in others] == rest
 
 
+@ONLY_SQLITE
 async def test_context_limit_has_the_bounds_of_every_list(alice: httpx.AsyncClient):
     path = f"/api/conversations/{(await new_conversation(alice))['id']}/context"
     for limit in ("0", "201", "10000", "-1", "abc", ""):
@@ -549,6 +552,7 @@ async def test_context_limit_has_the_bounds_of_every_list(alice: httpx.AsyncClie
 # Sending
 
 
+@ONLY_SQLITE
 async def test_content_that_says_nothing_is_refused(alice: httpx.AsyncClient):
     path = f"/api/conversations/{(await new_conversation(alice))['id']}/messages"
     bodies: list[Any] = [{}, {"content": None}, *({"content": blank} for blank in BLANK)]
@@ -559,6 +563,7 @@ async def test_content_that_says_nothing_is_refused(alice: httpx.AsyncClient):
     assert await items(alice, path) == []
 
 
+@ONLY_SQLITE
 async def test_content_of_a_wrong_type_is_refused(alice: httpx.AsyncClient):
     path = f"/api/conversations/{(await new_conversation(alice))['id']}/messages"
     for where in (path, "/api/chat"):
@@ -571,6 +576,7 @@ async def test_content_of_a_wrong_type_is_refused(alice: httpx.AsyncClient):
         refusal(await alice.post(where, json=["x"]), 422, "INVALID_REQUEST")
 
 
+@ONLY_SQLITE
 async def test_content_longer_than_the_agent_takes_is_refused(alice: httpx.AsyncClient):
     conversation = await new_conversation(alice)
     path = f"/api/conversations/{conversation['id']}/messages"

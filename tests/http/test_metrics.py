@@ -5,7 +5,7 @@ import re
 import httpx
 import pytest
 
-from tests.conftest import SECRET, Api
+from tests.conftest import ONLY_SQLITE, SECRET, Api
 from tests.talking import Talk
 from threadkeep.domain.user import User, UserId, UserRole
 from threadkeep.http.access_tokens import issue_token
@@ -38,6 +38,7 @@ async def test_turns_tokens_and_times_are_counted(talk: Talk, model: ScriptedMod
     assert "Because" not in text
 
 
+@ONLY_SQLITE
 async def test_every_line_is_in_the_text_format(talk: Talk):
     for line in "".join(render(await talk.app.services())).splitlines():
         assert re.fullmatch(
@@ -52,6 +53,7 @@ def test_value_on_a_bound_belongs_below_it():
     assert (histogram.counts, histogram.total) == ([2, 1, 1], 12.0)
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     ("client", "headers", "status"),
     [

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from scripts import api_reference
 
-from tests.conftest import Api
+from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, items, new_agent, new_conversation, stored
 from tests.http.document import (
     DOCUMENT,
@@ -60,6 +60,7 @@ def schemas(value: Any, place: str = "$") -> Iterator[tuple[str, Json]]:
 SCHEMAS = list(schemas(DOCUMENT))
 
 
+@ONLY_SQLITE
 async def test_document_is_served_to_everyone_and_is_made_from_the_routes(api: Api):
     answer = await api.client().get("/openapi.json")
     assert answer.status_code == 200
@@ -72,6 +73,7 @@ def test_written_reference_is_up_to_date():
     assert written == api_reference.reference(), "run: python scripts/api_reference.py"
 
 
+@ONLY_SQLITE
 async def test_reference_page_needs_no_other_host(api: Api):
     answer = await api.client().get("/docs")
     assert answer.headers["content-type"].startswith("text/html")

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import Api
+from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import items, new_agent, new_conversation, refusal
 from tests.talking import Talk
 from threadkeep.domain.ids import new_uuid
@@ -34,6 +34,7 @@ def named(shown: dict[str, Any]) -> dict[str, str]:
     return {it["name"]: it["text"] for it in own}
 
 
+@ONLY_SQLITE
 async def test_prompt_is_shown_component_by_component(alice: httpx.AsyncClient, tmp_path: Path):
     agent = await new_agent(alice, systemPrompt="Be brief.")
     shared = tmp_path / "data" / "agents" / "shared"
@@ -55,12 +56,14 @@ async def test_prompt_is_shown_component_by_component(alice: httpx.AsyncClient, 
     assert shown["notices"] == []
 
 
+@ONLY_SQLITE
 async def test_blank_text_removes_a_component(alice: httpx.AsyncClient):
     agent = await new_agent(alice)
     assert named((await put(alice, agent["id"], "USER", "x")).json()) == {"USER.md": "x"}
     assert named((await put(alice, agent["id"], "USER", " \n")).json()) == {}
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize("component", ["PASSWORDS.md", "..%2FRULES.md", "RULES.md.md", "systemPrompt", "é"])
 async def test_other_files_cannot_be_written(alice: httpx.AsyncClient, component: str, tmp_path: Path):
     agent = await new_agent(alice)
@@ -71,6 +74,7 @@ async def test_other_files_cannot_be_written(alice: httpx.AsyncClient, component
     assert not (tmp_path / "data" / "agents").exists()
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize("text", ["a\x00b", None, 5])
 async def test_texts_that_cannot_be_kept_are_refused(alice: httpx.AsyncClient, text: Any):
     agent = await new_agent(alice)
@@ -96,6 +100,7 @@ async def test_prompt_is_the_owners_and_admins_only(
     ]
 
 
+@ONLY_SQLITE
 async def test_long_component_is_truncated_with_a_mark_whether_it_is_put_or_read_from_disk(
     alice: httpx.AsyncClient, tmp_path: Path
 ):
@@ -113,6 +118,7 @@ async def test_long_component_is_truncated_with_a_mark_whether_it_is_put_or_read
     assert put_one["text"].endswith("z")
 
 
+@ONLY_SQLITE
 async def test_what_is_amiss_is_shown_and_fails_nothing(alice: httpx.AsyncClient, tmp_path: Path):
     agent = await new_agent(alice, systemPrompt="s" * 30_000)
     folder = tmp_path / "data" / "agents" / agent["id"]
@@ -137,6 +143,7 @@ async def test_what_is_amiss_is_shown_and_fails_nothing(alice: httpx.AsyncClient
     refusal(await put(alice, agent["id"], "TOOLS", "x"), 503, "STORAGE_UNAVAILABLE")
 
 
+@ONLY_SQLITE
 async def test_turn_tells_what_is_amiss_and_goes_on(talk: Talk, model: ScriptedModel, tmp_path: Path):
     conversation = await talk.conversation(systemPrompt="Be brief.")
     agent_id = (await talk.client.get(f"/api/conversations/{conversation}")).json()["agentId"]
@@ -186,6 +193,7 @@ async def test_files_go_with_their_user(
     assert named(await prompt(bob, bobs["id"])) == {"RULES.md": RULE}
 
 
+@ONLY_SQLITE
 async def test_prompt_of_an_agent_that_is_none(alice: httpx.AsyncClient):
     for agent_id in (new_uuid(), "no-uuid"):
         refusal(await alice.get(f"/api/agents/{agent_id}/prompt"), 404, "AGENT_NOT_FOUND")

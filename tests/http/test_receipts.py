@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import SECRET
+from tests.conftest import ONLY_SQLITE, SECRET
 from tests.http.calls import refusal
 from tests.talking import Talk, talking
 from threadkeep import Settings
@@ -108,6 +108,7 @@ async def test_purged_conversation_leaves_no_text_of_its_receipts(talk: Talk):
     assert (await context(talk, kept["turnId"]))["components"][0]["text"] == PROMPT
 
 
+@ONLY_SQLITE
 async def test_prompt_is_for_the_agents_owner_and_admins_only(
     database_url: str, model: ScriptedModel, tmp_path: Path
 ):

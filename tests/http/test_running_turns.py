@@ -2,7 +2,7 @@
 
 import httpx
 
-from tests.conftest import Api
+from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import items, refusal
 from tests.talking import JSON, Talk
 from threadkeep.domain.ids import new_uuid
@@ -68,6 +68,7 @@ async def test_turn_that_is_none_is_not_found(api: Api):
         refusal(await admin.post(f"/api/admin/turns/{id_}/abort"), 404, "TURN_NOT_FOUND")
 
 
+@ONLY_SQLITE
 async def test_it_is_for_admins(alice: httpx.AsyncClient):
     refusal(await alice.get("/api/admin/turns"), 403, "FORBIDDEN")
     refusal(await alice.post(f"/api/admin/turns/{new_uuid()}/abort"), 403, "FORBIDDEN")

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import Api
+from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, new_agent, new_conversation, refusal, stored
 from tests.making import keep_turn
 from tests.talking import Talk
@@ -121,6 +121,7 @@ async def test_newest_come_first_and_pages_follow_each_other(api: Api, alice: ht
     assert rest["nextCursor"] is None
 
 
+@ONLY_SQLITE
 async def test_query_is_needed(alice: httpx.AsyncClient):
     for query in ({}, {"q": ""}, {"q": "x" * 501}):
         refusal(await alice.get("/api/search", params=query), 422, "INVALID_REQUEST", "q")

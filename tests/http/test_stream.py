@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from starlette.types import Message
 
+from tests.conftest import ONLY_SQLITE
 from tests.making import chunk_of
 from tests.talking import Talk, parse
 from threadkeep.domain.events import Text
@@ -26,6 +27,7 @@ from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 from threadkeep.testing.waiting import until
 
 
+@ONLY_SQLITE
 async def test_turn_that_says_nothing_gives_signs_of_life(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
@@ -45,6 +47,7 @@ async def test_turn_that_says_nothing_gives_signs_of_life(
     assert lines[-3].startswith("event: done")  # nothing comes after the end
 
 
+@ONLY_SQLITE
 async def test_reader_that_takes_nothing_is_dropped_and_comes_back(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
@@ -82,6 +85,7 @@ async def test_reader_that_takes_nothing_is_dropped_and_comes_back(
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+@ONLY_SQLITE
 async def test_reader_that_is_slow_but_reads_is_kept(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.conftest import ONLY_SQLITE
 from tests.talking import JSON, Talk, parse, talking
 from threadkeep.domain.ids import TurnId
 from threadkeep.log.following import Following
@@ -44,6 +45,7 @@ async def test_reply_is_streamed_and_kept(talk: Talk, model: ScriptedModel):
     assert messages == [{"role": "user", "content": "Why?"}]
 
 
+@ONLY_SQLITE
 @pytest.mark.usefixtures("piece_by_piece")
 async def test_text_dialect_is_pieces_and_done(talk: Talk, model: ScriptedModel):
     model.script([Say("one\ntwo"), Say(" three")])
@@ -54,6 +56,7 @@ async def test_text_dialect_is_pieces_and_done(talk: Talk, model: ScriptedModel)
     assert answer.text == "data: one\ndata: two\n\ndata:  three\n\ndata: [DONE]\n\n"
 
 
+@ONLY_SQLITE
 async def test_closed_page_does_not_stop_the_turn(talk: Talk, model: ScriptedModel):
     gate = Gate()
     model.script([Say("first "), Wait(gate), Say("second")])
@@ -222,6 +225,7 @@ async def test_same_idempotency_key_never_starts_a_second_turn(talk: Talk, model
     assert len(await talk.messages(conversation)) == 2
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     ("reply", "status", "code"),
     [
@@ -243,6 +247,7 @@ async def test_failing_model_is_told_and_the_conversation_goes_on(
     assert (await talk.ask(conversation))["status"] == "COMPLETED"
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     ("query", "accept", "status", "kind"),
     [
@@ -259,6 +264,7 @@ async def test_client_chooses_how_it_is_answered(talk: Talk, query: str, accept:
     assert answer.headers["content-type"].startswith(kind)
 
 
+@ONLY_SQLITE
 async def test_turn_that_takes_too_long_ends(talk: Talk, model: ScriptedModel):
     model.script([Say("begun"), Wait(Gate())])
     conversation = await talk.conversation(settings={"generationTimeoutS": 4})
@@ -341,6 +347,7 @@ async def test_fifty_followers_see_the_same(talk: Talk, model: ScriptedModel):
     assert texts(seen[0]) == "a" + "".join(map(str, range(50)))
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize("last_id", ["-1", "x", "1.5", "99999999999999999999"])
 async def test_strange_last_event_id_is_refused(talk: Talk, last_id: str):
     conversation = await talk.conversation()

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from tests.conftest import Api
+from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
 from tests.making import keep_turn
 from tests.talking import Talk
@@ -69,6 +69,7 @@ async def test_days_and_agent_are_chosen(alice: httpx.AsyncClient, agents: list[
     assert await days(to="9999-12-31") == []
 
 
+@ONLY_SQLITE
 async def test_strange_days_are_refused_by_name(alice: httpx.AsyncClient):
     for query, param in (
         ("from=yesterday", "from"),

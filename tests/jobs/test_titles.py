@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.conftest import ONLY_SQLITE
 from tests.engine.in_memory import InMemoryGateway
 from tests.making import ALICE, keep_agent, keep_conversation, keep_turn
 from threadkeep.domain.conversation import Conversation, TitleSource
@@ -52,6 +53,7 @@ async def test_derived_title_is_bettered_once(store: Store, history: History):
     assert await title_of(store, conversation) == ("合同风险分析", TitleSource.MODEL)
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize("reply", [[], answer(""), answer(" \n ", "\u200b"), answer('""')])
 async def test_model_without_a_title_leaves_the_one_there_is(
     store: Store, history: History, reply: list[ModelEvent]
@@ -63,6 +65,7 @@ async def test_model_without_a_title_leaves_the_one_there_is(
     assert await title_of(store, conversation) == ("分析", TitleSource.DERIVED)
 
 
+@ONLY_SQLITE
 async def test_long_title_is_cut(store: Store, history: History):
     conversation = await keep_derived(store)
     await Titles(store, Models(InMemoryGateway(answer("长" * 80))), lambda it: history.follow(it.id)).give(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import secret_key_for
+from tests.conftest import ONLY_SQLITE, secret_key_for
 from tests.engine.in_memory import InMemoryTools, gives
 from tests.talking import Talk, talking
 from threadkeep.domain.briefing import Briefing, Priority
@@ -86,6 +86,7 @@ async def test_model_sees_what_its_tools_returned_in_the_next_turn(
     assert "And the third row?" in json.dumps(sent(model)[-1])
 
 
+@ONLY_SQLITE
 async def test_what_is_said_between_two_calls_stays_between_them(
     either_wire: Talk, tools: InMemoryTools, model: ScriptedModel
 ):
@@ -141,6 +142,7 @@ async def test_calls_of_an_answer_are_all_stored_before_the_first_tool_runs(
     assert stored == [40] * 40
 
 
+@ONLY_SQLITE
 async def test_tool_that_was_removed_since_stays_in_the_history(
     either_wire: Talk, tools: InMemoryTools, model: ScriptedModel
 ):
@@ -154,6 +156,7 @@ async def test_tool_that_was_removed_since_stays_in_the_history(
     assert "south" in json.dumps(sent(model))
 
 
+@ONLY_SQLITE
 async def test_id_that_the_model_repeats_in_another_turn_is_replaced(
     either_wire: Talk, tools: InMemoryTools, model: ScriptedModel
 ):
@@ -242,6 +245,7 @@ async def test_conversation_goes_on_when_a_large_result_is_lost(
     assert not model.refused
 
 
+@ONLY_SQLITE
 async def test_model_gets_thoughts_where_the_agent_wants_them(talk: Talk, model: ScriptedModel):
     model.script([Think("Hm. "), Think("Yes."), Say("Because.")], [Say("Again.")])
     conversation = await talk.titled_conversation(settings={"contextThoughts": True})
@@ -309,6 +313,7 @@ async def test_first_window_of_a_long_conversation_has_the_latest_twenty(talk: T
     assert len(contents(model)) <= 20
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize("count", [1, 2, 3])
 async def test_question_is_asked_however_little_context_an_agent_wants(
     talk: Talk, model: ScriptedModel, count: int

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import ONLY_SQLITE
 from tests.making import ALICE, BOB, keep_agent, keep_conversation, keep_turn, make_compaction
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
@@ -84,6 +85,7 @@ async def test_nobody_elses_history_is_searched(store: Store):
     assert await numbers(server, who, "Okafor") == []
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import ONLY_SQLITE
 from tests.making import ALICE, BOB, NOW, keep_agent
 from tests.mcp.roles import DOMAIN, LAWYER, ROLE, write
 from threadkeep.domain.agent import Agent
@@ -50,6 +51,7 @@ async def call(store: Store, tmp_path: Path) -> Calling:
     return Calling(store, tmp_path, await keep_agent(store))
 
 
+@ONLY_SQLITE
 async def test_everyone_has_the_three_tools_by_their_bare_names(call: Calling):
     offered = await call.server.tools(call.caller())
     assert [tool.name for tool in offered] == ["promptx_action", "promptx_recall", "promptx_remember"]
@@ -57,6 +59,7 @@ async def test_everyone_has_the_three_tools_by_their_bare_names(call: Calling):
     assert offered is TOOLS
 
 
+@ONLY_SQLITE
 async def test_action_gives_the_role_of_the_agents_workspace(call: Calling):
     write(call.workspaces.of(call.agent.id), LAWYER, f"{DOMAIN}/lawyer")
     outcome = await call("promptx_action", {"role": "lawyer"})
@@ -66,6 +69,7 @@ async def test_action_gives_the_role_of_the_agents_workspace(call: Calling):
     )
 
 
+@ONLY_SQLITE
 async def test_own_role_comes_before_the_shared_and_the_shipped_one(call: Calling):
     files = {"assistant.role.md": "<role>@!thought://recall @!thought://who</role>"}
     own, shared = call.workspaces.of(call.agent.id), call.workspaces.shared
@@ -79,6 +83,7 @@ async def test_own_role_comes_before_the_shared_and_the_shipped_one(call: Callin
     assert "promptx_recall" in mine  # @!thought://recall is one of ours
 
 
+@ONLY_SQLITE
 async def test_action_of_an_unknown_role_is_an_error_with_the_known_ones(call: Calling):
     outcome = await call("promptx_action", {"role": "jester"})
     assert (outcome.status, outcome.result) == ("error", None)
@@ -88,6 +93,7 @@ async def test_action_of_an_unknown_role_is_an_error_with_the_known_ones(call: C
     )
 
 
+@ONLY_SQLITE
 async def test_action_names_what_a_role_is_missing(call: Calling):
     write(call.workspaces.of(call.agent.id), {"r.role.md": "<role>@!thought://gone</role>"}, f"{ROLE}/r")
     outcome = await call("promptx_action", {"role": "r"})
@@ -131,6 +137,7 @@ async def test_nobody_recalls_what_is_another_users_or_agents(call: Calling, sto
     assert await call.recalled("tea", ALICE) == ["Alice likes tea"]
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [

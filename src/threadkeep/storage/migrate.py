@@ -2,6 +2,7 @@
 
 import sqlite3
 import time
+from functools import cache
 from importlib import resources
 from typing import Literal, NamedTuple
 
@@ -78,6 +79,7 @@ def check_migrated(known: list[Migration]) -> Plan[None]:
         raise StorageRefused("The database is of another version: start the server of this version once.")
 
 
+@cache  # a host, and a test, opens more than one database
 def _statements(text: str) -> tuple[Statement, ...]:
     """Splits a file into statements; `;` inside a literal or a comment does not end one."""
     statements: list[Statement] = []

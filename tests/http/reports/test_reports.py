@@ -142,6 +142,7 @@ async def test_results_of_all_conversations_are_filtered_and_paged(
     assert {it["conversationId"] for it in await items(talk, "/api/tool-results")} == {second}
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize(
     "query", ["status=odd", "from=yesterday", "to=2026-01-01", "to=0.5", "limit=0", "server=x", "turnId=odd"]
 )
@@ -163,6 +164,7 @@ class Tags(HTMLParser):
         self.attributes += attrs
 
 
+@ONLY_SQLITE
 async def test_report_as_html_stands_alone_with_its_charts_drawn_and_everything_escaped(
     offered: InMemoryTools, talk: Talk, model: ScriptedModel
 ):
@@ -226,6 +228,7 @@ async def test_files_of_messages_are_images_inside_the_report_or_lines(
     assert "notes.md · 6 B" in written
 
 
+@ONLY_SQLITE
 async def test_report_as_markdown_tells_what_was_asked_and_done(
     offered: InMemoryTools, talk: Talk, model: ScriptedModel
 ):
@@ -243,6 +246,7 @@ async def test_report_as_markdown_tells_what_was_asked_and_done(
     assert "\x00" not in text
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize("form", ["md", "html"])
 @pytest.mark.parametrize("document", ["report", "export"])
 async def test_text_thoughts_and_tools_are_shown_in_the_order_in_which_they_came(
@@ -332,6 +336,7 @@ async def test_report_holds_one_exchange_at_a_time_however_long_the_conversation
     assert seen == 3
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize("form", ["md", "html", "json"])
 async def test_report_that_cannot_be_read_to_its_end_does_not_pass_for_a_whole_one(
     offered: InMemoryTools, talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, form: str

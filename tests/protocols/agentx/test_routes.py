@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
-from tests.conftest import SECRET, TEMPLATE
+from tests.conftest import ONLY_SQLITE, SECRET, TEMPLATE
 from tests.postgres import Postgres
 from tests.serving import Server
 from tests.talking import Talk, talking
@@ -187,6 +187,7 @@ async def test_turns_follow_one_another_however_they_began_and_ended(talk: Talk,
     assert failed["errorCode"] == "AGENTX_ERROR"
 
 
+@ONLY_SQLITE
 async def test_two_tabs_stay_in_step(talk: Talk, model: ScriptedModel):
     model.script(TWO_PIECES, TWO_PIECES)
     conversation_id, session_id = await conversation(talk)
@@ -262,6 +263,7 @@ async def test_any_cursor_resumes_in_the_middle_of_a_turn(talk: Talk, model: Scr
             await it.socket.close()
 
 
+@ONLY_SQLITE
 async def test_without_a_cursor_only_what_comes_is_told(talk: Talk, model: ScriptedModel):
     conversation_id, session_id = await conversation(talk)
     await talk.ask(conversation_id)
@@ -274,6 +276,7 @@ async def test_without_a_cursor_only_what_comes_is_told(talk: Talk, model: Scrip
     assert [it["data"]["text"] for _, it in events if it["type"] == "text_delta"] == ["later"]
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize("cursor", ["nonsense", "::", "1", "{turn}", "{turn}:0:0", "{other}:1:0"])
 async def test_strange_cursor_is_refused_and_the_socket_stays(talk: Talk, model: ScriptedModel, cursor: str):
     conversation_id, session_id = await conversation(talk)
@@ -310,6 +313,7 @@ async def test_cursor_into_a_trimmed_log_is_told_so_and_later_turns_follow(talk:
 # Credentials
 
 
+@ONLY_SQLITE
 async def test_third_unknown_session_ends_a_strangers_socket(guarded: Talk):
     _, session_id = await conversation(guarded, **signed("alice"))
     async with tab(guarded) as client:
@@ -366,6 +370,7 @@ async def test_rotated_session_opens_nothing_any_more_not_even_the_running_turn(
         assert len(old.events) == 4
 
 
+@ONLY_SQLITE
 async def test_session_id_is_in_no_log_line(
     talk: Talk, model: ScriptedModel, caplog: pytest.LogCaptureFixture
 ):
@@ -403,6 +408,7 @@ async def test_served_at_debug_level_nothing_secret_is_logged(tmp_path: Path):
 # Several sessions
 
 
+@ONLY_SQLITE
 async def test_socket_follows_several_sessions_and_leaves_one(talk: Talk, model: ScriptedModel):
     left, stayed = await conversation(talk), await conversation(talk)
     async with tab(talk) as client:
@@ -424,6 +430,7 @@ async def test_socket_follows_several_sessions_and_leaves_one(talk: Talk, model:
         assert {it["context"]["imageId"] for _, it in events} == {stayed[0]}
 
 
+@ONLY_SQLITE
 async def test_stranger_follows_so_many_sessions_and_no_more(guarded: Talk, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ws, "MOST_SUBSCRIPTIONS", 2)
     ids = [(await conversation(guarded, **signed("alice")))[1] for _ in range(3)]
@@ -544,6 +551,7 @@ def signed(user: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token(user)}"}
 
 
+@ONLY_SQLITE
 async def test_requests_need_a_token_and_reading_a_session_needs_none(guarded: Talk, model: ScriptedModel):
     alice = {"Authorization": f"Bearer {token('alice')}"}
     conversation_id, session_id = await conversation(guarded, **alice)
@@ -567,6 +575,7 @@ async def test_requests_need_a_token_and_reading_a_session_needs_none(guarded: T
         assert kinds(await stranger.until("conversation_end"))[0] == "conversation_start"
 
 
+@ONLY_SQLITE
 async def test_bad_or_misplaced_token_signs_nobody_in(guarded: Talk):
     alice = {"Authorization": f"Bearer {token('alice')}"}
     conversation_id, _ = await conversation(guarded, **alice)
@@ -593,6 +602,7 @@ async def test_bad_or_misplaced_token_signs_nobody_in(guarded: Talk):
 # Those who misbehave
 
 
+@ONLY_SQLITE
 @pytest.mark.parametrize("origin", ["http://evil.example", "null"])
 async def test_strange_page_is_refused(talk: Talk, origin: str):
     with pytest.raises(InvalidStatus) as refused:
@@ -616,6 +626,7 @@ BAD_MESSAGES = [
 ]
 
 
+@ONLY_SQLITE
 async def test_malformed_message_is_answered_and_the_socket_stays(talk: Talk, model: ScriptedModel):
     conversation_id, session_id = await conversation(talk)
     async with tab(talk) as client:
@@ -630,6 +641,7 @@ async def test_malformed_message_is_answered_and_the_socket_stays(talk: Talk, mo
         assert kinds(await client.until("conversation_end"))[0] == "conversation_start"
 
 
+@ONLY_SQLITE
 async def test_message_that_is_too_big_ends_a_strangers_socket(guarded: Talk):
     async with tab(guarded) as client:
         await client.send(type="x" * (ws.MOST_MESSAGE_BYTES - 100))
@@ -662,6 +674,7 @@ async def test_sockets_that_follow_nothing_are_so_many_at_most(model: ScriptedMo
                     assert kinds(await newcomer.until("conversation_end"))[0] == "conversation_start"
 
 
+@ONLY_SQLITE
 async def test_client_that_does_not_read_is_dropped_and_comes_back(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
