@@ -90,13 +90,17 @@ class Person:
 
     def sees(self, text: str) -> str:
         """Waits until this is on the screen; all that came until then."""
-        ends_at = time.monotonic() + WAIT_S
-        while text not in self._seen:
-            assert time.monotonic() < ends_at, f"{text!r} is not in {self._seen!r}"
-            if select.select([self._master], [], [], 0.1)[0]:
-                self._seen += os.read(self._master, 65536).decode()
+        assert self.has_seen(text), f"{text!r} is not in {self._seen!r}"
         before, _, self._seen = self._seen.partition(text)
         return before + text
+
+    def has_seen(self, text: str, within_s: float = WAIT_S) -> bool:
+        """Whether this comes on the screen in time."""
+        ends_at = time.monotonic() + within_s
+        while text not in self._seen and time.monotonic() < ends_at:
+            if select.select([self._master], [], [], 0.1)[0]:
+                self._seen += os.read(self._master, 65536).decode()
+        return text in self._seen
 
     def types(self, text: str) -> None:
         os.write(self._master, text.encode())
