@@ -45,6 +45,11 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, databas
 settings.load_profile("repeatable")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest tests begin first, so that no processor waits for the last of them."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/faults/"))
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """A real PostgreSQL with one migrated database, of which each test gets a copy."""
