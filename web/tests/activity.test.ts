@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { lastLine, latest, remarks, spentMs, summary } from "../src/turn/activity";
+import { faultsOf, lastLine, latest, spentMs, summary, tookOf } from "../src/turn/activity";
 import { awayServers } from "../src/turn/notices";
 import { type PartOf } from "../src/turn/parts";
 import { type Step } from "../src/turn/segments";
@@ -40,9 +40,9 @@ it.each<[string, Step[], string, string]>([
 it("counts calls made together once, and tells what did not work", () => {
   const steps = [call("a", { durationMs: 3000 }), call("b", { durationMs: 2000, status: "error" }), call("c", { durationMs: 1000, iteration: 2 })];
   expect(spentMs(steps)).toBe(4000);
-  expect(remarks(en, steps)).toEqual(["4 s", "1 failed"]);
-  expect(remarks(en, [call("a", { status: "timeout" })])).toEqual(["timed out"]);
-  expect(remarks(en, [thought("Hm.", 3200)])).toEqual([]);
+  expect([tookOf(en, steps), faultsOf(en, steps)]).toEqual(["4 s", "1 failed"]);
+  expect(faultsOf(en, [call("a", { status: "timeout" })])).toBe("timed out");
+  expect(tookOf(en, [thought("Hm.", 3200)])).toBe("");
 });
 
 it("tells what happens now", () => {

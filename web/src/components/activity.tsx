@@ -1,7 +1,7 @@
 import { ChevronRight, Lightbulb, Search, Wrench } from "lucide-react";
 import { memo, useState } from "react";
 
-import { hasFault, latest, remarks, summary, type Now } from "../turn/activity";
+import { faultsOf, latest, summary, tookOf, type Now } from "../turn/activity";
 import { type Step } from "../turn/segments";
 import { useWords } from "../words";
 import { useChunk } from "./use-chunk";
@@ -52,9 +52,20 @@ export const Activity = memo(
 
 function Remarks({ steps }: { steps: readonly Step[] }) {
   const words = useWords();
-  const all = remarks(words, steps);
-  if (!all.length) return null;
-  return <small className={hasFault(steps) ? "remarks wrong" : "remarks"}>{all.map((it) => ` · ${it}`)}</small>;
+  const took = tookOf(words, steps);
+  const faults = faultsOf(words, steps);
+  if (!took && !faults) return null;
+  return (
+    <small className="remarks">
+      {took && ` · ${took}`}
+      {faults && (
+        <>
+          {" · "}
+          <span className="wrong">{faults}</span>
+        </>
+      )}
+    </small>
+  );
 }
 
 function iconOf(steps: readonly Step[]) {

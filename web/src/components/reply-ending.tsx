@@ -29,6 +29,7 @@ export function ReplyEnding({ message: { status, error }, hasText, isLast, onReg
         ) : (
           <>
             {!isInterrupted && <strong>{words.failed}</strong>} {toldProblem(words, error)}
+            {!isInterrupted && error.retryable && ` ${words.tryLater}`}
           </>
         )}
       </p>

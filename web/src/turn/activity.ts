@@ -61,24 +61,22 @@ export function summary(words: Words, steps: readonly Step[]): string {
   return took < LEAST_MS ? words.thought : words.thoughtFor(seconds(took, words.locale));
 }
 
-/** How long it took, unless the summary says so, and what did not work. */
-export function remarks(words: Words, steps: readonly Step[]): string[] {
+/** How long it took, unless the summary says so or nobody noticed. */
+export function tookOf(words: Words, steps: readonly Step[]): string {
   const took = spentMs(steps);
   const isThoughtOnly = steps.every((it) => it.type === "thought" || isRetry(it));
-  return [...(isThoughtOnly || took < LEAST_MS ? [] : [seconds(took, words.locale)]), ...faults(words, callsOf(steps))];
+  return isThoughtOnly || took < LEAST_MS ? "" : seconds(took, words.locale);
 }
 
-export function hasFault(steps: readonly Step[]): boolean {
-  return callsOf(steps).some((it) => it.status !== "ok" && it.status !== "running");
-}
-
-function faults(words: Words, calls: readonly Call[]): string[] {
+/** What did not work: “1 failed · 1 timed out”. */
+export function faultsOf(words: Words, steps: readonly Step[]): string {
+  const calls = callsOf(steps);
   const counts = new Map<Call["status"], number>();
-  for (const { status } of calls) counts.set(status, (counts.get(status) ?? 0) + 1);
-  return [...counts].flatMap(([status, count]) => {
-    if (status === "ok" || status === "running") return [];
-    return [calls.length > 1 ? words.ofCalls(count, words.toolStatus[status]) : words.toolStatus[status]];
-  });
+  for (const { status } of calls) if (status !== "ok" && status !== "running") counts.set(status, (counts.get(status) ?? 0) + 1);
+  const told = [...counts].map(([status, count]) =>
+    calls.length > 1 ? words.ofCalls(count, words.toolStatus[status]) : words.toolStatus[status],
+  );
+  return told.join(" · ");
 }
 
 function phraseOf(words: Words, step: Step, steps: readonly Step[]): string | null {

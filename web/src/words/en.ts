@@ -157,6 +157,7 @@ export const en = {
   archivedMessages: "The model sees a summary of the messages above.",
 
   failed: "The answer failed.",
+  tryLater: "Try again in a moment.",
   interrupted: "The server was interrupted here. What had been said is kept.",
   timedOut: "The answer took too long. What had been said is kept.",
   notConfigured: "No model is connected yet. The operator can set one up.",

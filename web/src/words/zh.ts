@@ -158,6 +158,7 @@ export const zh: Words = {
   archivedMessages: "更早的消息在模型上下文中以摘要代替。",
 
   failed: "回答失败。",
+  tryLater: "请稍后重试。",
   interrupted: "服务器在此处中断，已生成的内容已保留。",
   timedOut: "回答超时，已生成的内容已保留。",
   notConfigured: "尚未接入模型，请联系管理员配置。",
