@@ -155,7 +155,7 @@ def test_late_chart_does_not_move_what_one_reads(page: Page, model: ScriptedMode
     page.locator(".scroller").evaluate(
         "(it, card) => it.scrollTop = card.offsetTop", cards.nth(6).element_handle()
     )
-    expect(page.get_by_role("button", name="Jump to the latest")).to_be_visible()
+    expect(page.get_by_role("button", name="Jump to latest")).to_be_visible()
     before = _top(cards.nth(8))
     drawing.finish()
     expect(log(page).locator(".chart canvas")).to_be_attached()
@@ -207,7 +207,7 @@ def test_order_and_timeline_outlive_the_log(tmp_path: Path, model: ScriptedModel
 def _timeline(page: Page) -> list[str]:
     """The bars of the latest turn, in order."""
     page.get_by_role("button", name="Details").last.click()
-    drawer = page.get_by_role("dialog", name="What happened in this turn")
+    drawer = page.get_by_role("dialog", name="Turn details")
     expect(drawer.locator(".timeline li")).not_to_have_count(0)
     titles = drawer.locator(".timeline .title").all_inner_texts()
     drawer.get_by_role("button", name="Close").click()

@@ -233,7 +233,7 @@ it("names sources with page and match, and links to the web only", () => {
   const web = { ...citations[1]!, index: 3, title: "site", url: "https://example.org/" };
   const harm = { ...citations[1]!, index: 4, title: "harm", url: "javascript:alert(1)" };
   const drawn = draw(<Sources citations={[...citations, web, harm]} place="r" />);
-  expect(drawn.find("li").textContent).toContain("newton.pdfpage 12match 0.91");
+  expect(drawn.find("li").textContent).toContain("newton.pdfp. 1291 % match");
   expect([...drawn.place.querySelectorAll("a")].map((it) => it.href)).toEqual(["https://example.org/"]);
 });
 
@@ -246,7 +246,7 @@ it("leads from a mark to its source", async () => {
 it("says why an answer failed, and offers to go on or to try again", async () => {
   const thread = { regenerate: vi.fn(async () => true), send: vi.fn(async () => true) };
   const drawn = draw(last(ended(recording("tools that fail, draw and give files").message), thread));
-  expect(drawn.find("[role=alert]").textContent).toContain("The server was interrupted here.");
+  expect(drawn.find("[role=alert]").textContent).toContain("The server was interrupted.");
   await click(drawn.named("Continue"));
   expect(thread.send).toHaveBeenCalledWith("Please continue.");
   await click(drawn.named("Retry"));
@@ -325,7 +325,7 @@ it("regenerates, edits and forks the message on which one clicks", async () => {
   const reply = draw(last(ended(message), thread, { onFork }));
   await click(reply.named("Regenerate"));
   expect(thread.regenerate).toHaveBeenCalledExactlyOnceWith(message);
-  await click(reply.named("Fork from here"));
+  await click(reply.named("Branch into a new conversation"));
   expect(onFork).toHaveBeenCalledExactlyOnceWith(message);
   const asked: Message = { ...message, role: "user" };
   const onEdit = vi.fn();
@@ -334,7 +334,7 @@ it("regenerates, edits and forks the message on which one clicks", async () => {
 });
 
 it("offers no fork where there is one conversation", () => {
-  expect(draw(last(ended(recording("plain text").message))).allNamed("Fork from here")).toEqual([]);
+  expect(draw(last(ended(recording("plain text").message))).allNamed("Branch into a new conversation")).toEqual([]);
 });
 
 it("folds what a person said at length", async () => {

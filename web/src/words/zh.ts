@@ -217,7 +217,7 @@ export const zh: Words = {
   chartBroken: "无法绘制此图表，其数据为：",
   sources: "来源",
   page: (number: number) => `第 ${number} 页`,
-  score: (value: string) => `匹配度 ${value}`,
+  score: (percent: number) => `匹配度 ${percent}%`,
   briefing: "简报",
 
   details: "详情",
