@@ -61,8 +61,7 @@ def asking(page: Page, model: ScriptedModel) -> Iterator[Page]:
 
 
 def test_call_is_shown_with_its_arguments_and_runs_when_it_is_allowed(asking: Page, context: BrowserContext):
-    card = asking.get_by_role("group", name="Tool call: note")
-    expect(card).to_contain_text("Waiting for you")
+    expect(asking.get_by_role("group", name="Activity")).to_contain_text("Waiting for you")
     expect(asked(asking).locator("dl")).to_have_text(re.compile(r"text\s*buy tea"))
     expect(asking.get_by_text("Sending a message ends this turn.")).to_be_visible()
     expect(badge(asking)).to_have_attribute("aria-label", "1 request is waiting for you")
@@ -84,7 +83,7 @@ def test_call_that_is_denied_does_not_run(asking: Page, model: ScriptedModel):
     asked(asking).get_by_role("button", name="Deny").click()
     done(asking)
     expect(log(asking)).to_contain_text("Denied")
-    expect(asking.get_by_role("group", name="Tool call: note")).to_contain_text("not allowed")
+    expect(asking.get_by_role("group", name="Activity")).to_contain_text("denied")
     assert not any("buy tea" in result for result in results(model))
 
 

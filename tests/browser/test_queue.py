@@ -99,7 +99,7 @@ def test_message_steers_the_turn_that_runs(page: Page, model: ScriptedModel, dra
     new_conversation(page)
     model.script([Say("I draw a fox."), drawing.call], [Say("Then a cat.")])
     say(page, "Draw")
-    expect(page.get_by_role("group", name="Tool call: draw")).to_be_visible()
+    expect(page.get_by_role("group", name="Activity")).to_contain_text("Using draw…")
     box(page).fill("No, a cat!")
     box(page).press("Control+Enter")
     expect(queued(page)).to_contain_text("Will join the answer at its next step")

@@ -1,10 +1,11 @@
-"""Tools: their cards, progress, charts and what goes wrong with them, with a real MCP server."""
+"""Tools: their steps, progress, charts and what goes wrong with them, with a real MCP server."""
 
 import json
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.test_parts import open_activity
 from tests.browser.test_talking import answer, done, log, say
 from tests.mcp.running import CHAOS
 from threadkeep.testing import Say, ScriptedModel, UseTool
@@ -22,17 +23,17 @@ def with_tools(page: Page) -> Page:
     return page
 
 
-def test_tool_call_is_a_card_with_arguments_status_and_result(with_tools: Page, model: ScriptedModel):
+def test_tool_call_is_a_line_that_opens_into_arguments_status_and_result(with_tools: Page, model: ScriptedModel):
     model.script([UseTool("chaos__echo", {"text": "回声"})], [Say("It said so.")])
     say(with_tools, "Echo")
     done(with_tools)
+    line = with_tools.get_by_role("group", name="Activity")
+    expect(line).to_contain_text("Used echo")
+    open_activity(with_tools)
     card = with_tools.get_by_role("group", name="Tool call: echo")
     expect(card).to_contain_text("done")
-    expect(card.get_by_text('"text"')).to_be_hidden()
-    card.get_by_text("echo", exact=True).click()
     expect(card).to_contain_text('"text": "回声"')
     expect(card.get_by_text("回声", exact=True)).to_be_visible()
-    expect(with_tools.get_by_role("group", name="Thought process")).to_have_count(0)
     expect(answer(with_tools)).to_have_text("It said so.")
 
 
@@ -40,7 +41,7 @@ def test_tool_that_fails_says_so_and_the_answer_goes_on(with_tools: Page, model:
     model.script([UseTool("chaos__fail", {})], [Say("Then without it.")])
     say(with_tools, "Try")
     done(with_tools)
-    expect(with_tools.get_by_role("group", name="Tool call: fail")).to_contain_text("failed")
+    expect(with_tools.get_by_role("group", name="Activity")).to_contain_text("failed")
     expect(answer(with_tools)).to_have_text("Then without it.")
 
 
@@ -57,8 +58,8 @@ def test_result_of_megabytes_does_not_freeze_the_page(with_tools: Page, model: S
     model.script([UseTool("chaos__big", {"bytes": 3_000_000})], [Say("That was long.")])
     say(with_tools, "Big")
     done(with_tools)
+    open_activity(with_tools)
     card = with_tools.get_by_role("group", name="Tool call: big")
-    card.get_by_text("big", exact=True).click()
     expect(card).to_contain_text("First 3.9 KB of")
     assert len(card.inner_text()) < 10_000
     box = with_tools.get_by_role("textbox", name="Message")

@@ -40,7 +40,8 @@ def conversation(page: Page, model: ScriptedModel) -> None:
     model.script([Think("Well."), Say(RICH)])
     say(page, "Everything, please")
     done(page)
-    page.get_by_role("group", name="Thought process").locator("summary").click()
+    page.get_by_role("group", name="Activity").locator("summary").click()
+    expect(log(page)).to_contain_text("Well.")
 
 
 def tell_nothing(page: Page) -> None:
@@ -95,7 +96,7 @@ def open_details(page: Page) -> None:
 
 
 def tools(page: Page, model: ScriptedModel) -> None:
-    """Cards of tools, one open, with a chart and a file."""
+    """Steps of tools, one open, with a chart and a file."""
     agent = made(page, "/api/agents", {"name": "Handy", "settings": {"mcpServers": {"chaos": CHAOS_SERVER}}})
     page.goto(f"/#/new/{agent}")
     page.reload()
@@ -103,6 +104,7 @@ def tools(page: Page, model: ScriptedModel) -> None:
     model.script(calls, [Say("Here they are.")])
     say(page, "Use your tools")
     done(page)
+    page.get_by_role("group", name="Activity").locator("summary").click()
     page.get_by_role("group", name="Tool call: fail").locator("summary").click()
     expect(page.get_by_role("group", name="Files")).to_contain_text("image/png")
     expect(log(page).locator(".chart canvas")).to_be_visible()
