@@ -125,8 +125,10 @@ def test_files_of_a_tool_reports_and_exports_are_downloaded(with_tools: Page, mo
     model.script([UseTool("chaos__picture", {})], [Say("Here is the picture.")])
     say(with_tools, "Paint")
     done(with_tools)
+    with_tools.get_by_role("group", name="Files").get_by_role("button").click()
     with with_tools.expect_download() as picture:
-        with_tools.get_by_role("group", name="Files").get_by_role("button").click()
+        with_tools.get_by_role("button", name="Download").click()
+    with_tools.keyboard.press("Escape")
     assert picture.value.path().read_bytes().startswith(b"\x89PNG")
     for name, part in (("report (HTML)", b"<h1"), ("report (Markdown)", b"Paint"), ("Export", b'"messages"')):
         with_tools.locator("summary[aria-label='More actions']").click()

@@ -61,6 +61,7 @@ it.each([
     "cut off and continued",
     ["~ (First, ) | I look", "I look at both.", "(<sales unknown>)", "~ So | (Hm.)", "It grew."],
   ],
+  ["images of a tool", ["(<draw ok>)", "images chart.png", "A line."]],
   ["steered", ["I look at 2025.", "(<sales ok>)", "> No, 2026!", "Then 2026.", "> Thanks.", "Gladly."]],
   ["questions", ["? Which?", "(<book denied>)", "? How many?", "? Pay."]],
   [

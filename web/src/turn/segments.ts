@@ -84,7 +84,8 @@ class Activity {
   /** What calls made together gave stands below all that they ask: a request does not move while it is read. */
   #outputs(): Segment[] {
     const calls = this.steps.filter((it): it is Placed<PartOf<"tool_call">> => it.part.type === "tool_call");
-    return [...calls.flatMap(approvalOf), ...calls.flatMap(givenBy), ...this.shown];
+    const isShown = new Set(this.shown.flatMap(fileIds));
+    return [...calls.flatMap(approvalOf), ...calls.flatMap((it) => givenBy(it, isShown)), ...this.shown];
   }
 }
 
@@ -92,11 +93,18 @@ function approvalOf({ part: call, at }: Placed<PartOf<"tool_call">>): Segment[] 
   return call.approval ? [{ kind: "approval", from: at, to: at, call }] : [];
 }
 
-function givenBy({ part: { chartData, artifactIds }, at }: Placed<PartOf<"tool_call">>): Segment[] {
+/** What a call drew, and the files that it gave, but for those that are shown as images. */
+function givenBy({ part: { chartData, artifactIds = [] }, at }: Placed<PartOf<"tool_call">>, isShown: ReadonlySet<string>): Segment[] {
   const given: Segment[] = [];
+  const ids = artifactIds.filter((id) => !isShown.has(id));
   if (chartData != null) given.push({ kind: "chart", from: at, to: at, data: chartData });
-  if (artifactIds?.length) given.push({ kind: "files", from: at, to: at, ids: artifactIds });
+  if (ids.length) given.push({ kind: "files", from: at, to: at, ids });
   return given;
+}
+
+function fileIds(segment: Segment): readonly string[] {
+  if (segment.kind === "images") return segment.images.map((it) => it.fileId);
+  return segment.kind === "files" ? segment.ids : [];
 }
 
 function plainSegments(placed: readonly Placed[]): Segment[] {
