@@ -325,7 +325,7 @@ it("regenerates, edits and forks the message on which one clicks", async () => {
   const reply = draw(last(ended(message), thread, { onFork }));
   await click(reply.named("Regenerate"));
   expect(thread.regenerate).toHaveBeenCalledExactlyOnceWith(message);
-  await click(reply.named("Branch into a new conversation"));
+  await click(reply.named("Branch from here"));
   expect(onFork).toHaveBeenCalledExactlyOnceWith(message);
   const asked: Message = { ...message, role: "user" };
   const onEdit = vi.fn();
@@ -334,7 +334,7 @@ it("regenerates, edits and forks the message on which one clicks", async () => {
 });
 
 it("offers no fork where there is one conversation", () => {
-  expect(draw(last(ended(recording("plain text").message))).allNamed("Branch into a new conversation")).toEqual([]);
+  expect(draw(last(ended(recording("plain text").message))).allNamed("Branch from here")).toEqual([]);
 });
 
 it("folds what a person said at length", async () => {

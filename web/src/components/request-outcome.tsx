@@ -29,7 +29,7 @@ export function RequestOutcome({ place, action, scope, at, about, isQuestion = f
     <p ref={place} className="outcome" tabIndex={-1} data-action={action ?? "none"}>
       <Icon aria-hidden />
       <span>{outcomeOf(words, action, scope, isQuestion)}</span>
-      {about && <span className="name">{about}</span>}
+      {about && <code className="name">{about}</code>}
       {at && <small>{dateTime(at, words.locale)}</small>}
     </p>
   );

@@ -78,7 +78,7 @@ export const en = {
   edit: "Edit",
   editBusy: "Wait for the answer or stop it to edit.",
   editing: "Editing a message. The previous version is kept.",
-  fork: "Branch into a new conversation",
+  fork: "Branch from here",
   forked: "Branched into a new conversation.",
   back: "Back",
   otherBranch: "On another branch",
