@@ -1,7 +1,7 @@
 import { ChevronRight, Lightbulb, Search, Wrench } from "lucide-react";
 import { memo, useState } from "react";
 
-import { faultsOf, latest, summary, tookOf, type Now } from "../turn/activity";
+import { faultsOf, isWaitingForUser, latest, summary, tookOf, type Now } from "../turn/activity";
 import { type Step } from "../turn/segments";
 import { useWords } from "../words";
 import { useChunk } from "./use-chunk";
@@ -31,7 +31,7 @@ export const Activity = memo(
         onToggle={(event) => setOpen(event.currentTarget.open)}
       >
         <summary onPointerEnter={() => setNear(true)} onFocus={() => setNear(true)}>
-          {live ? <i className="beat" aria-hidden /> : <Icon aria-hidden />}
+          {live ? <i className={isWaitingForUser(steps, now.waiting) ? "beat asks" : "beat"} aria-hidden /> : <Icon aria-hidden />}
           <span className="told" dir="auto">
             {live ? latest(words, steps, now) : summary(words, steps)}
           </span>

@@ -1,4 +1,4 @@
-import { ChevronRight, Unplug } from "lucide-react";
+import { ChevronRight, Info, Unplug } from "lucide-react";
 
 import { type PartOf } from "../turn/parts";
 import { awayServers, type AwayServer } from "../turn/notices";
@@ -12,7 +12,8 @@ export function NoticeLines({ notices }: { notices: readonly PartOf<"notice">[] 
       {away.length > 0 && <AwayLine servers={away} />}
       {others.map((message) => (
         <p key={message} className="notice-line" role="note">
-          {message}
+          <Info aria-hidden />
+          <span>{message}</span>
         </p>
       ))}
     </>
@@ -23,22 +24,18 @@ function AwayLine({ servers }: { servers: readonly AwayServer[] }) {
   const words = useWords();
   const told = words.serversAway(servers.map((it) => it.name));
   const reasons = servers.filter((it) => it.reason);
-  const line = (
-    <>
-      <Unplug aria-hidden />
-      <span>{told}</span>
-    </>
-  );
   if (!reasons.length)
     return (
       <p className="notice-line" role="note">
-        {line}
+        <Unplug aria-hidden />
+        <span>{told}</span>
       </p>
     );
   return (
     <details className="notice-line" role="group" aria-label={told}>
       <summary>
-        {line}
+        <Unplug aria-hidden />
+        <span>{told}</span>
         <ChevronRight aria-hidden className="fold" />
       </summary>
       {reasons.map(({ name, reason }) => (

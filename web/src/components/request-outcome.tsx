@@ -4,7 +4,7 @@ import { type RefObject } from "react";
 import { type ApprovalAction, type ApprovalScope } from "../api/schema";
 import { type Problem } from "../thread/reduce";
 import { useWords, type Words } from "../words";
-import { dateTime } from "../words/format";
+import { MessageTime } from "./message-time";
 import { toldProblem } from "./problem-bar";
 
 interface Props {
@@ -30,7 +30,7 @@ export function RequestOutcome({ place, action, scope, at, about, isQuestion = f
       <Icon aria-hidden />
       <span>{outcomeOf(words, action, scope, isQuestion)}</span>
       {about && <code className="name">{about}</code>}
-      {at && <small>{dateTime(at, words.locale)}</small>}
+      {at && <MessageTime at={at} />}
     </p>
   );
 }

@@ -29,14 +29,19 @@ export function isAtWork(steps: readonly Step[]): boolean {
   return steps.some((it) => it.type === "tool_call" && it.status === "running");
 }
 
+/** Whether all of its tools that have not ended wait for the user. */
+export function isWaitingForUser(steps: readonly Step[], waiting: ReadonlySet<string>): boolean {
+  const running = callsOf(steps).filter((it) => it.status === "running");
+  return running.length > 0 && running.every((it) => waiting.has(it.toolCallId));
+}
+
 /** What happens now: the latest thought, the tool at work, or that the model has its turn. */
 export function latest(words: Words, steps: readonly Step[], { waiting, progress }: Now): string {
   const last = steps.at(-1);
   if (last?.type === "thought") return lastLine(last.text) || last.title || words.thinking;
-  const running = callsOf(steps).filter((it) => it.status === "running");
-  const working = running.findLast((it) => !waiting.has(it.toolCallId));
+  const working = callsOf(steps).findLast((it) => it.status === "running" && !waiting.has(it.toolCallId));
   if (working) return atWork(words, working, progress?.[working.toolCallId]);
-  if (running.length) return words.waitingForYou;
+  if (isWaitingForUser(steps, waiting)) return words.waitingForYou;
   return last && isRetry(last) ? words.retrying : words.thinking;
 }
 
