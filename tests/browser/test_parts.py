@@ -42,7 +42,9 @@ def expect_order(page: Page, shown: Sequence[str]) -> None:
 
 def open_activity(page: Page) -> None:
     """Opens the line of the latest reply's first activity."""
-    page.get_by_role("article", name="Reply").last.get_by_role("group", name="Activity").first.locator("summary").first.click()
+    page.get_by_role("article", name="Reply").last.get_by_role("group", name="Activity").first.locator(
+        "summary"
+    ).first.click()
 
 
 def new_conversation(page: Page, **settings: Any) -> Page:
@@ -166,7 +168,9 @@ def test_late_chart_does_not_move_what_one_reads(page: Page, model: ScriptedMode
     open_activity(page)
     cards = page.get_by_role("group", name="Tool call: note")
     expect(cards.filter(has_text="done")).to_have_count(20)
-    page.locator(".scroller").evaluate("(it, card) => it.scrollTop = card.offsetTop", cards.nth(2).element_handle())
+    page.locator(".scroller").evaluate(
+        "(it, card) => it.scrollTop = card.offsetTop", cards.nth(2).element_handle()
+    )
     expect(page.get_by_role("button", name="Jump to latest")).to_be_visible()
     before = _top(cards.nth(8))
     drawing.finish()
@@ -187,7 +191,12 @@ def test_turn_with_tools_moves_nothing_that_is_shown(page: Page, model: Scripted
     new_conversation(page)
     gates = [Gate(), Gate(), Gate()]
     model.script(
-        [Think("First a note."), Wait(gates[0]), Say("First the note."), UseTool("easel__note", {"text": "one"})],
+        [
+            Think("First a note."),
+            Wait(gates[0]),
+            Say("First the note."),
+            UseTool("easel__note", {"text": "one"}),
+        ],
         [Think("Now a drawing."), Wait(gates[1]), drawing.call],
         [Think("Nearly."), Wait(gates[2]), Say("Here it is.\n\nAnd more.")],
     )

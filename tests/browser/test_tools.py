@@ -23,7 +23,9 @@ def with_tools(page: Page) -> Page:
     return page
 
 
-def test_tool_call_is_a_line_that_opens_into_arguments_status_and_result(with_tools: Page, model: ScriptedModel):
+def test_tool_call_is_a_line_that_opens_into_arguments_status_and_result(
+    with_tools: Page, model: ScriptedModel
+):
     model.script([UseTool("chaos__echo", {"text": "回声"})], [Say("It said so.")])
     say(with_tools, "Echo")
     done(with_tools)
