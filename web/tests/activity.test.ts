@@ -28,7 +28,7 @@ const now = { waiting: new Set<string>(), progress: undefined };
 
 it.each<[string, Step[], string, string]>([
   ["a thought", [thought("Hm.", 3200)], "Thought for 3 s", "思考了 3 秒"],
-  ["a short thought", [thought("Hm.", 7)], "Thought", "思考"],
+  ["a short thought", [thought("Hm.", 7)], "Thought", "已思考"],
   ["a thought before a tool", [thought("Hm.", 3200), call("get_sales")], "Used get sales", "使用了 get sales"],
   ["a search and tools", [search("growth"), call("sales"), call("sales"), call("read")], "Searched for “growth”, used sales ×2, read", "搜索了“growth”、使用了 sales ×2、read"],
   ["our own tools", [call("search_documents"), call("promptx_recall"), call("search_documents")], "Searched documents, checked memory", "查阅了文档、查阅了记忆"],

@@ -175,7 +175,7 @@ export const zh: Words = {
 
   activity: "处理过程",
   thinking: "正在思考…",
-  thought: "思考",
+  thought: "已思考",
   thoughtFor: (time: string) => `思考了 ${time}`,
   retrying: "正在重试…",
   retried: "已重试",
