@@ -159,9 +159,9 @@ def _documents(page: Page) -> None:
     ]
     page.locator("input[type=file]").set_input_files(files)  # pyright: ignore[reportArgumentType]
     expect(page.get_by_text("passage", exact=False)).to_have_count(2)
-    page.get_by_role("searchbox", name="Try a search").fill("When can goods be returned?")
-    page.get_by_role("searchbox", name="Try a search").press("Enter")
-    expect(page.get_by_role("group", name="Found")).to_contain_text("30 days")
+    page.get_by_role("searchbox", name="Test search").fill("When can goods be returned?")
+    page.get_by_role("searchbox", name="Test search").press("Enter")
+    expect(page.get_by_role("group", name="Results")).to_contain_text("30 days")
 
 
 if __name__ == "__main__":

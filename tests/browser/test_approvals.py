@@ -61,11 +61,10 @@ def asking(page: Page, model: ScriptedModel) -> Iterator[Page]:
 
 
 def test_call_is_shown_with_its_arguments_and_runs_when_it_is_allowed(asking: Page, context: BrowserContext):
-    card = asking.get_by_role("group", name="Tool call: note")
-    expect(card).to_contain_text("Waiting for you")
+    expect(asking.get_by_role("group", name="Activity")).to_contain_text("Waiting for you")
     expect(asked(asking).locator("dl")).to_have_text(re.compile(r"text\s*buy tea"))
-    expect(asking.get_by_text("A new message ends this turn instead.")).to_be_visible()
-    expect(badge(asking)).to_have_attribute("aria-label", "1 request waits for you")
+    expect(asking.get_by_text("Sending a message ends this turn.")).to_be_visible()
+    expect(badge(asking)).to_have_attribute("aria-label", "1 request is waiting for you")
     assert violations(asking) == []
     other = context.new_page()
     other.goto(asking.url)
@@ -84,20 +83,20 @@ def test_call_that_is_denied_does_not_run(asking: Page, model: ScriptedModel):
     asked(asking).get_by_role("button", name="Deny").click()
     done(asking)
     expect(log(asking)).to_contain_text("Denied")
-    expect(asking.get_by_role("group", name="Tool call: note")).to_contain_text("not allowed")
+    expect(asking.get_by_role("group", name="Activity")).to_contain_text("denied")
     assert not any("buy tea" in result for result in results(model))
 
 
 def test_arguments_are_edited_and_shown(asking: Page, model: ScriptedModel):
     asked(asking).get_by_role("button", name="Edit").click()
-    box = asked(asking).get_by_role("textbox", name="Arguments, as JSON")
+    box = asked(asking).get_by_role("textbox", name="Arguments (JSON)")
     expect(box).to_be_focused()
     box.fill('{"text": ')
-    expect(asked(asking)).to_contain_text("This is not valid JSON")
+    expect(asked(asking)).to_contain_text("Invalid JSON")
     box.fill('{"text": "buy coffee"}')
-    asked(asking).get_by_role("button", name="Allow with these arguments").click()
+    asked(asking).get_by_role("button", name="Allow with changes").click()
     done(asking)
-    expect(log(asking)).to_contain_text("Allowed with other arguments")
+    expect(log(asking)).to_contain_text("Allowed with changes")
     expect(log(asking).locator("dl.arguments")).to_have_text(re.compile(r"text\s*buy coffee"))
     assert any("buy coffee" in result for result in results(model))
 
@@ -105,21 +104,21 @@ def test_arguments_are_edited_and_shown(asking: Page, model: ScriptedModel):
 def test_arguments_that_do_not_fit_the_schema_are_refused_with_the_reason(asking: Page):
     asked(asking).get_by_role("button", name="Edit").click()
     asked(asking).get_by_role("textbox").fill('{"text": 3}')
-    asked(asking).get_by_role("button", name="Allow with these arguments").click()
+    asked(asking).get_by_role("button", name="Allow with changes").click()
     expect(asked(asking).get_by_role("alert")).to_contain_text("text")
     asked(asking).get_by_role("textbox").fill('{"text": "three"}')
-    asked(asking).get_by_role("button", name="Allow with these arguments").click()
+    asked(asking).get_by_role("button", name="Allow with changes").click()
     done(asking)
 
 
 def test_leave_for_the_conversation_is_asked_for_once(asking: Page, model: ScriptedModel):
-    asked(asking).get_by_role("button", name="Allow in this conversation").click()
+    asked(asking).get_by_role("button", name="Allow for this conversation").click()
     done(asking)
     model.script(note("buy bread"), [Say("That, too.")])
     say(asking, "And bread")
     done(asking)
     expect(answer(asking)).to_have_text("That, too.")
-    expect(log(asking)).to_contain_text("Allowed in this conversation")
+    expect(log(asking)).to_contain_text("Allowed for this conversation")
 
 
 def test_requests_of_one_turn_are_answered_one_by_one_with_the_keyboard(page: Page, model: ScriptedModel):
@@ -127,7 +126,7 @@ def test_requests_of_one_turn_are_answered_one_by_one_with_the_keyboard(page: Pa
     model.script([*note("one"), *note("two")], [Say("Half of it.")])
     say(page, "Note both")
     expect(asked(page)).to_have_count(2)
-    expect(badge(page)).to_have_attribute("aria-label", "2 requests wait for you")
+    expect(badge(page)).to_have_attribute("aria-label", "2 requests are waiting for you")
     asked(page).first.get_by_role("button", name="Allow once").focus()
     page.keyboard.press("Enter")
     expect(asked(page)).to_have_count(1)
@@ -203,14 +202,14 @@ def test_form_of_a_server_is_filled_in(page: Page, model: ScriptedModel):
     question = page.get_by_role("group", name="Question")
     expect(question).to_contain_text("Which frame?")
     question.get_by_role("textbox", name="width").fill("5")
-    question.get_by_role("button", name="Answer").click()
-    expect(question.locator(".fault")).to_have_text(["Fill this in.", "At least 10."])
+    question.get_by_role("button", name="Submit").click()
+    expect(question.locator(".fault")).to_have_text(["This field is required.", "Must be at least 10."])
     expect(question.get_by_role("textbox", name="Your name")).to_be_focused()
     assert violations(page) == []
     question.get_by_role("textbox", name="Your name").fill("Ann")
     question.get_by_role("textbox", name="width").fill("40")
     question.get_by_role("checkbox", name="Gilded").check()
-    question.get_by_role("button", name="Answer").click()
+    question.get_by_role("button", name="Submit").click()
     done(page)
     expect(question).to_contain_text("Answered")
     (result,) = set(results(model))

@@ -60,7 +60,7 @@ def test_conversation_of_5000_messages_is_drawn_in_part(page: Page, model: Scrip
         assert drawn(page) <= MOST_DRAWN
         # One reads on where one was: what came above has not moved it away.
         expect(page.locator(f"[data-key='{before}']")).to_be_in_viewport()
-    page.get_by_role("button", name="Jump to the latest").click()
+    page.get_by_role("button", name="Jump to latest").click()
     done(page)
     model.script([Say("Still here.")])
     say(page, "And now?")

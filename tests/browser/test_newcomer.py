@@ -36,7 +36,7 @@ def test_newcomer_talks_stops_asks_about_a_document_and_finds_it_all_after_a_res
 ):
     with Server(tmp_path) as server:
         page = open_page(browser, server)
-        expect(page.get_by_text("demonstration model")).to_be_visible()
+        expect(page.get_by_text("demo model")).to_be_visible()
         page.get_by_role("button", name="What is gravity?").click()
         page.get_by_role("button", name="Regenerate").wait_for()
         expect(answer(page)).not_to_be_empty()
@@ -48,7 +48,7 @@ def test_newcomer_talks_stops_asks_about_a_document_and_finds_it_all_after_a_res
         page.locator("input[type=file]").set_input_files(file)  # pyright: ignore[reportArgumentType]
         document = page.get_by_role("listitem").filter(has_text="handbook.md")
         expect(document).to_contain_text("ready", timeout=MODELS_PATIENCE_MS)
-        page.get_by_role("button", name="Talk to it").click()
+        page.get_by_role("button", name="Start a conversation").click()
         say(page, "When can goods be returned?")
         stop_when_it_speaks(page, 1)
         expect(page.get_by_role("group", name="Sources")).to_contain_text("handbook.md")

@@ -1,6 +1,7 @@
 """A reply stands in the order in which it arrived: live, after a reload, and when the turn's log is gone."""
 
 import contextlib
+import re
 import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from threadkeep.testing.waiting import PATIENCE_S
 EASEL = {"command": "python", "args": [str(Path(__file__).parent / "easel.py")]}
 TOOLS = {"mcp_allowed_commands": "python", "mcp_connect_budget_s": "60"}
 # A chart describes itself at length as soon as it is drawn.
-READ_ORDER = """reply => [...reply.querySelectorAll(".markdown, .notice, .chart, [role=group]")]
+READ_ORDER = """reply => [...reply.querySelectorAll(".markdown, .notice-line, .chart, [role=group]")]
     .map(it => it.matches(".chart") ? "chart" : it.getAttribute("aria-label") ?? it.innerText.trim())"""
 
 
@@ -37,6 +38,13 @@ def expect_order(page: Page, shown: Sequence[str]) -> None:
     with contextlib.suppress(TookTooLong):  # the comparison says what is shown instead
         page.wait_for_function(is_shown, arg=shown)
     assert order(page) == list(shown)
+
+
+def open_activity(page: Page) -> None:
+    """Opens the line of the latest reply's first activity."""
+    page.get_by_role("article", name="Reply").last.get_by_role("group", name="Activity").first.locator(
+        "summary"
+    ).first.click()
 
 
 def new_conversation(page: Page, **settings: Any) -> Page:
@@ -83,13 +91,16 @@ def test_text_thoughts_and_tools_stay_in_the_order_of_their_arrival(
     say(page, "Draw")
     expect_order(page, ["First the"])
     gates[0].open()
-    expect_order(page, ["First the note.", "Tool call: note", "Thought process"])
-    expect(page.get_by_role("group", name="Thought process").locator("summary")).to_have_text("Thinking")
+    expect_order(page, ["First the note.", "Activity"])
+    line = page.get_by_role("group", name="Activity").locator("summary")
+    expect(line).to_have_text("Now a drawing.")
     gates[1].open()
-    expect_order(page, ["First the note.", "Tool call: note", "Thought process", "Tool call: draw"])
+    expect(line).to_have_text("Using draw…")
+    expect_order(page, ["First the note.", "Activity"])
     drawing.finish()
-    drawn = ["First the note.", "Tool call: note", "Thought process", "Tool call: draw", "chart"]
+    drawn = ["First the note.", "Activity", "chart"]
     expect_order(page, drawn)
+    expect(line).to_have_text(re.compile("Used note, draw"))
     page.reload()  # in the middle of the turn
     expect_order(page, drawn)
     gates[2].open()
@@ -112,19 +123,21 @@ def test_text_of_two_model_calls_is_copied_apart(page: Page, model: ScriptedMode
     assert page.evaluate("navigator.clipboard.readText()") == reply["content"]
 
 
-def test_calls_made_together_stand_as_the_model_made_them(page: Page, model: ScriptedModel, drawing: Drawing):
+def test_calls_made_together_are_steps_of_one_line_as_the_model_made_them(
+    page: Page, model: ScriptedModel, drawing: Drawing
+):
     new_conversation(page)
     calls = [drawing.call, UseTool("easel__note", {"text": "two"})]
     model.script([Say("Both."), *calls], [Say("Done.")])
     say(page, "Draw")
-    card = page.get_by_role("group", name="Tool call: note")
-    expect(card).to_contain_text("done")
-    expect_order(page, ["Both.", "Tool call: draw", "Tool call: note"])
+    open_activity(page)
+    expect(page.get_by_role("group", name="Tool call: note")).to_contain_text("done")
+    expect_order(page, ["Both.", "Activity", "Tool call: draw", "Tool call: note"])
     drawing.finish()
     done(page)
-    for _ in range(2):
-        expect_order(page, ["Both.", "Tool call: draw", "chart", "Tool call: note", "Done."])
-        page.reload()
+    expect_order(page, ["Both.", "Activity", "Tool call: draw", "Tool call: note", "chart", "Done."])
+    page.reload()
+    expect_order(page, ["Both.", "Activity", "chart", "Done."])
 
 
 def test_stopped_reply_keeps_its_order_and_says_which_tool_was_interrupted(
@@ -133,13 +146,15 @@ def test_stopped_reply_keeps_its_order_and_says_which_tool_was_interrupted(
     new_conversation(page)
     model.script([Say("A moment."), drawing.call])
     say(page, "Draw")
-    card = page.get_by_role("group", name="Tool call: draw")
-    expect(card).to_contain_text("running")
-    page.get_by_role("button", name="Stop").click()
+    line = page.get_by_role("group", name="Activity").locator("summary")
+    expect(line).to_have_text("Using draw…")
+    line.focus()
+    page.keyboard.press("Escape")
     expect(log(page)).to_contain_text("Stopped.")
     for _ in range(2):
-        expect(card).to_contain_text("interrupted")
-        expect_order(page, ["A moment.", "Tool call: draw"])
+        expect(line).to_contain_text("interrupted")
+        expect_order(page, ["A moment.", "Activity"])
+        expect(page.get_by_role("button", name="Retry")).to_be_visible()
         page.reload()
 
 
@@ -150,19 +165,55 @@ def test_late_chart_does_not_move_what_one_reads(page: Page, model: ScriptedMode
     gate = Gate()
     model.script([Say("Many notes."), drawing.call, *notes], [Wait(gate), Say("Done.")])
     say(page, "Draw")
+    open_activity(page)
     cards = page.get_by_role("group", name="Tool call: note")
     expect(cards.filter(has_text="done")).to_have_count(20)
     page.locator(".scroller").evaluate(
-        "(it, card) => it.scrollTop = card.offsetTop", cards.nth(6).element_handle()
+        "(it, card) => it.scrollTop = card.offsetTop", cards.nth(2).element_handle()
     )
-    expect(page.get_by_role("button", name="Jump to the latest")).to_be_visible()
+    expect(page.get_by_role("button", name="Jump to latest")).to_be_visible()
     before = _top(cards.nth(8))
     drawing.finish()
     expect(log(page).locator(".chart canvas")).to_be_attached()
-    expect(page.get_by_role("group", name="Tool call: draw")).not_to_be_in_viewport()
     assert abs(_top(cards.nth(8)) - before) <= 1
     gate.open()
     done(page)
+
+
+SHIFTS = """() => {
+    window.shifts = [];
+    new PerformanceObserver((list) => window.shifts.push(...list.getEntries().map((it) => it.value)))
+        .observe({ type: "layout-shift", buffered: false });
+}"""
+
+
+def test_turn_with_tools_moves_nothing_that_is_shown(page: Page, model: ScriptedModel, drawing: Drawing):
+    new_conversation(page)
+    gates = [Gate(), Gate(), Gate()]
+    model.script(
+        [
+            Think("First a note."),
+            Wait(gates[0]),
+            Say("First the note."),
+            UseTool("easel__note", {"text": "one"}),
+        ],
+        [Think("Now a drawing."), Wait(gates[1]), drawing.call],
+        [Think("Nearly."), Wait(gates[2]), Say("Here it is.\n\nAnd more.")],
+    )
+    say(page, "Draw")
+    expect(log(page)).to_contain_text("First a note.")
+    page.evaluate(SHIFTS)
+    for gate, shown in zip(gates[:2], ("Now a drawing.", "Using draw…"), strict=True):
+        gate.open()
+        expect(log(page)).to_contain_text(shown)
+    drawing.finish()
+    expect(log(page)).to_contain_text("Nearly.")
+    expect(log(page).locator(".chart canvas")).to_be_visible()
+    gates[2].open()
+    done(page)
+    page.wait_for_timeout(300)  # whatever comes late comes now
+    shifts: list[float] = page.evaluate("window.shifts")
+    assert sum(shifts) <= 0.02, shifts
 
 
 def _top(element: Locator) -> float:
@@ -179,9 +230,7 @@ def test_order_and_timeline_outlive_the_log(tmp_path: Path, model: ScriptedModel
     )
     shown = [
         "First the note.",
-        "Tool call: note",
-        "Thought process",
-        "Tool call: draw",
+        "Activity",
         "chart",
         "Here it is.",
     ]
@@ -207,7 +256,7 @@ def test_order_and_timeline_outlive_the_log(tmp_path: Path, model: ScriptedModel
 def _timeline(page: Page) -> list[str]:
     """The bars of the latest turn, in order."""
     page.get_by_role("button", name="Details").last.click()
-    drawer = page.get_by_role("dialog", name="What happened in this turn")
+    drawer = page.get_by_role("dialog", name="Turn details")
     expect(drawer.locator(".timeline li")).not_to_have_count(0)
     titles = drawer.locator(".timeline .title").all_inner_texts()
     drawer.get_by_role("button", name="Close").click()

@@ -45,7 +45,7 @@ def gate(page: Page, model: ScriptedModel) -> Gate:
 def test_queued_messages_are_answered_in_their_order(
     page: Page, context: BrowserContext, model: ScriptedModel, gate: Gate
 ):
-    expect(page.get_by_text("Enter queues")).to_be_visible()
+    expect(page.get_by_text("Enter to queue")).to_be_visible()
     queue(page, "And three?")
     queue(page, "And four?")
     assert violations(page) == []
@@ -86,7 +86,7 @@ def test_stopping_holds_the_queue_until_one_sends_again(page: Page, model: Scrip
     queue(page, "And three?")
     box(page).press("Escape")
     expect(log(page)).to_contain_text("Stopped.")
-    expect(queued(page)).to_contain_text("Held: send a message to continue")
+    expect(queued(page)).to_contain_text("On hold: send a message to continue")
     model.script([Say("Three.")], [Say("Four.")])
     say(page, "And four?")
     expect(answer(page)).to_have_text("Four.")
@@ -99,12 +99,12 @@ def test_message_steers_the_turn_that_runs(page: Page, model: ScriptedModel, dra
     new_conversation(page)
     model.script([Say("I draw a fox."), drawing.call], [Say("Then a cat.")])
     say(page, "Draw")
-    expect(page.get_by_role("group", name="Tool call: draw")).to_be_visible()
+    expect(page.get_by_role("group", name="Activity")).to_contain_text("Using draw…")
     box(page).fill("No, a cat!")
     box(page).press("Control+Enter")
-    expect(queued(page)).to_contain_text("Joins the answer at its next step")
+    expect(queued(page)).to_contain_text("Will join the answer at its next step")
     page.reload()
-    expect(queued(page)).to_contain_text("Joins the answer at its next step")
+    expect(queued(page)).to_contain_text("Will join the answer at its next step")
     drawing.finish()
     done(page)
     for _ in range(2):
@@ -119,8 +119,8 @@ def test_message_steers_the_turn_that_runs(page: Page, model: ScriptedModel, dra
 
 def test_message_that_comes_too_late_to_steer_is_sent_next(page: Page, model: ScriptedModel, gate: Gate):
     box(page).fill("And three?")
-    page.get_by_role("button", name="Send into this answer").click()
-    expect(queued(page)).to_contain_text("Joins the answer")
+    page.get_by_role("button", name="Add to this answer").click()
+    expect(queued(page)).to_contain_text("Will join the answer")
     model.script([Say("Three.")])
     gate.open()
     expect(answer(page)).to_have_text("Three.")
@@ -142,7 +142,7 @@ def test_killed_server_continues_and_folds_what_it_had_said(
     with Server(tmp_path, "--port", str(server.port), **settings_for(model)):
         done(page)
         for _ in range(2):
-            old = page.get_by_role("group", name="Interrupted; started again")
+            old = page.get_by_role("group", name="Interrupted, then restarted")
             expect(old.get_by_text("Once upon a ti")).to_be_hidden()
             expect(page.locator(".part > .markdown")).to_have_text("Once there was a fox.")
             page.reload()

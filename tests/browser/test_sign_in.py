@@ -69,14 +69,14 @@ def test_next_person_sees_nothing_of_the_one_before(page: Page):
 def test_wrong_token_is_refused_and_another_can_be_tried(page: Page):
     page.get_by_label("Access token").fill("nonsense")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_contain_text("not valid")
+    expect(page.get_by_role("alert")).to_contain_text("invalid")
     sign_in(page, "alice")
 
 
 def test_sign_in_breaks_no_rule_of_accessibility(page: Page):
     page.get_by_label("Access token").fill("nonsense")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_contain_text("not valid")
+    expect(page.get_by_role("alert")).to_contain_text("invalid")
     problems = violations(page)
     page.get_by_role("switch", name="Dark mode").click()
     assert problems + violations(page) == []

@@ -1,10 +1,11 @@
-"""Tools: their cards, progress, charts and what goes wrong with them, with a real MCP server."""
+"""Tools: their steps, progress, charts and what goes wrong with them, with a real MCP server."""
 
 import json
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.test_parts import open_activity
 from tests.browser.test_talking import answer, done, log, say
 from tests.mcp.running import CHAOS
 from threadkeep.testing import Say, ScriptedModel, UseTool
@@ -22,17 +23,19 @@ def with_tools(page: Page) -> Page:
     return page
 
 
-def test_tool_call_is_a_card_with_arguments_status_and_result(with_tools: Page, model: ScriptedModel):
+def test_tool_call_is_a_line_that_opens_into_arguments_status_and_result(
+    with_tools: Page, model: ScriptedModel
+):
     model.script([UseTool("chaos__echo", {"text": "回声"})], [Say("It said so.")])
     say(with_tools, "Echo")
     done(with_tools)
+    line = with_tools.get_by_role("group", name="Activity")
+    expect(line).to_contain_text("Used echo")
+    open_activity(with_tools)
     card = with_tools.get_by_role("group", name="Tool call: echo")
     expect(card).to_contain_text("done")
-    expect(card.get_by_text('"text"')).to_be_hidden()
-    card.get_by_text("echo", exact=True).click()
     expect(card).to_contain_text('"text": "回声"')
     expect(card.get_by_text("回声", exact=True)).to_be_visible()
-    expect(with_tools.get_by_role("group", name="Thought process")).to_have_count(0)
     expect(answer(with_tools)).to_have_text("It said so.")
 
 
@@ -40,7 +43,7 @@ def test_tool_that_fails_says_so_and_the_answer_goes_on(with_tools: Page, model:
     model.script([UseTool("chaos__fail", {})], [Say("Then without it.")])
     say(with_tools, "Try")
     done(with_tools)
-    expect(with_tools.get_by_role("group", name="Tool call: fail")).to_contain_text("failed")
+    expect(with_tools.get_by_role("group", name="Activity")).to_contain_text("failed")
     expect(answer(with_tools)).to_have_text("Then without it.")
 
 
@@ -57,9 +60,9 @@ def test_result_of_megabytes_does_not_freeze_the_page(with_tools: Page, model: S
     model.script([UseTool("chaos__big", {"bytes": 3_000_000})], [Say("That was long.")])
     say(with_tools, "Big")
     done(with_tools)
+    open_activity(with_tools)
     card = with_tools.get_by_role("group", name="Tool call: big")
-    card.get_by_text("big", exact=True).click()
-    expect(card).to_contain_text("The first 3.9 KB of")
+    expect(card).to_contain_text("First 3.9 KB of")
     assert len(card.inner_text()) < 10_000
     box = with_tools.get_by_role("textbox", name="Message")
     box.press_sequentially("still quick")
@@ -70,11 +73,11 @@ def test_server_is_added_by_pasting_tested_and_removed(page: Page):
     page.get_by_role("button", name="Settings").click()
     page.get_by_role("tab", name="Tools").click()
     expect(page.get_by_text("promptx")).to_be_visible()
-    page.get_by_role("button", name="Add a server").click()
-    page.get_by_role("textbox", name="Or paste the usual JSON").fill("no JSON")
+    page.get_by_role("button", name="Add server").click()
+    page.get_by_role("textbox", name="Or paste MCP JSON").fill("no JSON")
     expect(page.get_by_role("button", name="Add", exact=True)).to_be_disabled()
     pasted = json.dumps({"mcpServers": {"chaos": SERVER}})
-    page.get_by_role("textbox", name="Or paste the usual JSON").fill(pasted)
+    page.get_by_role("textbox", name="Or paste MCP JSON").fill(pasted)
     page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_role("button", name="Test chaos").click()
     card = page.get_by_role("listitem").filter(has=page.get_by_role("button", name="Test chaos"))
@@ -87,9 +90,9 @@ def test_server_is_added_by_pasting_tested_and_removed(page: Page):
 def test_server_that_is_not_allowed_is_refused_with_the_reason(page: Page):
     page.get_by_role("button", name="Settings").click()
     page.get_by_role("tab", name="Tools").click()
-    page.get_by_role("button", name="Add a server").click()
+    page.get_by_role("button", name="Add server").click()
     page.get_by_role("textbox", name="Name").fill("shell")
-    page.get_by_role("textbox", name="Address or command").fill("bash -c ls")
+    page.get_by_role("textbox", name="URL or command").fill("bash -c ls")
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("must be one of: python")
 
@@ -107,9 +110,9 @@ def test_document_is_dropped_read_and_found(page: Page):
     expect(failed).to_contain_text("failed")
     page.get_by_role("button", name="Delete broken.pdf").click()
     expect(failed).to_have_count(0)
-    page.get_by_role("searchbox", name="Try a search").fill("When can I return it?")
+    page.get_by_role("searchbox", name="Test search").fill("When can I return it?")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("group", name="Found")).to_contain_text("30 days")
+    expect(page.get_by_role("group", name="Results")).to_contain_text("30 days")
 
 
 def test_file_of_a_kind_that_cannot_be_read_is_refused(page: Page):
@@ -124,11 +127,13 @@ def test_files_of_a_tool_reports_and_exports_are_downloaded(with_tools: Page, mo
     model.script([UseTool("chaos__picture", {})], [Say("Here is the picture.")])
     say(with_tools, "Paint")
     done(with_tools)
+    with_tools.get_by_role("group", name="Files").get_by_role("button").click()
     with with_tools.expect_download() as picture:
-        with_tools.get_by_role("group", name="Files").get_by_role("button").click()
+        with_tools.get_by_role("button", name="Download").click()
+    with_tools.keyboard.press("Escape")
     assert picture.value.path().read_bytes().startswith(b"\x89PNG")
     for name, part in (("report (HTML)", b"<h1"), ("report (Markdown)", b"Paint"), ("Export", b'"messages"')):
-        with_tools.locator("summary[aria-label=More]").click()
+        with_tools.locator("summary[aria-label='More actions']").click()
         with with_tools.expect_download() as file:
             with_tools.get_by_role("button", name=name).click()
         assert part in file.value.path().read_bytes()

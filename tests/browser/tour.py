@@ -40,7 +40,8 @@ def conversation(page: Page, model: ScriptedModel) -> None:
     model.script([Think("Well."), Say(RICH)])
     say(page, "Everything, please")
     done(page)
-    page.get_by_role("group", name="Thought process").locator("summary").click()
+    page.get_by_role("group", name="Activity").locator("summary").click()
+    expect(log(page)).to_contain_text("Well.")
 
 
 def tell_nothing(page: Page) -> None:
@@ -72,7 +73,7 @@ def branches(page: Page, model: ScriptedModel) -> None:
     page.request.post(f"{path}/path", data={"messageId": asked["siblings"]["ids"][0]})
     page.get_by_role("button", name="Edit").click()
     box.press("Enter")
-    expect(page.get_by_role("button", name="Show it")).to_be_visible()
+    expect(page.get_by_role("button", name="Show latest")).to_be_visible()
 
 
 def failure(page: Page, model: ScriptedModel) -> None:
@@ -95,7 +96,7 @@ def open_details(page: Page) -> None:
 
 
 def tools(page: Page, model: ScriptedModel) -> None:
-    """Cards of tools, one open, with a chart and a file."""
+    """Steps of tools, one open, with a chart and a file."""
     agent = made(page, "/api/agents", {"name": "Handy", "settings": {"mcpServers": {"chaos": CHAOS_SERVER}}})
     page.goto(f"/#/new/{agent}")
     page.reload()
@@ -103,8 +104,9 @@ def tools(page: Page, model: ScriptedModel) -> None:
     model.script(calls, [Say("Here they are.")])
     say(page, "Use your tools")
     done(page)
+    page.get_by_role("group", name="Activity").locator("summary").click()
     page.get_by_role("group", name="Tool call: fail").locator("summary").click()
-    expect(page.get_by_role("group", name="Files")).to_contain_text("image/png")
+    expect(page.get_by_role("group", name="Files").get_by_role("button")).to_be_visible()
     expect(log(page).locator(".chart canvas")).to_be_visible()
 
 
@@ -113,7 +115,7 @@ def sources(page: Page, model: ScriptedModel) -> None:
     documents(page, model)
     query = "When can goods be returned?"
     model.script([UseTool("search_documents", {"query": query})], [Say("Within 30 days [1].")])
-    page.get_by_role("button", name="Talk to it").click()
+    page.get_by_role("button", name="Start a conversation").click()
     say(page, query)
     done(page)
     expect(page.get_by_role("group", name="Sources")).to_contain_text("handbook.md")
@@ -177,7 +179,7 @@ def usage(page: Page, model: ScriptedModel) -> None:
 def nothing_used(page: Page, _: ScriptedModel) -> None:
     """The same before anything was."""
     page.get_by_role("link", name="Usage").click()
-    expect(page.get_by_text("Nothing has been used yet.")).to_be_visible()
+    expect(page.get_by_text("No usage yet")).to_be_visible()
 
 
 def settings(tab: str) -> Screen:
@@ -194,9 +196,9 @@ def settings(tab: str) -> Screen:
 def server_form(page: Page, model: ScriptedModel) -> None:
     """Adding an MCP server."""
     settings("Tools")(page, model)
-    page.get_by_role("button", name="Add a server").click()
-    page.get_by_role("textbox", name="Or paste the usual JSON").fill("no JSON")
-    expect(page.get_by_text("This is not the JSON of MCP servers.")).to_be_visible()
+    page.get_by_role("button", name="Add server").click()
+    page.get_by_role("textbox", name="Or paste MCP JSON").fill("no JSON")
+    expect(page.get_by_text("This isn’t valid MCP JSON.")).to_be_visible()
 
 
 def documents(page: Page, _: ScriptedModel) -> None:
@@ -211,9 +213,9 @@ def documents(page: Page, _: ScriptedModel) -> None:
     page.locator("input[type=file]").set_input_files(files)  # pyright: ignore[reportArgumentType]
     expect(page.get_by_role("listitem").filter(has_text="handbook.md")).to_contain_text("ready")
     expect(page.get_by_role("listitem").filter(has_text="broken.pdf")).to_contain_text("failed")
-    page.get_by_role("searchbox", name="Try a search").fill("When can I return it?")
+    page.get_by_role("searchbox", name="Test search").fill("When can I return it?")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("group", name="Found")).to_contain_text("30 days")
+    expect(page.get_by_role("group", name="Results")).to_contain_text("30 days")
 
 
 def new_agent(page: Page, _: ScriptedModel) -> None:

@@ -29,7 +29,7 @@ it("counts what waits, names it, and leads there", async () => {
   expect(drawn.text).toBe("");
   answers(open("r1"), open("r2", { kind: "tool", toolName: "order", server: "shop", conversationId: "c2" }));
   await act(refreshApprovals);
-  expect(drawn.named("2 requests wait for you").textContent).toContain("2");
+  expect(drawn.named("2 requests are waiting for you").textContent).toContain("2");
   const [first, second] = [...drawn.place.querySelectorAll("button")];
   expect([first!.textContent, second!.textContent]).toEqual(["Which one?Tea", "Allow order (shop)?New conversation"]);
   const card = document.body.appendChild(document.createElement("div"));

@@ -111,10 +111,10 @@ it("keeps what is refused with the server's reason, spoils nothing else, and wai
   await Upload.named("b.png").refuse(415, "UNSUPPORTED_FILE", "b.png is HTML.");
   expect(drawn.find(".attachment[data-state=failed]").textContent).toContain("b.png is HTML.");
   expect(drawn.allNamed("Retry b.png")).toEqual([]);
-  expect(told(drawn.place)).toBe("a.txt uploaded b.png failed: b.png is HTML.");
+  expect(told(drawn.place)).toBe("a.txt uploaded Couldn’t upload b.png: b.png is HTML.");
   await press(box, "Enter");
   expect(onSend).not.toHaveBeenCalled();
-  expect(drawn.find("#limit").textContent).toContain("remove the file that failed");
+  expect(drawn.find("#limit").textContent).toContain("retry the failed file");
   await click(drawn.named("Remove b.png"));
   expect(names()).toEqual(["a.txt"]);
   expect(document.activeElement).toBe(box);
@@ -151,10 +151,10 @@ describe("a message that is sent while its files are on their way", () => {
     await type(box, "Look");
     await paste(box, ["a.txt"]);
     await press(box, "Enter");
-    expect(drawn.text).toContain("sends when ready");
+    expect(drawn.text).toContain("Sends when ready");
     expect(box.readOnly).toBe(true);
     await press(box, "Escape");
-    expect(drawn.text).not.toContain("sends when ready");
+    expect(drawn.text).not.toContain("Sends when ready");
     await press(box, "Enter");
     expect(onSend).not.toHaveBeenCalled();
     await Upload.named("a.txt").take();
@@ -171,15 +171,15 @@ describe("a message that is sent while its files are on their way", () => {
     expect(onSend).not.toHaveBeenCalled();
     expect([box.value, box.readOnly, names()]).toEqual(["Look", false, ["a.txt"]]);
     expect(drawn.text).toContain("Too many requests.");
-    expect(drawn.text).not.toContain("sends when ready");
+    expect(drawn.text).not.toContain("Sends when ready");
   });
 });
 
 it("queues a message with files that was to steer, and says so", async () => {
   const { drawn, box, onSend } = composer({ running: true, queues: true, onStop: vi.fn() });
   await act(async () => keepFiles("c1", [kept("a.txt")]));
-  expect(drawn.find("#limit").textContent).toContain("Files cannot join a running answer");
-  expect(drawn.allNamed("Send into this answer")).toEqual([]);
+  expect(drawn.find("#limit").textContent).toContain("Files can’t join a running answer");
+  expect(drawn.allNamed("Add to this answer")).toEqual([]);
   await press(box, "Enter", { ctrlKey: true });
   expect(onSend).toHaveBeenCalledExactlyOnceWith("", false, [kept("a.txt")]);
 });

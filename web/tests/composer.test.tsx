@@ -70,7 +70,7 @@ it("tells the limit as it nears, counted in characters, and sends nothing above 
   await type(box, "👩".repeat(9));
   expect(told()).toBe("1 characters left");
   await type(box, "👩".repeat(12));
-  expect(told()).toBe("2 characters too many");
+  expect(told()).toBe("2 characters over the limit");
   await press(box, "Enter");
   expect(onSend).not.toHaveBeenCalled();
 });
@@ -91,7 +91,7 @@ describe("while a turn runs", () => {
 
   it("queues with Enter and steers with a modifier, and says so", async () => {
     const { box, drawn, onSend } = composer(running);
-    expect(drawn.find("#limit").textContent).toContain("Enter queues");
+    expect(drawn.find("#limit").textContent).toContain("Enter to queue");
     await type(box, "then this");
     await press(box, "Enter");
     await type(box, "no, that");
@@ -103,11 +103,11 @@ describe("while a turn runs", () => {
 
   it("has buttons for both beside the one that stops", async () => {
     const { box, drawn, onSend } = composer(running);
-    expect(drawn.allNamed("Add to the queue")).toEqual([]);
+    expect(drawn.allNamed("Add to queue")).toEqual([]);
     await type(box, "then this");
-    await click(drawn.named("Add to the queue"));
+    await click(drawn.named("Add to queue"));
     await type(box, "no, that");
-    await click(drawn.named("Send into this answer"));
+    await click(drawn.named("Add to this answer"));
     expect(onSend.mock.calls).toEqual([["then this", false, []], ["no, that", true, []]]);
     expect(drawn.named("Stop").isConnected).toBe(true);
   });
@@ -127,7 +127,7 @@ describe("while a turn runs", () => {
     const { box, drawn, onSend } = composer({ ...running, waiting: true });
     expect(drawn.find("#limit").textContent).toContain("ends this turn");
     await type(box, "never mind");
-    expect(drawn.allNamed("Send into this answer")).toEqual([]);
+    expect(drawn.allNamed("Add to this answer")).toEqual([]);
     expect(drawn.named("Send").isConnected).toBe(true);
     await press(box, "Enter", { ctrlKey: true });
     expect(onSend).toHaveBeenCalledExactlyOnceWith("never mind", false, []);
@@ -167,7 +167,7 @@ describe("editing", () => {
     drawn.again(editing(async () => true, onCancel));
     expect(box.value).toBe("What is gravty?");
     expect(document.activeElement).toBe(box);
-    expect(drawn.text).toContain("Editing a sent message");
+    expect(drawn.text).toContain("Editing a message");
     await press(box, "Escape", { isComposing: true });
     expect(onCancel).not.toHaveBeenCalled();
     await press(box, "Escape");

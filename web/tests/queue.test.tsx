@@ -220,7 +220,7 @@ describe("the queue", () => {
     server.queued = [waiting("q1", "One"), waiting("q2", "Two", true)];
     await thread.join();
     const drawn = draw(list());
-    expect([...drawn.place.querySelectorAll(".state")].map((it) => it.textContent!.trim())).toEqual(["Queued", "Held: send a message to continue"]);
+    expect([...drawn.place.querySelectorAll(".state")].map((it) => it.textContent!.trim())).toEqual(["Queued", "On hold: send a message to continue"]);
   });
 
   it("is edited and cleared before it is sent", async () => {
@@ -236,7 +236,7 @@ describe("the queue", () => {
     await act(async () => vi.waitFor(() => expect(queue()).toEqual(["Another one"])));
     drawn.again(list());
     server.queued = [];
-    await click(drawn.named("Remove from the queue"));
+    await click(drawn.named("Remove from queue"));
     expect(server.asked.at(-1)).toEqual({ method: "DELETE", call: "conversations/c/queued/q1", body: null });
     await act(async () => vi.waitFor(() => expect(queue()).toEqual([])));
   });

@@ -4,10 +4,11 @@ import { describe, expect, it, vi } from "vitest";
 import { type ToolCallPartView } from "../src/api/schema";
 import { EntryView, type MessageActions } from "../src/components/entry-view";
 import { Sources } from "../src/components/sources";
-import { ToolCallCard } from "../src/components/tool-call-card";
+import { ToolStep } from "../src/components/tool-step";
 import { UserMessage } from "../src/components/user-message";
 import { EMPTY, isRunning, reduce, type ThreadState } from "../src/thread/reduce";
 import { type Thread } from "../src/thread/thread";
+import { type TurnEvent } from "../src/turn/events";
 import { type Message, type Part } from "../src/turn/parts";
 import { answer, click, draw, press, type Drawn } from "./draw";
 import { RECORDINGS, begun, recording, type Recording } from "./recordings";
@@ -44,7 +45,7 @@ function beginning(it: Recording): { state: ThreadState; turnId: string } {
 
 /** What stands in a reply, from top to bottom. */
 function order(drawn: Drawn): string[] {
-  return [...drawn.place.querySelectorAll<HTMLElement>(".markdown, [role=group], .chart, .notice, .waiting")].map(
+  return [...drawn.place.querySelectorAll<HTMLElement>(".markdown, [role=group], .chart, .notice-line, .waiting")].map(
     (it) => it.getAttribute("aria-label") ?? it.textContent!,
   );
 }
@@ -52,7 +53,20 @@ function order(drawn: Drawn): string[] {
 const said = (text: string): Part[] => [{ type: "text", text, iteration: 0 }];
 
 /** Of a call that nobody is asked about. */
-const quiet = { isWaiting: false, running: true, onAnswer: async () => {} };
+const quiet = { isWaiting: false, open: true };
+
+/** Opens the first activity: what shows its steps is loaded then. */
+async function openActivity(drawn: Drawn): Promise<HTMLElement> {
+  const details = drawn.allNamed<HTMLDetailsElement>("Activity")[0]!;
+  await act(async () => {
+    details.open = true;
+    details.dispatchEvent(new Event("toggle"));
+    await import("../src/components/activity-steps");
+  });
+  return details;
+}
+
+const lines = (drawn: Drawn) => drawn.allNamed("Activity").map((it) => it.querySelector("summary")!.textContent);
 
 const toolCall: ToolCallPartView = recording("everything, completed").message.parts.find((it) => it.type === "tool_call")!;
 
@@ -65,7 +79,7 @@ it.each(RECORDINGS)("draws every step of a turn, and leaves what it has drawn wh
     drawn.again(last(state));
     const after = [...drawn.place.querySelectorAll(".part")];
     // What is superseded is put together.
-    if (event.type !== "iteration_restart") expect(before.every((part, index) => part === after[index])).toBe(true);
+    if (event.type !== "iteration_restart") expect(after.filter((part) => before.includes(part))).toEqual(before);
     before = after;
   }
   state = reduce(state, { type: "ended", turnId });
@@ -79,103 +93,114 @@ it("shows text, thoughts and tools in the order in which they arrived", () => {
   const drawn = draw(last(ended(recording("text, tool, thought, tool, text").message)));
   expect(order(drawn)).toEqual([
     "I look at the numbers first.",
-    "Tool call: sales",
+    "Activity",
     "Chart",
-    "Thought process",
-    "Tool call: read",
+    "Activity",
     "Revenue grew.",
   ]);
+  expect(lines(drawn)).toEqual(["Used sales", "Used read"]);
 });
 
-it("puts a chart under its own tool, whichever ends first", () => {
+it("shows what calls made together gave below their line", () => {
   const drawn = draw(last(ended(recording("parallel calls that end in another order").message)));
   expect(order(drawn)).toEqual([
     "All three.",
-    "Tool call: sales",
+    "Activity",
     "Chart",
-    "Tool call: search_documents",
-    "Tool call: sales",
     "It grew [1].",
     "Sources",
   ]);
+  expect(lines(drawn)).toEqual(["Used sales ×2, searched documents · 1 failed"]);
 });
 
-it("says that it goes on while neither text nor a thought nor a tool does", () => {
+it("says what happens now, in the line of the activity where there is one", () => {
   const some = recording("text, tool, thought, tool, text");
   let { state, turnId } = beginning(some);
   const drawn = draw(last(state));
-  const waits = some.events.map((event) => {
+  const told = some.events.map((event) => {
     state = reduce(state, { type: "events", turnId, events: [event] });
     drawn.again(last(state));
-    return [event.type, order(drawn).at(-1) === "Thinking…"];
+    return drawn.place.querySelector(".waiting, [data-live] summary")?.textContent ?? "";
   });
-  expect(waits.filter(([, waiting]) => waiting).map(([type]) => type)).toEqual([
-    "turn_start",
-    "iteration_start",
-    "tool_result",
-    "iteration_start",
-    "tool_result",
-    "iteration_start",
+  expect(told.filter((it, index) => it !== told[index - 1])).toEqual([
+    "Thinking…",
+    "",
+    "Using sales…",
+    "Thinking…",
+    "Now the",
+    "Now the handbook.",
+    "Using read…",
+    "Thinking…",
+    "",
   ]);
 });
 
-it("folds a thought to one line that says how long it took", () => {
+it("folds thoughts to one line, and tells no duration that nobody notices", async () => {
   const drawn = draw(last(ended(recording("thoughts in two runs").message)));
-  const cards = drawn.allNamed<HTMLDetailsElement>("Thought process");
-  expect(cards.map((it) => it.open)).toEqual([false, false]);
-  expect(cards.map((it) => it.querySelector("summary")!.textContent)).toEqual(["Thought for 2 ms", "Thought for 1 ms"]);
-  expect(cards.map((it) => it.querySelector(".detail")!.textContent)).toEqual(["First, this.", "Then that."]);
+  expect(lines(drawn)).toEqual(["Thought", "Thought"]);
+  const opened = await openActivity(drawn);
+  expect(opened.querySelector(".detail")!.textContent).toBe("First, this.");
 });
 
-it("folds a run of thoughts and searches to one line", () => {
-  const [card] = draw(last(ended(recording("thoughts between texts and tools").message))).allNamed("Thought process");
-  expect(card!.querySelector("summary")!.textContent).toBe("Thought for 1 ms2 steps");
-  expect([...card!.querySelectorAll("li")].map((it) => it.textContent)).toEqual([
-    "Searched for “growth” memory",
-    "Thought 1 msThey mean both years.",
-  ]);
+it("folds a run of thoughts, searches and calls to one line that opens into its steps", async () => {
+  const drawn = draw(last(ended(recording("thoughts between texts and tools").message)));
+  expect(lines(drawn)).toEqual(["Searched for “growth”", "Thought", "Used sales"]);
+  const opened = await openActivity(drawn);
+  expect([...opened.querySelectorAll("li")].map((it) => it.textContent)).toEqual(["Searched for “growth” memory", "Thought They mean both years."]);
 });
 
-it("says that the model thinks only where it does", () => {
-  const some = recording("thoughts in two runs");
+it("says that it retries while it does, and nothing of it once it has failed", () => {
+  const some = recording("plain text");
   let { state, turnId } = beginning(some);
-  const drawn = draw(last(state));
-  const thinking = some.events.map((event) => {
+  let seq = 0;
+  const happen = (body: object) => {
+    const event = { turn_id: turnId, seq: ++seq, at: seq, ...body } as TurnEvent;
     state = reduce(state, { type: "events", turnId, events: [event] });
     drawn.again(last(state));
-    return drawn.allNamed("Thought process").map((it) => it.textContent!.startsWith("Thinking"));
-  });
-  expect(thinking).toEqual([[], [true], [true], [false], [false, true], [false, false], [false, false]]);
+  };
+  const drawn = draw(last(state));
+  const busy = { type: "notice", code: "MODEL_BUSY", message: "The model provider is busy." };
+  happen({ type: "turn_start", model: "m" });
+  happen(busy);
+  happen(busy);
+  expect(lines(drawn)).toEqual(["Retrying…"]);
+  happen({ type: "error", code: "GATEWAY_ERROR", message: "The model provider is busy.", retryable: true });
+  state = reduce(state, { type: "ended", turnId });
+  drawn.again(last(state));
+  expect(order(drawn)).toEqual([]);
+  expect(drawn.find("[role=alert]").textContent).toContain("The model provider is busy.");
 });
 
 it("names a step of another engine by its title", () => {
   const node = (title: string): Part => ({ type: "thought", title, text: "…", startedAt: "2026-01-01T00:00:00.000Z", durationMs: 0, iteration: 0 });
   const { message } = recording("plain text");
   const drawn = draw(last(ended({ ...message, parts: [node("Fetch"), ...message.parts] })));
-  expect(drawn.named("Thought process").querySelector("summary")!.textContent).toBe("Fetch");
+  expect(lines(drawn)).toEqual(["Fetch"]);
 });
 
 it("says what has degraded where everyone sees it", () => {
   const drawn = draw(last(ended(recording("everything, completed").message)));
-  expect(drawn.find(".notice").textContent).toBe("mail is away");
+  expect(drawn.find(".notice-line").textContent).toBe("Couldn’t connect to mail; continuing without it.");
 });
 
 it("shows a tool at work, then what it gave", () => {
   const drawn = draw(
-    <ToolCallCard {...quiet} call={{ ...toolCall, status: "running", durationMs: null }} progress={{ progress: 3, total: 4, message: "nearly" }} />,
+    <ToolStep {...quiet} call={{ ...toolCall, status: "running", durationMs: null }} progress={{ progress: 3, total: 4, message: "nearly" }} />,
   );
   const card = drawn.named("Tool call: search");
   expect(card.textContent).toContain("running");
   expect(card.textContent).toContain("nearly");
   expect(drawn.find("progress").getAttribute("value")).toBe("3");
-  drawn.again(<ToolCallCard {...quiet} call={{ ...toolCall, result: { rows: 2 } }} progress={undefined} />);
+  drawn.again(<ToolStep {...quiet} call={{ ...toolCall, result: { rows: 2 } }} progress={undefined} />);
   expect(card.querySelector("summary")!.textContent).toContain("done12 ms");
   expect(card.querySelector("progress")).toBeNull();
   expect([...card.querySelectorAll("pre")].at(-1)!.textContent).toBe('{\n  "rows": 2\n}');
 });
 
-it("shows why a tool gave nothing", () => {
+it("shows why a tool gave nothing", async () => {
   const drawn = draw(last(ended(recording("tools that fail, draw and give files").message)));
+  expect(lines(drawn)).toEqual(["Used sales, mail, sum · 30 s · 1 timed out · 1 interrupted"]);
+  await openActivity(drawn);
   const card = drawn.named("Tool call: mail");
   expect(card.textContent).toContain("timed out");
   expect(card.textContent).toContain("No answer in 30 s.");
@@ -197,7 +222,7 @@ it("names the files that tools gave, with type and size", async () => {
 });
 
 it("never draws a long result whole", async () => {
-  const drawn = draw(<ToolCallCard {...quiet} call={{ ...toolCall, result: "x".repeat(3_000_000) }} progress={undefined} />);
+  const drawn = draw(<ToolStep {...quiet} call={{ ...toolCall, result: "x".repeat(3_000_000) }} progress={undefined} />);
   expect(drawn.text.length).toBeLessThan(10_000);
   await click(drawn.named("Show more"));
   expect(drawn.text.length).toBeLessThan(250_000);
@@ -208,7 +233,7 @@ it("names sources with page and match, and links to the web only", () => {
   const web = { ...citations[1]!, index: 3, title: "site", url: "https://example.org/" };
   const harm = { ...citations[1]!, index: 4, title: "harm", url: "javascript:alert(1)" };
   const drawn = draw(<Sources citations={[...citations, web, harm]} place="r" />);
-  expect(drawn.find("li").textContent).toContain("newton.pdfpage 12match 0.91");
+  expect(drawn.find("li").textContent).toContain("newton.pdfp. 1291 % match");
   expect([...drawn.place.querySelectorAll("a")].map((it) => it.href)).toEqual(["https://example.org/"]);
 });
 
@@ -221,7 +246,7 @@ it("leads from a mark to its source", async () => {
 it("says why an answer failed, and offers to go on or to try again", async () => {
   const thread = { regenerate: vi.fn(async () => true), send: vi.fn(async () => true) };
   const drawn = draw(last(ended(recording("tools that fail, draw and give files").message), thread));
-  expect(drawn.find("[role=alert]").textContent).toContain("The server was interrupted here.");
+  expect(drawn.find("[role=alert]").textContent).toContain("The server was interrupted.");
   await click(drawn.named("Continue"));
   expect(thread.send).toHaveBeenCalledWith("Please continue.");
   await click(drawn.named("Retry"));
@@ -235,7 +260,9 @@ it("does not offer to continue what failed for another reason", () => {
 });
 
 it("marks what was stopped", () => {
-  expect(draw(last(ended(recording("everything, stopped").message))).find(".ending").textContent).toBe("Stopped.");
+  const drawn = draw(last(ended(recording("everything, stopped").message)));
+  expect(drawn.find(".ending p").textContent).toBe("Stopped.");
+  expect(drawn.allNamed("Retry")).toHaveLength(1);
 });
 
 describe("the versions of a message", () => {
@@ -298,7 +325,7 @@ it("regenerates, edits and forks the message on which one clicks", async () => {
   const reply = draw(last(ended(message), thread, { onFork }));
   await click(reply.named("Regenerate"));
   expect(thread.regenerate).toHaveBeenCalledExactlyOnceWith(message);
-  await click(reply.named("Fork from here"));
+  await click(reply.named("Branch from here"));
   expect(onFork).toHaveBeenCalledExactlyOnceWith(message);
   const asked: Message = { ...message, role: "user" };
   const onEdit = vi.fn();
@@ -307,7 +334,7 @@ it("regenerates, edits and forks the message on which one clicks", async () => {
 });
 
 it("offers no fork where there is one conversation", () => {
-  expect(draw(last(ended(recording("plain text").message))).allNamed("Fork from here")).toEqual([]);
+  expect(draw(last(ended(recording("plain text").message))).allNamed("Branch from here")).toEqual([]);
 });
 
 it("folds what a person said at length", async () => {

@@ -81,16 +81,15 @@ describe("a call that needs leave", () => {
     expect(drawn.named("Allow order (shop)?").isConnected).toBe(true);
     const rows = [...drawn.place.querySelectorAll("dl.arguments > div")].map((it) => it.textContent);
     expect(rows).toEqual(["itemtea", "count3", "tagsa, b", 'to{"city":"Bern"}']);
-    expect(drawn.find(".status").textContent).toBe("Waiting for you");
-    expect(drawn.find(".asking").textContent).toContain("Waiting for you");
+    expect(drawn.find(".activity .told").textContent).toBe("Waiting for you");
     expect(drawn.place.querySelector(".waiting, progress")).toBeNull();
-    await click(drawn.named("JSON"));
+    await click(drawn.named("View as JSON"));
     expect(drawn.find(".approval pre").textContent).toContain('"city": "Bern"');
   });
 
   it.each<[string, AnswerBody]>([
     ["Allow once", { action: "allow", scope: "once" }],
-    ["Allow in this conversation", { action: "allow", scope: "conversation" }],
+    ["Allow for this conversation", { action: "allow", scope: "conversation" }],
     ["Deny", { action: "deny" }],
   ])("is answered by a button, once: %s", async (name, body) => {
     const { bodies, answer } = given();
@@ -108,7 +107,7 @@ describe("a call that needs leave", () => {
     await click(here.allNamed("Allow once")[0]!);
     turn.happen(answered("r1", "allow", { scope: "conversation" }));
     here.again(reply(turn.state, answer));
-    expect(here.find(".outcome").textContent).toContain("Allowed in this conversation");
+    expect(here.find(".outcome").textContent).toContain("Allowed for this conversation");
     expect((document.activeElement as HTMLElement).dataset["request"]).toBe("r2");
     await click(here.named("Deny"));
     turn.happen(answered("r2", "deny"));
@@ -132,12 +131,12 @@ describe("a call that needs leave", () => {
     const box = drawn.find<HTMLTextAreaElement>(".edit-arguments textarea");
     expect(document.activeElement).toBe(box);
     await type(box, '{"count": ');
-    expect(drawn.find(".edit-arguments .fault").textContent).toContain("not valid JSON");
+    expect(drawn.find(".edit-arguments .fault").textContent).toContain("Invalid JSON");
     await type(box, "[1]");
     expect(drawn.find(".edit-arguments .fault").textContent).toContain("must be a JSON object");
-    expect(button(drawn, "Allow with these arguments").disabled).toBe(true);
+    expect(button(drawn, "Allow with changes").disabled).toBe(true);
     await type(box, '{"count": 1}');
-    await click(button(drawn, "Allow with these arguments"));
+    await click(button(drawn, "Allow with changes"));
     expect(bodies).toEqual([{ action: "edit", arguments: { count: 1 } }]);
   });
 
@@ -151,14 +150,14 @@ describe("a call that needs leave", () => {
   it("shows the arguments that were chosen instead", () => {
     const turn = new Turn(called("t1", { count: 3 }), asked("r1", "t1"), answered("r1", "edit", { arguments: { count: 1 } }));
     const drawn = draw(reply(turn.state));
-    expect(drawn.find(".outcome").textContent).toContain("Allowed with other arguments");
+    expect(drawn.find(".outcome").textContent).toContain("Allowed with changes");
     expect(drawn.find("dl.arguments").textContent).toBe("count1");
   });
 
   it.each([
-    [409, "APPROVAL_ANSWERED", "already answered elsewhere"],
+    [409, "APPROVAL_ANSWERED", "already answered this"],
     [410, "APPROVAL_EXPIRED", "has expired"],
-    [404, "APPROVAL_NOT_FOUND", "no longer open"],
+    [404, "APPROVAL_NOT_FOUND", "request is closed"],
     [422, "INVALID_REQUEST", "count must be a number"],
   ])("says why an answer was not taken: %i", async (status, code, told) => {
     const refuse = async () => {
@@ -175,7 +174,7 @@ describe("a call that needs leave", () => {
     turn.end();
     const drawn = draw(reply(turn.state));
     expect(drawn.allNamed("Allow once")).toEqual([]);
-    expect(drawn.find(".outcome").textContent).toBe("Not answered");
+    expect(drawn.find(".outcome").textContent).toContain("Not answered");
   });
 
   it("is what the turn waits for only when no other tool is at work", () => {
@@ -240,15 +239,15 @@ describe("a question", () => {
     const input = (name: string) => drawn.find<HTMLInputElement>(`[name=${name}]`);
     expect(drawn.find("form").textContent).toContain("As on the ticket");
     await type(input("seats"), "12");
-    await click(button(drawn, "Answer"));
+    await click(button(drawn, "Submit"));
     expect(bodies).toEqual([]);
-    expect([...drawn.place.querySelectorAll(".fault")].map((it) => it.textContent)).toEqual(["Fill this in.", "At most 9."]);
+    expect([...drawn.place.querySelectorAll(".fault")].map((it) => it.textContent)).toEqual(["This field is required.", "Must be at most 9."]);
     expect(document.activeElement).toBe(input("name"));
     expect(input("name").getAttribute("aria-invalid")).toBe("true");
     await type(input("name"), "Ann");
     await type(input("seats"), "2");
     await act(async () => input("window").click());
-    await click(button(drawn, "Answer"));
+    await click(button(drawn, "Submit"));
     expect(bodies).toEqual([{ action: "answer", content: { name: "Ann", seats: 2, window: false, class: "2" } }]);
   });
 
@@ -271,12 +270,12 @@ it("folds what was superseded, and says once that it was continued", () => {
   const text = (said: string) => ({ type: "text", text: said });
   const turn = new Turn(text("I loo"), { type: "turn_resumed", attempt: 1 }, { type: "iteration_restart", iteration: 1, from_seq: 3 });
   const drawn = draw(reply(turn.state));
-  expect(drawn.named<HTMLDetailsElement>("Interrupted; started again").open).toBe(false);
+  expect(drawn.named<HTMLDetailsElement>("Interrupted, then restarted").open).toBe(false);
   expect(drawn.text).not.toContain("Continued after");
   expect(drawn.find(".waiting").isConnected).toBe(true);
   turn.happen(text("I look."), { type: "usage", input_tokens: 1, output_tokens: 1, estimated: false }, called("t1"), { type: "turn_resumed", attempt: 1 });
   drawn.again(reply(turn.state));
-  expect(drawn.text).toContain("Continued after an interruption.");
+  expect(drawn.text).toContain("Interrupted, then continued automatically.");
   expect([...drawn.place.querySelectorAll(".part > .markdown")].map((it) => it.textContent)).toEqual(["I look."]);
 });
 

@@ -25,7 +25,7 @@ async function usagePage(...items: DayUsageView[]): Promise<string[][]> {
 it("counts turns and tokens by day, with those of the provider's cache", async () => {
   const cached = { ...DAY, date: "2026-01-02", estimated: true, cacheReadTokens: 1200, cacheWriteTokens: 90 };
   expect(await usagePage(DAY, cached)).toEqual([
-    ["Day", "Agent", "Turns", "Tokens in", "Read from cache", "Written to cache", "Tokens out"],
+    ["Day", "Agent", "Turns", "Input tokens", "Cached input tokens", "Tokens written to cache", "Output tokens"],
     ["2026-01-02", "–", "2", "1,500", "1,200", "90", "30 estimated"],
     ["2026-01-01", "–", "2", "1,500", "0", "0", "30"],
     ["Total", "4", "3,000", "1,200", "90", "60"],
@@ -34,7 +34,7 @@ it("counts turns and tokens by day, with those of the provider's cache", async (
 
 it("does not speak of a cache where there is none", async () => {
   const [head] = await usagePage(DAY);
-  expect(head).toEqual(["Day", "Agent", "Turns", "Tokens in", "Tokens out"]);
+  expect(head).toEqual(["Day", "Agent", "Turns", "Input tokens", "Output tokens"]);
 });
 
 async function facts(usage: UsageView, prefixShare: number | null = null): Promise<string[]> {
@@ -51,11 +51,11 @@ async function facts(usage: UsageView, prefixShare: number | null = null): Promi
 
 it("says in a turn's details what came from the provider's cache", async () => {
   const told = await facts({ ...USAGE, cacheReadTokens: 1200, cacheWriteTokens: 90 });
-  expect(told.slice(3, 7)).toEqual(["Tokens in1,500", "Tokens out30", "Read from cache1,200", "Written to cache90"]);
+  expect(told.slice(3, 7)).toEqual(["Input tokens1,500", "Output tokens30", "Cached input tokens1,200", "Tokens written to cache90"]);
   expect((await facts(USAGE)).filter((it) => it.includes("cache"))).toEqual([]);
 });
 
 it("says how much of the request was the same as the last one", async () => {
-  expect(await facts(USAGE, 0.934)).toContain("Same as the last request93%");
+  expect(await facts(USAGE, 0.934)).toContain("Unchanged since last request93%");
   expect((await facts(USAGE)).filter((it) => it.startsWith("Same"))).toEqual([]);
 });

@@ -7,30 +7,32 @@ import { AnswerProblem, RequestOutcome } from "./request-outcome";
 import { useAnswer, type Answer } from "./use-answer";
 
 interface Props {
+  /** A call that has an approval. */
   call: ToolCallPartView;
-  approval: CallApprovalView;
-  /** Whether it waits for an answer. */
-  isOpen: boolean;
+  /** Whether its turn runs or waits: only then can it be answered. */
+  running: boolean;
   onAnswer: Answer;
 }
 
 /** Whether a tool may be called: the question with what the tool would be given, and what was chosen. */
-export function CallApproval({ call, approval, isOpen, onAnswer }: Props) {
+export function CallApproval({ call, running, onAnswer }: Props) {
   const words = useWords();
+  const approval = call.approval!;
+  const isOpen = running && call.status === "running" && approval.action === undefined;
   const { open, outcome, sending, problem, answer } = useAnswer(approval.requestId, isOpen, onAnswer);
   const [editing, setEditing] = useState(false);
   if (!isOpen) {
     const { action, scope, at, arguments: edited } = approval;
     return (
       <div className="approval">
-        <RequestOutcome place={outcome} action={action} scope={scope} at={at} />
+        <RequestOutcome place={outcome} action={action} scope={scope} at={at} about={call.toolName} />
         {edited && <ArgumentsList values={edited} />}
       </div>
     );
   }
   const label = words.allowCall(call.toolName, call.server);
   return (
-    <div className="approval open" role="group" aria-label={label} aria-busy={sending} {...open}>
+    <div className="card approval open" role="group" aria-label={label} aria-busy={sending} {...open}>
       <p className="asked">{label}</p>
       {says(approval, call) && <p className="detail">{approval.message}</p>}
       {editing ? (

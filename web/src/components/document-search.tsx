@@ -43,7 +43,7 @@ export function DocumentSearch({ agentId }: { agentId: string }) {
                 <p className="from">
                   <span className="name">{it.source}</span>
                   {it.page !== null && <small>{words.page(it.page)}</small>}
-                  <small>{words.score(it.score.toFixed(2))}</small>
+                  <small>{words.score(Math.round(it.score * 100))}</small>
                 </p>
                 <p className="snippet" dir="auto">
                   {it.text}

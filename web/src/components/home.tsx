@@ -6,12 +6,10 @@ import { keepUp } from "../state/my-events";
 import { go, route } from "../state/route";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
-import { AgentPage } from "./agent-page";
-import { BriefingsPage } from "./briefings-page";
+import { OtherPagePlace } from "./other-page-place";
 import { Sidebar } from "./sidebar";
 import { Talk } from "./talk";
 import { Toasts } from "./toasts";
-import { UsagePage } from "./usage-page";
 
 export function Home({ me }: { me: MeView }) {
   const words = useWords();
@@ -35,14 +33,10 @@ export function Home({ me }: { me: MeView }) {
       </a>
       <Sidebar me={me} open={menu} onClose={closeMenu} />
       <main id="main" tabIndex={-1}>
-        {at.name === "agent" ? (
-          <AgentPage key={at.id} id={at.id} me={me} onMenu={() => setMenu(true)} />
-        ) : at.name === "briefings" ? (
-          <BriefingsPage onMenu={() => setMenu(true)} />
-        ) : at.name === "usage" ? (
-          <UsagePage onMenu={() => setMenu(true)} />
-        ) : (
+        {at.name === "new" || at.name === "conversation" ? (
           <Talk at={at} onMenu={() => setMenu(true)} />
+        ) : (
+          <OtherPagePlace at={at} me={me} onMenu={() => setMenu(true)} />
         )}
       </main>
       <Toasts />

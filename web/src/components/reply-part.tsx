@@ -1,19 +1,23 @@
+import { Chart } from "../chart/chart";
 import { Markdown } from "../markdown/markdown";
 import { type Progress } from "../turn/fold";
-import { type Segment } from "../turn/segments";
+import { segmentKey, type Segment } from "../turn/segments";
 import { useWords } from "../words";
+import { Activity } from "./activity";
+import { CallApproval } from "./call-approval";
 import { Files } from "./files";
 import { MessageFiles } from "./message-files";
+import { NoticeLines } from "./notice-lines";
 import { QuestionCard } from "./question-card";
-import { Steps } from "./steps";
 import { Superseded } from "./superseded";
-import { ToolCallCard } from "./tool-call-card";
 import { type Answer } from "./use-answer";
 
 interface Props {
   segment: Segment;
   /** Whether the model is writing it. */
   growing: boolean;
+  /** Whether it is an activity that goes on. */
+  live: boolean;
   /** Whether its turn runs or waits: what it asks can be answered. */
   running: boolean;
   /** The calls that wait for the user. */
@@ -27,23 +31,17 @@ interface Props {
 
 /** One piece of a reply, where it arrived. */
 export function ReplyPart({ segment, ...props }: Props) {
-  const { growing, running, waiting, progress, sources, onSource, onAnswer } = props;
+  const { growing, live, running, waiting, progress, sources, onSource, onAnswer } = props;
   const words = useWords();
   switch (segment.kind) {
     case "text":
       return <Markdown text={segment.text} live={growing} sources={sources} onSource={onSource} />;
-    case "steps":
-      return <Steps steps={segment.steps} thinking={growing} />;
-    case "tool":
-      return (
-        <ToolCallCard
-          call={segment.call}
-          progress={progress?.[segment.call.toolCallId]}
-          isWaiting={running && waiting.has(segment.call.toolCallId)}
-          running={running}
-          onAnswer={onAnswer}
-        />
-      );
+    case "activity":
+      return <Activity steps={segment.steps} live={live} waiting={waiting} progress={progress} />;
+    case "approval":
+      return <CallApproval call={segment.call} running={running} onAnswer={onAnswer} />;
+    case "chart":
+      return <Chart data={segment.data} />;
     case "question":
       return (
         <QuestionCard
@@ -64,7 +62,7 @@ export function ReplyPart({ segment, ...props }: Props) {
       return (
         <Superseded>
           {segment.segments.map((it) => (
-            <ReplyPart key={it.from} {...props} segment={it} growing={false} running={false} />
+            <ReplyPart key={segmentKey(it)} {...props} segment={it} growing={false} live={false} running={false} />
           ))}
         </Superseded>
       );
@@ -72,11 +70,7 @@ export function ReplyPart({ segment, ...props }: Props) {
       return <Files ids={segment.ids} />;
     case "images":
       return <MessageFiles files={segment.images} />;
-    case "notice":
-      return (
-        <p className="notice" role="note">
-          {segment.message}
-        </p>
-      );
+    case "notices":
+      return <NoticeLines notices={segment.notices} />;
   }
 }

@@ -1,14 +1,16 @@
-import { GitFork, Hourglass, Info, RefreshCw } from "lucide-react";
+import { GitFork, History, Info, RefreshCw } from "lucide-react";
 import { Fragment, useCallback, useId, useMemo, type ReactNode } from "react";
 
 import { type LiveReply } from "../turn/fold";
 import { citationsOf, contentOf, isBlank, type Message, type Part } from "../turn/parts";
 import { waitingCalls, waitsForUser } from "../turn/requests";
-import { segmentsOf, type Segment } from "../turn/segments";
+import { isAtWork, isOnlyRetries } from "../turn/activity";
+import { isOutput, segmentKey, segmentsOf, type Segment } from "../turn/segments";
 import { useWords } from "../words";
 import { CopyButton } from "./copy-button";
 import { IconButton } from "./icon-button";
-import { toldProblem } from "./problem-bar";
+import { MessageTime } from "./message-time";
+import { ReplyEnding } from "./reply-ending";
 import { ReplyPart } from "./reply-part";
 import { Sources } from "./sources";
 import { type Answer } from "./use-answer";
@@ -33,8 +35,9 @@ export function Reply({ message, live, isLast, running, busy, children, ...actio
   const { onRegenerate, onContinue, onAnswer, onFork, onDetails } = actions;
   const words = useWords();
   const place = useId();
-  const { parts, turnId, error, status } = message;
-  const segments = useMemo(() => segmentsOf(parts), [parts]);
+  const { parts, turnId } = message;
+  const segments = useMemo(() => shownSegments(parts, running), [parts, running]);
+  const liveAt = running ? liveActivity(segments) : -1;
   const citations = useMemo(() => citationsOf(parts), [parts]);
   const waiting = useMemo(() => waitingCalls(parts), [parts]);
   const isAsking = running && waitsForUser(parts);
@@ -46,12 +49,13 @@ export function Reply({ message, live, isLast, running, busy, children, ...actio
   return (
     <article className="reply" aria-label={words.replied}>
       {segments.map((segment, index) => (
-        <Fragment key={segment.from}>
-          {isContinued(live, segments, index) && <p className="ending">{words.continued}</p>}
+        <Fragment key={segmentKey(segment)}>
+          {isContinued(live, segments, index) && <Continued />}
           <div className="part" data-kind={segment.kind}>
             <ReplyPart
               segment={segment}
               growing={running && live !== null && live.isGrowing && segment.to === parts.length - 1}
+              live={index === liveAt}
               running={running}
               waiting={waiting}
               progress={live?.progress}
@@ -62,42 +66,20 @@ export function Reply({ message, live, isLast, running, busy, children, ...actio
           </div>
         </Fragment>
       ))}
-      {isContinued(live, segments, segments.length) && <p className="ending">{words.continued}</p>}
-      {isAsking && (
-        <p className="asking">
-          <Hourglass aria-hidden /> {words.waitingForYou}
-        </p>
-      )}
-      {running && !isAsking && isIdle(parts) && (
-        <p className="waiting" role="status">
+      {isContinued(live, segments, segments.length) && <Continued />}
+      {running && !isAsking && liveAt < 0 && isIdle(parts) && (
+        <p className="waiting">
           <span className="dots" aria-hidden>
             <i />
             <i />
             <i />
           </span>
-          <span className="unseen">{words.waiting}</span>
+          <span className="unseen">{words.thinking}</span>
         </p>
       )}
       {citations.length > 0 && !running && <Sources citations={citations} place={place} />}
-      {status === "CANCELLED" && <p className="ending">{words.stopped}</p>}
-      {error && (
-        <div className="failure" role="alert">
-          <p>
-            <strong>{words.failed}</strong> {toldProblem(words, error)}
-          </p>
-          {isLast && (
-            <div className="choices">
-              {hasText && error.code === "INTERRUPTED" && (
-                <button type="button" onClick={() => onContinue(words.continueText)}>
-                  {words.continue}
-                </button>
-              )}
-              <button type="button" onClick={onRegenerate}>
-                {words.retry}
-              </button>
-            </div>
-          )}
-        </div>
+      {!running && (
+        <ReplyEnding message={message} hasText={hasText} isLast={isLast} onRegenerate={onRegenerate} onContinue={onContinue} />
       )}
       {!running && (
         <div className="actions">
@@ -111,19 +93,47 @@ export function Reply({ message, live, isLast, running, busy, children, ...actio
           />
           {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
           {turnId && <IconButton icon={Info} label={words.details} onClick={() => onDetails(turnId)} />}
+          <MessageTime at={message.completedAt ?? message.createdAt} />
         </div>
       )}
     </article>
   );
 }
 
-/** Whether the turn was continued between a segment and the one before; what is superseded says so itself. */
+/** The segments without activities in which the model was only asked again, once something has come of it. */
+function shownSegments(parts: readonly Part[], running: boolean): Segment[] {
+  return segmentsOf(parts).filter(
+    (it, index, all) => it.kind !== "activity" || !isOnlyRetries(it.steps) || (running && index === all.length - 1),
+  );
+}
+
+/** The activity that goes on: the last segment, or one whose tools work while what they gave stands below it; or -1. */
+function liveActivity(segments: readonly Segment[]): number {
+  const at = segments.findLastIndex((it) => !isOutput(it));
+  const segment = segments[at];
+  if (segment?.kind !== "activity") return -1;
+  return at === segments.length - 1 || isAtWork(segment.steps) ? at : -1;
+}
+
+function Continued() {
+  const words = useWords();
+  return (
+    <p className="ending" data-kind="continued">
+      <History aria-hidden /> {words.continued}
+    </p>
+  );
+}
+
+/** Whether the turn was continued before a segment, or within the one above it; what is superseded says so itself. */
 function isContinued(live: LiveReply | null, segments: readonly Segment[], index: number): boolean {
-  const before = segments[index - 1];
-  if (!live || before?.kind === "superseded") return false;
-  const from = before ? before.to + 1 : 0;
-  const to = segments[index]?.from ?? Infinity;
-  return live.resumedAt.some((at) => at >= from && at <= to);
+  if (!live || segments[index - 1]?.kind === "superseded") return false;
+  return live.resumedAt.some((at) => firstFrom(segments, at) === index);
+}
+
+/** The first segment that begins there or below; their number where none does. */
+function firstFrom(segments: readonly Segment[], at: number): number {
+  const found = segments.findIndex((it) => it.from >= at);
+  return found < 0 ? segments.length : found;
 }
 
 /** Whether nothing shows that the reply goes on: no text or thought is being written, and no tool is at work. */

@@ -4,7 +4,7 @@ import { type RefObject } from "react";
 import { type ApprovalAction, type ApprovalScope } from "../api/schema";
 import { type Problem } from "../thread/reduce";
 import { useWords, type Words } from "../words";
-import { dateTime } from "../words/format";
+import { MessageTime } from "./message-time";
 import { toldProblem } from "./problem-bar";
 
 interface Props {
@@ -13,6 +13,8 @@ interface Props {
   action: ApprovalAction | undefined;
   scope?: ApprovalScope;
   at?: string;
+  /** The tool that was asked for. */
+  about?: string;
   /** Whether a question was answered, not a call allowed. */
   isQuestion?: boolean;
 }
@@ -20,14 +22,15 @@ interface Props {
 const ICONS: Record<ApprovalAction, LucideIcon> = { allow: Check, edit: Check, answer: MessageSquare, deny: Ban, expire: Clock };
 
 /** What was chosen, here or in another tab. */
-export function RequestOutcome({ place, action, scope, at, isQuestion = false }: Props) {
+export function RequestOutcome({ place, action, scope, at, about, isQuestion = false }: Props) {
   const words = useWords();
   const Icon = action ? ICONS[action] : Clock;
   return (
     <p ref={place} className="outcome" tabIndex={-1} data-action={action ?? "none"}>
       <Icon aria-hidden />
       <span>{outcomeOf(words, action, scope, isQuestion)}</span>
-      {at && <small>{dateTime(at, words.locale)}</small>}
+      {about && <code className="name">{about}</code>}
+      {at && <MessageTime at={at} />}
     </p>
   );
 }

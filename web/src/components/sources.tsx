@@ -22,7 +22,7 @@ export function Sources({ citations, place }: { citations: readonly CitationView
                 )}
               </span>
               {it.page != null && <small>{words.page(it.page)}</small>}
-              <small>{words.score(it.score.toFixed(2))}</small>
+              <small>{words.score(Math.round(it.score * 100))}</small>
             </p>
             <p className="snippet" dir="auto">
               {it.snippet}

@@ -1,4 +1,4 @@
-import { ChevronRight } from "lucide-react";
+import { ChevronRight, History } from "lucide-react";
 import { type ReactNode } from "react";
 
 import { useWords } from "../words";
@@ -7,10 +7,11 @@ import { useWords } from "../words";
 export function Superseded({ children }: { children: ReactNode }) {
   const words = useWords();
   return (
-    <details className="steps superseded" role="group" aria-label={words.superseded}>
+    <details className="activity superseded" role="group" aria-label={words.superseded}>
       <summary>
+        <History aria-hidden />
+        <span className="told">{words.superseded}</span>
         <ChevronRight aria-hidden className="fold" />
-        <span>{words.superseded}</span>
       </summary>
       <div className="old">{children}</div>
     </details>

@@ -21,7 +21,7 @@ import { ProblemBar, toldProblem } from "./problem-bar";
 import { RenameForm } from "./rename-form";
 import { ThreadMenu } from "./thread-menu";
 import { TopBar } from "./top-bar";
-import { TurnDrawer } from "./turn-drawer";
+import { TurnDrawerPlace } from "./turn-drawer-place";
 import { ViewerPlace } from "./viewer-place";
 import { isDemonstration } from "./welcome";
 
@@ -95,15 +95,15 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
     }
   };
 
-  // Escape stops from the composer, and where nothing has the focus.
+  // Escape stops wherever the focus is, unless it closes something or belongs to a field; the composer has its own.
   useEffect(() => {
     if (!running) return;
     const stop = (event: KeyboardEvent) => {
-      if (event.key === "Escape" && event.target === document.body && !document.querySelector("dialog[open], .menu[open]"))
-        void thread.stop();
+      if (event.key === "Escape" && !event.isComposing && !isForSomethingElse(event)) void thread.stop();
     };
-    window.addEventListener("keydown", stop);
-    return () => window.removeEventListener("keydown", stop);
+    // Before a menu closes itself: then it would no longer be seen here.
+    window.addEventListener("keydown", stop, { capture: true });
+    return () => window.removeEventListener("keydown", stop, { capture: true });
   }, [thread, running]);
 
   if (!conversation && problem)
@@ -170,10 +170,15 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
         onStop={() => void thread.stop()}
       />
       <p className="unseen" role="status">
-        {waiting ? words.waitingForYou : ""}
+        {waiting ? words.waitingForYou : running ? words.running : ""}
       </p>
       <ViewerPlace images={() => imagesOf(thread.state.get().messages)} />
-      {turnId && <TurnDrawer turnId={turnId} onClose={() => setTurnId(null)} />}
+      <TurnDrawerPlace turnId={turnId} onClose={() => setTurnId(null)} />
     </div>
   );
+}
+
+function isForSomethingElse({ target }: KeyboardEvent): boolean {
+  const isField = target instanceof Element && target.matches("input, textarea, select");
+  return isField || document.querySelector("dialog[open], .menu[open], .with-menu, .drop-overlay") !== null;
 }

@@ -1,6 +1,6 @@
 import { type Span, type Timeline } from "../turn/timeline";
 import { useWords, type Words } from "../words";
-import { duration } from "../words/format";
+import { capitalized, duration } from "../words/format";
 
 /** Bars on a line of time. */
 export function TimelineView({ timeline }: { timeline: Timeline }) {
@@ -33,5 +33,5 @@ function titleOf(words: Words, { kind, title, superseded }: Span): string {
     const name = words.modelCall(Number(title));
     return superseded ? words.supersededCall(name) : name;
   }
-  return kind === "retrieval" ? words.stepRetrieval(title) : title;
+  return kind === "retrieval" ? capitalized(words.searchedFor(title)) : title;
 }

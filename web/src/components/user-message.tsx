@@ -4,8 +4,10 @@ import { useState, type ReactNode } from "react";
 import { filesOf } from "../turn/files";
 import { contentOf, type Message } from "../turn/parts";
 import { useWords } from "../words";
+import { CopyButton } from "./copy-button";
 import { IconButton } from "./icon-button";
 import { MessageFiles } from "./message-files";
+import { MessageTime } from "./message-time";
 
 /** What is longer is folded. */
 const FOLDED = 2000;
@@ -38,6 +40,8 @@ export function UserMessage({ message, busy, onEdit, children }: Props) {
         </button>
       )}
       <div className="actions">
+        <MessageTime at={message.createdAt} />
+        {text && <CopyButton text={text} />}
         <IconButton icon={Pencil} label={words.edit} unavailable={busy ? words.editBusy : undefined} onClick={onEdit} />
         {children}
       </div>

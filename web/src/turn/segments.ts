@@ -1,11 +1,12 @@
-/** A reply as it is shown: its parts in order, a run of thoughts and searches as one. */
+/** A reply as it is shown: its texts in order, and between two of them what the agent did as one line. Pure. */
 
 import { isMeasuredImage, type KeptFile } from "./files";
 import { isBlank, type Part, type PartOf } from "./parts";
 
-export type Step = PartOf<"thought" | "retrieval">;
+/** A thought, a search, a tool call, or that the model was asked again. */
+export type Step = PartOf<"thought" | "retrieval" | "tool_call" | "notice">;
 
-/** Where its parts lie in the reply's; `from` names it for as long as the reply grows, as nothing ever moves. */
+/** Where its parts lie in the reply's. */
 interface Range {
   from: number;
   to: number;
@@ -14,11 +15,14 @@ interface Range {
 export type Segment = Range &
   (
     | { kind: "text"; text: string }
-    | { kind: "steps"; steps: readonly Step[] }
-    | { kind: "tool"; call: PartOf<"tool_call"> }
+    /** What the agent did between two texts. */
+    | { kind: "activity"; steps: readonly Step[] }
+    /** A call that needs leave, or needed it. */
+    | { kind: "approval"; call: PartOf<"tool_call"> }
+    | { kind: "chart"; data: unknown }
     | { kind: "files"; ids: readonly string[] }
     | { kind: "images"; images: readonly KeptFile[] }
-    | { kind: "notice"; message: string }
+    | { kind: "notices"; notices: readonly PartOf<"notice">[] }
     | { kind: "question"; question: PartOf<"question"> }
     /** What the user said meanwhile. */
     | { kind: "said"; text: string }
@@ -26,44 +30,127 @@ export type Segment = Range &
     | { kind: "superseded"; segments: readonly Segment[] }
   );
 
+interface Placed<P extends Part = Part> {
+  part: P;
+  at: number;
+}
+
+/** Names a segment for as long as the reply grows. */
+export function segmentKey({ kind, from }: Segment): string {
+  return `${kind}-${from}`;
+}
+
 export function segmentsOf(parts: readonly Part[]): Segment[] {
-  const segments: Segment[] = [];
-  parts.forEach((part, at) => {
-    const range = { from: at, to: at };
-    const own = segmentOf(part, range);
-    if (!own) return;
-    const next: Segment = part.superseded ? { ...range, kind: "superseded", segments: [own] } : own;
-    const joined = join(segments.at(-1), next);
-    if (joined) segments[segments.length - 1] = joined;
-    else segments.push(next);
+  const placed = parts.map((part, at) => ({ part, at }));
+  return runsOf(placed).flatMap((run) => {
+    const segments = plainSegments(run);
+    if (!run[0]!.part.superseded || !segments.length) return segments;
+    return [{ kind: "superseded", from: run[0]!.at, to: run.at(-1)!.at, segments }];
   });
+}
+
+/** Whether it shows something that an activity gave, below its line. */
+export function isOutput({ kind }: Segment): boolean {
+  return kind === "approval" || kind === "chart" || kind === "files" || kind === "images" || kind === "notices";
+}
+
+/** Parts that are superseded, and parts that are not, as they follow one another. */
+function runsOf(placed: readonly Placed[]): Placed[][] {
+  const runs: Placed[][] = [];
+  for (const it of placed) {
+    const run = runs.at(-1);
+    if (run && !run[0]!.part.superseded === !it.part.superseded) run.push(it);
+    else runs.push([it]);
+  }
+  return runs;
+}
+
+/** An activity that still grows: its steps, and what stands below its line. */
+class Activity {
+  readonly steps: Placed<Step>[] = [];
+  readonly shown: Segment[] = [];
+
+  /** Whether a step belongs to it: what was shown below the line is not pushed away from what came after it. */
+  takes(step: Step): boolean {
+    return this.steps.at(-1)?.part.iteration === step.iteration || !this.#outputs().length;
+  }
+
+  segments(): Segment[] {
+    if (!this.steps.length) return this.shown;
+    const [from, to] = [this.steps[0]!.at, this.steps.at(-1)!.at];
+    return [{ kind: "activity", from, to, steps: this.steps.map((it) => it.part) }, ...this.#outputs()];
+  }
+
+  /** What calls made together gave stands below all that they ask: a request does not move while it is read. */
+  #outputs(): Segment[] {
+    const calls = this.steps.filter((it): it is Placed<PartOf<"tool_call">> => it.part.type === "tool_call");
+    const isShown = new Set(this.shown.flatMap(fileIds));
+    return [...calls.flatMap(approvalOf), ...calls.flatMap((it) => givenBy(it, isShown)), ...this.shown];
+  }
+}
+
+function approvalOf({ part: call, at }: Placed<PartOf<"tool_call">>): Segment[] {
+  return call.approval ? [{ kind: "approval", from: at, to: at, call }] : [];
+}
+
+/** What a call drew, and the files that it gave, but for those that are shown as images. */
+function givenBy({ part: { chartData, artifactIds = [] }, at }: Placed<PartOf<"tool_call">>, isShown: ReadonlySet<string>): Segment[] {
+  const given: Segment[] = [];
+  const ids = artifactIds.filter((id) => !isShown.has(id));
+  if (chartData != null) given.push({ kind: "chart", from: at, to: at, data: chartData });
+  if (ids.length) given.push({ kind: "files", from: at, to: at, ids });
+  return given;
+}
+
+function fileIds(segment: Segment): readonly string[] {
+  if (segment.kind === "images") return segment.images.map((it) => it.fileId);
+  return segment.kind === "files" ? segment.ids : [];
+}
+
+function plainSegments(placed: readonly Placed[]): Segment[] {
+  const segments: Segment[] = [];
+  let activity = new Activity();
+  const end = () => {
+    segments.push(...activity.segments());
+    activity = new Activity();
+  };
+  for (const { part, at } of placed) {
+    if (isStep(part)) {
+      if (!activity.takes(part)) end();
+      activity.steps.push({ part, at });
+      continue;
+    }
+    const segment = segmentOf(part, { from: at, to: at });
+    if (!segment) continue;
+    if (isOutput(segment)) add(activity.shown, segment);
+    else {
+      end();
+      segments.push(segment);
+    }
+  }
+  end();
   return segments;
 }
 
-function segmentOf(part: Part, range: Range): Segment | null {
+function isStep(part: Part): part is Step {
   switch (part.type) {
-    case "text":
-      return isBlank(part.text) ? null : { ...range, kind: "text", text: part.text };
     case "thought":
-      return isBlank(part.text) && !part.title ? null : { ...range, kind: "steps", steps: [part] };
+      return !isBlank(part.text) || !!part.title;
     case "retrieval":
-      // The card of the tool that searched stands for it.
-      return part.toolCallId ? null : { ...range, kind: "steps", steps: [part] };
+      // The call of the tool that searched stands for it.
+      return !part.toolCallId;
     case "tool_call":
-      if (isAsking(part)) return null;
-      return { ...range, kind: "tool", call: part };
-    case "file":
-      if (isMeasuredImage(part)) return { ...range, kind: "images", images: [part] };
-      return { ...range, kind: "files", ids: [part.fileId] };
+      return !isAsking(part);
     case "notice":
-      return { ...range, kind: "notice", message: part.message };
-    case "question":
-      return { ...range, kind: "question", question: part };
-    case "user_text":
-      return { ...range, kind: "said", text: part.text };
-    case "card":
-      return null;
+      return isRetry(part);
+    default:
+      return false;
   }
+}
+
+/** Whether it says that the model did not answer and is asked again. */
+export function isRetry(part: Part): boolean {
+  return part.type === "notice" && (part.code === "MODEL_BUSY" || part.code === "MODEL_UNREACHABLE");
 }
 
 /** The question stands for the call by which the model asks it, unless that fails. */
@@ -71,16 +158,35 @@ function isAsking({ server, toolName, status }: PartOf<"tool_call">): boolean {
   return server === "user" && toolName === "ask_user" && !["error", "timeout", "unknown"].includes(status);
 }
 
-/** Two that stand side by side as one, where they are of a kind that is shown together. */
-function join(last: Segment | undefined, { to, ...next }: Segment): Segment | null {
-  if (last?.kind === "steps" && next.kind === "steps") return { ...last, to, steps: [...last.steps, ...next.steps] };
-  if (last?.kind === "files" && next.kind === "files") return { ...last, to, ids: [...last.ids, ...next.ids] };
-  if (last?.kind === "images" && next.kind === "images") return { ...last, to, images: [...last.images, ...next.images] };
-  if (last?.kind === "superseded" && next.kind === "superseded") {
-    const [first] = next.segments;
-    const inner = join(last.segments.at(-1), first!);
-    const segments = inner ? last.segments.with(-1, inner) : [...last.segments, first!];
-    return { ...last, to, segments };
+function segmentOf(part: Part, range: Range): Segment | null {
+  switch (part.type) {
+    case "text":
+      return isBlank(part.text) ? null : { ...range, kind: "text", text: part.text };
+    case "file":
+      if (isMeasuredImage(part)) return { ...range, kind: "images", images: [part] };
+      return { ...range, kind: "files", ids: [part.fileId] };
+    case "notice":
+      return { ...range, kind: "notices", notices: [part] };
+    case "question":
+      return { ...range, kind: "question", question: part };
+    case "user_text":
+      return { ...range, kind: "said", text: part.text };
+    default:
+      return null;
   }
+}
+
+/** Adds it to the last one where both are of a kind that is shown side by side. */
+function add(shown: Segment[], next: Segment): void {
+  const last = shown.at(-1);
+  const joined = last && join(last, next);
+  if (joined) shown[shown.length - 1] = joined;
+  else shown.push(next);
+}
+
+function join(last: Segment, { to, ...next }: Segment): Segment | null {
+  if (last.kind === "files" && next.kind === "files") return { ...last, to, ids: [...last.ids, ...next.ids] };
+  if (last.kind === "images" && next.kind === "images") return { ...last, to, images: [...last.images, ...next.images] };
+  if (last.kind === "notices" && next.kind === "notices") return { ...last, to, notices: [...last.notices, ...next.notices] };
   return null;
 }

@@ -6,6 +6,14 @@ export function duration(ms: number): string {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
+/** A duration as one says it in passing: whole seconds. */
+export function seconds(ms: number, locale: string): string {
+  const [minute, second] = locale.startsWith("zh") ? ["分", "秒"] : ["min", "s"];
+  const all = Math.round(ms / 1000);
+  const rest = `${all % 60} ${second}`;
+  return all < 60 ? rest : `${Math.floor(all / 60)} ${minute} ${rest}`;
+}
+
 export function bytes(count: number): string {
   if (count < 1024) return `${count} B`;
   if (count < 1024 * 1024) return `${(count / 1024).toFixed(1)} KB`;
@@ -14,6 +22,24 @@ export function bytes(count: number): string {
 
 export function dateTime(iso: string, locale: string): string {
   return new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }).format(new Date(iso));
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** How long ago it was, within a week; then its day. Empty where it was just now. */
+export function relativeTime(iso: string, locale: string, now: number): string {
+  const ago = now - Date.parse(iso);
+  if (ago < MINUTE_MS) return "";
+  if (ago > 7 * DAY_MS) return new Intl.DateTimeFormat(locale, { dateStyle: "medium" }).format(new Date(iso));
+  const format = new Intl.RelativeTimeFormat(locale, { numeric: "auto" });
+  if (ago < HOUR_MS) return format.format(-Math.floor(ago / MINUTE_MS), "minute");
+  return ago < DAY_MS ? format.format(-Math.floor(ago / HOUR_MS), "hour") : format.format(-Math.floor(ago / DAY_MS), "day");
+}
+
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 export type DayGroup = "today" | "yesterday" | "lastWeek" | "lastMonth" | "older";

@@ -1,0 +1,19 @@
+import { type MeView } from "../api/schema";
+import { type Route } from "../state/route";
+import { useChunk } from "./use-chunk";
+
+const loadPages = () => import("./other-pages");
+
+interface Props {
+  at: Exclude<Route, { name: "new" | "conversation" }>;
+  me: MeView;
+  onMenu: () => void;
+}
+
+/** Any page but the conversation; what shows it is loaded when one goes there. */
+export function OtherPagePlace({ at, me, onMenu }: Props) {
+  const pages = useChunk(loadPages, true);
+  if (!pages) return null;
+  if (at.name === "agent") return <pages.AgentPage key={at.id} id={at.id} me={me} onMenu={onMenu} />;
+  return at.name === "briefings" ? <pages.BriefingsPage onMenu={onMenu} /> : <pages.UsagePage onMenu={onMenu} />;
+}
