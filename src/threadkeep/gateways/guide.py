@@ -134,7 +134,7 @@ _EN_MENU = """I am a guide, not a model: I follow a script through the real engi
 - **a crash**: a turn that loses its server and goes on
 - **everything** in one turn
 
-To talk to a real model, set `THREADKEEP_GATEWAY` and its key, and restart."""
+To talk to a real model, set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`, and restart."""
 _EN_CRASH = _always(
     _Call(
         think="I will lose my server while I write. It has to look as it would in an accident.",
@@ -173,7 +173,7 @@ _ZH_MENU = """我是向导，不是模型：我按脚本回答，但走的是真
 - **崩溃**：服务器中断后继续的回合
 - **全部**：一个回合里看完
 
-要连接真正的模型，请设置 `THREADKEEP_GATEWAY` 和密钥，然后重启。"""
+要连接真正的模型，请设置 `ANTHROPIC_API_KEY` 或 `OPENAI_API_KEY`，然后重启。"""
 _ZH_CRASH = _always(
     _Call(think="我要在写到一半时失去服务器，就像真的出了事故。", say="请看下一句话。", use="unplug_server")
 )

@@ -1,4 +1,7 @@
 import { type AgentView } from "../api/schema";
+import { agents, isGuide } from "../state/agents";
+import { go } from "../state/route";
+import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { AgentPicker } from "./agent-picker";
 
@@ -12,15 +15,26 @@ interface Props {
 
 export function Welcome({ agent, onIdea }: Props) {
   const words = useWords();
+  const isTour = isGuide(agent);
+  const guide = useStore(agents).find(isGuide);
+  const isDemo = isDemonstration && !isTour;
+  const ideas = isTour ? words.guideIdeas : isDemo ? words.ideas : [];
   return (
     <div className="welcome">
       <AgentPicker agent={agent} />
       <h1>{agent && !agent.isDefault ? words.helloNamed(agent.name) : words.hello}</h1>
-      {agent && !agent.isDefault && agent.description && <p className="about">{agent.description}</p>}
-      {isDemonstration && <p className="demonstration">{words.demonstration}</p>}
-      {isDemonstration && (
+      {agent && !agent.isDefault && agent.description && (
+        <p className="about">{isTour ? words.guideDescription : agent.description}</p>
+      )}
+      {isDemo && <p className="demonstration">{words.demonstration}</p>}
+      {ideas.length > 0 && (
         <div className="ideas">
-          {words.ideas.map((idea) => (
+          {isDemo && guide && (
+            <button type="button" className="primary" onClick={() => go({ name: "new", agentId: guide.id })}>
+              {words.takeTour}
+            </button>
+          )}
+          {ideas.map((idea) => (
             <button key={idea} type="button" onClick={() => onIdea(idea)}>
               {idea}
             </button>

@@ -27,3 +27,8 @@ export function publisherOf(agent: AgentView, session: Session): string | null {
   const isOwn = session.state === "in" && agent.ownerId === session.me.id;
   return isOwn ? null : agent.ownerId;
 }
+
+/** Whether it is the agent that shows everything without a model; the server always gives it this id. */
+export function isGuide(agent: AgentView | undefined): boolean {
+  return agent?.id === "01900000-0000-7000-8000-00000000901d";
+}

@@ -50,9 +50,12 @@ export const en = {
   hello: "What can I help with?",
   helloNamed: (name: string) => `Ask ${name} anything`,
   demonstration:
-    "This is a tiny demo model: it answers briefly, in English, and is often wrong. Connect a real model for real answers.",
+    "This is a tiny demo model: brief, English only, often wrong. To connect a real model, set ANTHROPIC_API_KEY or OPENAI_API_KEY and restart.",
   demonstrationShort: "Demo model: short answers, often wrong.",
-  ideas: ["What is gravity?", "Write a short poem about the sea.", "Give me three names for a cat."],
+  ideas: ["Why is the sky blue?", "What is photosynthesis?", "What is gravity?"],
+  takeTour: "Take the tour",
+  guideDescription: "A scripted tour of a turn. It needs no model.",
+  guideIdeas: ["Show me everything", "Show me a chart", "Ask for my approval", "Show me a crash"],
 
   conversation: "Conversation",
   message: "Message",
