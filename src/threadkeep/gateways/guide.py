@@ -121,7 +121,7 @@ _EN_HANDBOOK = _always(
 )
 _EN_HANDBOOK_SAID = (
     "Everything is stored before you see it [1], and a turn whose server stops goes on from there [2]. "
-    "Hover over a number to see the passage."
+    "The passages are below."
 )
 _EN_ASK = "Next I would send a report to the team. I may not do that without you."
 _EN_SENT = "You allowed it, so the report is sent. (This is a tour: nothing left your machine.)"
@@ -159,9 +159,7 @@ _ZH_SALES = _always(
 )
 _ZH_SALES_SAID = "销售额从一月的 12 增长到六月的 31，只有四月略有回落。"
 _ZH_HANDBOOK = _always(_Call(use="search_handbook", arguments={"query": "服务器停止时会怎样"}))
-_ZH_HANDBOOK_SAID = (
-    "所有内容都先保存再显示 [1]；服务器中断后，回合会从保存的位置继续 [2]。把鼠标移到数字上可以看到原文。"
-)
+_ZH_HANDBOOK_SAID = "所有内容都先保存再显示 [1]；服务器中断后，回合会从保存的位置继续 [2]。原文见下方来源。"
 _ZH_ASK = "接下来我想把报告发给团队，但没有您的同意我不能发。"
 _ZH_SENT = "您同意了，报告已发送。（这只是演示，没有任何内容离开您的电脑。）"
 _ZH_NOT_SENT = "您拒绝了，所以什么都没有发送。回合照常继续。"

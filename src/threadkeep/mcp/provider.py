@@ -15,7 +15,7 @@ from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import ServerKey
 from threadkeep.mcp.promptx_command import PromptXCommand
-from threadkeep.mcp.used_servers import UsedServers
+from threadkeep.mcp.used_servers import UsedHere, UsedServers
 from threadkeep.ports.mcp import SeenTools, ServerCatalog, ServerState, ServerStatus
 from threadkeep.ports.tools import Caller, GivenInput, Step, Tool, ToolServer, Unavailable
 
@@ -33,10 +33,11 @@ class AgentTools:
         self._catalog = catalog
         self._pool = pool
         self._seen = seen
+        self._used = UsedHere()
 
     def session(self, caller: Caller, used: Collection[str] = ()) -> "TurnTools":
-        """The tools for one turn; `used` are the servers that it used on another node."""
-        return TurnTools(caller, self._own, self, UsedServers(used))
+        """The tools for one turn; `used` are the servers that it used on another node, or before a pause."""
+        return TurnTools(caller, self._own, self, self._used.of(caller.conversation.tip_id or "", used))
 
     def states(self) -> Sequence[ServerState]:
         """How all servers of this node are."""

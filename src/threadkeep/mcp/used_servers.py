@@ -1,9 +1,12 @@
 """Which processes a turn has used: it is told when one of them was restarted, for what it held is gone."""
 
+from collections import OrderedDict
 from collections.abc import Collection
 
 from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.mcp.programs import ServerKey
+
+MOST_TURNS = 1000
 
 
 class UsedServers:
@@ -26,3 +29,19 @@ class UsedServers:
             self._earlier.discard(key.name)
             return True
         return before is not None and before < start
+
+
+class UsedHere:
+    """What the latest turns of this node have used, for those that pause and go on here."""
+
+    def __init__(self, most: int = MOST_TURNS) -> None:
+        self._most = most
+        self._turns: OrderedDict[str, UsedServers] = OrderedDict()
+
+    def of(self, reply_id: str, earlier: Collection[str]) -> UsedServers:
+        """What a turn, named by its reply, has used; `earlier` are names from before it was begun again."""
+        used = self._turns.pop(reply_id, None) or UsedServers(earlier)
+        self._turns[reply_id] = used
+        if len(self._turns) > self._most:
+            self._turns.popitem(last=False)
+        return used

@@ -1,7 +1,7 @@
 import { Archive, ArchiveRestore, Pencil, Trash2 } from "lucide-react";
 import { useEffect, useState } from "react";
 
-import { agents } from "../state/agents";
+import { agents, isGuide } from "../state/agents";
 import { attachmentsOf, keepFiles, takeAttachments } from "../state/attachments";
 import { deleteConversation, refreshConversations, restoreConversation } from "../state/conversations";
 import { forgetDraft, keepDraft, readDraft } from "../state/drafts";
@@ -164,7 +164,7 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
         disabled={!conversation}
         queues={!sending && !edited}
         waiting={waiting}
-        note={held ? words.heldHint : isDemonstration ? words.demonstrationShort : ""}
+        note={held ? words.heldHint : isDemonstration && !isGuide(agent) ? words.demonstrationShort : ""}
         onCancelEdit={edited ? endEdit : undefined}
         onSend={post}
         onStop={() => void thread.stop()}
