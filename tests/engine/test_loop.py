@@ -461,7 +461,7 @@ async def test_server_that_is_away_is_noticed_and_the_turn_goes_on():
     events = await run(
         InMemoryGateway(reply(TextDelta("Hello."))), InMemoryTools(Unavailable("files", "not started"))
     )
-    assert events[0] == Notice("MCP_SERVER_UNAVAILABLE", "files is away: not started")
+    assert events[0] == Notice("MCP_SERVER_UNAVAILABLE", "Couldn't connect to files: not started")
     assert isinstance(events[-1], Done)
 
 

@@ -58,14 +58,14 @@ async def test_turn_goes_on_without_a_server_that_takes_too_long_to_start(
         agent = await chaos.agent(chaos=chaos.server(mode), good=chaos.server("good"))
         good = await chaos.talk.client.post(f"/api/agents/{agent}/mcp-servers/good/test")
         assert good.json()["status"] == "ready"
-        assert await use_good(chaos, agent) == ["chaos is away: It is still starting."]
+        assert await use_good(chaos, agent) == ["Couldn't connect to chaos: It is still starting."]
         assert (await chaos.detail(agent))["status"] == "connecting"
 
 
 async def test_turn_goes_on_without_a_server_that_ends_at_once(chaos: Chaos):
     agent = await chaos.agent(chaos=chaos.server("exit"), good=chaos.server("good"))
     reason = "It ended with exit code 7: chaos: I will not serve ••••••••"
-    assert await use_good(chaos, agent) == [f"chaos is away: {reason}"]
+    assert await use_good(chaos, agent) == [f"Couldn't connect to chaos: {reason}"]
     shown = await chaos.detail(agent)
     assert (shown["status"], shown["error"]) == ("failed", reason)
     assert "top-secret" not in json.dumps(shown)
@@ -80,7 +80,7 @@ async def test_program_that_the_operator_has_forbidden_since_it_was_saved_does_n
         reply = await chaos.use(await chaos.conversation(agent), "echo", text="hello")
         assert [call["status"] for call in reply["toolCalls"]] == ["error"]
         (notice,) = await chaos.notices(reply["turnId"])
-        assert notice.startswith("chaos is away: The command must be one of: npx.")
+        assert notice.startswith("Couldn't connect to chaos: The command must be one of: npx.")
         tested = await chaos.talk.client.post(f"/api/agents/{agent}/mcp-servers/chaos/test")
         for shown in (tested.json(), await chaos.detail(agent)):
             assert shown["status"] == "failed"
@@ -283,7 +283,7 @@ async def test_package_that_does_not_exist_is_a_status_and_no_failure(
     assert reply["status"] == "COMPLETED"
     assert [call["result"] for call in reply["toolCalls"]] == ["hello"]
     (notice,) = await chaos.notices(reply["turnId"])
-    assert notice.startswith("web-search is away: It ended with exit code 1")
+    assert notice.startswith("Couldn't connect to web-search: It ended with exit code 1")
     assert not model.refused
 
 
