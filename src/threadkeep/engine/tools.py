@@ -100,7 +100,9 @@ class Toolbox:
         tools, away = await self._session.list()
         named = tools_by_name(tools)
         self._tools = dict(islice(named.items(), MOST_TOOLS))
-        notices = [Notice("MCP_SERVER_UNAVAILABLE", f"Couldn't connect to {it.server}: {it.message}") for it in away]
+        notices = [
+            Notice("MCP_SERVER_UNAVAILABLE", f"Couldn't connect to {it.server}: {it.message}") for it in away
+        ]
         if left_out := len(named) - len(self._tools):
             notices.append(
                 Notice("TOO_MANY_TOOLS", f"A model takes {MOST_TOOLS} tools; {left_out} are left out.")
