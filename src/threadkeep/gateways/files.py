@@ -13,7 +13,7 @@ Taken = Literal["auto", "on", "off"]
 
 _WITH_IMAGES = re.compile(
     r"claude-(3|opus|sonnet|haiku|[4-9])|gpt-(4o|4\.|4-turbo|4-vision|[5-9])|chatgpt-4o|gemini"
-    r"|\bo(1(?!-mini|-preview)|3(?!-mini)|4)(-|$)"
+    r"|(^|/)o(1|3|1-pro|3-pro|4-mini)(-\d|$)"
     r"|llava|bakllava|moondream|pixtral|mistral-(small-3|medium-3)|gemma-?[34]|llama-?(3\.2.*vision|4)"
     r"|qwen.*(vl|omni)|internvl|minicpm-v|phi-.*vision|grok-.*vision|grok-[4-9]|glm-4\.?\d?v|vision",
     re.IGNORECASE,
