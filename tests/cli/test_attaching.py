@@ -16,7 +16,8 @@ COMMANDS = ("/file ", "/help")
 
 
 def test_person_attaches_files_and_sends_them(tmp_path: Path, model: ScriptedModel):
-    model.script([Say("A lease.")], [Say("Two.")], [Say("Title")])
+    model.script([Say("A lease.")])
+    model.otherwise = [Say("Two.")]  # for the title, too
     (tmp_path / "my cat.png").write_bytes(encode(photograph(64, 48), "PNG"))
     (tmp_path / "lease.md").write_text("# Lease")
     (tmp_path / "large.txt").write_text("word " * 1_000_000)

@@ -278,9 +278,9 @@ def artifact_ids_of(parts: Parts) -> tuple[PayloadId, ...]:
     for part in _counting(parts):
         if isinstance(part, ToolCallPart):
             found += part.call.artifact_ids
-        elif isinstance(part, FilePart):
+        elif isinstance(part, FilePart) and not part.tool_call_id:  # its call names those of a tool
             found.append(part.file_id)
-    return tuple(dict.fromkeys(found))
+    return tuple(found)
 
 
 def thought_process_of(parts: Parts) -> tuple[ThoughtStep, ...]:

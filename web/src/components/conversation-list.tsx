@@ -1,7 +1,7 @@
 import { Search } from "lucide-react";
 import { useState } from "react";
 
-import { agentName, agents } from "../state/agents";
+import { agents, otherAgentName } from "../state/agents";
 import { approvals } from "../state/approvals";
 import { conversations, readMoreConversations, refreshConversations, showConversations } from "../state/conversations";
 import { useStore } from "../state/store";
@@ -47,7 +47,7 @@ export function ConversationList({ openId }: { openId: string | null }) {
                   <ConversationItem
                     key={it.id}
                     conversation={it}
-                    agent={all.length > 1 ? agentName(all, it.agentId) : ""}
+                    agent={otherAgentName(all, it.agentId)}
                     isWaiting={waiting.has(it.id)}
                     isOpen={it.id === openId}
                   />

@@ -3,10 +3,12 @@ import { useCallback, useEffect, useState } from "react";
 import { type MeView } from "../api/schema";
 import { refreshAgents } from "../state/agents";
 import { keepUp } from "../state/my-events";
+import { overlay } from "../state/overlay";
 import { go, route } from "../state/route";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { OtherPagePlace } from "./other-page-place";
+import { OverlayPlace } from "./overlay-place";
 import { Sidebar } from "./sidebar";
 import { Talk } from "./talk";
 import { Toasts } from "./toasts";
@@ -39,6 +41,7 @@ export function Home({ me }: { me: MeView }) {
           <OtherPagePlace at={at} me={me} onMenu={() => setMenu(true)} />
         )}
       </main>
+      <OverlayPlace me={me} />
       <Toasts />
     </div>
   );
@@ -50,10 +53,16 @@ function skip(event: React.MouseEvent): void {
 }
 
 function shortcut(event: KeyboardEvent): void {
-  if (!(event.metaKey || event.ctrlKey) || event.altKey) return;
+  if (document.querySelector("dialog[open]")) return;
   const key = event.key.toLowerCase();
-  if (event.shiftKey && key === "o") go({ name: "new", agentId: null });
-  else if (!event.shiftKey && key === "k") document.getElementById("filter")?.focus();
+  const isCommand = (event.metaKey || event.ctrlKey) && !event.altKey;
+  if (isCommand && event.shiftKey && key === "o") go({ name: "new", agentId: null });
+  else if (isCommand && !event.shiftKey && key === "k") overlay.set("palette");
+  else if (key === "?" && !isCommand && !isTyping(event.target)) overlay.set("shortcuts");
   else return;
   event.preventDefault();
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 }

@@ -1,5 +1,5 @@
 import { Menu } from "lucide-react";
-import { type ReactNode } from "react";
+import { useEffect, type ReactNode } from "react";
 
 import { useWords } from "../words";
 import { ApprovalsMenu } from "./approvals-menu";
@@ -13,6 +13,10 @@ interface Props {
 
 export function TopBar({ title, subtitle, onMenu, children }: Props) {
   const words = useWords();
+  // The browser's tab says where one is, too.
+  useEffect(() => {
+    document.title = title ? `${title} · Threadkeep` : "Threadkeep";
+  }, [title]);
   return (
     <header className="top-bar">
       <button type="button" className="icon narrow-only" onClick={onMenu} aria-label={words.menu}>

@@ -32,3 +32,8 @@ export function publisherOf(agent: AgentView, session: Session): string | null {
 export function isGuide(agent: AgentView | undefined): boolean {
   return agent?.id === "01900000-0000-7000-8000-00000000901d";
 }
+
+/** The name of an agent other than the default one, whose conversations need no word about it. */
+export function otherAgentName(all: readonly AgentView[], id: string): string {
+  return all.find((it) => it.id === id)?.isDefault ? "" : agentName(all, id);
+}

@@ -1,0 +1,155 @@
+import "../styles/overlays.css";
+
+import { Search } from "lucide-react";
+import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent } from "react";
+
+import { get, token } from "../api/client";
+import { type MeView, type PageView_SearchHitView, type SearchHitView } from "../api/schema";
+import { agents } from "../state/agents";
+import { conversations } from "../state/conversations";
+import { closeOverlay, COMMAND, overlay } from "../state/overlay";
+import { agentChoices, conversationChoices, matching, type Choice, type ChoiceGroup } from "../state/palette";
+import { language, setLanguage, setTheme, theme } from "../state/preferences";
+import { go } from "../state/route";
+import { logOut } from "../state/session";
+import { useStore } from "../state/store";
+import { useWords } from "../words";
+
+const WAIT_MS = 200;
+
+/** Goes anywhere and does anything by a few letters. */
+export function Palette({ me }: { me: MeView }) {
+  const words = useWords();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const list = useId();
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const groups = matching(useGroups(me, text), text);
+  const choices = groups.flatMap((group) => group.choices);
+  const chosen = choices[Math.min(at, choices.length - 1)];
+  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    document.getElementById(`${list}${chosen?.id}`)?.scrollIntoView({ block: "nearest" });
+  }, [list, chosen?.id]);
+
+  const run = (choice: Choice | undefined) => {
+    if (!choice) return;
+    dialog.current?.close();
+    choice.run();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.nativeEvent.isComposing) return;
+    const last = choices.length - 1;
+    if (event.key === "ArrowDown") setAt(at >= last ? 0 : at + 1);
+    else if (event.key === "ArrowUp") setAt(at <= 0 ? Math.max(last, 0) : at - 1);
+    else if (event.key === "Enter") run(chosen);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <dialog
+      ref={dialog}
+      className="overlay palette"
+      aria-label={words.palette}
+      onClose={closeOverlay}
+      onClick={(event) => event.target === dialog.current && dialog.current.close()}
+    >
+      <label className="ask">
+        <Search aria-hidden />
+        <input
+          autoFocus
+          role="combobox"
+          aria-label={words.palette}
+          aria-expanded
+          aria-controls={list}
+          aria-activedescendant={chosen && `${list}${chosen.id}`}
+          autoComplete="off"
+          placeholder={words.paletteHint}
+          value={text}
+          onChange={(event) => {
+            setText(event.target.value);
+            setAt(0);
+          }}
+          onKeyDown={onKeyDown}
+        />
+      </label>
+      <div id={list} className="choices" role="listbox" aria-label={words.palette}>
+        {groups.map(({ label, choices: some }) => (
+          <div key={label} role="group" aria-label={label}>
+            <small aria-hidden>{label}</small>
+            {some.map((choice) => (
+              <div
+                key={choice.id}
+                id={`${list}${choice.id}`}
+                role="option"
+                aria-selected={choice === chosen}
+                onPointerMove={() => setAt(choices.indexOf(choice))}
+                onClick={() => run(choice)}
+              >
+                <span dir="auto">{choice.label}</span>
+                {choice.hint && <kbd>{choice.hint}</kbd>}
+              </div>
+            ))}
+          </div>
+        ))}
+      </div>
+      {!choices.length && (
+        <p className="nothing" role="status">
+          {words.noMatch}
+        </p>
+      )}
+    </dialog>
+  );
+}
+
+function useGroups(me: MeView, text: string): ChoiceGroup[] {
+  const words = useWords();
+  const listed = useStore(conversations).items;
+  const all = useStore(agents);
+  const found = useFound(text);
+  const isSignedIn = useStore(token) !== null;
+  const now = useStore(theme);
+  const spoken = useStore(language);
+  return useMemo(
+    () => [
+      { label: words.actions, choices: actions() },
+      { label: words.conversations, choices: conversationChoices(listed, found, words.untitled, go) },
+      { label: words.agents, choices: agentChoices(all, words.startChatWith, go) },
+    ],
+    [words, listed, all, found, isSignedIn, now, spoken, me],
+  );
+
+  function actions(): Choice[] {
+    const isDark = now === "dark";
+    return [
+      { id: "new", label: words.newConversation, hint: `${COMMAND} ⇧ O`, run: () => go({ name: "new", agentId: null }) },
+      { id: "newAgent", label: words.newAgent, run: () => go({ name: "agent", id: "new" }) },
+      { id: "briefings", label: words.briefings, run: () => go({ name: "briefings" }) },
+      { id: "usage", label: words.usage, run: () => go({ name: "usage" }) },
+      { id: "theme", label: isDark ? words.lightMode : words.darkMode, run: () => setTheme(isDark ? "light" : "dark") },
+      { id: "language", label: spoken === "zh" ? "English" : "中文", run: () => setLanguage(spoken === "zh" ? "en" : "zh") },
+      { id: "shortcuts", label: words.shortcuts, hint: "?", run: () => setTimeout(() => overlay.set("shortcuts")) },
+      ...(isSignedIn ? [{ id: "logOut", label: words.logOut, run: logOut }] : []),
+    ];
+  }
+}
+
+/** Conversations that the server finds by the text, beyond those that the list has read. */
+function useFound(text: string): readonly SearchHitView[] {
+  const [hits, setHits] = useState<readonly SearchHitView[]>([]);
+  const wanted = text.trim();
+  useEffect(() => {
+    if (wanted.length < 2) return setHits([]);
+    const leaving = new AbortController();
+    const timer = setTimeout(() => {
+      get<PageView_SearchHitView>("/api/search", { q: wanted, limit: 20 }, leaving.signal)
+        .then(({ items }) => setHits(items))
+        .catch(() => {}); // what the page knows is filtered all the same
+    }, WAIT_MS);
+    return () => {
+      clearTimeout(timer);
+      leaving.abort();
+    };
+  }, [wanted]);
+  return hits;
+}

@@ -1,0 +1,70 @@
+/** What the palette offers, and what of it a text asks for. */
+
+import { type AgentView, type ConversationView, type SearchHitView } from "../api/schema";
+import { hrefOf, type Route } from "./route";
+
+export interface Choice {
+  /** Names it among the others. */
+  id: string;
+  label: string;
+  hint?: string;
+  run: () => void;
+}
+
+export interface ChoiceGroup {
+  label: string;
+  choices: readonly Choice[];
+}
+
+const MOST_OF_A_KIND = 8;
+
+/** The groups with what fits the text, the best first; groups without any are left out. */
+export function matching(groups: readonly ChoiceGroup[], text: string): ChoiceGroup[] {
+  const wanted = text.trim().toLowerCase();
+  return groups
+    .map(({ label, choices }) => ({ label, choices: fitting(choices, wanted).slice(0, MOST_OF_A_KIND) }))
+    .filter(({ choices }) => choices.length > 0);
+}
+
+function fitting(choices: readonly Choice[], wanted: string): readonly Choice[] {
+  if (!wanted) return choices;
+  const ranked = choices.map((choice) => ({ choice, rank: rankOf(choice.label.toLowerCase(), wanted) }));
+  return ranked
+    .filter(({ rank }) => rank < Infinity)
+    .sort((one, other) => one.rank - other.rank)
+    .map(({ choice }) => choice);
+}
+
+/** How well a label fits: at its beginning, at that of a word, anywhere, or with all words somewhere. */
+function rankOf(label: string, wanted: string): number {
+  if (label.startsWith(wanted)) return 0;
+  if (label.includes(` ${wanted}`)) return 1;
+  if (label.includes(wanted)) return 2;
+  return wanted.split(/\s+/).every((word) => label.includes(word)) ? 3 : Infinity;
+}
+
+export function conversationChoices(
+  listed: readonly ConversationView[],
+  found: readonly SearchHitView[],
+  untitled: string,
+  go: (route: Route) => void,
+): Choice[] {
+  const known = new Set(listed.map(({ id }) => id));
+  const own = listed.map(({ id, title }) => ({ id, label: title || untitled, run: () => go({ name: "conversation", id }) }));
+  const others = found
+    .filter(({ conversationId }) => !known.has(conversationId) && known.add(conversationId))
+    .map(({ conversationId: id, title }) => ({ id, label: title || untitled, run: () => go({ name: "conversation", id }) }));
+  return [...own, ...others];
+}
+
+export function agentChoices(
+  agents: readonly AgentView[],
+  startWith: (name: string) => string,
+  go: (route: Route) => void,
+): Choice[] {
+  return agents.map(({ id, name }) => ({
+    id: hrefOf({ name: "new", agentId: id }),
+    label: startWith(name),
+    run: () => go({ name: "new", agentId: id }),
+  }));
+}

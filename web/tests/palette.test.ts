@@ -1,0 +1,32 @@
+import { expect, it } from "vitest";
+
+import { conversationChoices, matching, type Choice } from "../src/state/palette";
+import { type ConversationView, type SearchHitView } from "../src/api/schema";
+
+const choice = (label: string): Choice => ({ id: label, label, run: () => {} });
+const group = (...labels: string[]) => [{ label: "Some", choices: labels.map(choice) }];
+const labels = (text: string, ...of: string[]) => matching(group(...of), text).flatMap((it) => it.choices.map(({ label }) => label));
+
+it("offers what fits best first", () => {
+  expect(labels("sales", "My old sales", "Wholesales", "Sales in May", "Cats")).toEqual(["Sales in May", "My old sales", "Wholesales"]);
+  expect(labels("may sal", "Sales in May", "May")).toEqual(["Sales in May"]);
+  expect(labels("x", "Cats")).toEqual([]);
+});
+
+it("offers everything, though not too much, before anything is typed", () => {
+  expect(labels(" ", ...Array.from({ length: 30 }, (_, index) => `${index}`))).toHaveLength(8);
+});
+
+it("names a conversation once, whether the list has it or the server found it", () => {
+  const listed = [{ id: "a", title: "Apples" }] as ConversationView[];
+  const found = [
+    { conversationId: "a", title: "Apples" },
+    { conversationId: "b", title: null },
+    { conversationId: "b", title: null },
+  ] as SearchHitView[];
+  const gone: unknown[] = [];
+  const choices = conversationChoices(listed, found, "Untitled", (route) => gone.push(route));
+  expect(choices.map(({ label }) => label)).toEqual(["Apples", "Untitled"]);
+  choices[1]!.run();
+  expect(gone).toEqual([{ name: "conversation", id: "b" }]);
+});
