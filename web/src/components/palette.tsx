@@ -73,7 +73,7 @@ export function Palette({ me }: { me: MeView }) {
           onKeyDown={onKeyDown}
         />
       </label>
-      <div id={list} className="choices" role="listbox" aria-label={words.palette}>
+      <div id={list} className="palette-list" role="listbox" aria-label={words.palette}>
         {groups.map(({ label, choices: some }) => (
           <div key={label} role="group" aria-label={label}>
             <small aria-hidden>{label}</small>
