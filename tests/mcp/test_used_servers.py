@@ -1,11 +1,12 @@
 """A turn is told that a program was restarted where it was, and only there."""
 
+from threadkeep.domain.ids import AgentId, ConversationId, UserId
 from threadkeep.domain.mcp import StdioServer
 from threadkeep.mcp.programs import ServerKey
 from threadkeep.mcp.used_servers import UsedHere
 
 SERVER = StdioServer(command="notes")
-KEY = ServerKey.of("agent", "notes", SERVER, "user", "conversation")
+KEY = ServerKey.of(AgentId("agent"), "notes", SERVER, UserId("user"), ConversationId("conversation"))
 
 
 def test_turn_that_pauses_and_goes_on_here_finds_the_same_program():
