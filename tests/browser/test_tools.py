@@ -133,7 +133,7 @@ def test_files_of_a_tool_reports_and_exports_are_downloaded(with_tools: Page, mo
     with_tools.keyboard.press("Escape")
     assert picture.value.path().read_bytes().startswith(b"\x89PNG")
     for name, part in (("report (HTML)", b"<h1"), ("report (Markdown)", b"Paint"), ("Export", b'"messages"')):
-        with_tools.locator("summary[aria-label='More actions']").click()
+        with_tools.get_by_role("button", name="More actions").click()
         with with_tools.expect_download() as file:
-            with_tools.get_by_role("button", name=name).click()
+            with_tools.get_by_role("menuitem", name=name).click()
         assert part in file.value.path().read_bytes()

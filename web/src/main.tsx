@@ -6,9 +6,11 @@ import { createRoot } from "react-dom/client";
 import { takeGivenToken } from "./api/client";
 import { App } from "./components/app";
 import { applyPreferences } from "./state/preferences";
+import { loadWords } from "./words";
 
 takeGivenToken();
 applyPreferences();
+await loadWords().catch(() => {}); // then it is in English
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
     <App />

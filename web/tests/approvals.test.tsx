@@ -30,7 +30,8 @@ it("counts what waits, names it, and leads there", async () => {
   answers(open("r1"), open("r2", { kind: "tool", toolName: "order", server: "shop", conversationId: "c2" }));
   await act(refreshApprovals);
   expect(drawn.named("2 requests are waiting for you").textContent).toContain("2");
-  const [first, second] = [...drawn.place.querySelectorAll("button")];
+  await click(drawn.named("2 requests are waiting for you"));
+  const [first, second] = [...drawn.place.querySelectorAll<HTMLElement>("[role=menuitem]")];
   expect([first!.textContent, second!.textContent]).toEqual(["Which one?Tea", "Allow order (shop)?New conversation"]);
   const card = document.body.appendChild(document.createElement("div"));
   card.dataset["request"] = "r2";

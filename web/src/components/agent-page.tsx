@@ -3,6 +3,7 @@ import { useCallback, useState } from "react";
 import { ApiError, ask, get, send } from "../api/client";
 import { type AgentBody, type AgentDetailView, type AgentPatch, type AgentView, type MeView } from "../api/schema";
 import { refreshAgents } from "../state/agents";
+import { confirmed } from "../state/confirmation";
 import { go } from "../state/route";
 import { toast } from "../state/toasts";
 import { useLoaded } from "../state/use-loaded";
@@ -89,7 +90,8 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
     }
   };
   const remove = async () => {
-    if (!confirm(words.deleteAgentSure)) return;
+    const question = { title: words.deleteAgent, text: words.deleteAgentSure, action: words.delete };
+    if (!(await confirmed(question))) return;
     await send("DELETE", `/api/agents/${id}`);
     await refreshAgents();
     go({ name: "new", agentId: null });

@@ -1,5 +1,4 @@
 import { BellRing } from "lucide-react";
-import { useRef } from "react";
 
 import { type ApprovalView } from "../api/schema";
 import { approvals } from "../state/approvals";
@@ -7,45 +6,30 @@ import { conversations } from "../state/conversations";
 import { go } from "../state/route";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
+import { Menu } from "./menu";
 
 /** How many requests wait for the person, wherever they are, and the way to each. */
 export function ApprovalsMenu() {
   const words = useWords();
   const open = useStore(approvals);
   const { items } = useStore(conversations);
-  const place = useRef<HTMLDetailsElement>(null);
   if (!open.length) return null;
-  const close = () => {
-    if (place.current) place.current.open = false;
-  };
   const follow = ({ conversationId, requestId }: ApprovalView) => {
-    close();
     go({ name: "conversation", id: conversationId });
     focusRequest(requestId);
   };
-  const label = words.openRequests(open.length);
+  const choices = open.map((it) => ({
+    label: it.kind === "tool" && it.toolName ? words.allowCall(it.toolName, it.server ?? "") : it.message,
+    detail: items.find(({ id }) => id === it.conversationId)?.title || words.untitled,
+    run: () => follow(it),
+  }));
   return (
-    <details
-      ref={place}
-      className="menu requests"
-      onKeyDown={(event) => event.key === "Escape" && close()}
-      onBlur={(event) => !event.currentTarget.contains(event.relatedTarget) && event.relatedTarget && close()}
-    >
-      <summary className="icon" aria-label={label} title={label}>
-        <BellRing aria-hidden />
-        <span className="count" aria-hidden>
-          {open.length}
-        </span>
-      </summary>
-      <div>
-        {open.map((it) => (
-          <button key={it.requestId} type="button" onClick={() => follow(it)}>
-            <span dir="auto">{it.kind === "tool" && it.toolName ? words.allowCall(it.toolName, it.server ?? "") : it.message}</span>
-            <small dir="auto">{items.find(({ id }) => id === it.conversationId)?.title || words.untitled}</small>
-          </button>
-        ))}
-      </div>
-    </details>
+    <Menu label={words.openRequests(open.length)} className="icon requests" groups={[{ items: choices }]}>
+      <BellRing aria-hidden />
+      <span className="count" aria-hidden>
+        {open.length}
+      </span>
+    </Menu>
   );
 }
 

@@ -1,14 +1,27 @@
 import { type MeView } from "../api/schema";
+import { confirmation } from "../state/confirmation";
 import { closeOverlay, overlay } from "../state/overlay";
 import { useStore } from "../state/store";
 import { useChunk } from "./use-chunk";
 
 const loadOverlays = () => import("./overlays");
 
-/** The palette or the shortcuts when one asks for them; what shows them is loaded then. */
+function giveUp(): void {
+  closeOverlay();
+  confirmation.get()?.answer(false);
+}
+
+/** The palette, the shortcuts or a question; the code that shows them is loaded when the user first asks for one. */
 export function OverlayPlace({ me }: { me: MeView }) {
   const open = useStore(overlay);
-  const overlays = useChunk(loadOverlays, open !== null, closeOverlay);
-  if (!open || !overlays) return null;
-  return open === "palette" ? <overlays.Palette me={me} /> : <overlays.Shortcuts />;
+  const question = useStore(confirmation);
+  const overlays = useChunk(loadOverlays, open !== null || question !== null, giveUp);
+  if (!overlays) return null;
+  return (
+    <>
+      {open === "palette" && <overlays.Palette me={me} />}
+      {open === "shortcuts" && <overlays.Shortcuts />}
+      {question && <overlays.ConfirmDialog {...question} />}
+    </>
+  );
 }

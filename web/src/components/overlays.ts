@@ -1,2 +1,3 @@
+export { ConfirmDialog } from "./confirm-dialog";
 export { Palette } from "./palette";
 export { Shortcuts } from "./shortcuts";

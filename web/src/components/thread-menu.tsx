@@ -1,5 +1,4 @@
 import { Ellipsis } from "lucide-react";
-import { useRef } from "react";
 
 import { send } from "../api/client";
 import { download } from "../api/download";
@@ -8,6 +7,7 @@ import { toast } from "../state/toasts";
 import { type Thread } from "../thread/thread";
 import { problemOf } from "../thread/thread";
 import { useWords } from "../words";
+import { Menu } from "./menu";
 import { toldProblem } from "./problem-bar";
 
 const ONE = "/api/conversations/{conversation_id}";
@@ -15,10 +15,8 @@ const ONE = "/api/conversations/{conversation_id}";
 /** What is done rarely: reports, exports, a summary for the model. */
 export function ThreadMenu({ thread, title, running }: { thread: Thread; title: string; running: boolean }) {
   const words = useWords();
-  const place = useRef<HTMLDetailsElement>(null);
   const path = `/api/conversations/${thread.id}`;
   const run = async (work: () => Promise<unknown>) => {
-    if (place.current) place.current.open = false;
     try {
       await work();
     } catch (error) {
@@ -47,17 +45,8 @@ export function ThreadMenu({ thread, title, running }: { thread: Thread; title: 
   ].filter((it) => it !== false);
   if (!items.length) return null;
   return (
-    <details ref={place} className="menu" onKeyDown={(event) => event.key === "Escape" && run(async () => {})}>
-      <summary className="icon" aria-label={words.moreActions} title={words.moreActions}>
-        <Ellipsis aria-hidden />
-      </summary>
-      <div>
-        {items.map(({ name, work }) => (
-          <button key={name} type="button" onClick={() => void run(work)}>
-            {name}
-          </button>
-        ))}
-      </div>
-    </details>
+    <Menu label={words.moreActions} groups={[{ items: items.map(({ name, work }) => ({ label: name, run: () => void run(work) })) }]}>
+      <Ellipsis aria-hidden />
+    </Menu>
   );
 }

@@ -180,5 +180,5 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
 
 function isForSomethingElse({ target }: KeyboardEvent): boolean {
   const isField = target instanceof Element && target.matches("input, textarea, select");
-  return isField || document.querySelector("dialog[open], .menu[open], .with-menu, .drop-overlay") !== null;
+  return isField || document.querySelector("dialog[open], .menu, .with-menu, .drop-overlay") !== null;
 }

@@ -299,7 +299,7 @@ export const en = {
   contextThoughts: "Include earlier thoughts in context",
   createAgent: "Create agent",
   deleteAgent: "Delete agent",
-  deleteAgentSure: "Delete this agent? Existing conversations stay readable.",
+  deleteAgentSure: "You can still read existing conversations with this agent, but not continue them.",
   onlyOwner: "Only the owner can view and change these settings.",
   changedMeanwhile: "Someone else changed this agent. Showing the latest version.",
 

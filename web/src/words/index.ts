@@ -1,13 +1,22 @@
-import { language, type Language } from "../state/preferences";
-import { useStore } from "../state/store";
+import { language } from "../state/preferences";
+import { Store, useStore } from "../state/store";
 import { en, type Words } from "./en";
-import { zh } from "./zh";
 
-const BY_LANGUAGE: Record<Language, Words> = { en, zh };
+/** The words that the page shows now. English comes with the page; another language is loaded when chosen. */
+const shown = new Store<Words>(en);
 
-/** What the page says, in the language that was chosen. */
+/** Loads the words of the chosen language; the page keeps those it has where they cannot be loaded. */
+export async function loadWords(): Promise<void> {
+  const wanted = language.get();
+  const words = wanted === "zh" ? (await import("./zh")).zh : en;
+  if (language.get() === wanted) shown.set(words);
+}
+
+language.subscribe(() => void loadWords().catch(() => {}));
+
+/** What the page says, in the chosen language. */
 export function useWords(): Words {
-  return BY_LANGUAGE[useStore(language)];
+  return useStore(shown);
 }
 
 export type { Words };

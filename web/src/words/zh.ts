@@ -298,7 +298,7 @@ export const zh: Words = {
   contextThoughts: "上下文包含历史思考",
   createAgent: "创建智能体",
   deleteAgent: "删除智能体",
-  deleteAgentSure: "确定删除该智能体？已有对话仍可查看。",
+  deleteAgentSure: "已有对话仍可查看，但无法继续。",
   onlyOwner: "只有所有者可以查看和修改设置",
   changedMeanwhile: "他人刚修改了该智能体，已显示最新版本",
 

@@ -1,0 +1,108 @@
+import { Check } from "lucide-react";
+import { useEffect, useLayoutEffect, useRef, type KeyboardEvent, type RefObject } from "react";
+
+import { type MenuGroup, type MenuItem } from "./menu";
+
+interface Props {
+  label: string;
+  groups: readonly MenuGroup[];
+  button: RefObject<HTMLButtonElement | null>;
+  focused: "first" | "last";
+  onClose: () => void;
+}
+
+const GAP = 4;
+const EDGE = 8;
+
+/** The open menu, above everything else and beside its button. */
+export function MenuList({ label, groups, button, focused, onClose }: Props) {
+  const place = useRef<HTMLDivElement>(null);
+  const itemsOf = () => [...place.current!.querySelectorAll<HTMLElement>("button")];
+  useLayoutEffect(() => {
+    const list = place.current!;
+    list.showPopover?.();
+    stand(list, button.current!);
+    itemsOf().at(focused === "first" ? 0 : -1)?.focus();
+  }, []);
+  useEffect(() => {
+    const closing = new AbortController();
+    const options = { capture: true, signal: closing.signal };
+    const closeOutside = ({ target }: Event) => {
+      const isOurs = target instanceof Node && (place.current?.contains(target) || button.current?.contains(target));
+      if (!isOurs) onClose();
+    };
+    window.addEventListener("pointerdown", closeOutside, options);
+    window.addEventListener("scroll", closeOutside, options); // its button has moved away
+    window.addEventListener("resize", onClose, options);
+    return () => closing.abort();
+  }, [onClose]);
+
+  const leave = () => {
+    button.current?.focus();
+    onClose();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const items = itemsOf();
+    const at = items.indexOf(document.activeElement as HTMLElement);
+    event.stopPropagation();
+    if (event.key === "Tab") return onClose();
+    if (event.key === "Escape") leave();
+    else if (event.key === "ArrowDown") items[(at + 1) % items.length]?.focus();
+    else if (event.key === "ArrowUp") items.at(at - 1)?.focus();
+    else if (event.key === "Home") items[0]?.focus();
+    else if (event.key === "End") items.at(-1)?.focus();
+    else if (/^\S$/u.test(event.key)) beginningWith(event.key, [...items.slice(at + 1), ...items.slice(0, at + 1)])?.focus();
+    else return;
+    event.preventDefault();
+  };
+  const run = (item: MenuItem) => {
+    leave();
+    item.run();
+  };
+  return (
+    <div ref={place} className="menu" role="menu" aria-label={label} popover="manual" onKeyDown={onKeyDown}>
+      {groups
+        .filter(({ items }) => items.length)
+        .map((group, index) => (
+          <div key={index} role="group" aria-label={group.label}>
+            {group.label && <small aria-hidden>{group.label}</small>}
+            {group.items.map((item, nth) => (
+              <button
+                key={nth}
+                type="button"
+                role={item.checked === undefined ? "menuitem" : "menuitemradio"}
+                aria-checked={item.checked}
+                tabIndex={-1}
+                className={item.isDangerous ? "danger" : undefined}
+                onPointerMove={(event) => event.currentTarget.focus({ preventScroll: true })}
+                onClick={() => run(item)}
+              >
+                {item.icon && <item.icon aria-hidden />}
+                <span dir="auto">
+                  {item.label}
+                  {item.detail && <small dir="auto">{item.detail}</small>}
+                </span>
+                {item.checked && <Check aria-hidden className="chosen" />}
+              </button>
+            ))}
+          </div>
+        ))}
+    </div>
+  );
+}
+
+/** Puts the list below its button, or above where there is more room, and always on the screen. */
+function stand(list: HTMLElement, button: HTMLElement): void {
+  const at = button.getBoundingClientRect();
+  const { offsetWidth: width, offsetHeight: height } = list;
+  const isLeft = at.left + at.right < innerWidth;
+  const left = isLeft ? at.left : at.right - width;
+  const isBelow = at.bottom + GAP + height + EDGE <= innerHeight || at.top < innerHeight - at.bottom;
+  const top = isBelow ? at.bottom + GAP : at.top - GAP - height;
+  list.style.left = `${Math.max(EDGE, Math.min(left, innerWidth - width - EDGE))}px`;
+  list.style.top = `${Math.max(EDGE, Math.min(top, innerHeight - height - EDGE))}px`;
+}
+
+function beginningWith(letter: string, items: readonly HTMLElement[]): HTMLElement | undefined {
+  return items.find((it) => it.textContent?.trim().toLowerCase().startsWith(letter.toLowerCase()));
+}
