@@ -121,7 +121,9 @@ async def test_whole_life_of_a_conversation(inside: Client, model: ScriptedModel
     assert [it.content for it in (await inside.conversation(conversation.id)).messages] == contents
     assert [it.content for it in (await inside.context(conversation.id, limit=2)).messages] == contents[2:]
     assert (await inside.receipt(started.turn_id)).message_ids
-    await inside.update_conversation(conversation.id, {"status": "archived"})
+    await inside.update_conversation(conversation.id, {"status": "archived", "pinned": True})
+    assert [it.pinned async for it in inside.conversations(pinned=True)] == [True]
+    assert conversation.id not in {it.id async for it in inside.conversations(pinned=False)}
     assert [it.id async for it in inside.conversations(status="archived")] == [conversation.id]
     assert [it.id async for it in inside.conversations(agent_id=agent.id)] == [conversation.id]
     assert (await inside.abort(conversation.id)).status == "IDLE"

@@ -157,6 +157,27 @@ async def test_conversations_page_by_status(store: Store):
         assert page == [expected]
 
 
+async def test_conversations_page_by_pin(store: Store):
+    agent, other = await keep_agent(store), await keep_agent(store)
+    pinned = [await keep_conversation(store, it, now=NOW + 1) for it in (agent, other)]
+    rest = await keep_conversation(store, agent, now=NOW + 2)
+    pinned = [
+        await store.conversations.update(ALICE, it.id, lambda it: replace(it, is_pinned=True))
+        for it in pinned
+    ]
+    cases = {
+        ConversationFilter(pinned=True): pinned[::-1],
+        ConversationFilter(agent.id, pinned=True): pinned[:1],
+        ConversationFilter(other.id, ConversationStatus.ACTIVE, pinned=True): pinned[1:],
+        ConversationFilter(status=ConversationStatus.ARCHIVED, pinned=True): [],
+        ConversationFilter(pinned=False): [rest],
+        ConversationFilter(): [rest, *pinned[::-1]],
+    }
+    for which, expected in cases.items():
+        page = await store.conversations.page(ALICE, which, after=None, offset=0, limit=5)
+        assert page == expected, which
+
+
 async def test_renaming_does_not_lose_what_a_turn_writes_at_the_same_time(store: Store):
     conversation = await keep_conversation(store, await keep_agent(store))
     moved = await keep_turn(store, conversation, "a", "b", NOW + 5)

@@ -73,7 +73,9 @@ async def keep_everything(store: Store, settings: Settings) -> None:
     bobs = await keep_agent(store, BOB, name="Bob's", visibility=Visibility.PUBLIC, system_prompt=BOBS_PROMPT)
     for it, told in ((agent, "Has a cat."), (bobs, "Likes tea.")):
         await store.memories.add(ALICE, it.id, Memory(MemoryId(new_uuid()), told, ("pets",), NOW), most=9)
-    await _keep_rich(store, await keep_conversation(store, agent, title="租约"), document)
+    rich = await keep_conversation(store, agent, title="租约")
+    await store.conversations.update(ALICE, rich.id, lambda it: replace(it, is_pinned=True))
+    await _keep_rich(store, replace(rich, is_pinned=True), document)
     default = await store.agents.get_default()
     main, _ = await store.conversations.get_or_add_main(
         Conversation.start(ALICE, default.id, NOW - 5, is_main=True, metadata={"case": 7})

@@ -15,7 +15,7 @@ from threadkeep.domain.ids import new_uuid
 
 FIELDS = {
     *("id", "agentId", "domainId", "userId", "title", "status", "isMain", "metadata", "activeTurnId"),
-    *("startedAt", "createdAt", "updatedAt", "lastMessageAt", "messageCount"),
+    *("pinned", "startedAt", "createdAt", "updatedAt", "lastMessageAt", "messageCount"),
 }
 
 
@@ -199,6 +199,28 @@ async def test_list_is_filtered_by_status(alice: httpx.AsyncClient):
     assert back.json()["status"] == "active"
 
 
+async def test_pinned_conversations_can_be_listed_alone_and_keep_their_place(alice: httpx.AsyncClient):
+    agent = await new_agent(alice)
+    talks = [await new_conversation(alice, agent["id"]) for _ in range(4)]
+    assert not any(talk["pinned"] for talk in talks)
+    pinned, rest = [talks[2], talks[0]], [talks[3], talks[1]]
+    for talk in pinned:
+        answer = await alice.patch(f"/api/conversations/{talk['id']}", json={"pinned": True})
+        assert (answer.json()["pinned"], answer.json()["updatedAt"]) == (True, talk["updatedAt"])
+    await alice.patch(f"/api/conversations/{talks[0]['id']}", json={"status": "archived"})
+    for path in ("/api/conversations", f"/api/agents/{agent['id']}/conversations"):
+        for wanted, expected in (("true", pinned), ("false", rest)):
+            listed = await items(alice, path, pinned=wanted, limit=1)
+            assert [it["id"] for it in listed] == [it["id"] for it in expected]
+        assert [it["id"] for it in await items(alice, path)] == [it["id"] for it in reversed(talks)]
+        archived = await items(alice, path, pinned="true", status="archived")
+        assert [(it["id"], it["pinned"]) for it in archived] == [(talks[0]["id"], True)]
+        refusal(await alice.get(path, params={"pinned": "maybe"}), 422, "INVALID_REQUEST", "pinned")
+    assert (await alice.get(f"/api/conversations/{talks[0]['id']}")).json()["pinned"] is True
+    await alice.patch(f"/api/conversations/{talks[0]['id']}", json={"pinned": False})
+    assert [it["id"] for it in await items(alice, "/api/conversations", pinned="true")] == [talks[2]["id"]]
+
+
 # The session
 
 
@@ -260,6 +282,8 @@ async def test_malformed_change_is_refused_and_changes_nothing(alice: httpx.Asyn
         ({"title": ["x"]}, "title"),
         ({"status": "deleted"}, "status"),
         ({"status": None}, "status"),
+        ({"pinned": None}, "pinned"),
+        ({"pinned": "yes"}, "pinned"),
         ({"metadata": []}, "metadata"),
         ({"metadata": {"big": "x" * 17_000}}, "metadata"),
         ({"sessionId": "guessable"}, "sessionId"),

@@ -72,6 +72,7 @@ async def test_page_hears_of_a_conversation_its_title_its_turns_and_its_end(talk
         await page.until("reset", "conversation_created")
         await talk.client.patch(f"/api/conversations/{conversation}", json={"title": "Reasons"})
         await talk.client.patch(f"/api/conversations/{conversation}", json={"status": "archived"})
+        await talk.client.patch(f"/api/conversations/{conversation}", json={"pinned": True})
         turn_id = (await talk.ask(conversation))["turnId"]
         await talk.client.delete(f"/api/conversations/{conversation}")
         await page.until(
@@ -79,12 +80,13 @@ async def test_page_hears_of_a_conversation_its_title_its_turns_and_its_end(talk
             "conversation_created",
             "conversation_renamed",
             "conversation_changed",
+            "conversation_changed",
             "turn_started",
             "turn_ended",
             "conversation_deleted",
         )
     assert {event["conversationId"] for event in page.heard[1:]} == {conversation}
-    assert [event.get("turnId") for event in page.heard[4:]] == [turn_id, turn_id, None]
+    assert [event.get("turnId") for event in page.heard[5:]] == [turn_id, turn_id, None]
     assert {name for event in page.heard for name in event} <= {"id", "type", "conversationId", "turnId"}
 
 

@@ -118,6 +118,7 @@ def fill(insert: Insert, scale: int) -> None:
                 "id": conversation_id(user, agent, number), "user_id": user, "agent_id": agent_id(agent),
                 "session_id": f"{user}-{agent}-{number}",
                 "status": "archived" if number % 5 == 1 else "active", "is_main": number == 0,
+                "is_pinned": number % 4 == 0,
                 "metadata": "{}", "last_seq": 0, "message_count": 0, "archived_to_seq": 0, "created_at": NOW,
                 # Some at the same moment, so that the id decides between them, also across a page.
                 "updated_at": NOW + number // 8, "deleted_at": NOW if number % 7 == 3 else None,
@@ -234,9 +235,13 @@ receipts = SqlReceipts(asking)
 
 
 def conversations_page(
-    *, agent: str | None = None, status: ConversationStatus | None = None, after: int | None = None
+    *,
+    agent: str | None = None,
+    status: ConversationStatus | None = None,
+    pinned: bool | None = None,
+    after: int | None = None,
 ) -> Callable[[], Coroutine[Any, Any, object]]:
-    which = ConversationFilter(agent_id(agent) if agent else None, status)
+    which = ConversationFilter(agent_id(agent) if agent else None, status, pinned)
     position = None if after is None else (NOW + after // 8, conversation_id(ALICE, "law", after))
     return lambda: conversations.page(ALICE, which, after=position, offset=0, limit=LIMIT)
 
@@ -293,6 +298,10 @@ CASES = {
     "conversations of an agent of a status": Case(conversations_page(agent="law", status=ACTIVE), BY_AGENT),
     "conversations of an agent of a status after a cursor": Case(
         conversations_page(agent="law", status=ACTIVE, after=61), BY_AGENT
+    ),
+    "pinned conversations": Case(conversations_page(pinned=True), "tk_conversations_pinned"),
+    "pinned conversations after a cursor": Case(
+        conversations_page(pinned=True, after=61), "tk_conversations_pinned"
     ),
     "main conversation": Case(main_conversation, "tk_conversations_main", 1),
     "conversation": Case(lambda: conversations.get(ALICE, LONG), "tk_conversations_pkey", 1),

@@ -240,11 +240,11 @@ class Client:
     # Conversations
 
     def conversations(
-        self, *, agent_id: str | None = None, status: Status | None = None
+        self, *, agent_id: str | None = None, status: Status | None = None, pinned: bool | None = None
     ) -> AsyncGenerator[ConversationView]:
-        """One's conversations, newest activity first."""
+        """One's conversations, newest activity first; with `pinned` only those, or only the others."""
         path = f"/api/agents/{agent_id}/conversations" if agent_id else "/api/conversations"
-        return self._connection.pages(ConversationView, path, {"status": status})
+        return self._connection.pages(ConversationView, path, {"status": status, "pinned": pinned})
 
     async def main_conversation(self, agent_id: str) -> ConversationView:
         """The main conversation with an agent, made if missing."""
@@ -266,7 +266,7 @@ class Client:
         )
 
     async def update_conversation(self, conversation_id: str, patch: Json) -> ConversationView:
-        """Changes title, status or metadata by a JSON merge patch."""
+        """Changes title, status, pin or metadata by a JSON merge patch."""
         path = f"/api/conversations/{conversation_id}"
         return await self._connection.ask(ConversationView, "PATCH", path, json=patch)
 

@@ -101,6 +101,8 @@ class Conversation:
     deleted_at: int | None = None
     tip_id: MessageId | None = None
     """The last message of the active path."""
+    is_pinned: bool = False
+    """Whether its user wants it at the top of the list; it may be archived too."""
 
     @staticmethod
     def start(

@@ -44,6 +44,7 @@ class ConversationPatch(Struct, frozen=True, kw_only=True, rename="camel", forbi
 
     title: str | UnsetType | None = UNSET
     status: ConversationStatus | UnsetType = UNSET
+    pinned: bool | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType | None = UNSET
 
 
@@ -51,6 +52,9 @@ class ConversationQuery(PageQuery, frozen=True, kw_only=True, rename="camel", fo
     """Which conversations."""
 
     status: ConversationStatus | None = None
+    pinned: Annotated[
+        bool | None, Meta(description="`true` for those that are pinned, `false` for the others.")
+    ] = None
 
 
 class MessageQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -110,12 +114,12 @@ async def list_agent_conversations(
     call: ApiCall, *, agent_id: str, query: ConversationQuery
 ) -> PageView[ConversationView]:
     """List one's own conversations with an agent, newest activity first."""
-    return await _conversation_page(call, ConversationFilter(AgentId(agent_id.lower()), query.status), query)
+    return await _conversation_page(call, AgentId(agent_id.lower()), query)
 
 
 async def list_conversations(call: ApiCall, *, query: ConversationQuery) -> PageView[ConversationView]:
     """List one's own conversations, newest activity first."""
-    return await _conversation_page(call, ConversationFilter(None, query.status), query)
+    return await _conversation_page(call, None, query)
 
 
 async def get_conversation(call: ApiCall, *, conversation_id: str) -> ConversationDetailView:
@@ -139,13 +143,15 @@ async def get_conversation(call: ApiCall, *, conversation_id: str) -> Conversati
 async def patch_conversation(
     call: ApiCall, *, conversation_id: str, body: ConversationPatch
 ) -> ConversationView:
-    """Rename, archive or annotate a conversation. This does not move it in the list."""
+    """Rename, archive, pin or annotate a conversation. This does not move it in the list."""
 
     def change(conversation: Conversation) -> Conversation:
         if body.title is not UNSET:
             conversation = conversation.rename(body.title)
         if body.status is not UNSET:
             conversation = replace(conversation, status=body.status)
+        if body.pinned is not UNSET:
+            conversation = replace(conversation, is_pinned=body.pinned)
         if body.metadata is not UNSET:
             # null stands for removing all of it, as RFC 7396 has it
             merged: dict[str, Any] = merge_patch(conversation.metadata, body.metadata) or {}
@@ -237,9 +243,10 @@ def _made_or_found(call: ApiCall, conversation: Conversation, made: bool) -> Rep
 
 
 async def _conversation_page(
-    call: ApiCall, which: ConversationFilter, query: ConversationQuery
+    call: ApiCall, agent_id: AgentId | None, query: ConversationQuery
 ) -> PageView[ConversationView]:
-    listing = f"conversations {which.agent_id} {which.status}"
+    which = ConversationFilter(agent_id, query.status, query.pinned)
+    listing = f"conversations {which.agent_id} {which.status} {which.pinned}"
     pager = Pager(call.services.cursors, call.user, listing, query)
     found = await call.services.conversations.page(
         call.user,

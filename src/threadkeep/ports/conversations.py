@@ -14,6 +14,7 @@ class ConversationFilter:
 
     agent_id: AgentId | None = None
     status: ConversationStatus | None = None
+    pinned: bool | None = None
 
 
 class ConversationStore(Protocol):
@@ -57,7 +58,7 @@ class ConversationStore(Protocol):
         conversation_id: ConversationId,
         change: Callable[[Conversation], Conversation],
     ) -> Conversation | None:
-        """Changes title, status, metadata or session while nobody else does; the change must be pure."""
+        """Changes title, status, pin, metadata or session while nobody else does; the change must be pure."""
         ...
 
     async def delete(self, user_id: UserId, conversation_id: ConversationId, now: int) -> bool:

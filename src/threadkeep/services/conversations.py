@@ -159,7 +159,7 @@ class Conversations:
     async def update(
         self, user: User, conversation_id: str, change: Callable[[Conversation], Conversation]
     ) -> Conversation:
-        """Changes title, status or metadata."""
+        """Changes title, status, pin or metadata."""
         before: list[Conversation] = []
 
         def change_noted(conversation: Conversation) -> Conversation:

@@ -1,7 +1,7 @@
 """Conversations in the database."""
 
 from collections.abc import Callable, Sequence
-from itertools import product
+from functools import cache
 from typing import Any
 
 from threadkeep.domain.conversation import Conversation, ConversationStatus, TitleSource
@@ -19,7 +19,7 @@ from threadkeep.storage.users import ENSURE_USER
 
 _COLUMNS = """id, user_id, agent_id, session_id, title, title_source, status, is_main, metadata, last_seq,
     message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
-    tip_id"""
+    tip_id, is_pinned"""
 
 _SESSION_ID = 3
 """Where in a row the session id stands."""
@@ -27,7 +27,7 @@ _SESSION_ID = 3
 _INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS}, session_hash)
     VALUES (:id, :user_id, :agent_id, :session_id, :title, :title_source, :status, :is_main, :metadata,
         :last_seq, :message_count, :archived_to_seq, :active_turn_id, :created_at, :updated_at,
-        :last_message_at, :deleted_at, :tip_id, :session_hash)"""
+        :last_message_at, :deleted_at, :tip_id, :is_pinned, :session_hash)"""
 _ADD = Statement(_INSERT)
 _ADD_MAIN = Statement(f"{_INSERT} ON CONFLICT DO NOTHING RETURNING id")
 
@@ -64,16 +64,19 @@ ADVANCE_FOR_CARD = Statement(
 )
 _UPDATE = Statement(
     """UPDATE tk_conversations SET session_id = :session_id, session_hash = :session_hash, title = :title,
-        title_source = :title_source, status = :status, metadata = :metadata
+        title_source = :title_source, status = :status, metadata = :metadata, is_pinned = :is_pinned
     WHERE id = :id"""
 )
 
 
-def _page(*, by_agent: bool, by_status: bool, after: bool) -> Statement:
+@cache
+def _page(*, by_agent: bool, by_status: bool, pinned: bool | None, after: bool) -> Statement:
+    pins = {None: "", True: "is_pinned", False: "NOT is_pinned"}
     conditions = [
         "user_id = :user_id AND deleted_at IS NULL",
         "agent_id = :agent_id" if by_agent else "",
         "status = :status" if by_status else "",
+        pins[pinned],
         "(updated_at, id) < (:after_time, :after_id)" if after else "",
     ]
     return Statement(
@@ -81,11 +84,6 @@ def _page(*, by_agent: bool, by_status: bool, after: bool) -> Statement:
         ORDER BY updated_at DESC, id DESC LIMIT :limit OFFSET :offset""",
     )
 
-
-PAGES = {
-    which: _page(by_agent=which[0], by_status=which[1], after=which[2])
-    for which in product((False, True), repeat=3)
-}
 
 _DELETE = Statement(
     """UPDATE tk_conversations SET deleted_at = :now
@@ -177,7 +175,12 @@ class SqlConversations:
         limit: int,
     ) -> Sequence[Conversation]:
         """The user's conversations by `(updated_at, id)`, newest first, after a position."""
-        statement = PAGES[which.agent_id is not None, which.status is not None, after is not None]
+        statement = _page(
+            by_agent=which.agent_id is not None,
+            by_status=which.status is not None,
+            pinned=which.pinned,
+            after=after is not None,
+        )
         after_time, after_id = after or (0, "")
         rows = await self._database.fetch(
             statement(
@@ -198,7 +201,7 @@ class SqlConversations:
         conversation_id: ConversationId,
         change: Callable[[Conversation], Conversation],
     ) -> Conversation | None:
-        """Changes title, status, metadata or session while nobody else does."""
+        """Changes title, status, pin, metadata or session while nobody else does."""
         return await self._database.write(lambda: self._update(user_id, conversation_id, change))
 
     async def delete(self, user_id: UserId, conversation_id: ConversationId, now: int) -> bool:
@@ -269,7 +272,7 @@ def _to_conversation(row: Row, session_id: Secret) -> Conversation:
     (
         id_, user_id, agent_id, _, title, title_source, status, is_main, metadata, last_seq,
         message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
-        tip_id,
+        tip_id, is_pinned,
     ) = row  # fmt: skip
     return _conversation(
         id=id_,
@@ -290,4 +293,5 @@ def _to_conversation(row: Row, session_id: Secret) -> Conversation:
         last_message_at=last_message_at,
         deleted_at=deleted_at,
         tip_id=tip_id,
+        is_pinned=bool(is_pinned),
     )

@@ -108,6 +108,7 @@ class ConversationView(View, frozen=True, kw_only=True):
     title: str | None
     status: ConversationStatus
     is_main: bool
+    pinned: Annotated[bool, Meta(description="The page shows it first; lists keep the order of activity.")]
     metadata: Mapping[str, Any]
     active_turn_id: Id | None
     message_count: int
@@ -201,6 +202,7 @@ def conversation_view(conversation: Conversation, *, with_session: bool = False)
         title=conversation.title,
         status=conversation.status,
         is_main=conversation.is_main,
+        pinned=conversation.is_pinned,
         metadata=conversation.metadata,
         active_turn_id=conversation.active_turn_id,
         message_count=conversation.message_count,

@@ -390,6 +390,7 @@ export interface ConversationDetailView {
   title: string | null;
   status: ConversationStatus;
   isMain: boolean;
+  pinned: boolean;
   metadata: Record<string, unknown>;
   activeTurnId: string | null;
   messageCount: number;
@@ -411,6 +412,7 @@ export type ConversationMode = "multiple" | "single";
 export interface ConversationPatch {
   title?: string | null;
   status?: ConversationStatus;
+  pinned?: boolean;
   metadata?: Record<string, unknown> | null;
 }
 
@@ -426,6 +428,7 @@ export interface ConversationView {
   title: string | null;
   status: ConversationStatus;
   isMain: boolean;
+  pinned: boolean;
   metadata: Record<string, unknown>;
   activeTurnId: string | null;
   messageCount: number;
