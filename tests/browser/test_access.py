@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import tour
 from tests.browser.conftest import NARROW
+from tests.browser.going import choose
 from tests.browser.test_talking import done, log, say
 from threadkeep.testing import Say, ScriptedModel
 
@@ -36,7 +37,7 @@ def test_screen_breaks_no_rule_of_accessibility(name: str, page: Page, model: Sc
     tour.SCREENS[name](page, model)
     problems = violations(page)
     page.keyboard.press("Escape")  # closes the drawer, where there is one
-    page.get_by_role("switch", name="Dark mode").click()
+    choose(page, "Profile", "Dark")
     if name == "details":
         tour.open_details(page)
     assert problems + violations(page) == []

@@ -2,6 +2,7 @@
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.going import choose
 from tests.browser.test_talking import done, log, say
 from threadkeep.testing import Say, ScriptedModel
 
@@ -17,8 +18,7 @@ def test_summary_is_made_shown_and_undone(page: Page, model: ScriptedModel):
         expect(log(page).get_by_role("article", name="Reply")).to_have_count(number)
         done(page)
     model.script([Say("They asked nine questions.")])
-    page.get_by_role("button", name="More actions").click()
-    page.get_by_role("menuitem", name="Compact conversation").click()
+    choose(page, "More actions", "Compact conversation")
     summary = page.get_by_role("group", name="Summary of earlier messages")
     expect(summary).to_be_visible()
     expect(log(page)).to_contain_text("First question")
@@ -31,7 +31,6 @@ def test_summary_is_made_shown_and_undone(page: Page, model: ScriptedModel):
 def test_conversation_that_is_too_short_is_left_as_it_is(page: Page):
     say(page, "Hi")
     done(page)
-    page.get_by_role("button", name="More actions").click()
-    page.get_by_role("menuitem", name="Compact conversation").click()
+    choose(page, "More actions", "Compact conversation")
     expect(page.get_by_role("status").last).not_to_be_empty()
     expect(page.get_by_role("group", name="Summary of earlier messages")).to_have_count(0)

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import WIDE
+from tests.browser.going import open_agent
 from tests.browser.test_talking import answer, done, log, say
 from tests.browser.tour import HANDBOOK
 from tests.serving import Server
@@ -42,8 +43,7 @@ def test_newcomer_talks_stops_asks_about_a_document_and_finds_it_all_after_a_res
         expect(answer(page)).not_to_be_empty()
         say(page, "Tell me a very long story about the sea.")
         stop_when_it_speaks(page, 2)
-        page.get_by_role("button", name="Settings").click()
-        page.get_by_role("tab", name="Documents").click()
+        open_agent(page, "Documents")
         file = {"name": "handbook.md", "mimeType": "text/markdown", "buffer": HANDBOOK}
         page.locator("input[type=file]").set_input_files(file)  # pyright: ignore[reportArgumentType]
         document = page.get_by_role("listitem").filter(has_text="handbook.md")

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import settings_for
+from tests.browser.going import choose
 from tests.browser.test_access import violations
 from tests.browser.test_talking import done, log, say
 from tests.serving import Server
@@ -46,7 +47,7 @@ def test_person_signs_in_talks_and_logs_out(page: Page, model: ScriptedModel):
     assert token not in page.url
     assert token not in page.evaluate("JSON.stringify(localStorage)")
     assert page.context.cookies() == []
-    page.get_by_role("button", name="Log out").click()
+    choose(page, "Profile: alice", "Log out")
     expect(page.get_by_label("Access token")).to_be_visible()
     assert token not in page.evaluate("JSON.stringify({...sessionStorage})")
     page.reload()
@@ -58,7 +59,7 @@ def test_next_person_sees_nothing_of_the_one_before(page: Page):
     say(page, "My secret")
     done(page)
     address = page.url
-    page.get_by_role("button", name="Log out").click()
+    choose(page, "Profile: alice", "Log out")
     sign_in(page, "bob")
     expect(page.get_by_role("navigation").get_by_text("My secret")).to_have_count(0)
     page.goto(address)

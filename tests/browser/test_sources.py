@@ -2,6 +2,7 @@
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.going import open_agent
 from tests.browser.test_talking import answer, done, say
 from threadkeep.testing import Say, ScriptedModel, UseTool
 
@@ -9,8 +10,7 @@ HANDBOOK = b"# Returns\n\nA customer may return goods within 30 days.\n\n# Shipp
 
 
 def test_person_uploads_a_document_asks_about_it_and_sees_the_source(page: Page, model: ScriptedModel):
-    page.get_by_role("button", name="Settings").click()
-    page.get_by_role("tab", name="Documents").click()
+    open_agent(page, "Documents")
     file = {"name": "handbook.md", "mimeType": "text/markdown", "buffer": HANDBOOK}
     page.locator("input[type=file]").set_input_files(file)  # pyright: ignore[reportArgumentType]
     expect(page.get_by_role("listitem").filter(has_text="handbook.md")).to_contain_text("ready")

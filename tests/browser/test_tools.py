@@ -5,6 +5,7 @@ import json
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.going import choose, open_agent
 from tests.browser.test_parts import open_activity
 from tests.browser.test_talking import answer, done, log, say
 from tests.mcp.running import CHAOS
@@ -70,8 +71,7 @@ def test_result_of_megabytes_does_not_freeze_the_page(with_tools: Page, model: S
 
 
 def test_server_is_added_by_pasting_tested_and_removed(page: Page):
-    page.get_by_role("button", name="Settings").click()
-    page.get_by_role("tab", name="Tools").click()
+    open_agent(page, "Tools")
     expect(page.get_by_text("promptx")).to_be_visible()
     page.get_by_role("button", name="Add server").click()
     page.get_by_role("textbox", name="Or paste MCP JSON").fill("no JSON")
@@ -88,8 +88,7 @@ def test_server_is_added_by_pasting_tested_and_removed(page: Page):
 
 
 def test_server_that_is_not_allowed_is_refused_with_the_reason(page: Page):
-    page.get_by_role("button", name="Settings").click()
-    page.get_by_role("tab", name="Tools").click()
+    open_agent(page, "Tools")
     page.get_by_role("button", name="Add server").click()
     page.get_by_role("textbox", name="Name").fill("shell")
     page.get_by_role("textbox", name="URL or command").fill("bash -c ls")
@@ -98,8 +97,7 @@ def test_server_that_is_not_allowed_is_refused_with_the_reason(page: Page):
 
 
 def test_document_is_dropped_read_and_found(page: Page):
-    page.get_by_role("button", name="Settings").click()
-    page.get_by_role("tab", name="Documents").click()
+    open_agent(page, "Documents")
     files = [
         {"name": "handbook.md", "mimeType": "text/markdown", "buffer": b"# Returns\n\nWithin 30 days."},
         {"name": "broken.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7 nonsense"},
@@ -116,8 +114,7 @@ def test_document_is_dropped_read_and_found(page: Page):
 
 
 def test_file_of_a_kind_that_cannot_be_read_is_refused(page: Page):
-    page.get_by_role("button", name="Settings").click()
-    page.get_by_role("tab", name="Documents").click()
+    open_agent(page, "Documents")
     files = {"name": "movie.mp4", "mimeType": "video/mp4", "buffer": b"\x00\x01"}
     page.locator("input[type=file]").set_input_files(files)  # pyright: ignore[reportArgumentType]
     expect(page.get_by_role("alert")).to_be_visible()
@@ -132,8 +129,7 @@ def test_files_of_a_tool_reports_and_exports_are_downloaded(with_tools: Page, mo
         with_tools.get_by_role("button", name="Download").click()
     with_tools.keyboard.press("Escape")
     assert picture.value.path().read_bytes().startswith(b"\x89PNG")
-    for name, part in (("report (HTML)", b"<h1"), ("report (Markdown)", b"Paint"), ("Export", b'"messages"')):
-        with_tools.get_by_role("button", name="More actions").click()
+    for name, part in (("HTML", b"<h1"), ("Markdown", b"Paint"), ("JSON", b'"messages"')):
         with with_tools.expect_download() as file:
-            with_tools.get_by_role("menuitem", name=name).click()
+            choose(with_tools, "More actions", f"Export as {name}")
         assert part in file.value.path().read_bytes()

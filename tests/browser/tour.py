@@ -6,6 +6,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.going import choose, open_agent
 from tests.browser.test_talking import done, log, say
 from tests.mcp.running import CHAOS
 from threadkeep.testing import Fail, Say, ScriptedModel, Think, UseTool
@@ -142,7 +143,7 @@ def search(page: Page, query: str) -> Locator:
         page.wait_for_timeout(100)
         looked = page.request.get("/api/search", params={"q": query})
     page.get_by_role("searchbox", name="Search conversations").fill(query)
-    return page.get_by_role("region", name="In messages").get_by_role("link")
+    return page.get_by_role("list", name="Search results").get_by_role("list").get_by_role("link")
 
 
 def gone(page: Page, _: ScriptedModel) -> None:
@@ -172,13 +173,13 @@ def briefing_card(page: Page, model: ScriptedModel) -> None:
 def usage(page: Page, model: ScriptedModel) -> None:
     """What was spent."""
     conversation(page, model)
-    page.get_by_role("link", name="Usage").click()
+    choose(page, "Profile", "Usage")
     expect(page.get_by_role("table")).to_be_visible()
 
 
 def nothing_used(page: Page, _: ScriptedModel) -> None:
     """The same before anything was."""
-    page.get_by_role("link", name="Usage").click()
+    choose(page, "Profile", "Usage")
     expect(page.get_by_text("No usage yet")).to_be_visible()
 
 
@@ -186,8 +187,7 @@ def settings(tab: str) -> Screen:
     """A tab of an agent's settings."""
 
     def show(page: Page, _: ScriptedModel) -> None:
-        page.get_by_role("button", name="Settings").click()
-        page.get_by_role("tab", name=tab).click()
+        open_agent(page, tab)
         expect(page.get_by_text("Loading…")).to_have_count(0)
 
     return show

@@ -39,6 +39,7 @@ function detail(activeTurnId: string | null, messages: Message[] = [], nextCurso
     title: "Title",
     status: "active",
     isMain: false,
+  pinned: false,
     metadata: {},
     activeTurnId,
     messageCount: 2,

@@ -1,26 +1,55 @@
-import { memo } from "react";
+import { Ellipsis } from "lucide-react";
+import { memo, useEffect, useRef, useState } from "react";
 
 import { type ConversationView } from "../api/schema";
+import { changeConversation } from "../state/conversations";
 import { hrefOf } from "../state/route";
+import { toast } from "../state/toasts";
+import { problemOf } from "../thread/thread";
 import { useWords } from "../words";
+import { Menu } from "./menu";
+import { toldProblem } from "./problem-bar";
+import { RenameForm } from "./rename-form";
+import { useConversationActions } from "./use-conversation-actions";
 
 interface Props {
   conversation: ConversationView;
   agent: string;
-  /** Whether its turn waits for the person. */
+  /** Whether its turn waits for the user. */
   isWaiting: boolean;
   isOpen: boolean;
 }
 
 export const ConversationItem = memo(function ConversationItem({ conversation, agent, isWaiting, isOpen }: Props) {
   const words = useWords();
-  const { id, title, activeTurnId } = conversation;
+  const [renaming, setRenaming] = useState(false);
+  const actions = useConversationActions(conversation, () => setRenaming(true));
+  const { id, activeTurnId } = conversation;
+  const title = conversation.title || words.untitled;
+  const link = useRef<HTMLAnchorElement>(null);
+  const wasRenaming = useRef(false);
+  useEffect(() => {
+    if (wasRenaming.current && document.activeElement === document.body) link.current?.focus();
+    wasRenaming.current = renaming;
+  }, [renaming]);
+  const rename = (next: string | null) => {
+    setRenaming(false);
+    if (next === null) return;
+    changeConversation(id, { title: next || null }).catch((error) => toast(toldProblem(words, problemOf(error))));
+  };
+  if (renaming)
+    return (
+      <li>
+        <RenameForm title={conversation.title ?? ""} onDone={rename} />
+      </li>
+    );
   return (
     <li>
-      <a href={hrefOf({ name: "conversation", id })} aria-current={isOpen ? "page" : undefined} title={title ?? ""}>
+      <a ref={link} href={hrefOf({ name: "conversation", id })} aria-current={isOpen ? "page" : undefined} title={title}>
         <span className="title" dir="auto">
-          {title || words.untitled}
+          {title}
         </span>
+        {agent && <small>{agent}</small>}
         {activeTurnId && (
           <span
             className={isWaiting ? "pulse asks" : "pulse"}
@@ -28,8 +57,10 @@ export const ConversationItem = memo(function ConversationItem({ conversation, a
             aria-label={isWaiting ? words.waitingForYou : words.running}
           />
         )}
-        {agent && <small>{agent}</small>}
       </a>
+      <Menu label={words.actionsFor(title)} groups={actions}>
+        <Ellipsis aria-hidden />
+      </Menu>
     </li>
   );
 });

@@ -1,32 +1,47 @@
 import { Search } from "lucide-react";
-import { useState } from "react";
+import { useRef, useState, type KeyboardEvent } from "react";
 
+import { type ConversationView } from "../api/schema";
 import { agents, otherAgentName } from "../state/agents";
 import { approvals } from "../state/approvals";
-import { conversations, readMoreConversations, refreshConversations, showConversations } from "../state/conversations";
+import { conversations, readMoreConversations, refreshConversations } from "../state/conversations";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
-import { dayGroup, type DayGroup } from "../words/format";
+import { dayGroup } from "../words/format";
 import { ConversationItem } from "./conversation-item";
 import { SearchResults } from "./search-results";
 import { WhenSeen } from "./when-seen";
 
-const GROUPS: DayGroup[] = ["today", "yesterday", "lastWeek", "lastMonth", "older"];
+const GROUPS = ["pinned", "today", "yesterday", "lastWeek", "lastMonth", "older"] as const;
 
 export function ConversationList({ openId }: { openId: string | null }) {
   const words = useWords();
-  const all = useStore(agents);
-  const list = useStore(conversations);
   const [filter, setFilter] = useState("");
-  const wanted = filter.trim().toLowerCase();
-  const shown = wanted ? list.items.filter((it) => (it.title ?? "").toLowerCase().includes(wanted)) : list.items;
-  const empty = list.status === "active" ? words.noConversations : words.noArchived;
-  const waiting = new Set(useStore(approvals).map((it) => it.conversationId));
+  const field = useRef<HTMLInputElement>(null);
+  const list = useRef<HTMLDivElement>(null);
+  const wanted = filter.trim();
+  /** Up and down go through the links; above the first is the field. */
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.nativeEvent.isComposing) return;
+    const links = [...list.current!.querySelectorAll<HTMLElement>("a")];
+    const at = links.indexOf(document.activeElement as HTMLElement);
+    const isField = document.activeElement === field.current;
+    if (!isField && at < 0) return; // in a menu, or a title that is being changed
+    if (event.key === "ArrowDown") links[at + 1]?.focus();
+    else if (event.key === "ArrowUp") (at > 0 ? links[at - 1] : field.current)?.focus();
+    else if (event.key === "Enter" && isField) links[0]?.click();
+    else if (event.key === "Escape" && wanted) {
+      setFilter("");
+      field.current?.focus();
+    } else return;
+    event.preventDefault();
+  };
   return (
-    <nav aria-label={words.conversations} className="conversations">
+    <nav aria-label={words.conversations} className="conversations" onKeyDown={onKeyDown}>
       <div className="find">
         <Search aria-hidden />
         <input
+          ref={field}
           id="filter"
           type="search"
           aria-label={words.filter}
@@ -35,46 +50,51 @@ export function ConversationList({ openId }: { openId: string | null }) {
           onChange={(event) => setFilter(event.target.value)}
         />
       </div>
-      <div className="list">
-        {GROUPS.map((group) => {
-          const items = shown.filter((it) => dayGroup(it.updatedAt) === group);
-          if (!items.length) return null;
-          return (
-            <section key={group} aria-label={words[group]}>
-              <h2>{words[group]}</h2>
-              <ul>
-                {items.map((it) => (
-                  <ConversationItem
-                    key={it.id}
-                    conversation={it}
-                    agent={otherAgentName(all, it.agentId)}
-                    isWaiting={waiting.has(it.id)}
-                    isOpen={it.id === openId}
-                  />
-                ))}
-              </ul>
-            </section>
-          );
-        })}
-        {wanted && <SearchResults query={filter.trim()} shown={shown} />}
-        {!wanted && list.state === "ready" && !shown.length && <p className="hint">{empty}</p>}
-        {list.state === "failed" && (
-          <p className="hint">
-            {words.listFailed}{" "}
-            <button type="button" className="link" onClick={() => void refreshConversations()}>
-              {words.retry}
-            </button>
-          </p>
-        )}
-        {list.nextCursor && <WhenSeen onSeen={readMoreConversations} />}
+      <div ref={list} className="list">
+        {wanted ? <SearchResults query={wanted} /> : <GroupedByDay openId={openId} />}
       </div>
-      <button
-        type="button"
-        className="link quiet"
-        onClick={() => showConversations(list.status === "active" ? "archived" : "active")}
-      >
-        {list.status === "active" ? words.archived : words.active}
-      </button>
     </nav>
   );
+}
+
+function GroupedByDay({ openId }: { openId: string | null }) {
+  const words = useWords();
+  const all = useStore(agents);
+  const { items, nextCursor, state } = useStore(conversations);
+  const waiting = new Set(useStore(approvals).map((it) => it.conversationId));
+  const groups = GROUPS.map((name) => ({ name, members: items.filter((it) => groupOf(it) === name) }));
+  return (
+    <>
+      {groups.filter(({ members }) => members.length).map(({ name, members }) => (
+        <section key={name} aria-label={words[name]}>
+          <h2>{words[name]}</h2>
+          <ul>
+            {members.map((it) => (
+              <ConversationItem
+                key={it.id}
+                conversation={it}
+                agent={otherAgentName(all, it.agentId)}
+                isWaiting={waiting.has(it.id)}
+                isOpen={it.id === openId}
+              />
+            ))}
+          </ul>
+        </section>
+      ))}
+      {state === "ready" && !items.length && <p className="hint">{words.noConversations}</p>}
+      {state === "failed" && (
+        <p className="hint">
+          {words.listFailed}{" "}
+          <button type="button" className="link" onClick={() => void refreshConversations()}>
+            {words.retry}
+          </button>
+        </p>
+      )}
+      {nextCursor && <WhenSeen onSeen={readMoreConversations} />}
+    </>
+  );
+}
+
+function groupOf({ pinned, updatedAt }: ConversationView): (typeof GROUPS)[number] {
+  return pinned ? "pinned" : dayGroup(updatedAt);
 }

@@ -4,6 +4,7 @@ import { type MeView } from "../api/schema";
 import { refreshAgents } from "../state/agents";
 import { keepUp } from "../state/my-events";
 import { overlay } from "../state/overlay";
+import { hideSidebar, sidebarHidden } from "../state/preferences";
 import { go, route } from "../state/route";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
@@ -28,17 +29,19 @@ export function Home({ me }: { me: MeView }) {
     };
   }, [me.id]);
   useEffect(() => setMenu(false), [at]);
+  const isHidden = useStore(sidebarHidden);
+  const openMenu = useCallback(() => (isNarrow() ? setMenu(true) : hideSidebar(false)), []);
   return (
-    <div className={menu ? "home with-menu" : "home"}>
+    <div className="home" data-menu={menu || undefined} data-hidden={isHidden || undefined}>
       <a className="skip" href="#main" onClick={skip}>
         {words.skip}
       </a>
-      <Sidebar me={me} open={menu} onClose={closeMenu} />
+      <Sidebar me={me} open={menu} onClose={closeMenu} onCollapse={() => hideSidebar(true)} />
       <main id="main" tabIndex={-1}>
         {at.name === "new" || at.name === "conversation" ? (
-          <Talk at={at} onMenu={() => setMenu(true)} />
+          <Talk at={at} onMenu={openMenu} />
         ) : (
-          <OtherPagePlace at={at} me={me} onMenu={() => setMenu(true)} />
+          <OtherPagePlace at={at} me={me} onMenu={openMenu} />
         )}
       </main>
       <OverlayPlace me={me} />
@@ -58,9 +61,14 @@ function shortcut(event: KeyboardEvent): void {
   const isCommand = (event.metaKey || event.ctrlKey) && !event.altKey;
   if (isCommand && event.shiftKey && key === "o") go({ name: "new", agentId: null });
   else if (isCommand && !event.shiftKey && key === "k") overlay.set("palette");
+  else if (isCommand && !event.shiftKey && key === "b" && !isNarrow()) hideSidebar(!sidebarHidden.get());
   else if (key === "?" && !isCommand && !isTyping(event.target)) overlay.set("shortcuts");
   else return;
   event.preventDefault();
+}
+
+function isNarrow(): boolean {
+  return matchMedia("(max-width: 760px)").matches;
 }
 
 function isTyping(target: EventTarget | null): boolean {

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useRef, useState } from "react";
 
 import { useWords } from "../words";
 
@@ -8,15 +8,24 @@ interface Props {
   onDone: (title: string | null) => void;
 }
 
+/** The title as a field: Enter or leaving it saves, Escape does not. */
 export function RenameForm({ title, onDone }: Props) {
   const words = useWords();
   const [text, setText] = useState(title);
+  // The field also loses the focus when it goes away.
+  const isDone = useRef(false);
+  const end = (next: string | null) => {
+    if (isDone.current) return;
+    isDone.current = true;
+    onDone(next);
+  };
+  const save = () => end(text.trim() === title ? null : text.trim());
   return (
     <form
       className="rename"
       onSubmit={(event) => {
         event.preventDefault();
-        onDone(text.trim() === title ? null : text.trim());
+        save();
       }}
     >
       <input
@@ -27,14 +36,9 @@ export function RenameForm({ title, onDone }: Props) {
         autoFocus
         onFocus={(event) => event.target.select()}
         onChange={(event) => setText(event.target.value)}
-        onKeyDown={(event) => event.key === "Escape" && onDone(null)}
+        onBlur={save}
+        onKeyDown={(event) => event.key === "Escape" && end(null)}
       />
-      <button type="submit" className="primary">
-        {words.save}
-      </button>
-      <button type="button" onClick={() => onDone(null)}>
-        {words.cancel}
-      </button>
     </form>
   );
 }

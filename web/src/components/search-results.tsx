@@ -3,30 +3,71 @@ import { useEffect, useState } from "react";
 
 import { get } from "../api/client";
 import { type PageView_SearchHitView, type SearchHitView } from "../api/schema";
+import { conversations } from "../state/conversations";
 import { hrefOf } from "../state/route";
+import { grouped } from "../state/search";
+import { useStore } from "../state/store";
 import { useWords } from "../words";
 
 const WAIT_MS = 250;
 const MOST = 30;
 
-interface Props {
-  query: string;
-  /** Conversations whose titles are shown already. */
-  shown: readonly { id: string }[];
+/** Conversations whose title or messages have the words, each with its hits. */
+export function SearchResults({ query }: { query: string }) {
+  const words = useWords();
+  const { items } = useStore(conversations);
+  const answer = useHits(query);
+  const found = grouped(query, items, answer.hits);
+  const told = found.length ? words.resultCount(found.length) : answer.isFor === query ? words.noMatch : words.loading;
+  return (
+    <>
+      <p className={found.length ? "unseen" : "hint"} role="status">
+        {told}
+      </p>
+      <ul aria-label={words.searchResults}>
+        {found.map(({ conversationId, title, hits }) => (
+          <li key={conversationId} className="found">
+            <a href={hrefOf({ name: "conversation", id: conversationId })}>
+              <span className="title" dir="auto">
+                {title || words.untitled}
+              </span>
+            </a>
+            {hits.length > 0 && (
+              <ul>
+                {hits.map((hit) => (
+                  <li key={hit.messageId}>
+                    <a href={hrefTo(hit)}>
+                      <span className="snippet" dir="auto">
+                        {marked(hit)}
+                      </span>
+                      {!hit.onPath && (
+                        <small className="branch">
+                          <GitBranch aria-hidden /> {words.otherBranch}
+                        </small>
+                      )}
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            )}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
 }
 
-/** Messages in which something was said, newest first, and titles that the list has not read. */
-export function SearchResults({ query, shown }: Props) {
-  const words = useWords();
-  const [found, setFound] = useState<{ query: string; hits: readonly SearchHitView[] } | null>(null);
+/** The server's hits; those of the letters before stay until the new ones are there. */
+function useHits(query: string) {
+  const [answer, setAnswer] = useState<{ isFor: string; hits: readonly SearchHitView[] }>({ isFor: "", hits: [] });
   useEffect(() => {
     const leaving = new AbortController();
     const timer = setTimeout(async () => {
       try {
         const page = await get<PageView_SearchHitView>("/api/search", { q: query, limit: MOST }, leaving.signal);
-        setFound({ query, hits: page.items });
+        setAnswer({ isFor: query, hits: page.items });
       } catch {
-        if (!leaving.signal.aborted) setFound({ query, hits: [] }); // titles are still filtered
+        if (!leaving.signal.aborted) setAnswer({ isFor: query, hits: [] }); // known titles are still filtered
       }
     }, WAIT_MS);
     return () => {
@@ -34,33 +75,10 @@ export function SearchResults({ query, shown }: Props) {
       leaving.abort();
     };
   }, [query]);
-  const hits = (found?.hits ?? []).filter((it) => it.messageId !== null || !shown.some(({ id }) => id === it.conversationId));
-  if (!hits.length) return !shown.length && <p className="hint">{found?.query === query ? words.noMatch : words.loading}</p>;
-  return (
-    <section aria-label={words.foundInMessages}>
-      <h2>{words.foundInMessages}</h2>
-      <ul>
-        {hits.map((it) => (
-          <li key={it.messageId ?? it.conversationId}>
-            <a href={hrefTo(it)}>
-              <span className="title" dir="auto">
-                {it.title || words.untitled}
-              </span>
-              {it.messageId !== null && <small dir="auto">{marked(it)}</small>}
-              {!it.onPath && (
-                <small className="branch">
-                  <GitBranch aria-hidden /> {words.otherBranch}
-                </small>
-              )}
-            </a>
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
+  return answer;
 }
 
-/** Where a hit is; on another branch one is asked there whether to show it. */
+/** Where a hit is; on another branch the page asks whether to show it. */
 function hrefTo({ conversationId, messageId, seq, onPath }: SearchHitView): string {
   const branchId = onPath ? undefined : (messageId ?? undefined);
   return hrefOf({ name: "conversation", id: conversationId, seq: seq ?? undefined, branchId });

@@ -15,6 +15,7 @@ export function Shortcuts() {
   const rows: [string[], string][] = [
     [[COMMAND, "K"], words.palette],
     [[COMMAND, "⇧", "O"], words.newConversation],
+    [[COMMAND, "B"], words.hideSidebar],
     [["Enter"], words.send],
     [["⇧", "Enter"], words.newLine],
     [[COMMAND, "Enter"], words.steerKey],

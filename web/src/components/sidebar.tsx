@@ -1,42 +1,28 @@
-import { BarChart3, Inbox, LogOut, Settings, SquarePen, X } from "lucide-react";
+import { Bot, Inbox, PanelLeft, SquarePen, X } from "lucide-react";
 import { useEffect, useRef } from "react";
 
-import { token } from "../api/client";
 import { type MeView } from "../api/schema";
-import { agents } from "../state/agents";
 import { briefings } from "../state/briefings";
-import { conversations } from "../state/conversations";
+import { COMMAND } from "../state/overlay";
 import { go, hrefOf, route } from "../state/route";
-import { logOut } from "../state/session";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
-import { Appearance } from "./appearance";
 import { ConversationList } from "./conversation-list";
+import { IconButton } from "./icon-button";
 import { Mark } from "./mark";
+import { ProfileMenu } from "./profile-menu";
 
 interface Props {
   me: MeView;
   open: boolean;
   onClose: () => void;
+  onCollapse: () => void;
 }
 
-export function Sidebar({ me, open, onClose }: Props) {
+export function Sidebar({ me, open, onClose, onCollapse }: Props) {
   const words = useWords();
   const at = useStore(route);
-  const all = useStore(agents);
-  const { items } = useStore(conversations);
   const unread = (useStore(briefings) ?? []).filter((it) => !it.readAt).length;
-  const signedIn = useStore(token) !== null;
-  // The settings are those of the agent that one talks to.
-  const openAgent =
-    at.name === "conversation"
-      ? items.find((it) => it.id === at.id)?.agentId
-      : at.name === "new"
-        ? at.agentId
-        : at.name === "agent"
-          ? at.id
-          : null;
-  const agentId = openAgent ?? all[0]?.id ?? null;
   const side = useRef<HTMLElement>(null);
   // On a narrow screen it covers the page: the keyboard goes where the eye is.
   useEffect(() => {
@@ -54,9 +40,12 @@ export function Sidebar({ me, open, onClose }: Props) {
           <a href="#/" className="name">
             <Mark /> Threadkeep
           </a>
-          <button type="button" className="icon narrow-only" onClick={onClose} aria-label={words.closeMenu}>
-            <X aria-hidden />
-          </button>
+          <span className="wide-only">
+            <IconButton icon={PanelLeft} label={`${words.hideSidebar} (${COMMAND} B)`} onClick={onCollapse} />
+          </span>
+          <span className="narrow-only">
+            <IconButton icon={X} label={words.closeMenu} onClick={onClose} />
+          </span>
         </div>
         <button
           type="button"
@@ -71,6 +60,9 @@ export function Sidebar({ me, open, onClose }: Props) {
         </button>
         <ConversationList openId={at.name === "conversation" ? at.id : null} />
         <div className="foot">
+          <a className="row" href="#/agents" aria-current={at.name === "agent" ? "page" : undefined}>
+            <Bot aria-hidden /> {words.agents}
+          </a>
           <div className="counted">
             <a
               className="row"
@@ -86,23 +78,7 @@ export function Sidebar({ me, open, onClose }: Props) {
               </span>
             )}
           </div>
-          <a className="row" href={hrefOf({ name: "usage" })} aria-current={at.name === "usage" ? "page" : undefined}>
-            <BarChart3 aria-hidden /> {words.usage}
-          </a>
-          <button
-            type="button"
-            className="row"
-            disabled={!agentId}
-            onClick={() => agentId && go({ name: "agent", id: agentId })}
-          >
-            <Settings aria-hidden /> {words.settings}
-          </button>
-          {signedIn && (
-            <button type="button" className="row" onClick={logOut} title={words.signedInAs(me.id)}>
-              <LogOut aria-hidden /> {words.logOut} <small>{me.id}</small>
-            </button>
-          )}
-          <Appearance />
+          <ProfileMenu me={me} />
         </div>
       </aside>
     </>

@@ -1,51 +1,38 @@
-import { Ellipsis } from "lucide-react";
+import { Ellipsis, FoldVertical } from "lucide-react";
 
 import { send } from "../api/client";
-import { download } from "../api/download";
-import { ROUTES } from "../api/schema";
+import { ROUTES, type ConversationView } from "../api/schema";
 import { toast } from "../state/toasts";
-import { type Thread } from "../thread/thread";
-import { problemOf } from "../thread/thread";
+import { problemOf, type Thread } from "../thread/thread";
 import { useWords } from "../words";
 import { Menu } from "./menu";
 import { toldProblem } from "./problem-bar";
+import { useConversationActions } from "./use-conversation-actions";
 
-const ONE = "/api/conversations/{conversation_id}";
+interface Props {
+  thread: Thread;
+  conversation: ConversationView;
+  running: boolean;
+  onRename: () => void;
+}
 
-/** What is done rarely: reports, exports, a summary for the model. */
-export function ThreadMenu({ thread, title, running }: { thread: Thread; title: string; running: boolean }) {
+/** What the user can do with the open conversation. */
+export function ThreadMenu({ thread, conversation, running, onRename }: Props) {
   const words = useWords();
-  const path = `/api/conversations/${thread.id}`;
-  const run = async (work: () => Promise<unknown>) => {
+  const [first, ...rest] = useConversationActions(conversation, onRename, (_, patch) => thread.change(patch));
+  const compact = async () => {
     try {
-      await work();
+      await send("POST", `/api/conversations/${thread.id}/compact`, {});
+      await thread.refresh();
+      toast(words.compacted);
     } catch (error) {
       toast(toldProblem(words, problemOf(error)));
     }
   };
-  const compact = async () => {
-    await send("POST", `${path}/compact`, {});
-    await thread.refresh();
-    toast(words.compacted);
-  };
-  const items = [
-    ROUTES.has(`GET ${ONE}/report`) && {
-      name: words.reportHtml,
-      work: () => download(`${path}/report`, { format: "html" }, `${title}.html`),
-    },
-    ROUTES.has(`GET ${ONE}/report`) && {
-      name: words.reportMarkdown,
-      work: () => download(`${path}/report`, { format: "md" }, `${title}.md`),
-    },
-    ROUTES.has(`GET ${ONE}/export`) && {
-      name: words.exportJson,
-      work: () => download(`${path}/export`, { format: "json" }, `${title}.json`),
-    },
-    ROUTES.has(`POST ${ONE}/compact`) && !running && { name: words.compact, work: compact },
-  ].filter((it) => it !== false);
-  if (!items.length) return null;
+  const canCompact = !running && ROUTES.has("POST /api/conversations/{conversation_id}/compact");
+  const compacting = { label: words.compact, icon: FoldVertical, run: () => void compact() };
   return (
-    <Menu label={words.moreActions} groups={[{ items: items.map(({ name, work }) => ({ label: name, run: () => void run(work) })) }]}>
+    <Menu label={words.moreActions} groups={[first!, { items: canCompact ? [compacting] : [] }, ...rest]}>
       <Ellipsis aria-hidden />
     </Menu>
   );

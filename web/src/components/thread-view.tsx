@@ -1,11 +1,11 @@
-import { Archive, ArchiveRestore, Pencil, Trash2 } from "lucide-react";
 import { useEffect, useState } from "react";
 
+import { type AgentView } from "../api/schema";
 import { agents, isGuide } from "../state/agents";
 import { attachmentsOf, keepFiles, takeAttachments } from "../state/attachments";
-import { deleteConversation, refreshConversations, restoreConversation } from "../state/conversations";
+import { refreshConversations } from "../state/conversations";
 import { forgetDraft, keepDraft, readDraft } from "../state/drafts";
-import { go } from "../state/route";
+import { go, hrefOf } from "../state/route";
 import { useSelected, useStore } from "../state/store";
 import { toast } from "../state/toasts";
 import { isRunning, isWaiting } from "../thread/reduce";
@@ -15,7 +15,6 @@ import { contentOf, type Message } from "../turn/parts";
 import { useWords } from "../words";
 import { BranchBar } from "./branch-bar";
 import { Composer } from "./composer";
-import { IconButton } from "./icon-button";
 import { MessageList } from "./message-list";
 import { ProblemBar, toldProblem } from "./problem-bar";
 import { RenameForm } from "./rename-form";
@@ -54,15 +53,6 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
   const agent = all.find((it) => it.id === conversation?.agentId);
   const title = conversation?.title || (conversation ? words.untitled : "");
   const isArchived = conversation?.status === "archived";
-
-  const remove = async () => {
-    await deleteConversation(thread.id);
-    go({ name: "new", agentId: null });
-    toast(words.deleted(title), {
-      label: words.undo,
-      run: () => void restoreConversation(thread.id).then(() => go({ name: "conversation", id: thread.id })),
-    });
-  };
 
   const edit = (message: Message) => {
     const draftKey = draftOf(message);
@@ -115,18 +105,9 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
     );
   return (
     <div className="thread">
-      <TopBar title={renaming ? "" : title} subtitle={renaming ? "" : agent?.name} onMenu={onMenu}>
+      <TopBar title={renaming ? "" : title} subtitle={!renaming && agent && <AgentLink agent={agent} />} onMenu={onMenu}>
         {conversation && !renaming && (
-          <>
-            <IconButton icon={Pencil} label={words.rename} onClick={() => setRenaming(true)} />
-            <IconButton
-              icon={isArchived ? ArchiveRestore : Archive}
-              label={isArchived ? words.unarchive : words.archive}
-              onClick={() => void thread.change({ status: isArchived ? "active" : "archived" })}
-            />
-            <IconButton icon={Trash2} label={words.delete} onClick={() => void remove()} />
-            <ThreadMenu thread={thread} title={title} running={running} />
-          </>
+          <ThreadMenu thread={thread} conversation={conversation} running={running} onRename={() => setRenaming(true)} />
         )}
         {renaming && (
           <RenameForm
@@ -138,6 +119,14 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
           />
         )}
       </TopBar>
+      {isArchived && (
+        <p className="banner quiet">
+          {words.isArchived}{" "}
+          <button type="button" className="link" onClick={() => void thread.change({ status: "active" })}>
+            {words.unarchive}
+          </button>
+        </p>
+      )}
       {isLost && (
         <p className="banner" role="status">
           {words.connectionLost}
@@ -178,7 +167,18 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
   );
 }
 
+/** The agent's name, which leads to its settings; the Guide has none. */
+function AgentLink({ agent }: { agent: AgentView }) {
+  const words = useWords();
+  if (isGuide(agent)) return agent.name;
+  return (
+    <a href={hrefOf({ name: "agent", id: agent.id })} title={words.agentSettings}>
+      {agent.name}
+    </a>
+  );
+}
+
 function isForSomethingElse({ target }: KeyboardEvent): boolean {
   const isField = target instanceof Element && target.matches("input, textarea, select");
-  return isField || document.querySelector("dialog[open], .menu, .with-menu, .drop-overlay") !== null;
+  return isField || document.querySelector("dialog[open], .menu, [data-menu], .drop-overlay") !== null;
 }

@@ -6,7 +6,7 @@ import { ApprovalsMenu } from "./approvals-menu";
 
 interface Props {
   title: string;
-  subtitle?: string;
+  subtitle?: ReactNode;
   onMenu: () => void;
   children?: ReactNode;
 }

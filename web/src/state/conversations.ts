@@ -1,39 +1,37 @@
-/** The list of one's conversations, newest activity first, as far as it has been scrolled. */
+/** The user's active conversations, newest activity first, as far as the list has been scrolled, and all pinned ones. */
 
 import { get, send } from "../api/client";
-import { type ConversationView, type PageView_ConversationView } from "../api/schema";
+import { type ConversationPatch, type ConversationView, type PageView_ConversationView } from "../api/schema";
 import { Store } from "./store";
 
 const PAGE = 40;
+const MOST_PINNED = 100;
 
 export interface ConversationList {
   items: readonly ConversationView[];
   nextCursor: string | null;
-  status: "active" | "archived";
   state: "loading" | "ready" | "failed";
 }
 
-const START: ConversationList = { items: [], nextCursor: null, status: "active", state: "loading" };
+export const conversations = new Store<ConversationList>({ items: [], nextCursor: null, state: "loading" });
 
-export const conversations = new Store<ConversationList>(START);
+type Query = { cursor?: string | null; limit?: number; pinned?: boolean };
 
-async function page(cursor: string | null): Promise<PageView_ConversationView> {
-  const { status } = conversations.get();
-  return get<PageView_ConversationView>("/api/conversations", { limit: PAGE, cursor, status });
+async function page(query: Query): Promise<PageView_ConversationView> {
+  return get<PageView_ConversationView>("/api/conversations", { limit: PAGE, status: "active", ...query });
 }
 
-/** Reads the first page again; what was scrolled to below it stays. */
+/** Reads the first page and the pinned ones again; what was scrolled to below them stays. */
 export async function refreshConversations(): Promise<void> {
-  const { status } = conversations.get();
   try {
-    const first = await page(null);
+    const [first, pinned] = await Promise.all([page({}), page({ pinned: true, limit: MOST_PINNED })]);
     conversations.update((list) => {
-      if (list.status !== status) return list;
       const fresh = new Set(first.items.map((it) => it.id));
       const oldest = first.items.at(-1)?.updatedAt ?? "";
-      const below = list.items.filter((it) => !fresh.has(it.id) && it.updatedAt < oldest);
+      const below = list.items.filter((it) => !fresh.has(it.id) && !it.pinned && it.updatedAt < oldest);
       const nextCursor = below.length ? list.nextCursor : first.nextCursor;
-      return { ...list, items: [...first.items, ...below], nextCursor, state: "ready" };
+      const items = [...first.items, ...pinned.items.filter((it) => !fresh.has(it.id)), ...below];
+      return { items, nextCursor, state: "ready" };
     });
   } catch {
     conversations.update((list) => ({ ...list, state: list.items.length ? "ready" : "failed" }));
@@ -45,20 +43,26 @@ export async function readMoreConversations(): Promise<void> {
   if (!nextCursor || state === "loading") return;
   conversations.update((list) => ({ ...list, state: "loading" }));
   try {
-    const more = await page(nextCursor);
+    const more = await page({ cursor: nextCursor });
     conversations.update((list) => {
       const known = new Set(list.items.map((it) => it.id));
       const items = [...list.items, ...more.items.filter((it) => !known.has(it.id))];
-      return { ...list, items, nextCursor: more.nextCursor, state: "ready" };
+      return { items, nextCursor: more.nextCursor, state: "ready" };
     });
   } catch {
     conversations.update((list) => ({ ...list, state: "failed" }));
   }
 }
 
-export function showConversations(status: "active" | "archived"): void {
-  conversations.set({ ...START, status });
-  void refreshConversations();
+/** Changes one and shows it in the list at once, or takes it out when it is archived. */
+export async function changeConversation(id: string, patch: ConversationPatch): Promise<ConversationView> {
+  const changed = await send<ConversationView>("PATCH", `/api/conversations/${id}`, patch);
+  if (patch.status === "active") await refreshConversations();
+  conversations.update((list) => ({
+    ...list,
+    items: list.items.map((it) => (it.id === id ? changed : it)).filter((it) => it.status === "active"),
+  }));
+  return changed;
 }
 
 export async function deleteConversation(id: string): Promise<void> {

@@ -7,6 +7,7 @@ export type Theme = "light" | "dark";
 
 const LANGUAGE = "threadkeep.language";
 const THEME = "threadkeep.theme";
+const SIDEBAR = "threadkeep.sidebar";
 
 function firstLanguage(): Language {
   const kept = localStorage.getItem(LANGUAGE);
@@ -31,6 +32,15 @@ export function setLanguage(value: Language): void {
 export function setTheme(value: Theme): void {
   localStorage.setItem(THEME, value);
   theme.set(value);
+}
+
+/** Whether the sidebar is hidden where there is room for it. */
+export const sidebarHidden = new Store(localStorage.getItem(SIDEBAR) === "hidden");
+
+export function hideSidebar(hidden: boolean): void {
+  if (hidden) localStorage.setItem(SIDEBAR, "hidden");
+  else localStorage.removeItem(SIDEBAR);
+  sidebarHidden.set(hidden);
 }
 
 /** Keeps the document in step, from before the first paint on. */

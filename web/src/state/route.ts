@@ -7,6 +7,8 @@ export type Route =
   /** `seq`: the message that one came for; `branchId`: its id, where it is on another branch. */
   | { name: "conversation"; id: string; seq?: number; branchId?: string }
   | { name: "agent"; id: string }
+  | { name: "archive" }
+  | { name: "deleted" }
   | { name: "briefings" }
   | { name: "usage" };
 
@@ -17,7 +19,7 @@ export function parseRoute(hash: string): Route {
     return { name: "conversation", id, seq: Number(seq), ...(branchId && { branchId }) };
   }
   if (name === "agents" && id) return { name: "agent", id };
-  if (name === "usage" || name === "briefings") return { name };
+  if (name === "archive" || name === "deleted" || name === "usage" || name === "briefings") return { name };
   return { name: "new", agentId: name === "new" && id ? id : null };
 }
 
@@ -27,11 +29,10 @@ export function hrefOf(route: Route): string {
       return ["#/c", route.id, route.seq, route.branchId].filter((it) => it !== undefined).join("/");
     case "agent":
       return `#/agents/${route.id}`;
-    case "usage":
-    case "briefings":
-      return `#/${route.name}`;
     case "new":
       return route.agentId ? `#/new/${route.agentId}` : "#/";
+    default:
+      return `#/${route.name}`;
   }
 }
 

@@ -5,6 +5,7 @@ import {
   type AbortView,
   type AnswerBody,
   type ConversationDetailView,
+  type ConversationPatch,
   type ConversationView,
   type MessageBody,
   type PageView_MessageView,
@@ -254,7 +255,7 @@ export class Thread {
     }
   }
 
-  async change(patch: { title?: string | null; status?: "active" | "archived" }): Promise<void> {
+  async change(patch: ConversationPatch): Promise<void> {
     const conversation = await send<ConversationView>("PATCH", `/api/conversations/${this.id}`, patch);
     this.#tell({ type: "changed", conversation });
   }

@@ -38,6 +38,12 @@ export function relativeTime(iso: string, locale: string, now: number): string {
   return ago < DAY_MS ? format.format(-Math.floor(ago / HOUR_MS), "hour") : format.format(-Math.floor(ago / DAY_MS), "day");
 }
 
+/** In how many days it will be. */
+export function untilDay(iso: string, locale: string, now: number): string {
+  const days = Math.max(0, Math.ceil((Date.parse(iso) - now) / DAY_MS));
+  return new Intl.RelativeTimeFormat(locale, { numeric: "auto" }).format(days, "day");
+}
+
 export function capitalized(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

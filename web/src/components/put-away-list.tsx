@@ -1,0 +1,61 @@
+import { type ReactNode } from "react";
+
+import { type ConversationView } from "../api/schema";
+import { agentName, agents } from "../state/agents";
+import { type PutAway } from "../state/put-away";
+import { useStore } from "../state/store";
+import { useWords } from "../words";
+import { toldProblem } from "./problem-bar";
+import { TopBar } from "./top-bar";
+import { WhenSeen } from "./when-seen";
+
+interface Props {
+  title: string;
+  explanation: string;
+  empty: string;
+  list: PutAway;
+  onAgain: () => void;
+  onMore: () => Promise<void>;
+  onMenu: () => void;
+  /** The title, as a link where it can be opened. */
+  titleOf: (conversation: ConversationView) => ReactNode;
+  /** When it was put away. */
+  whenOf: (conversation: ConversationView) => string;
+  actionsOf: (conversation: ConversationView) => ReactNode;
+}
+
+/** A page of conversations that are not in the list, with the way back for each. */
+export function PutAwayList({ title, explanation, empty, list, onAgain, onMore, onMenu, titleOf, whenOf, actionsOf }: Props) {
+  const words = useWords();
+  const all = useStore(agents);
+  return (
+    <div className="page">
+      <TopBar title={title} onMenu={onMenu} />
+      <div className="content put-away">
+        <p className="hint">{explanation}</p>
+        {list.state === "loading" && <p className="hint">{words.loading}</p>}
+        {list.problem && (
+          <p className="hint wrong" role="alert">
+            {toldProblem(words, list.problem)}{" "}
+            <button type="button" className="link" onClick={onAgain}>
+              {words.retry}
+            </button>
+          </p>
+        )}
+        {list.state === "ready" && !list.items.length && <p className="nothing">{empty}</p>}
+        <ul aria-label={title}>
+          {list.items.map((it) => (
+            <li key={it.id}>
+              <div>
+                {titleOf(it)}
+                <small>{[agentName(all, it.agentId), whenOf(it)].filter(Boolean).join(" · ")}</small>
+              </div>
+              {actionsOf(it)}
+            </li>
+          ))}
+        </ul>
+        {list.nextCursor && <WhenSeen onSeen={onMore} />}
+      </div>
+    </div>
+  );
+}
