@@ -1,0 +1,33 @@
+"""What each screen says to someone who cannot see it, as text that people read in a review.
+
+A screen that changes without anybody having meant it fails its test with a readable difference;
+`make screens` writes the outlines again, beside pictures of every screen.
+"""
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+FOLDER = Path(__file__).with_name("outlines")
+# What differs from run to run: times, sizes, counts, and names that the server made.
+CHANGING = [
+    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b"), "<id>"),
+    (re.compile(r"\d[\d.,:]*"), "#"),
+    (re.compile(r"just now|# (minutes?|seconds?) ago"), "<ago>"),
+    (re.compile(r"# (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)[a-z]* #(?:, # *[AaPp]?[Mm]?)?"), "<date>"),
+    (re.compile(r"# (ms|s|min)\b"), "# s"),
+]
+
+
+def outline(page: Page) -> str:
+    """The screen as assistive technology reads it, without what differs from run to run."""
+    text = page.locator("body").aria_snapshot()
+    for pattern, word in CHANGING:
+        text = pattern.sub(word, text)
+    return text.strip() + "\n"
+
+
+def path_of(name: str) -> Path:
+    """Where the outline of a screen is kept."""
+    return FOLDER / f"{name.replace(' ', '-')}.yaml"
