@@ -4,7 +4,7 @@ import { ApiError, ask, get, send } from "../api/client";
 import { type AgentBody, type AgentDetailView, type AgentPatch, type AgentView, type MeView } from "../api/schema";
 import { refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
-import { go } from "../state/route";
+import { go, hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
 import { useLoaded } from "../state/use-loaded";
 import { problemOf } from "../thread/thread";
@@ -29,6 +29,8 @@ interface Props {
 /** Changes an agent; the error is thrown. */
 export type Change = (patch: AgentPatch) => Promise<AgentDetailView>;
 
+const toAgents = (words: Words) => ({ href: hrefOf({ name: "agents" }), label: words.backToAgents });
+
 const NEW: AgentBody = { name: "", description: "", systemPrompt: "", visibility: "private", primaryRoleId: "assistant" };
 
 export function AgentPage({ id, onMenu }: Props) {
@@ -49,7 +51,7 @@ function NewAgent({ onMenu }: { onMenu: () => void }) {
   };
   return (
     <div className="page">
-      <TopBar title={words.newAgent} onMenu={onMenu} />
+      <TopBar title={words.newAgent} onMenu={onMenu} back={toAgents(words)} />
       <div className="content">
         {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
         <AgentGeneral agent={NEW} action={words.createAgent} onSave={create} />
@@ -67,7 +69,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
   if (loaded.state !== "ready")
     return (
       <div className="page">
-        <TopBar title={words.agentSettings} onMenu={onMenu} />
+        <TopBar title={words.agentSettings} onMenu={onMenu} back={toAgents(words)} />
         <p className="hint">{loaded.state === "loading" ? words.loading : toldProblem(words, loaded.problem)}</p>
       </div>
     );
@@ -98,7 +100,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
   };
   return (
     <div className="page">
-      <TopBar title={agent.name} subtitle={words.agentSettings} onMenu={onMenu}>
+      <TopBar title={agent.name} subtitle={words.agentSettings} onMenu={onMenu} back={toAgents(words)}>
         <button type="button" onClick={() => go({ name: "new", agentId: id })}>
           {words.talkTo}
         </button>

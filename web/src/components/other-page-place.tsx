@@ -14,6 +14,16 @@ interface Props {
 export function OtherPagePlace({ at, me, onMenu }: Props) {
   const pages = useChunk(loadPages, true);
   if (!pages) return null;
-  if (at.name === "agent") return <pages.AgentPage key={at.id} id={at.id} me={me} onMenu={onMenu} />;
-  return at.name === "briefings" ? <pages.BriefingsPage onMenu={onMenu} /> : <pages.UsagePage onMenu={onMenu} />;
+  switch (at.name) {
+    case "agents":
+      return <pages.AgentsPage me={me} onMenu={onMenu} />;
+    case "agent":
+      return <pages.AgentPage key={at.id} id={at.id} me={me} onMenu={onMenu} />;
+    case "briefings":
+      return <pages.BriefingsPage onMenu={onMenu} />;
+    case "settings":
+      return <pages.SettingsPage me={me} onMenu={onMenu} />;
+    case "usage":
+      return <pages.UsagePage onMenu={onMenu} />;
+  }
 }

@@ -4,6 +4,8 @@ import { Store } from "./store";
 
 export type Language = "en" | "zh";
 export type Theme = "light" | "dark";
+/** `system`: as the operating system is, also when that changes. */
+export type ThemeChoice = Theme | "system";
 
 const LANGUAGE = "threadkeep.language";
 const THEME = "threadkeep.theme";
@@ -14,23 +16,33 @@ function firstLanguage(): Language {
   return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
 }
 
-function firstTheme(): Theme {
+function firstChoice(): ThemeChoice {
   const kept = localStorage.getItem(THEME);
-  if (kept === "light" || kept === "dark") return kept;
-  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  return kept === "light" || kept === "dark" ? kept : "system";
+}
+
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+
+function shownTheme(): Theme {
+  const choice = themeChoice.get();
+  return choice === "system" ? (prefersDark.matches ? "dark" : "light") : choice;
 }
 
 export const language = new Store<Language>(firstLanguage());
-export const theme = new Store<Theme>(firstTheme());
+export const themeChoice = new Store<ThemeChoice>(firstChoice());
+/** The theme that is shown. */
+export const theme = new Store<Theme>(shownTheme());
 
 export function setLanguage(value: Language): void {
   localStorage.setItem(LANGUAGE, value);
   language.set(value);
 }
 
-export function setTheme(value: Theme): void {
-  localStorage.setItem(THEME, value);
-  theme.set(value);
+export function setTheme(choice: ThemeChoice): void {
+  if (choice === "system") localStorage.removeItem(THEME);
+  else localStorage.setItem(THEME, choice);
+  themeChoice.set(choice);
+  theme.set(shownTheme());
 }
 
 /** Keeps the document in step, from before the first paint on. */
@@ -41,5 +53,6 @@ export function applyPreferences(): void {
   };
   language.subscribe(apply);
   theme.subscribe(apply);
+  prefersDark.addEventListener("change", () => theme.set(shownTheme()));
   apply();
 }

@@ -6,7 +6,9 @@ export type Route =
   | { name: "new"; agentId: string | null }
   /** `seq`: the message that one came for; `branchId`: its id, where it is on another branch. */
   | { name: "conversation"; id: string; seq?: number; branchId?: string }
+  | { name: "agents" }
   | { name: "agent"; id: string }
+  | { name: "settings" }
   | { name: "briefings" }
   | { name: "usage" };
 
@@ -16,8 +18,8 @@ export function parseRoute(hash: string): Route {
     if (!/^\d{1,15}$/.test(seq)) return { name: "conversation", id };
     return { name: "conversation", id, seq: Number(seq), ...(branchId && { branchId }) };
   }
-  if (name === "agents" && id) return { name: "agent", id };
-  if (name === "usage" || name === "briefings") return { name };
+  if (name === "agents") return id ? { name: "agent", id } : { name };
+  if (name === "settings" || name === "usage" || name === "briefings") return { name };
   return { name: "new", agentId: name === "new" && id ? id : null };
 }
 
@@ -27,11 +29,10 @@ export function hrefOf(route: Route): string {
       return ["#/c", route.id, route.seq, route.branchId].filter((it) => it !== undefined).join("/");
     case "agent":
       return `#/agents/${route.id}`;
-    case "usage":
-    case "briefings":
-      return `#/${route.name}`;
     case "new":
       return route.agentId ? `#/new/${route.agentId}` : "#/";
+    default:
+      return `#/${route.name}`;
   }
 }
 
