@@ -38,7 +38,26 @@ export function hrefOf(route: Route): string {
 
 export const route = new Store<Route>(parseRoute(location.hash));
 
-window.addEventListener("hashchange", () => route.set(parseRoute(location.hash)));
+/** Asks the user whether to leave; null where there is nothing to ask. */
+type LeaveQuestion = () => Promise<boolean> | null;
+let leaveQuestion: LeaveQuestion = () => null;
+
+/** Asks this before the page goes elsewhere, until the returned function is called. */
+export function askBeforeLeaving(question: LeaveQuestion): () => void {
+  leaveQuestion = question;
+  return () => {
+    if (leaveQuestion === question) leaveQuestion = () => null;
+  };
+}
+
+window.addEventListener("hashchange", () => {
+  const next = parseRoute(location.hash);
+  const here = hrefOf(route.get());
+  const leaves = hrefOf(next) === here ? null : leaveQuestion();
+  if (leaves === null) route.set(next);
+  // The address is already the new one: who stays gets the old one back.
+  else void leaves.then((yes) => (yes ? route.set(next) : history.pushState(null, "", here)));
+});
 
 /** The same place under another address, which takes the place of this one in the history. */
 export function rename(next: Route): void {

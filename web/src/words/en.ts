@@ -301,7 +301,7 @@ export const en = {
   deleteAgent: "Delete agent",
   deleteAgentSure: "You can still read existing conversations with this agent, but not continue them.",
   onlyOwner: "Only the owner can view and change these settings.",
-  changedMeanwhile: "Someone else changed this agent. Showing the latest version.",
+  changedMeanwhile: "Someone else changed this agent. Your unsaved changes are still here: review them and save again.",
 
   you: "You",
   builtIn: "Built in",
@@ -321,6 +321,15 @@ export const en = {
   linkCopied: "Link copied",
   deleteNamedAgent: (name: string) => `Delete ${name}?`,
 
+  saving: "Saving…",
+  unsavedChanges: "Unsaved changes",
+  discardChanges: "Discard changes?",
+  discardText: "Your unsaved changes will be lost.",
+  discard: "Discard",
+  stopUploads: "Stop uploading?",
+  stopUploadsText: "Files that are not uploaded yet will not be added.",
+  stopUploadsAction: "Stop",
+
   account: "Account",
   userId: "User ID",
   userRole: "Role",
@@ -334,7 +343,6 @@ export const en = {
   about: "About",
   serverVersion: (version: string) => `Threadkeep ${version}`,
 
-  talkTo: "Start a conversation",
   general: "General",
   prompt: "Prompt",
   tools: "Tools",

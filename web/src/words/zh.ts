@@ -300,7 +300,7 @@ export const zh: Words = {
   deleteAgent: "删除智能体",
   deleteAgentSure: "已有对话仍可查看，但无法继续。",
   onlyOwner: "只有所有者可以查看和修改设置",
-  changedMeanwhile: "他人刚修改了该智能体，已显示最新版本",
+  changedMeanwhile: "他人刚修改了该智能体。你的更改仍在，请确认后再次保存",
 
   you: "我",
   builtIn: "内置",
@@ -320,6 +320,15 @@ export const zh: Words = {
   linkCopied: "链接已复制",
   deleteNamedAgent: (name: string) => `删除“${name}”？`,
 
+  saving: "保存中…",
+  unsavedChanges: "有未保存的更改",
+  discardChanges: "放弃更改？",
+  discardText: "未保存的更改将会丢失。",
+  discard: "放弃",
+  stopUploads: "停止上传？",
+  stopUploadsText: "尚未上传完成的文件不会被添加。",
+  stopUploadsAction: "停止",
+
   account: "账号",
   userId: "用户 ID",
   userRole: "角色",
@@ -333,7 +342,6 @@ export const zh: Words = {
   about: "关于",
   serverVersion: (version: string) => `Threadkeep ${version}`,
 
-  talkTo: "开始对话",
   general: "基本信息",
   prompt: "提示词",
   tools: "工具",
