@@ -48,7 +48,7 @@ def test_newcomer_talks_stops_asks_about_a_document_and_finds_it_all_after_a_res
         page.locator("input[type=file]").set_input_files(file)  # pyright: ignore[reportArgumentType]
         document = page.get_by_role("listitem").filter(has_text="handbook.md")
         expect(document).to_contain_text("ready", timeout=MODELS_PATIENCE_MS)
-        page.get_by_role("button", name="Start a conversation").click()
+        page.get_by_role("button", name="Start chat").click()
         say(page, "When can goods be returned?")
         stop_when_it_speaks(page, 1)
         expect(page.get_by_role("group", name="Sources")).to_contain_text("handbook.md")

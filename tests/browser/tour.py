@@ -116,7 +116,7 @@ def sources(page: Page, model: ScriptedModel) -> None:
     documents(page, model)
     query = "When can goods be returned?"
     model.script([UseTool("search_documents", {"query": query})], [Say("Within 30 days [1].")])
-    page.get_by_role("button", name="Start a conversation").click()
+    page.get_by_role("button", name="Start chat").click()
     say(page, query)
     done(page)
     expect(page.get_by_role("group", name="Sources")).to_contain_text("handbook.md")

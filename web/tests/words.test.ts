@@ -9,7 +9,7 @@ const sources = Object.values(
 ).join("\n");
 
 it("has no word that nobody says", () => {
-  const groups = ["today", "yesterday", "lastWeek", "lastMonth", "older"]; // named by their group
+  const groups = ["pinned", "today", "yesterday", "lastWeek", "lastMonth", "older"]; // named by their group
   const unsaid = Object.keys(en).filter((it) => !new RegExp(`words\\.${it}\\b`).test(sources) && !groups.includes(it));
   expect(unsaid).toEqual([]);
 });

@@ -10,6 +10,8 @@ export class ApiError extends Error {
     readonly code: string,
     message: string,
     readonly details: unknown = null,
+    /** The field that it is about. */
+    readonly param: string | null = null,
   ) {
     super(message);
   }
@@ -115,7 +117,7 @@ export function whenRefused(status: number): void {
 export function refusalIn(status: number, body: string, otherwise = ""): ApiError | Unreachable {
   try {
     const { error } = JSON.parse(body) as ErrorAnswer;
-    return new ApiError(status, error.code, error.message, error.details);
+    return new ApiError(status, error.code, error.message, error.details, error.param);
   } catch {
     // A proxy's own page: the server behind it is away.
     if (status >= 502) return new Unreachable(`${status}`);

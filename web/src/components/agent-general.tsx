@@ -1,72 +1,78 @@
-import { useState } from "react";
-
 import { type AgentBody, type AgentView } from "../api/schema";
 import { useWords } from "../words";
 import { Field } from "./field";
+import { SaveRow } from "./save-row";
+import { useForm } from "./use-form";
+
+type Body = Required<Omit<AgentBody, "settings">>;
 
 interface Props {
   agent: AgentBody | AgentView;
   action: string;
-  onSave: (body: Omit<AgentBody, "settings">) => Promise<void>;
+  /** Told all fields, and those that were changed. */
+  onSave: (all: Body, changes: Partial<Body>) => Promise<void>;
+  onProblem: (error: unknown) => void;
   onDelete?: () => void;
 }
 
-export function AgentGeneral({ agent, action, onSave, onDelete }: Props) {
+export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Props) {
   const words = useWords();
-  const [name, setName] = useState(agent.name);
-  const [description, setDescription] = useState(agent.description ?? "");
-  const [role, setRole] = useState(agent.primaryRoleId ?? "");
-  const [prompt, setPrompt] = useState(agent.systemPrompt ?? "");
-  const [model, setModel] = useState(agent.model ?? "");
-  const [visibility, setVisibility] = useState(agent.visibility ?? "private");
+  const { values, changes, isChanged, isSaving, faultOf, set, save } = useForm<Body>("general", {
+    name: agent.name,
+    description: agent.description ?? "",
+    primaryRoleId: agent.primaryRoleId ?? "",
+    systemPrompt: agent.systemPrompt ?? "",
+    model: agent.model ?? "",
+    visibility: agent.visibility ?? "private",
+  });
+  const given = <B extends Partial<Body>>(body: B): B => ({
+    ...body,
+    ...(body.primaryRoleId === "" && { primaryRoleId: "assistant" }),
+    ...(body.model === "" && { model: null }),
+  });
   return (
     <form
       className="form"
       onSubmit={(event) => {
         event.preventDefault();
-        void onSave({
-          name,
-          description,
-          primaryRoleId: role || "assistant",
-          systemPrompt: prompt,
-          model: model || null,
-          visibility,
-        });
+        save(() => onSave(given(values), given(changes))).catch(onProblem);
       }}
     >
-      <Field label={words.name}>
-        <input value={name} maxLength={100} required onChange={(event) => setName(event.target.value)} />
+      <Field label={words.name} fault={faultOf("name")}>
+        <input value={values.name} maxLength={100} required onChange={(event) => set("name", event.target.value)} />
       </Field>
-      <Field label={words.description}>
-        <input value={description} maxLength={2000} onChange={(event) => setDescription(event.target.value)} />
+      <Field label={words.description} fault={faultOf("description")}>
+        <input value={values.description} maxLength={2000} onChange={(event) => set("description", event.target.value)} />
       </Field>
-      <Field label={words.systemPrompt} hint={words.systemPromptHint}>
-        <textarea value={prompt} rows={8} dir="auto" onChange={(event) => setPrompt(event.target.value)} />
+      <Field label={words.systemPrompt} hint={words.systemPromptHint} fault={faultOf("systemPrompt")}>
+        <textarea
+          value={values.systemPrompt}
+          rows={8}
+          dir="auto"
+          onChange={(event) => set("systemPrompt", event.target.value)}
+        />
       </Field>
       <div className="columns">
-        <Field label={words.role} hint={words.roleHint}>
-          <input value={role} maxLength={100} onChange={(event) => setRole(event.target.value)} />
+        <Field label={words.role} hint={words.roleHint} fault={faultOf("primaryRoleId")}>
+          <input value={values.primaryRoleId} maxLength={100} onChange={(event) => set("primaryRoleId", event.target.value)} />
         </Field>
-        <Field label={words.model} hint={words.modelHint}>
-          <input value={model} maxLength={200} onChange={(event) => setModel(event.target.value)} />
+        <Field label={words.model} hint={words.modelHint} fault={faultOf("model")}>
+          <input value={values.model ?? ""} maxLength={200} onChange={(event) => set("model", event.target.value)} />
         </Field>
-        <Field label={words.visibility}>
-          <select value={visibility} onChange={(event) => setVisibility(event.target.value as "private" | "public")}>
+        <Field label={words.visibility} fault={faultOf("visibility")}>
+          <select value={values.visibility} onChange={(event) => set("visibility", event.target.value as Body["visibility"])}>
             <option value="private">{words.private}</option>
             <option value="public">{words.public}</option>
           </select>
         </Field>
       </div>
-      <div className="choices">
-        <button type="submit" className="primary" disabled={!name.trim()}>
-          {action}
-        </button>
+      <SaveRow label={action} isChanged={isChanged} isSaving={isSaving} isReady={values.name.trim() !== ""}>
         {onDelete && (
           <button type="button" className="danger" onClick={onDelete}>
             {words.deleteAgent}
           </button>
         )}
-      </div>
+      </SaveRow>
     </form>
   );
 }

@@ -1,13 +1,17 @@
-import { useState } from "react";
-
 import { type AgentPatch, type AgentSettingsView } from "../api/schema";
 import { useWords } from "../words";
 import { Field } from "./field";
+import { SaveRow } from "./save-row";
+import { useForm } from "./use-form";
 
 interface Props {
   settings: AgentSettingsView;
   onSave: (patch: AgentPatch) => Promise<void>;
+  onProblem: (error: unknown) => void;
 }
+
+/** An emptied number is null, which is the default. */
+type Limits = Omit<AgentSettingsView, Number_> & Record<Number_, number | null>;
 
 /** Numbers of an agent; those that may be left open are null then. */
 type Number_ =
@@ -23,23 +27,23 @@ type Number_ =
 
 const STEPS: Partial<Record<Number_, string>> = { temperature: "0.1", retrievalThreshold: "0.05", generationTimeoutS: "any" };
 
-export function AgentLimits({ settings, onSave }: Props) {
+export function AgentLimits({ settings, onSave, onProblem }: Props) {
   const words = useWords();
-  const [now, setNow] = useState(settings);
+  const { values, changes, isChanged, isSaving, faultOf, set, save } = useForm<Limits>("limits", settings);
   const number = (key: Number_, label: string) => (
-    <Field label={label}>
+    <Field label={label} fault={faultOf(key)}>
       <input
         type="number"
         min={0}
         step={STEPS[key] ?? 1}
-        value={now[key] ?? ""}
-        onChange={(event) => setNow({ ...now, [key]: event.target.value === "" ? null : Number(event.target.value) })}
+        value={values[key] ?? ""}
+        onChange={(event) => set(key, event.target.value === "" ? null : Number(event.target.value))}
       />
     </Field>
   );
   const choice = (key: "contextThoughts" | "autoCompact", label: string) => (
     <label className="check">
-      <input type="checkbox" checked={now[key]} onChange={(event) => setNow({ ...now, [key]: event.target.checked })} />
+      <input type="checkbox" checked={values[key]} onChange={(event) => set(key, event.target.checked)} />
       {label}
     </label>
   );
@@ -48,8 +52,7 @@ export function AgentLimits({ settings, onSave }: Props) {
       className="form"
       onSubmit={(event) => {
         event.preventDefault();
-        const { mcpServers: _, ...limits } = now;
-        void onSave({ settings: limits });
+        save(() => onSave({ settings: changes })).catch(onProblem);
       }}
     >
       <p className="hint">{words.zeroNoLimit}</p>
@@ -65,8 +68,8 @@ export function AgentLimits({ settings, onSave }: Props) {
         {number("compactionThreshold", words.compactionThreshold)}
         <Field label={words.retrievalMode}>
           <select
-            value={now.retrievalMode}
-            onChange={(event) => setNow({ ...now, retrievalMode: event.target.value as "tool" | "auto" })}
+            value={values.retrievalMode}
+            onChange={(event) => set("retrievalMode", event.target.value as "tool" | "auto")}
           >
             <option value="tool">{words.retrievalTool}</option>
             <option value="auto">{words.retrievalAuto}</option>
@@ -74,8 +77,8 @@ export function AgentLimits({ settings, onSave }: Props) {
         </Field>
         <Field label={words.conversationMode}>
           <select
-            value={now.conversationMode}
-            onChange={(event) => setNow({ ...now, conversationMode: event.target.value as "single" | "multiple" })}
+            value={values.conversationMode}
+            onChange={(event) => set("conversationMode", event.target.value as "single" | "multiple")}
           >
             <option value="multiple">{words.multiple}</option>
             <option value="single">{words.single}</option>
@@ -84,11 +87,7 @@ export function AgentLimits({ settings, onSave }: Props) {
       </div>
       {choice("contextThoughts", words.contextThoughts)}
       {choice("autoCompact", words.autoCompact)}
-      <div className="choices">
-        <button type="submit" className="primary">
-          {words.save}
-        </button>
-      </div>
+      <SaveRow label={words.save} isChanged={isChanged} isSaving={isSaving} />
     </form>
   );
 }

@@ -4,8 +4,9 @@ import { ApiError, ask, get, send } from "../api/client";
 import { type AgentBody, type AgentDetailView, type AgentPatch, type AgentView, type MeView } from "../api/schema";
 import { refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
-import { go } from "../state/route";
+import { go, hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
+import { forgetUnsaved, useLeaveQuestion, useUnsavedTabs } from "../state/unsaved";
 import { useLoaded } from "../state/use-loaded";
 import { problemOf } from "../thread/thread";
 import { type Problem } from "../thread/reduce";
@@ -29,6 +30,8 @@ interface Props {
 /** Changes an agent; the error is thrown. */
 export type Change = (patch: AgentPatch) => Promise<AgentDetailView>;
 
+const toAgents = (words: Words) => ({ href: hrefOf({ name: "agents" }), label: words.backToAgents });
+
 const NEW: AgentBody = { name: "", description: "", systemPrompt: "", visibility: "private", primaryRoleId: "assistant" };
 
 export function AgentPage({ id, onMenu }: Props) {
@@ -38,21 +41,24 @@ export function AgentPage({ id, onMenu }: Props) {
 function NewAgent({ onMenu }: { onMenu: () => void }) {
   const words = useWords();
   const [problem, setProblem] = useState<Problem | null>(null);
+  useLeaveQuestion(words);
   const create = async (body: AgentBody) => {
-    try {
-      const made = await send<AgentView>("POST", "/api/agents", body);
-      await refreshAgents();
-      go({ name: "agent", id: made.id });
-    } catch (error) {
-      setProblem(problemOf(error));
-    }
+    const made = await send<AgentView>("POST", "/api/agents", body);
+    forgetUnsaved();
+    refreshAgents().catch(() => {}); // read again by whoever needs one
+    go({ name: "agent", id: made.id });
   };
   return (
     <div className="page">
-      <TopBar title={words.newAgent} onMenu={onMenu} />
+      <TopBar title={words.newAgent} onMenu={onMenu} back={toAgents(words)} />
       <div className="content">
         {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
-        <AgentGeneral agent={NEW} action={words.createAgent} onSave={create} />
+        <AgentGeneral
+          agent={NEW}
+          action={words.createAgent}
+          onSave={create}
+          onProblem={(error) => setProblem(problemOf(error))}
+        />
       </div>
     </div>
   );
@@ -64,10 +70,12 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
     useCallback((signal: AbortSignal) => get<AgentDetailView>(`/api/agents/${id}`, {}, signal), [id]),
   );
   const [problem, setProblem] = useState<Problem | null>(null);
+  const unsaved = useUnsavedTabs();
+  useLeaveQuestion(words);
   if (loaded.state !== "ready")
     return (
       <div className="page">
-        <TopBar title={words.agentSettings} onMenu={onMenu} />
+        <TopBar title={words.agentSettings} onMenu={onMenu} back={toAgents(words)} />
         <p className="hint">{loaded.state === "loading" ? words.loading : toldProblem(words, loaded.problem)}</p>
       </div>
     );
@@ -82,25 +90,27 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
     return changed;
   };
   const save = async (patch: AgentPatch) => {
-    try {
-      await change(patch);
-      toast(words.saved);
-    } catch (error) {
-      setProblem(await told(error, words, again));
-    }
+    await change(patch);
+    toast(words.saved);
   };
+  const refused = (error: unknown) => void told(error, words, again).then(setProblem);
   const remove = async () => {
     const question = { title: words.deleteAgent, text: words.deleteAgentSure, action: words.delete };
     if (!(await confirmed(question))) return;
-    await send("DELETE", `/api/agents/${id}`);
-    await refreshAgents();
-    go({ name: "new", agentId: null });
+    try {
+      await send("DELETE", `/api/agents/${id}`);
+    } catch (error) {
+      return setProblem(problemOf(error));
+    }
+    forgetUnsaved();
+    refreshAgents().catch(() => {}); // read again by whoever needs one
+    go({ name: "agents" });
   };
   return (
     <div className="page">
-      <TopBar title={agent.name} subtitle={words.agentSettings} onMenu={onMenu}>
+      <TopBar title={agent.name} subtitle={words.agentSettings} onMenu={onMenu} back={toAgents(words)}>
         <button type="button" onClick={() => go({ name: "new", agentId: id })}>
-          {words.talkTo}
+          {words.startChat}
         </button>
       </TopBar>
       {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
@@ -110,20 +120,33 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
           tabs={[
             {
               name: words.general,
+              isChanged: unsaved.has("general"),
               content: (
                 <AgentGeneral
-                  key={agent.version}
                   agent={agent}
                   action={words.save}
-                  onSave={save}
+                  onSave={(_, changes) => save(changes)}
+                  onProblem={refused}
                   onDelete={agent.isDefault ? undefined : () => void remove()}
                 />
               ),
             },
-            { name: words.prompt, content: <AgentPrompt key={agent.version} agentId={agent.id} /> },
-            { name: words.tools, content: <AgentServers agent={agent} onChange={change} /> },
+            {
+              name: words.prompt,
+              isChanged: unsaved.has("prompt"),
+              content: <AgentPrompt agentId={agent.id} version={agent.version} />,
+            },
+            {
+              name: words.tools,
+              isChanged: unsaved.has("tools"),
+              content: <AgentServers agent={agent} onChange={change} />,
+            },
             { name: words.documents, content: <AgentDocuments agentId={agent.id} /> },
-            { name: words.limits, content: <AgentLimits key={agent.version} settings={agent.settings} onSave={save} /> },
+            {
+              name: words.limits,
+              isChanged: unsaved.has("limits"),
+              content: <AgentLimits settings={agent.settings} onSave={save} onProblem={refused} />,
+            },
           ]}
         />
       ) : (
@@ -133,7 +156,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
   );
 }
 
-/** Somebody else's change is shown instead of lost. */
+/** Somebody else's change is shown instead of lost; what was typed stays on top of it. */
 async function told(error: unknown, words: Words, again: () => Promise<void>): Promise<Problem> {
   if (error instanceof ApiError && error.code === "PRECONDITION_FAILED") {
     await again();

@@ -1,9 +1,10 @@
 import { ChevronRight } from "lucide-react";
-import { useCallback, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 
 import { get, send } from "../api/client";
 import { type PromptComponentView, type PromptView } from "../api/schema";
 import { toast } from "../state/toasts";
+import { useUnsaved } from "../state/unsaved";
 import { useLoaded } from "../state/use-loaded";
 import { problemOf } from "../thread/thread";
 import { useWords } from "../words";
@@ -11,10 +12,18 @@ import { LongText } from "./long-text";
 import { toldProblem } from "./problem-bar";
 
 /** What the model is told, part by part; files of it can be written here. */
-export function AgentPrompt({ agentId }: { agentId: string }) {
+export function AgentPrompt({ agentId, version }: { agentId: string; version: number | undefined }) {
   const words = useWords();
   const path = `/api/agents/${agentId}/prompt`;
-  const { loaded, set } = useLoaded(useCallback((signal: AbortSignal) => get<PromptView>(path, {}, signal), [path]));
+  const { loaded, again, set } = useLoaded(
+    useCallback((signal: AbortSignal) => get<PromptView>(path, {}, signal), [path]),
+  );
+  // Another form changed the agent: the preview follows, and what is typed here stays.
+  const shown = useRef(version);
+  useEffect(() => {
+    if (shown.current !== version) void again();
+    shown.current = version;
+  }, [version, again]);
   if (loaded.state === "loading") return <p className="hint">{words.loading}</p>;
   if (loaded.state === "failed") return <p className="hint">{toldProblem(words, loaded.problem)}</p>;
   const { components, editable, length, notices } = loaded.value;
@@ -22,8 +31,10 @@ export function AgentPrompt({ agentId }: { agentId: string }) {
     try {
       set(await send<PromptView>("PUT", `${path}/${encodeURIComponent(name)}`, { text }));
       toast(words.saved);
+      return true;
     } catch (error) {
       toast(toldProblem(words, problemOf(error)));
+      return false;
     }
   };
   return (
@@ -77,12 +88,16 @@ interface EditorProps {
   text: string;
   /** What was cut is not shown, so it cannot be edited here without losing it. */
   cut: boolean;
-  onWrite: (text: string) => Promise<void>;
+  /** Whether it was written. */
+  onWrite: (text: string) => Promise<boolean>;
 }
 
 function Editor({ name, text, cut, onWrite }: EditorProps) {
   const words = useWords();
-  const [now, setNow] = useState(text);
+  const [typed, setTyped] = useState<string | null>(null);
+  const now = typed ?? text;
+  const isChanged = now !== text;
+  useUnsaved("prompt", isChanged);
   return (
     <details className="card">
       <summary>
@@ -92,10 +107,20 @@ function Editor({ name, text, cut, onWrite }: EditorProps) {
       </summary>
       <div className="editor">
         {cut && <p className="notice">{words.promptCut}</p>}
-        <textarea aria-label={name} rows={8} dir="auto" value={now} onChange={(event) => setNow(event.target.value)} />
-        <button type="button" className="primary" disabled={now === text} onClick={() => void onWrite(now)}>
-          {words.save}
-        </button>
+        <textarea aria-label={name} rows={8} dir="auto" value={now} onChange={(event) => setTyped(event.target.value)} />
+        <div className="choices save">
+          <button
+            type="button"
+            className="primary"
+            disabled={!isChanged}
+            onClick={() => void onWrite(now).then((written) => written && setTyped(null))}
+          >
+            {words.save}
+          </button>
+          <p className="hint" role="status">
+            {isChanged && words.unsavedChanges}
+          </p>
+        </div>
       </div>
     </details>
   );

@@ -19,16 +19,14 @@ export function AgentServers({ agent, onChange }: Props) {
   const words = useWords();
   const [adding, setAdding] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const write = async (servers: Record<string, McpServerSettingsView | null>): Promise<boolean> => {
-    try {
-      await onChange({ settings: { mcpServers: servers } });
-      setProblem(null);
-      setAdding(false);
-      return true;
-    } catch (error) {
-      setProblem(problemOf(error));
-      return false;
-    }
+  const write = async (servers: Record<string, McpServerSettingsView | null>) => {
+    await onChange({ settings: { mcpServers: servers } });
+    setProblem(null);
+  };
+  const refused = (error: unknown) => setProblem(problemOf(error));
+  const add = async (servers: Record<string, McpServerSettingsView>) => {
+    await write(servers);
+    setAdding(false);
   };
   return (
     <div className="form">
@@ -39,14 +37,14 @@ export function AgentServers({ agent, onChange }: Props) {
             key={it.name}
             agentId={agent.id}
             server={it}
-            onRemove={() => void write({ [it.name]: null })}
-            onToggle={() => void write({ [it.name]: { disabled: !it.disabled } })}
+            onRemove={() => write({ [it.name]: null }).catch(refused)}
+            onToggle={() => write({ [it.name]: { disabled: !it.disabled } }).catch(refused)}
           />
         ))}
       </ul>
       {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
       {adding ? (
-        <ServerForm onAdd={write} onCancel={() => setAdding(false)} />
+        <ServerForm onAdd={add} onProblem={refused} onCancel={() => setAdding(false)} />
       ) : (
         <div className="choices">
           <button type="button" onClick={() => setAdding(true)}>

@@ -5,7 +5,7 @@ import { useEffect, useRef } from "react";
 import { type Confirmation } from "../state/confirmation";
 import { useWords } from "../words";
 
-export function ConfirmDialog({ title, text, action, answer }: Confirmation) {
+export function ConfirmDialog({ title, text, action, isHarmless, answer }: Confirmation) {
   const words = useWords();
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
@@ -24,7 +24,7 @@ export function ConfirmDialog({ title, text, action, answer }: Confirmation) {
         <button type="button" autoFocus onClick={() => dialog.current?.close()}>
           {words.cancel}
         </button>
-        <button type="button" className="primary danger" onClick={() => answer(true)}>
+        <button type="button" className={isHarmless ? "primary" : "primary danger"} onClick={() => answer(true)}>
           {action}
         </button>
       </footer>

@@ -15,6 +15,8 @@ export function OtherPagePlace({ at, me, onMenu }: Props) {
   const pages = useChunk(loadPages, true);
   if (!pages) return null;
   switch (at.name) {
+    case "agents":
+      return <pages.AgentsPage me={me} onMenu={onMenu} />;
     case "agent":
       return <pages.AgentPage key={at.id} id={at.id} me={me} onMenu={onMenu} />;
     case "archive":
@@ -23,6 +25,8 @@ export function OtherPagePlace({ at, me, onMenu }: Props) {
       return <pages.BriefingsPage onMenu={onMenu} />;
     case "deleted":
       return <pages.DeletedPage onMenu={onMenu} />;
+    case "settings":
+      return <pages.SettingsPage me={me} onMenu={onMenu} />;
     case "usage":
       return <pages.UsagePage onMenu={onMenu} />;
   }

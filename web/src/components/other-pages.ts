@@ -1,7 +1,11 @@
 /** The pages beside the conversation: loaded when one goes there. */
 
+import "../styles/other-pages.css";
+
 export { AgentPage } from "./agent-page";
+export { AgentsPage } from "./agents-page";
 export { ArchivePage } from "./archive-page";
 export { BriefingsPage } from "./briefings-page";
 export { DeletedPage } from "./deleted-page";
+export { SettingsPage } from "./settings-page";
 export { UsagePage } from "./usage-page";

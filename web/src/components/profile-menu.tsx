@@ -3,7 +3,7 @@ import { Archive, BarChart3, ChevronsUpDown, Keyboard, LogOut, Settings, Trash2 
 import { token } from "../api/client";
 import { type MeView } from "../api/schema";
 import { overlay } from "../state/overlay";
-import { language, setLanguage, setTheme, theme } from "../state/preferences";
+import { language, setLanguage, setTheme, themeChoice } from "../state/preferences";
 import { go } from "../state/route";
 import { logOut } from "../state/session";
 import { useStore } from "../state/store";
@@ -15,12 +15,12 @@ export function ProfileMenu({ me }: { me: MeView }) {
   const words = useWords();
   const isSignedIn = useStore(token) !== null;
   const spoken = useStore(language);
-  const worn = useStore(theme);
+  const worn = useStore(themeChoice);
   const name = isSignedIn ? me.id : words.you;
   const groups: MenuGroup[] = [
     {
       items: [
-        { label: words.settings, icon: Settings, run: () => (location.hash = "#/settings") },
+        { label: words.settings, icon: Settings, run: () => go({ name: "settings" }) },
         { label: words.usage, icon: BarChart3, run: () => go({ name: "usage" }) },
         { label: words.archivedConversations, icon: Archive, run: () => go({ name: "archive" }) },
         { label: words.recentlyDeleted, icon: Trash2, run: () => go({ name: "deleted" }) },
@@ -39,6 +39,7 @@ export function ProfileMenu({ me }: { me: MeView }) {
       items: [
         { label: words.light, checked: worn === "light", run: () => setTheme("light") },
         { label: words.dark, checked: worn === "dark", run: () => setTheme("dark") },
+        { label: words.themeSystem, checked: worn === "system", run: () => setTheme("system") },
       ],
     },
     { items: isSignedIn ? [{ label: words.logOut, icon: LogOut, run: logOut }] : [] },

@@ -1,13 +1,16 @@
 import { useState } from "react";
 
+import { ApiError } from "../api/client";
 import { type McpServerSettingsView } from "../api/schema";
+import { useUnsaved } from "../state/unsaved";
 import { useWords } from "../words";
 import { Field } from "./field";
 
 type Servers = Record<string, McpServerSettingsView>;
 
 interface Props {
-  onAdd: (servers: Servers) => Promise<boolean>;
+  onAdd: (servers: Servers) => Promise<void>;
+  onProblem: (error: unknown) => void;
   onCancel: () => void;
 }
 
@@ -25,12 +28,23 @@ export function serversOf(text: string): Servers | null {
   }
 }
 
+/** Which of the two fields an error is about; null where it is about neither. */
+function faultyField(error: unknown): "name" | "place" | null {
+  if (!(error instanceof ApiError)) return null;
+  if (error.code === "MCP_NAME_RESERVED" || (error.code === "MCP_CONFIG_INVALID" && error.param === "settings.mcpServers"))
+    return "name";
+  return error.code === "MCP_COMMAND_NOT_ALLOWED" || error.code === "MCP_CONFIG_INVALID" ? "place" : null;
+}
+
 /** A server by its name and its address or command, or by pasting the usual JSON. */
-export function ServerForm({ onAdd, onCancel }: Props) {
+export function ServerForm({ onAdd, onProblem, onCancel }: Props) {
   const words = useWords();
   const [name, setName] = useState("");
   const [place, setPlace] = useState("");
   const [pasted, setPasted] = useState("");
+  const [fault, setFault] = useState<{ field: "name" | "place" | "pasted"; message: string } | null>(null);
+  const faultOf = (field: "name" | "place" | "pasted") => (fault?.field === field ? fault.message : undefined);
+  useUnsaved("tools", name + place + pasted !== "");
   const fromPaste = serversOf(pasted);
   const isAddress = /^https?:\/\//.test(place.trim());
   const typed = (): Servers => {
@@ -38,23 +52,37 @@ export function ServerForm({ onAdd, onCancel }: Props) {
     return { [name.trim()]: isAddress ? { url: place.trim() } : { command, args } };
   };
   const ready = pasted ? fromPaste !== null : name.trim() !== "" && place.trim() !== "";
+  const add = async () => {
+    setFault(null);
+    try {
+      await onAdd(fromPaste ?? typed());
+    } catch (error) {
+      const field = faultyField(error);
+      if (field === null) onProblem(error);
+      else setFault({ field: pasted ? "pasted" : field, message: (error as ApiError).message });
+    }
+  };
   return (
     <form
       className="card editor"
       onSubmit={(event) => {
         event.preventDefault();
-        if (ready) void onAdd(fromPaste ?? typed());
+        if (ready) void add();
       }}
     >
       <div className="columns">
-        <Field label={words.name}>
+        <Field label={words.name} fault={faultOf("name")}>
           <input value={name} placeholder="time" onChange={(event) => setName(event.target.value)} />
         </Field>
-        <Field label={words.serverPlace}>
+        <Field label={words.serverPlace} fault={faultOf("place")}>
           <input value={place} placeholder="uvx mcp-server-time" onChange={(event) => setPlace(event.target.value)} />
         </Field>
       </div>
-      <Field label={words.serverPaste} hint={pasted && !fromPaste ? words.serverPasteWrong : undefined}>
+      <Field
+        label={words.serverPaste}
+        hint={pasted && !fromPaste ? words.serverPasteWrong : undefined}
+        fault={faultOf("pasted")}
+      >
         <textarea
           rows={4}
           value={pasted}

@@ -60,7 +60,7 @@ export function Sidebar({ me, open, onClose, onCollapse }: Props) {
         </button>
         <ConversationList openId={at.name === "conversation" ? at.id : null} />
         <div className="foot">
-          <a className="row" href="#/agents" aria-current={at.name === "agent" ? "page" : undefined}>
+          <a className="row" href={hrefOf({ name: "agents" })} aria-current={at.name === "agents" ? "page" : undefined}>
             <Bot aria-hidden /> {words.agents}
           </a>
           <div className="counted">

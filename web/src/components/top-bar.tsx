@@ -1,4 +1,4 @@
-import { Menu } from "lucide-react";
+import { ArrowLeft, Menu } from "lucide-react";
 import { useEffect, type ReactNode } from "react";
 
 import { useWords } from "../words";
@@ -8,10 +8,12 @@ interface Props {
   title: string;
   subtitle?: ReactNode;
   onMenu: () => void;
+  /** The page above this one. */
+  back?: { href: string; label: string };
   children?: ReactNode;
 }
 
-export function TopBar({ title, subtitle, onMenu, children }: Props) {
+export function TopBar({ title, subtitle, onMenu, back, children }: Props) {
   const words = useWords();
   // The browser's tab says where one is, too.
   useEffect(() => {
@@ -22,6 +24,11 @@ export function TopBar({ title, subtitle, onMenu, children }: Props) {
       <button type="button" className="icon narrow-only" onClick={onMenu} aria-label={words.menu}>
         <Menu aria-hidden />
       </button>
+      {back && (
+        <a className="back" href={back.href} aria-label={back.label} title={back.label}>
+          <ArrowLeft aria-hidden />
+        </a>
+      )}
       <div className="heading">
         {title && (
           <h1 dir="auto" title={title}>

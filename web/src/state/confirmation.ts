@@ -1,4 +1,4 @@
-/** Asks before something that cannot be undone. */
+/** Asks before something that cannot be undone or that others will see. */
 
 import { Store } from "./store";
 
@@ -7,6 +7,8 @@ export interface Question {
   text: string;
   /** What the button says that does it. */
   action: string;
+  /** Whether nothing is lost by it: the button is then not red. */
+  isHarmless?: boolean;
 }
 
 export interface Confirmation extends Question {

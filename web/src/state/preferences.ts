@@ -4,34 +4,46 @@ import { Store } from "./store";
 
 export type Language = "en" | "zh";
 export type Theme = "light" | "dark";
+/** `system`: as the operating system is, also when that changes. */
+export type ThemeChoice = Theme | "system";
 
 const LANGUAGE = "threadkeep.language";
 const THEME = "threadkeep.theme";
 const SIDEBAR = "threadkeep.sidebar";
 
-function firstLanguage(): Language {
+function keptLanguage(): Language {
   const kept = localStorage.getItem(LANGUAGE);
   if (kept === "en" || kept === "zh") return kept;
   return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
 }
 
-function firstTheme(): Theme {
+function keptChoice(): ThemeChoice {
   const kept = localStorage.getItem(THEME);
-  if (kept === "light" || kept === "dark") return kept;
-  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  return kept === "light" || kept === "dark" ? kept : "system";
 }
 
-export const language = new Store<Language>(firstLanguage());
-export const theme = new Store<Theme>(firstTheme());
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+
+function shownTheme(): Theme {
+  const choice = themeChoice.get();
+  return choice === "system" ? (prefersDark.matches ? "dark" : "light") : choice;
+}
+
+export const language = new Store<Language>(keptLanguage());
+export const themeChoice = new Store<ThemeChoice>(keptChoice());
+/** The theme that is shown. */
+export const theme = new Store<Theme>(shownTheme());
 
 export function setLanguage(value: Language): void {
   localStorage.setItem(LANGUAGE, value);
   language.set(value);
 }
 
-export function setTheme(value: Theme): void {
-  localStorage.setItem(THEME, value);
-  theme.set(value);
+export function setTheme(choice: ThemeChoice): void {
+  if (choice === "system") localStorage.removeItem(THEME);
+  else localStorage.setItem(THEME, choice);
+  themeChoice.set(choice);
+  theme.set(shownTheme());
 }
 
 /** Whether the sidebar is hidden where there is room for it. */
@@ -51,5 +63,15 @@ export function applyPreferences(): void {
   };
   language.subscribe(apply);
   theme.subscribe(apply);
+  prefersDark.addEventListener("change", () => theme.set(shownTheme()));
+  window.addEventListener("storage", followSiblings);
   apply();
+}
+
+/** What is chosen in one tab holds in the others, too. */
+function followSiblings({ key }: StorageEvent): void {
+  if (key === LANGUAGE) language.set(keptLanguage());
+  if (key !== THEME) return;
+  themeChoice.set(keptChoice());
+  theme.set(shownTheme());
 }

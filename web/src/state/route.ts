@@ -7,10 +7,11 @@ export type Route =
   /** `seq`: the message that one came for; `branchId`: its id, where it is on another branch. */
   | { name: "conversation"; id: string; seq?: number; branchId?: string }
   | { name: "agent"; id: string }
-  | { name: "archive" }
-  | { name: "deleted" }
-  | { name: "briefings" }
-  | { name: "usage" };
+  | { name: Plain };
+
+/** Pages of which there is one. */
+const PLAIN = ["agents", "archive", "briefings", "deleted", "settings", "usage"] as const;
+type Plain = (typeof PLAIN)[number];
 
 export function parseRoute(hash: string): Route {
   const [, name, id, seq = "", branchId] = hash.replace(/^#/, "").split("/");
@@ -19,7 +20,8 @@ export function parseRoute(hash: string): Route {
     return { name: "conversation", id, seq: Number(seq), ...(branchId && { branchId }) };
   }
   if (name === "agents" && id) return { name: "agent", id };
-  if (name === "archive" || name === "deleted" || name === "usage" || name === "briefings") return { name };
+  const plain = PLAIN.find((it) => it === name);
+  if (plain) return { name: plain };
   return { name: "new", agentId: name === "new" && id ? id : null };
 }
 
@@ -38,7 +40,26 @@ export function hrefOf(route: Route): string {
 
 export const route = new Store<Route>(parseRoute(location.hash));
 
-window.addEventListener("hashchange", () => route.set(parseRoute(location.hash)));
+/** Asks the user whether to leave; null where there is nothing to ask. */
+type LeaveQuestion = () => Promise<boolean> | null;
+let leaveQuestion: LeaveQuestion = () => null;
+
+/** Asks this before the page goes elsewhere, until the returned function is called. */
+export function askBeforeLeaving(question: LeaveQuestion): () => void {
+  leaveQuestion = question;
+  return () => {
+    if (leaveQuestion === question) leaveQuestion = () => null;
+  };
+}
+
+window.addEventListener("hashchange", () => {
+  const next = parseRoute(location.hash);
+  const here = hrefOf(route.get());
+  const leaves = hrefOf(next) === here ? null : leaveQuestion();
+  if (leaves === null) route.set(next);
+  // The address is already the new one: who stays gets the old one back.
+  else void leaves.then((yes) => (yes ? route.set(next) : history.pushState(null, "", here)));
+});
 
 /** The same place under another address, which takes the place of this one in the history. */
 export function rename(next: Route): void {

@@ -1,0 +1,62 @@
+/** What was typed into a form and not saved: leaving the page with it is asked about first. */
+
+import { useEffect, useId } from "react";
+
+import { type Words } from "../words";
+import { confirmed } from "./confirmation";
+import { askBeforeLeaving } from "./route";
+import { Store, useStore } from "./store";
+
+/** The forms with unsaved changes, each with the tab it is on. */
+const forms = new Store<ReadonlyMap<string, string>>(new Map());
+
+/** The browser's own question, which is all it allows when its tab is closed. */
+const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+
+forms.subscribe(() => {
+  // Only while it is needed: such a listener keeps browsers from restoring the page quickly.
+  if (forms.get().size) window.addEventListener("beforeunload", warn);
+  else window.removeEventListener("beforeunload", warn);
+});
+
+function remove(form: string): void {
+  forms.update((all) => (all.has(form) ? new Map([...all].filter(([id]) => id !== form)) : all));
+}
+
+/** Says that a form on this tab has unsaved changes, for as long as it is shown. */
+export function useUnsaved(tab: string, isChanged: boolean): void {
+  const form = useId();
+  useEffect(() => {
+    if (!isChanged) return;
+    forms.update((all) => new Map(all).set(form, tab));
+    return () => remove(form);
+  }, [form, tab, isChanged]);
+}
+
+/** The tabs with unsaved changes. */
+export function useUnsavedTabs(): ReadonlySet<string> {
+  return new Set(useStore(forms).values());
+}
+
+/** For when what was typed is saved or wanted no more, and the page goes elsewhere by itself. */
+export function forgetUnsaved(): void {
+  forms.set(new Map());
+}
+
+/** While this is used, the user is asked before a page with unsaved changes is left. */
+export function useLeaveQuestion(words: Words): void {
+  useEffect(
+    () =>
+      askBeforeLeaving(() => {
+        const open = [...forms.get().values()];
+        if (!open.length) return null;
+        const isUpload = open.every((tab) => tab === "documents");
+        return confirmed(
+          isUpload
+            ? { title: words.stopUploads, text: words.stopUploadsText, action: words.stopUploadsAction }
+            : { title: words.discardChanges, text: words.discardText, action: words.discard },
+        );
+      }),
+    [words],
+  );
+}
