@@ -411,7 +411,9 @@ async def _start_services(
     node.continue_with(continuing.steps, continuing.succession)
     await node.recover_abandoned()  # a turn that ended with the process before this one goes on at once
     running_turns = RunningTurns(store, node, system_clock)
-    conversations = Conversations(store, agents, turns, history, system_clock, settings.zone)
+    conversations = Conversations(
+        store, agents, turns, history, system_clock, settings.zone, settings.retention_days
+    )
     services = Services(
         agents=agents,
         mcp_servers=McpServers(store, agents, catalog, tools),
@@ -520,7 +522,7 @@ def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jo
 
     return Cleaning(
         {
-            "deleted conversations": lambda: conversations.purge_expired(settings.retention_days),
+            "deleted conversations": lambda: conversations.purge_expired(system_clock()),
             "logs of turns": lambda: store.log.trim(system_clock() - kept_ms),
             "prompts of receipts": store.receipts.forget_texts,
             "what users left": services.users.sweep,

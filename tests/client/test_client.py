@@ -128,6 +128,9 @@ async def test_whole_life_of_a_conversation(inside: Client, model: ScriptedModel
     assert [it.id async for it in inside.conversations(agent_id=agent.id)] == [conversation.id]
     assert (await inside.abort(conversation.id)).status == "IDLE"
     await inside.delete_conversation(conversation.id)
+    (deleted,) = [it async for it in inside.conversations(status="deleted")]
+    assert (deleted.id, deleted.status) == (conversation.id, "deleted")
+    assert str(deleted.deleted_at) < str(deleted.purge_at)
     assert (await inside.restore_conversation(conversation.id)).id == conversation.id
     await inside.delete_conversation(conversation.id, purge=True)
     assert (await inside.usage()).items == []

@@ -24,7 +24,7 @@ from tests.making import (
     said,
 )
 from threadkeep.domain.briefing import Briefing, Priority
-from threadkeep.domain.conversation import Conversation, ConversationStatus
+from threadkeep.domain.conversation import Conversation, ConversationStatus, ListedStatus
 from threadkeep.domain.errors import StorageConflict, StorageError
 from threadkeep.domain.ids import AgentId, BriefingId, ConversationId, PayloadId, TurnId, new_uuid
 from threadkeep.domain.message import ContentType, Failure, MessageRole, MessageStatus, Usage
@@ -150,11 +150,54 @@ async def test_conversations_page_by_status(store: Store):
     archived = await store.conversations.update(
         ALICE, one.id, lambda it: replace(it, status=ConversationStatus.ARCHIVED)
     )
-    for status, expected in ((ConversationStatus.ARCHIVED, archived), (ConversationStatus.ACTIVE, two)):
+    for status, expected in ((ListedStatus.ARCHIVED, archived), (ListedStatus.ACTIVE, two)):
         page = await store.conversations.page(
             ALICE, ConversationFilter(status=status), after=None, offset=0, limit=5
         )
         assert page == [expected]
+
+
+async def test_deleted_conversations_page_by_their_deletion(store: Store):
+    agent, other = await keep_agent(store), await keep_agent(store)
+    kept = [await keep_conversation(store, agent, now=NOW + number) for number in range(5)]
+    elsewhere = await keep_conversation(store, other)
+    theirs = await keep_conversation(store, agent, BOB)
+    await store.conversations.delete(BOB, theirs.id, NOW)
+    await store.conversations.update(
+        ALICE, kept[1].id, lambda it: replace(it, status=ConversationStatus.ARCHIVED, is_pinned=True)
+    )
+    for at, it in enumerate((elsewhere, kept[3], kept[1], kept[2]), NOW):
+        await store.conversations.delete(ALICE, it.id, at // 2)
+
+    seen: list[Conversation] = []
+    while page := await store.conversations.page(
+        ALICE,
+        ConversationFilter(status=ListedStatus.DELETED),
+        after=(seen[-1].deleted_at or 0, seen[-1].id) if seen else None,
+        offset=0,
+        limit=1,
+    ):
+        seen += page
+    assert {it.id for it in seen} == {elsewhere.id, *(it.id for it in kept[1:4])}
+    assert seen == sorted(seen, key=lambda it: (it.deleted_at, it.id), reverse=True)
+    assert {it.listed_status for it in seen} == {ListedStatus.DELETED}
+
+    cases = {
+        ConversationFilter(other.id, ListedStatus.DELETED): [elsewhere.id],
+        ConversationFilter(status=ListedStatus.DELETED, pinned=True): [kept[1].id],
+        ConversationFilter(agent.id): [kept[4].id, kept[0].id],
+        ConversationFilter(status=ListedStatus.ARCHIVED): [],
+    }
+    for which, expected in cases.items():
+        page = await store.conversations.page(ALICE, which, after=None, offset=0, limit=9)
+        assert [it.id for it in page] == expected, which
+    restored = await store.conversations.restore(ALICE, kept[1].id)
+    assert restored is not None and restored.listed_status is ListedStatus.ARCHIVED
+    await store.conversations.purge(ALICE, kept[2].id)
+    page = await store.conversations.page(
+        ALICE, ConversationFilter(agent.id, ListedStatus.DELETED), after=None, offset=0, limit=9
+    )
+    assert [it.id for it in page] == [kept[3].id]
 
 
 async def test_conversations_page_by_pin(store: Store):
@@ -168,8 +211,8 @@ async def test_conversations_page_by_pin(store: Store):
     cases = {
         ConversationFilter(pinned=True): pinned[::-1],
         ConversationFilter(agent.id, pinned=True): pinned[:1],
-        ConversationFilter(other.id, ConversationStatus.ACTIVE, pinned=True): pinned[1:],
-        ConversationFilter(status=ConversationStatus.ARCHIVED, pinned=True): [],
+        ConversationFilter(other.id, ListedStatus.ACTIVE, pinned=True): pinned[1:],
+        ConversationFilter(status=ListedStatus.ARCHIVED, pinned=True): [],
         ConversationFilter(pinned=False): [rest],
         ConversationFilter(): [rest, *pinned[::-1]],
     }

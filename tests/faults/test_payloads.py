@@ -10,7 +10,9 @@ import pytest
 
 from tests.engine.in_memory import InMemoryTools, gives
 from tests.talking import Talk, talking
+from threadkeep.clock import system_clock
 from threadkeep.ports.tools import Outcome, ProducedFile
+from threadkeep.services.conversations import DAY_MS
 from threadkeep.storage import payload_folder
 from threadkeep.testing import Say, ScriptedModel, UseTool, scripted_settings
 
@@ -159,7 +161,7 @@ async def test_purge_and_the_end_of_a_user_take_the_files_along(
     await shared.client.delete(f"/api/conversations/{conversations[1]}")
     assert len(files(payloads)) == 2
     services = await shared.app.services()
-    assert await services.conversations.purge_expired(-1) == 1
+    assert await services.conversations.purge_expired(system_clock() + 31 * DAY_MS) == 1
     assert len(files(payloads)) == 1
     assert (await shared.client.delete("/api/users/local")).status_code == 204
     assert folders(payloads) == []

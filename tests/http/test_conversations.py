@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
@@ -194,7 +195,7 @@ async def test_list_is_filtered_by_status(alice: httpx.AsyncClient):
         assert [it["id"] for it in archived] == [it["id"] for it in reversed(put_away)]
         assert [it["id"] for it in await items(alice, path, status="active")] == [kept["id"]]
         assert len(await items(alice, path)) == 3
-        refusal(await alice.get(path, params={"status": "deleted"}), 422, "INVALID_REQUEST", "status")
+        refusal(await alice.get(path, params={"status": "purged"}), 422, "INVALID_REQUEST", "status")
     back = await alice.patch(f"/api/conversations/{kept['id']}", json={"status": "active"})
     assert back.json()["status"] == "active"
 
@@ -366,6 +367,50 @@ async def test_deleted_conversation_answers_404_on_every_route(alice: httpx.Asyn
         refusal(answer, 404, "CONVERSATION_NOT_FOUND")
     assert await items(alice, "/api/conversations") == []
     assert await items(alice, f"/api/agents/{conversation['agentId']}/conversations") == []
+
+
+async def test_deleted_conversations_are_listed_until_they_are_restored_or_purged(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient
+):
+    agent = await new_agent(alice, visibility="public")
+    talks = [await new_conversation(alice, agent["id"], title=f"t{number}") for number in range(4)]
+    await alice.patch(f"/api/conversations/{talks[0]['id']}", json={"status": "archived", "pinned": True})
+    for talk in (talks[2], talks[0], talks[1]):
+        await alice.delete(f"/api/conversations/{talk['id']}")
+        await asyncio.sleep(0.002)  # so that no two are deleted at the same moment
+    theirs = await new_conversation(bob, agent["id"])
+    await bob.delete(f"/api/conversations/{theirs['id']}")
+    for path in ("/api/conversations", f"/api/agents/{agent['id']}/conversations"):
+        listed = await items(alice, path, status="deleted", limit=1)
+        assert [it["title"] for it in listed] == ["t1", "t0", "t2"]
+        assert [it["title"] for it in await items(alice, path)] == ["t3"]
+    for it in listed:
+        assert it.keys() == {*FIELDS, "deletedAt", "purgeAt"}
+        assert it["status"] == "deleted"
+        kept = datetime.fromisoformat(it["purgeAt"]) - datetime.fromisoformat(it["deletedAt"])
+        assert kept == timedelta(days=30)
+        for answer in await every_answer_for(alice, f"/api/conversations/{it['id']}"):
+            refusal(answer, 404, "CONVERSATION_NOT_FOUND")
+    restored = (await alice.post(f"/api/conversations/{talks[0]['id']}/restore")).json()
+    assert restored.keys() == FIELDS
+    assert (restored["status"], restored["pinned"]) == ("archived", True)
+    purged = await alice.delete(f"/api/conversations/{talks[2]['id']}", params={"purge": "true"})
+    assert purged.status_code == 204
+    left = await items(alice, "/api/conversations", status="deleted")
+    assert [it["title"] for it in left] == ["t1"]
+    refusal(await alice.post(f"/api/conversations/{talks[2]['id']}/restore"), 404, "CONVERSATION_NOT_FOUND")
+
+
+async def test_deleted_conversations_with_a_deleted_agent_are_listed(alice: httpx.AsyncClient):
+    agent = await new_agent(alice)
+    path = f"/api/agents/{agent['id']}/conversations"
+    talk = await new_conversation(alice, agent["id"])
+    await alice.delete(f"/api/conversations/{talk['id']}")
+    await alice.delete(f"/api/agents/{agent['id']}")
+    assert [it["id"] for it in await items(alice, path, status="deleted")] == [talk["id"]]
+    assert [it["id"] for it in await items(alice, "/api/conversations", status="deleted")] == [talk["id"]]
+    await alice.delete(f"/api/conversations/{talk['id']}", params={"purge": "true"})
+    refusal(await alice.get(path, params={"status": "deleted"}), 404, "AGENT_NOT_FOUND")
 
 
 async def test_restored_conversation_is_as_it_was(api: Api, alice: httpx.AsyncClient):

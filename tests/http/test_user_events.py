@@ -90,6 +90,21 @@ async def test_page_hears_of_a_conversation_its_title_its_turns_and_its_end(talk
     assert {name for event in page.heard for name in event} <= {"id", "type", "conversationId", "turnId"}
 
 
+async def test_other_tabs_hear_that_a_conversation_is_deleted_restored_and_purged(talk: Talk):
+    conversation = await talk.titled_conversation()
+    path = f"/api/conversations/{conversation}"
+    async with tab(talk.client) as page:
+        await page.until("reset")
+        await talk.client.delete(path)
+        await talk.client.post(f"{path}/restore")
+        await talk.client.delete(path)
+        await talk.client.delete(path, params={"purge": "true"})
+        deleted, restored = "conversation_deleted", "conversation_created"
+        await page.until("reset", deleted, restored, deleted, deleted)
+        assert (await talk.client.delete(path, params={"purge": "true"})).status_code == 404
+    assert {event["conversationId"] for event in page.heard[1:]} == {conversation}
+
+
 async def test_every_tab_hears_that_a_turn_asks_its_user_and_that_it_was_answered(
     talk: Talk, model: ScriptedModel
 ):

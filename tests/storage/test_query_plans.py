@@ -16,7 +16,7 @@ from psycopg import sql
 from tests.conftest import TEMPLATE
 from tests.making import ALICE, BOB, NOW
 from tests.postgres import Postgres
-from threadkeep.domain.conversation import Conversation, ConversationStatus
+from threadkeep.domain.conversation import Conversation, ListedStatus
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow, ToolCallFilter
@@ -121,7 +121,9 @@ def fill(insert: Insert, scale: int) -> None:
                 "is_pinned": number % 4 == 0,
                 "metadata": "{}", "last_seq": 0, "message_count": 0, "archived_to_seq": 0, "created_at": NOW,
                 # Some at the same moment, so that the id decides between them, also across a page.
-                "updated_at": NOW + number // 8, "deleted_at": NOW if number % 7 == 3 else None,
+                "updated_at": NOW + number // 8,
+                # In an order of their own: nobody deletes conversations in the order in which they began.
+                "deleted_at": NOW + number * 37 % 101 if number % 7 == 3 else None,
             }
             for number in range(100 * scale) for user in USERS for agent in AGENTS
         ),
@@ -237,7 +239,7 @@ receipts = SqlReceipts(asking)
 def conversations_page(
     *,
     agent: str | None = None,
-    status: ConversationStatus | None = None,
+    status: ListedStatus | None = None,
     pinned: bool | None = None,
     after: int | None = None,
 ) -> Callable[[], Coroutine[Any, Any, object]]:
@@ -274,8 +276,9 @@ def briefings_page(*, unread: bool, before: str | None) -> Callable[[], Coroutin
     return lambda: briefings.page(ALICE, unread=unread, before=before, limit=LIMIT)
 
 
-ACTIVE = ConversationStatus.ACTIVE
+ACTIVE, DELETED = ListedStatus.ACTIVE, ListedStatus.DELETED
 BY_USER, BY_AGENT = "tk_conversations_by_user", "tk_conversations_by_agent"
+DELETED_BY_USER = "tk_conversations_deleted_by_user"
 BY_SEQ, ON_PATH, BY_CALL_ID = "tk_messages_by_seq", "tk_messages_on_path", "tk_tool_calls_by_id"
 TOOL_CALLS = {
     "tool calls": Case(tool_calls(ToolCallFilter()), "tk_tool_calls_by_user"),
@@ -298,6 +301,10 @@ CASES = {
     "conversations of an agent of a status": Case(conversations_page(agent="law", status=ACTIVE), BY_AGENT),
     "conversations of an agent of a status after a cursor": Case(
         conversations_page(agent="law", status=ACTIVE, after=61), BY_AGENT
+    ),
+    "deleted conversations": Case(conversations_page(status=DELETED), DELETED_BY_USER),
+    "deleted conversations after a cursor": Case(
+        conversations_page(status=DELETED, after=480), DELETED_BY_USER
     ),
     "pinned conversations": Case(conversations_page(pinned=True), "tk_conversations_pinned"),
     "pinned conversations after a cursor": Case(

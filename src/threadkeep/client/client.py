@@ -32,7 +32,7 @@ HEALTH_S = 1.0
 LOOK_EVERY_S = 0.2
 
 Json = Mapping[str, Any]
-Status = Literal["active", "archived"]
+Status = Literal["active", "archived", "deleted"]
 Visibility = Literal["private", "public"]
 MessageRef = str | UnsetType | None
 """A message's id; None for the place before the first one."""
@@ -242,7 +242,10 @@ class Client:
     def conversations(
         self, *, agent_id: str | None = None, status: Status | None = None, pinned: bool | None = None
     ) -> AsyncGenerator[ConversationView]:
-        """One's conversations, newest activity first; with `pinned` only those, or only the others."""
+        """One's conversations, newest activity first; with `pinned` only those, or only the others.
+
+        With the status `deleted`, newest deletion first, those that can be restored until their `purge_at`.
+        """
         path = f"/api/agents/{agent_id}/conversations" if agent_id else "/api/conversations"
         return self._connection.pages(ConversationView, path, {"status": status, "pinned": pinned})
 

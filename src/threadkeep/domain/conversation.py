@@ -24,6 +24,17 @@ class ConversationStatus(Choice):
     ARCHIVED = "archived"
 
 
+class ListedStatus(Choice):
+    """How lists show it: as the owner keeps it, or as deleted, until it is purged."""
+
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+    DELETED = "deleted"
+
+
+_LISTED = {status: ListedStatus(status.value) for status in ConversationStatus}
+
+
 class TitleSource(Choice):
     """Who gave the title; a user's own is never replaced."""
 
@@ -193,6 +204,11 @@ class Conversation:
         turn = self._new_turn(turn_id, question_id, fresh)
         grown = before._grown(1, fresh, active_turn_id=turn_id)
         return BegunTurn(grown, turn, fresh, self.tip_id, branch=branch)
+
+    @property
+    def listed_status(self) -> ListedStatus:
+        """The status that clients see."""
+        return _LISTED[self.status] if self.deleted_at is None else ListedStatus.DELETED
 
     @property
     def has_branches(self) -> bool:

@@ -1,13 +1,12 @@
 """Conversations and their messages over HTTP."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from threadkeep.domain.conversation import Conversation, ConversationStatus
+from threadkeep.domain.conversation import Conversation, ConversationStatus, ListedStatus
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId
 from threadkeep.http.merge_patch import merge_patch
@@ -51,7 +50,10 @@ class ConversationPatch(Struct, frozen=True, kw_only=True, rename="camel", forbi
 class ConversationQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which conversations."""
 
-    status: ConversationStatus | None = None
+    status: Annotated[
+        ListedStatus | None,
+        Meta(description="By default all but the deleted ones; those come by the newest deletion."),
+    ] = None
     pinned: Annotated[
         bool | None, Meta(description="`true` for those that are pinned, `false` for the others.")
     ] = None
@@ -255,11 +257,12 @@ async def _conversation_page(
         offset=pager.offset,
         limit=pager.fetch_limit,
     )
-    return pager.page(found, lambda it: (it.updated_at, it.id), _conversation_views)
-
-
-def _conversation_views(conversations: Sequence[Conversation]) -> list[ConversationView]:
-    return [conversation_view(conversation) for conversation in conversations]
+    purge_time = call.services.conversations.purge_time
+    return pager.page(
+        found,
+        lambda it: (it.updated_at if it.deleted_at is None else it.deleted_at, it.id),
+        lambda conversations: [conversation_view(it, purge_at=purge_time(it)) for it in conversations],
+    )
 
 
 def _message_listing(conversation_id: str, *, newest_first: bool, include: str | None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.conversation import Conversation, ConversationStatus
+from threadkeep.domain.conversation import Conversation, ListedStatus
 from threadkeep.domain.ids import AgentId, ConversationId, UserId
 
 
@@ -13,7 +13,7 @@ class ConversationFilter:
     """Which of a user's conversations are meant."""
 
     agent_id: AgentId | None = None
-    status: ConversationStatus | None = None
+    status: ListedStatus | None = None
     pinned: bool | None = None
 
 
@@ -49,7 +49,10 @@ class ConversationStore(Protocol):
         offset: int,
         limit: int,
     ) -> Sequence[Conversation]:
-        """The user's conversations by `(updated_at, id)`, newest first, after a position."""
+        """The user's conversations by `(updated_at, id)`, newest first, after a position.
+
+        Deleted ones only where the filter names them; they come by `(deleted_at, id)`.
+        """
         ...
 
     async def update(

@@ -8,7 +8,7 @@ from datetime import tzinfo
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent, AgentSettings, ConversationMode
 from threadkeep.domain.compaction import Compaction
-from threadkeep.domain.conversation import Conversation, new_session_id
+from threadkeep.domain.conversation import Conversation, ListedStatus, new_session_id
 from threadkeep.domain.errors import AgentNotFound, ConversationNotFound, TurnInProgress
 from threadkeep.domain.ids import AgentId, is_uuid
 from threadkeep.domain.message import Message
@@ -46,7 +46,14 @@ class Conversations:
     """The use cases of conversations."""
 
     def __init__(
-        self, store: Store, agents: Agents, turns: Turns, history: History, clock: Clock, zone: tzinfo
+        self,
+        store: Store,
+        agents: Agents,
+        turns: Turns,
+        history: History,
+        clock: Clock,
+        zone: tzinfo,
+        retention_days: int,
     ) -> None:
         self._store = store
         self._agents = agents
@@ -54,6 +61,7 @@ class Conversations:
         self._history = history
         self._clock = clock
         self._zone = zone
+        self._retention_ms = retention_days * DAY_MS
 
     async def create(
         self, user: User, agent_id: str, *, title: str | None, metadata: Mapping[str, object] | None
@@ -97,9 +105,9 @@ class Conversations:
         offset: int,
         limit: int,
     ) -> Sequence[Conversation]:
-        """The user's conversations, newest activity first."""
+        """The user's conversations, newest activity first; deleted ones by when they were deleted."""
         if which.agent_id is not None:
-            await self._check_listable(user, which.agent_id)
+            await self._check_listable(user, which.agent_id, which.status)
         return await self._store.conversations.page(user.id, which, after=after, offset=offset, limit=limit)
 
     async def detail(self, user: User, conversation_id: str, *, latest: int) -> Detail:
@@ -187,7 +195,7 @@ class Conversations:
         """Hides a conversation until it is purged; or removes it at once, hidden before or not."""
         id_ = to_conversation_id(conversation_id)
         conversations = self._store.conversations
-        if (found := await conversations.get(user.id, id_)) is not None:
+        if await conversations.get(user.id, id_) is not None:
             with suppress(TurnInProgress):  # a node that does not answer cannot keep it either
                 await self._turns.abort(user, id_)
         gone = (
@@ -199,8 +207,7 @@ class Conversations:
             raise ConversationNotFound
         if purge:
             await self._store.payloads.forget([id_])
-        if found is not None:
-            await self._turns.announce(UserEventType.CONVERSATION_DELETED, found)
+        await self._turns.announce_deleted(user.id, id_)
 
     async def restore(self, user: User, conversation_id: str) -> Conversation:
         """Brings a deleted conversation back."""
@@ -211,10 +218,13 @@ class Conversations:
         await self._turns.announce(UserEventType.CONVERSATION_CREATED, restored)
         return restored
 
-    async def purge_expired(self, retention_days: int) -> int:
+    def purge_time(self, conversation: Conversation) -> int | None:
+        """When a deleted conversation is removed for good; None for one that is not deleted."""
+        return None if conversation.deleted_at is None else conversation.deleted_at + self._retention_ms
+
+    async def purge_expired(self, now: int) -> int:
         """Removes the conversations that were deleted longer ago than they are kept."""
-        before = self._clock() - retention_days * DAY_MS
-        purged = await self._store.conversations.purge_deleted_before(before)
+        purged = await self._store.conversations.purge_deleted_before(now - self._retention_ms)
         await self._store.payloads.forget(purged)
         return len(purged)
 
@@ -225,12 +235,12 @@ class Conversations:
             await self._turns.announce(UserEventType.CONVERSATION_CREATED, main)
         return main, is_new
 
-    async def _check_listable(self, user: User, agent_id: AgentId) -> None:
+    async def _check_listable(self, user: User, agent_id: AgentId, status: ListedStatus | None) -> None:
         """A deleted agent's conversations stay readable for those who have some."""
         try:
             await self._agents.get(user, agent_id)
         except AgentNotFound:
-            own = ConversationFilter(agent_id)
+            own = ConversationFilter(agent_id, status if status is ListedStatus.DELETED else None)
             if not is_uuid(agent_id) or not await self._store.conversations.page(
                 user.id, own, after=None, offset=0, limit=1
             ):

@@ -21,7 +21,7 @@ from threadkeep.domain.errors import (
     TurnInProgress,
     TurnNotFound,
 )
-from threadkeep.domain.ids import ConversationId, TurnId
+from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.domain.message import Message, MessageRole, check_user_content
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
@@ -195,6 +195,10 @@ class Turns:
     async def announce(self, type_: UserEventType, conversation: Conversation) -> None:
         """Tells the user's pages, and those who follow the conversation, what has happened to it."""
         await self._node.announce(UserEvent(conversation.user_id, type_, conversation.id))
+
+    async def announce_deleted(self, user_id: UserId, conversation_id: ConversationId) -> None:
+        """Tells the same ones that a conversation is deleted, or gone for good."""
+        await self._node.announce(UserEvent(user_id, UserEventType.CONVERSATION_DELETED, conversation_id))
 
     async def finished(self, turn: Turn) -> Message | None:
         """The reply of a turn, once it has ended; None when it waits for its user."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from threadkeep.domain.conversation import Conversation, ConversationStatus, TitleSource
+from threadkeep.domain.conversation import Conversation, ConversationStatus, ListedStatus, TitleSource
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.secret import Secret
@@ -70,18 +70,20 @@ _UPDATE = Statement(
 
 
 @cache
-def _page(*, by_agent: bool, by_status: bool, pinned: bool | None, after: bool) -> Statement:
+def _page(*, by_agent: bool, status: ListedStatus | None, pinned: bool | None, after: bool) -> Statement:
+    is_deleted = status is ListedStatus.DELETED
+    time = "deleted_at" if is_deleted else "updated_at"
     pins = {None: "", True: "is_pinned", False: "NOT is_pinned"}
     conditions = [
-        "user_id = :user_id AND deleted_at IS NULL",
+        f"user_id = :user_id AND deleted_at IS {'NOT NULL' if is_deleted else 'NULL'}",
         "agent_id = :agent_id" if by_agent else "",
-        "status = :status" if by_status else "",
+        "status = :status" if status and not is_deleted else "",
         pins[pinned],
-        "(updated_at, id) < (:after_time, :after_id)" if after else "",
+        f"({time}, id) < (:after_time, :after_id)" if after else "",
     ]
     return Statement(
         f"""SELECT {_COLUMNS} FROM tk_conversations WHERE {" AND ".join(filter(None, conditions))}
-        ORDER BY updated_at DESC, id DESC LIMIT :limit OFFSET :offset""",
+        ORDER BY {time} DESC, id DESC LIMIT :limit OFFSET :offset""",
     )
 
 
@@ -174,10 +176,10 @@ class SqlConversations:
         offset: int,
         limit: int,
     ) -> Sequence[Conversation]:
-        """The user's conversations by `(updated_at, id)`, newest first, after a position."""
+        """The user's conversations, newest first, after a position; deleted ones where they are meant."""
         statement = _page(
             by_agent=which.agent_id is not None,
-            by_status=which.status is not None,
+            status=which.status,
             pinned=which.pinned,
             after=after is not None,
         )

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict
 
 from threadkeep.domain.agent import Agent, ConversationMode, OnCrash, RetrievalMode, Visibility
-from threadkeep.domain.conversation import Conversation, ConversationStatus
+from threadkeep.domain.conversation import Conversation, ListedStatus
 from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import (
     Message,
@@ -99,14 +99,17 @@ class AgentDetailView(AgentView, frozen=True, kw_only=True):
 
 
 class ConversationView(View, frozen=True, kw_only=True):
-    """A conversation without its messages. `sessionId` is given on create and detail only."""
+    """A conversation without its messages. `sessionId` is given on create and detail only.
+
+    A list of deleted ones has `deletedAt`, and `purgeAt`: until then each can be restored.
+    """
 
     id: Id
     agent_id: Id
     domain_id: DomainAlias
     user_id: str
     title: str | None
-    status: ConversationStatus
+    status: ListedStatus
     is_main: bool
     pinned: Annotated[bool, Meta(description="The page shows it first; lists keep the order of activity.")]
     metadata: Mapping[str, Any]
@@ -116,6 +119,8 @@ class ConversationView(View, frozen=True, kw_only=True):
     created_at: Time
     updated_at: Time
     last_message_at: Time | None
+    deleted_at: Time | UnsetType = UNSET
+    purge_at: Time | UnsetType = UNSET
     session_id: str | UnsetType = UNSET
 
 
@@ -191,7 +196,9 @@ def _agent_fields(agent: Agent, user: User) -> dict[str, Any]:
     }
 
 
-def conversation_view(conversation: Conversation, *, with_session: bool = False) -> ConversationView:
+def conversation_view(
+    conversation: Conversation, *, with_session: bool = False, purge_at: int | None = None
+) -> ConversationView:
     """A conversation without its messages."""
     created_at = rfc3339(conversation.created_at)
     return ConversationView(
@@ -200,7 +207,7 @@ def conversation_view(conversation: Conversation, *, with_session: bool = False)
         domain_id=conversation.agent_id,
         user_id=conversation.user_id,
         title=conversation.title,
-        status=conversation.status,
+        status=conversation.listed_status,
         is_main=conversation.is_main,
         pinned=conversation.is_pinned,
         metadata=conversation.metadata,
@@ -210,6 +217,8 @@ def conversation_view(conversation: Conversation, *, with_session: bool = False)
         created_at=created_at,
         updated_at=rfc3339(conversation.updated_at),
         last_message_at=time_or_none(conversation.last_message_at),
+        deleted_at=UNSET if conversation.deleted_at is None else rfc3339(conversation.deleted_at),
+        purge_at=UNSET if purge_at is None else rfc3339(purge_at),
         session_id=conversation.session_id.reveal() if with_session else UNSET,
     )
 

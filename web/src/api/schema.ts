@@ -388,7 +388,7 @@ export interface ConversationDetailView {
   domainId: string;
   userId: string;
   title: string | null;
-  status: ConversationStatus;
+  status: ListedStatus;
   isMain: boolean;
   pinned: boolean;
   metadata: Record<string, unknown>;
@@ -398,6 +398,8 @@ export interface ConversationDetailView {
   createdAt: string;
   updatedAt: string;
   lastMessageAt: string | null;
+  deletedAt?: string;
+  purgeAt?: string;
   sessionId?: string;
   messages: MessageView[];
   nextCursor: string | null;
@@ -419,14 +421,16 @@ export interface ConversationPatch {
 /** Whether the owner keeps it at hand or has put it away. */
 export type ConversationStatus = "active" | "archived";
 
-/** A conversation without its messages. `sessionId` is given on create and detail only. */
+/** A conversation without its messages. `sessionId` is given on create and detail only.
+
+    A list of deleted ones has `deletedAt`, and `purgeAt`: until then each can be restored. */
 export interface ConversationView {
   id: string;
   agentId: string;
   domainId: string;
   userId: string;
   title: string | null;
-  status: ConversationStatus;
+  status: ListedStatus;
   isMain: boolean;
   pinned: boolean;
   metadata: Record<string, unknown>;
@@ -436,6 +440,8 @@ export interface ConversationView {
   createdAt: string;
   updatedAt: string;
   lastMessageAt: string | null;
+  deletedAt?: string;
+  purgeAt?: string;
   sessionId?: string;
 }
 
@@ -611,6 +617,9 @@ export interface HitsView {
   items: HitView[];
   notice: string | null;
 }
+
+/** How lists show it: as the owner keeps it, or as deleted, until it is purged. */
+export type ListedStatus = "active" | "archived" | "deleted";
 
 /** A server as its owner has set it: a program (`command`) or an address (`url`). */
 export interface McpServerSettingsView {
