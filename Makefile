@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help check test fuzz chaos audit run page types bench conformance lock clean
+.PHONY: help check test fuzz chaos audit run page screens types bench conformance lock clean
 
 PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
@@ -35,6 +35,10 @@ run: ## start the server
 page: ## build the web page after a change in web/
 	@sh scripts/env dev
 	@$(PYTHON) scripts/page.py
+
+screens: ## pictures of every screen, in build/screens/index.html, and the outlines that the tests compare
+	@sh scripts/env dev
+	@$(PYTHON) -m tests.browser.gallery
 
 types: ## write the page's types and docs/api.md from the OpenAPI document
 	@sh scripts/env dev

@@ -30,7 +30,8 @@ PREFER = """([name, newValue]) => {
 STYLE = """body { font: 15px/1.5 system-ui; margin: 2rem; background: #fff; color: #222 }
 section > div { display: flex; gap: 1rem; overflow-x: auto; align-items: flex-start }
 figure { margin: 0 } img { height: 28rem; border: 1px solid #ccc } figcaption { color: #666 }
-pre { background: #f6f4f0; padding: 1rem; overflow-x: auto } ins { background: #d9f2d9 } del { background: #fbe0dc }"""
+pre { background: #f6f4f0; padding: 1rem; overflow-x: auto }
+ins { background: #d9f2d9 } del { background: #fbe0dc }"""
 
 
 def pictures(page: Page, name: str) -> Iterator[tuple[str, str]]:
@@ -49,8 +50,7 @@ def pictures(page: Page, name: str) -> Iterator[tuple[str, str]]:
 
 def drift(name: str, now: str) -> str:
     """What has changed in the outline since it was last accepted, as HTML; nothing where it has not."""
-    kept = outlines.path_of(name)
-    before = kept.read_text("utf-8") if kept.exists() else ""
+    before = outlines.accepted(name)
     marks = {"+": "ins", "-": "del"}
     lines = list(difflib.unified_diff(before.splitlines(), now.splitlines(), "accepted", "now", lineterm=""))
     return "\n".join(

@@ -9,13 +9,18 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
+LOOKS = 50
+LOOK_MS = 200
 FOLDER = Path(__file__).with_name("outlines")
 # What differs from run to run: times, sizes, counts, and names that the server made.
 CHANGING = [
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b"), "<id>"),
-    (re.compile(r"\d[\d.,:]*"), "#"),
-    (re.compile(r"just now|# (minutes?|seconds?) ago"), "<ago>"),
-    (re.compile(r"# (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)[a-z]* #(?:, # *[AaPp]?[Mm]?)?"), "<date>"),
+    (re.compile(r"(?<!level=)\d[\d.,:]*"), "#"),
+    (re.compile(r"[Jj]ust now|# (minutes?|seconds?) ago"), "<ago>"),
+    (
+        re.compile(r"# (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)[a-z]* #(?:, # *[AaPp]?[Mm]?)?"),
+        "<date>",
+    ),
     (re.compile(r"# (ms|s|min)\b"), "# s"),
 ]
 
@@ -26,6 +31,21 @@ def outline(page: Page) -> str:
     for pattern, word in CHANGING:
         text = pattern.sub(word, text)
     return text.strip() + "\n"
+
+
+def settled(page: Page, name: str) -> str:
+    """The outline once it is the accepted one, or as it is after a while."""
+    for _ in range(LOOKS):
+        if outline(page) == accepted(name):
+            break
+        page.wait_for_timeout(LOOK_MS)
+    return outline(page)
+
+
+def accepted(name: str) -> str:
+    """The outline that somebody has looked at."""
+    kept = path_of(name)
+    return kept.read_text("utf-8") if kept.exists() else ""
 
 
 def path_of(name: str) -> Path:

@@ -47,7 +47,7 @@ def asked(page: Page, name: str = NOTE) -> Locator:
 
 def badge(page: Page) -> Locator:
     """How many requests wait."""
-    return page.locator(".requests > summary")
+    return page.locator("button.requests")
 
 
 @pytest.fixture

@@ -218,6 +218,64 @@ def documents(page: Page, _: ScriptedModel) -> None:
     expect(page.get_by_role("group", name="Results")).to_contain_text("30 days")
 
 
+def approval(page: Page, model: ScriptedModel) -> None:
+    """A turn that waits for the user to allow a call."""
+    settings = {"mcpServers": {"chaos": CHAOS_SERVER}, "tools": {"chaos.picture": {"access": "ask"}}}
+    agent = made(page, "/api/agents", {"name": "Careful", "settings": settings})
+    page.goto(f"/#/new/{agent}")
+    page.reload()
+    model.script([Say("I need a picture first."), UseTool("chaos__picture", {})])
+    say(page, "Draw something")
+    expect(log(page).get_by_role("button", name="Allow once")).to_be_visible()
+
+
+def agents(page: Page, _: ScriptedModel) -> None:
+    """The agents that one can talk to."""
+    made(page, "/api/agents", {"name": "Librarian", "description": "Answers from the handbook"})
+    page.get_by_role("link", name="Agents").click()
+    expect(page.get_by_text("Librarian")).to_be_visible()
+
+
+def me(page: Page, _: ScriptedModel) -> None:
+    """One's own settings."""
+    choose(page, "Profile", "Settings")
+    expect(page.get_by_role("heading", name="About")).to_be_visible()
+
+
+def put_away(action: str, title: str) -> Screen:
+    """Conversations that are archived or deleted, the menu of one beside them."""
+
+    def show(page: Page, _: ScriptedModel) -> None:
+        agent = made(page, "/api/agents", {"name": "Brief"})
+        for name in ("Ferry", "Tea", "A report with a title that is longer than the list is wide"):
+            made(page, f"/api/agents/{agent}/conversations", {"title": name})
+        for name in ("Ferry", "Tea"):
+            choose(page, f"Actions for {name}", action)
+        choose(page, "Profile", title)
+        expect(page.get_by_role("main").get_by_role("listitem")).to_have_count(2)
+
+    return show
+
+
+def row_menu(page: Page, _: ScriptedModel) -> None:
+    """What can be done with a conversation."""
+    agent = made(page, "/api/agents", {"name": "Brief"})
+    made(page, f"/api/agents/{agent}/conversations", {"title": "Ferry"})
+    page.get_by_role("button", name="Actions for Ferry").click()
+
+
+def profile_menu(page: Page, _: ScriptedModel) -> None:
+    """What is the user's own."""
+    page.get_by_role("button", name="Profile").click()
+
+
+def palette(page: Page, _: ScriptedModel) -> None:
+    """Everything by a few letters."""
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="Search or run a command")).to_be_focused()
+
+
 def new_agent(page: Page, _: ScriptedModel) -> None:
     """Making an agent."""
     page.goto("/#/agents/new")
@@ -247,6 +305,14 @@ SCREENS: dict[str, Screen] = {
     "documents": documents,
     "limits": settings("Limits"),
     "new agent": new_agent,
+    "approval": approval,
+    "agents": agents,
+    "settings": me,
+    "archive": put_away("Archive", "Archived conversations"),
+    "deleted": put_away("Delete", "Recently deleted"),
+    "row menu": row_menu,
+    "profile menu": profile_menu,
+    "palette": palette,
 }
 
 

@@ -33,7 +33,7 @@ export function DeletedPage({ onMenu }: { onMenu: () => void }) {
     const question = { title: words.deleteForever, text: words.deleteForeverSure(titleOf(it)), action: words.deleteForever };
     if (await confirmed(question)) await send("DELETE", `/api/conversations/${it.id}?purge=true`);
   };
-  const whenOf = ({ deletedAt, purgeAt }: ConversationView & { deletedAt?: string; purgeAt?: string | null }) => {
+  const whenOf = ({ deletedAt, purgeAt }: ConversationView) => {
     const ago = deletedAt && (relativeTime(deletedAt, words.locale, Date.now()) || words.justNow);
     return [ago && words.deletedWhen(ago), purgeAt && words.purgedWhen(untilDay(purgeAt, words.locale, Date.now()))]
       .filter(Boolean)

@@ -50,7 +50,7 @@ export function PutAwayList({ title, explanation, empty, list, onAgain, onMore, 
                 {titleOf(it)}
                 <small>{[agentName(all, it.agentId), whenOf(it)].filter(Boolean).join(" · ")}</small>
               </div>
-              {actionsOf(it)}
+              <div className="row-actions">{actionsOf(it)}</div>
             </li>
           ))}
         </ul>
