@@ -58,6 +58,7 @@ from threadkeep.retrieval import terms as tokens
 from threadkeep.retrieval.embed import EndpointEmbedder, bundled_embedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
+from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.answers import Answers
@@ -388,7 +389,8 @@ async def _start_services(
     node = Node(store, outside.bus, user_events, system_clock, metrics, alone=outside.alone)
     started.push_async_callback(node.close)
     roles = WorkspaceRoles(workspaces)
-    prompts = Prompts(store, agents, FolderPromptFiles(workspaces), roles, models)
+    prompt_files = FolderPromptFiles(workspaces)
+    prompts = Prompts(store, agents, prompt_files, roles, models)
     retriever = DocumentIndex(store.chunks, outside.embedder, vector_index=outside.vector_index)
     tools = _tools(settings, outside, catalog, roles, retriever, node)
     files = _files(settings, store)
@@ -416,6 +418,7 @@ async def _start_services(
     )
     services = Services(
         agents=agents,
+        agent_copies=AgentCopies(agents, prompt_files),
         mcp_servers=McpServers(store, agents, catalog, tools),
         conversations=conversations,
         documents=Documents(store, agents, document_files, retriever, jobs, system_clock, caps),

@@ -110,6 +110,8 @@ async def test_whole_life_of_a_conversation(inside: Client, model: ScriptedModel
     agent = await inside.create_agent("Law", system_prompt="Be exact.", settings={"contextMessages": 4})
     agent = await inside.update_agent(agent.id, {"description": "Knows law"}, version=agent.version)
     assert (agent.description, (await inside.agent(agent.id)).description) == ("Knows law", "Knows law")
+    copy = await inside.duplicate_agent(agent.id)
+    assert (copy.name, copy.system_prompt, copy.settings) == ("Law copy", "Be exact.", agent.settings)
     conversation = await inside.create_conversation(agent.id, title="Lease", metadata={"case": 7})
     assert (await inside.ask(conversation.id, "First?")).content == "One."
     started = await inside.start(conversation.id, "Second?")

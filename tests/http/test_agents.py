@@ -498,6 +498,64 @@ async def test_agent_made_private_keeps_others_conversations_readable(
     refusal(await bob.get(f"/api/agents/{agent['id']}"), 404, "AGENT_NOT_FOUND")
 
 
+# Duplicating
+
+
+@pytest.mark.parametrize("noun", ["agents", "domains"])
+async def test_copy_of_an_agent_is_private_and_otherwise_the_same(alice: httpx.AsyncClient, noun: str):
+    agent = (await alice.post("/api/agents", json=WHOLE)).json()
+    await alice.put(f"/api/agents/{agent['id']}/prompt/RULES", json={"text": "Never guess."})
+    made = await alice.post(f"/api/{noun}/{agent['id']}/duplicate")
+    assert (made.status_code, made.headers["etag"]) == (201, '"1"')
+    copy = made.json()
+    changed = {"name": "法律顾问 copy", "visibility": "private"}
+    assert {name: copy[name] for name in WHOLE} == WHOLE | changed
+    assert copy["id"] != agent["id"]
+    assert (copy["ownerId"], copy["isDefault"], copy["version"]) == ("alice", False, 1)
+    assert (await alice.get(f"/api/agents/{copy['id']}")).json() == copy
+    prompts = [(await alice.get(f"/api/agents/{it['id']}/prompt")).json() for it in (agent, copy)]
+    assert prompts[0] == prompts[1] and "Never guess." in str(prompts[1])
+    await alice.put(f"/api/agents/{copy['id']}/prompt/RULES", json={"text": "Guess."})
+    assert (await alice.get(f"/api/agents/{agent['id']}/prompt")).json() == prompts[0]
+
+
+@ONLY_SQLITE
+async def test_name_of_a_copy_is_not_too_long(alice: httpx.AsyncClient):
+    agent = await new_agent(alice, name="题" * 94 + " abcde")
+    copy = (await alice.post(f"/api/agents/{agent['id']}/duplicate")).json()
+    assert copy["name"] == "题" * 94 + " copy"
+    assert (await alice.post(f"/api/agents/{copy['id']}/duplicate")).json()["name"] == "题" * 94 + " copy"
+
+
+async def test_agent_is_duplicated_by_its_owner_and_admins_only(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient, admin: httpx.AsyncClient
+):
+    public = await new_agent(alice, visibility="public", systemPrompt="a secret prompt")
+    private = await new_agent(alice)
+    default = await default_agent(bob)
+    refused = refusal(await bob.post(f"/api/agents/{public['id']}/duplicate"), 403, "FORBIDDEN")
+    assert "secret" not in str(refused)
+    refusal(await bob.post(f"/api/agents/{default['id']}/duplicate"), 403, "FORBIDDEN")
+    refusal(await bob.post(f"/api/agents/{private['id']}/duplicate"), 404, "AGENT_NOT_FOUND")
+    refusal(await bob.post(f"/api/domains/{new_uuid()}/duplicate"), 404, "DOMAIN_NOT_FOUND")
+    assert {it["id"] for it in await items(bob, "/api/agents") if it["ownerId"]} == {public["id"]}
+    copy = (await admin.post(f"/api/agents/{public['id']}/duplicate")).json()
+    assert (copy["ownerId"], copy["visibility"]) == ("root", "private")
+    assert copy["systemPrompt"] == "a secret prompt"
+    assert (await admin.post(f"/api/agents/{default['id']}/duplicate")).json()["isDefault"] is False
+    refusal(await alice.get(f"/api/agents/{copy['id']}"), 404, "AGENT_NOT_FOUND")
+    await alice.delete(f"/api/agents/{public['id']}")
+    refusal(await admin.post(f"/api/agents/{public['id']}/duplicate"), 404, "AGENT_NOT_FOUND")
+
+
+async def test_audit_tells_of_a_copy(alice: httpx.AsyncClient, admin: httpx.AsyncClient):
+    agent = await new_agent(alice, name="Law")
+    copy = (await alice.post(f"/api/agents/{agent['id']}/duplicate")).json()
+    entry, _ = await items(admin, "/api/admin/audit")
+    assert (entry["action"], entry["agentId"]) == ("duplicate", copy["id"])
+    assert entry["details"] == {"name": "Law copy", "from": agent["id"]}
+
+
 # The audit
 
 

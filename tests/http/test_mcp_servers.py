@@ -65,6 +65,39 @@ async def secrets_of(api: Api, path: str, name: str) -> dict[str, str]:
     return {key: secret.reveal() for key, secret in agent.settings.mcp_servers[name].secrets.items()}
 
 
+# Copying them
+
+
+async def test_owners_copy_of_an_agent_has_its_servers_with_their_secrets(api: Api, admin: httpx.AsyncClient):
+    path = await with_servers(admin, search=SEARCH, docs=DOCS)
+    copied = await admin.post(f"{path}/duplicate")
+    assert all(value not in copied.text for value in VALUES)
+    copy = f"/api/agents/{copied.json()['id']}"
+    assert await servers_of(admin, copy) == {"search": SHOWN_SEARCH, "docs": SHOWN_DOCS}
+    assert await secrets_of(api, copy, "search") == {"SEARCH_API_KEY": VALUES[0]}
+    assert await secrets_of(api, copy, "docs") == {"Authorization": VALUES[1]}
+
+
+async def test_admins_copy_of_somebody_elses_agent_has_none_of_their_secrets(
+    api: Api, alice: httpx.AsyncClient, admin: httpx.AsyncClient
+):
+    path = await with_servers(alice, docs=DOCS, open={"url": "https://open.example.com/mcp"})
+    copy = f"/api/agents/{(await admin.post(f'{path}/duplicate')).json()['id']}"
+    servers = await servers_of(admin, copy)
+    assert (servers["docs"]["headers"], servers["docs"]["disabled"]) == ({}, True)
+    assert servers["open"]["disabled"] is False
+    assert await secrets_of(api, copy, "docs") == {}
+    assert await secrets_of(api, path, "docs") == {"Authorization": VALUES[1]}
+
+
+async def test_copy_with_a_program_is_refused_to_those_who_may_not_save_one(
+    alice: httpx.AsyncClient, admin: httpx.AsyncClient
+):
+    path = f"/api/agents/{(await new_agent(alice))['id']}"
+    assert (await save(admin, path, search=SEARCH)).status_code == 200
+    refusal(await alice.post(f"{path}/duplicate"), 403, "FORBIDDEN", "settings.mcpServers.search")
+
+
 # Seeing them
 
 

@@ -93,6 +93,17 @@ async def test_purged_conversation_is_forgotten(alice: httpx.AsyncClient, agents
     assert left == [line("2026-01-01", agents[1], 1, (5, 3))]
 
 
+async def test_cached_input_is_counted_as_a_part_of_all_input(talk: Talk, model: ScriptedModel):
+    model.script([Say("One."), Usage(40, 5, cache_read=60)], [Say("title")])
+    model.script([Say("Two."), Usage(20, 5, cache_read=80)])
+    conversation = await talk.conversation()
+    await talk.ask(conversation)
+    await model.until_requests(2)
+    await talk.ask(conversation)
+    (day,) = (await talk.client.get("/api/usage")).json()["items"]
+    assert (day["inputTokens"], day["cacheReadTokens"]) == (200, 140)
+
+
 async def test_what_the_provider_says_is_counted_and_what_it_does_not_say_is_flagged(
     talk: Talk, model: ScriptedModel
 ):

@@ -115,6 +115,7 @@ class BlockingClient:
     agent = _waited(Client.agent)
     create_agent = _waited(Client.create_agent)
     update_agent = _waited(Client.update_agent)
+    duplicate_agent = _waited(Client.duplicate_agent)
     delete_agent = _waited(Client.delete_agent)
     documents = _iterated(Client.documents)
     add_document = _waited(Client.add_document)

@@ -151,6 +151,10 @@ class Client:
         path = f"/api/agents/{agent_id}"
         return await self._connection.ask(AgentView, "PATCH", path, json=patch, headers=headers)
 
+    async def duplicate_agent(self, agent_id: str) -> AgentView:
+        """Makes a private copy of an agent of one's own, without its documents."""
+        return await self._connection.ask(AgentView, "POST", f"/api/agents/{agent_id}/duplicate")
+
     async def delete_agent(self, agent_id: str) -> None:
         """Hides an agent; conversations with it stay readable."""
         await self._connection.send("DELETE", f"/api/agents/{agent_id}")

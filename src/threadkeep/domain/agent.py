@@ -13,6 +13,7 @@ from threadkeep.domain.tool_rules import ToolRule
 from threadkeep.domain.user import User
 
 DEFAULT_ROLE_ID = "assistant"
+MOST_NAME_CHARACTERS = 100
 
 _NO_SERVERS: Mapping[str, McpServer] = {}
 _NO_RULES: Mapping[str, ToolRule] = {}
@@ -93,7 +94,7 @@ class Agent:
     deleted_at: int | None = None
 
     def __post_init__(self) -> None:
-        check_line(self.name, "name", most=100)
+        check_line(self.name, "name", most=MOST_NAME_CHARACTERS)
         check_line(self.primary_role_id, "primaryRoleId", most=100)
         if self.model is not None:
             check_line(self.model, "model", most=200)

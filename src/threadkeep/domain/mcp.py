@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import McpConfigInvalid
@@ -66,6 +66,10 @@ class McpServer:
         """What must never be shown, by name."""
         raise NotImplementedError
 
+    def without_secrets(self) -> "McpServer":
+        """The same server, switched off until somebody gives it secrets again."""
+        raise NotImplementedError
+
     def is_like(self, other: "McpServer") -> bool:
         """Whether another server does the same with its secrets, as far as that is known without them."""
         raise NotImplementedError
@@ -100,6 +104,10 @@ class StdioServer(McpServer):
         """The values of its environment."""
         return self.env
 
+    def without_secrets(self) -> McpServer:
+        """The same program without its environment, switched off."""
+        return replace(self, env=_NO_SECRETS, disabled=True)
+
     def is_like(self, other: McpServer) -> bool:
         """Whether another one runs the same in the same way."""
         return isinstance(other, StdioServer) and (
@@ -123,6 +131,10 @@ class RemoteServer(McpServer):
     def secrets(self) -> Mapping[str, Secret]:
         """The values of its headers."""
         return self.headers
+
+    def without_secrets(self) -> McpServer:
+        """The same address without its headers, switched off."""
+        return replace(self, headers=_NO_SECRETS, disabled=True)
 
     def is_like(self, other: McpServer) -> bool:
         """Whether another one is the same address, used in the same way."""

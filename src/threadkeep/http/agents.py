@@ -128,6 +128,15 @@ async def patch_agent(call: ApiCall, *, agent_id: str, body: AgentPatch) -> Repl
     return await _detail(agent, call)
 
 
+async def duplicate_agent(call: ApiCall, *, agent_id: str) -> Reply[AgentDetailView]:
+    """Make a private copy of an agent that one may change, called "… copy". The caller owns it.
+
+    It has the prompt with its files, the settings and the MCP servers, and none of the documents. An admin's
+    copy of somebody else's agent has no secrets of MCP servers: those that need some are switched off.
+    """
+    return await _detail(await call.services.agent_copies.make(call.user, agent_id), call)
+
+
 async def delete_agent(call: ApiCall, *, agent_id: str) -> None:
     """Delete an agent. Conversations with it stay readable; the default agent cannot be deleted."""
     await call.services.agents.delete(call.user, agent_id)

@@ -134,6 +134,15 @@ _TABLE = (
     Route("DELETE", "/api/agents/{agent_id}", agents.delete_agent, "Agents", 204, (*_AGENT, Forbidden)),
     Route(
         "POST",
+        "/api/agents/{agent_id}/duplicate",
+        agents.duplicate_agent,
+        "Agents",
+        201,
+        (*_AGENT, *_SAVING, Forbidden),
+        gives=_ETAG,
+    ),
+    Route(
+        "POST",
         "/api/agents/{agent_id}/mcp-servers/{name}/test",
         mcp_servers.test_mcp_server,
         "Agents",

@@ -9,6 +9,7 @@ from threadkeep.metrics import Metrics
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.store import Store
 from threadkeep.protocols.agentx.sessions import Sessions
+from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
 from threadkeep.services.approvals import Approvals
 from threadkeep.services.branches import Branches
@@ -35,6 +36,7 @@ class Services:
     """The use cases, ready to be called."""
 
     agents: Agents
+    agent_copies: AgentCopies
     mcp_servers: McpServers
     conversations: Conversations
     documents: Documents

@@ -21,6 +21,11 @@ class PromptFile:
     unread: int = 0
     problem: str | None = None
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the agent's own and all of it is here, so that it can be copied."""
+        return "/" not in self.name and not self.unread
+
 
 class PromptFiles(Protocol):
     """The files of prompts. Reading never fails: a file that cannot be read has a problem."""

@@ -60,12 +60,21 @@ class Agents:
 
     async def create(self, user: User, draft: AgentDraft) -> Agent:
         """Makes an agent that the user owns."""
+        agent = await self.checked(user, draft)
+        await self.add(user, agent, "create", {"name": agent.name})
+        return agent
+
+    async def checked(self, user: User, draft: AgentDraft) -> Agent:
+        """An agent that the user may have, not kept yet."""
         self._caps.check(user, draft)
         self._catalog.check(user, draft.settings.mcp_servers, {})
         agent = self._make(draft, owner=user)
         agent.check_name_is_free(await self.default())
-        await self._store.agents.add(agent, self._entry(user, "create", agent, {"name": agent.name}))
         return agent
+
+    async def add(self, user: User, agent: Agent, action: str, details: dict[str, object]) -> None:
+        """Keeps a new agent, and writes into the audit how it came."""
+        await self._store.agents.add(agent, self._entry(user, action, agent, details))
 
     async def get(self, user: User, agent_id: str) -> Agent:
         """An agent that the user may talk to."""

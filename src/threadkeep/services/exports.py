@@ -172,7 +172,7 @@ class Export:
     async def _components(self, agent_id: AgentId) -> dict[str, str]:
         """The components of a prompt that are the agent's own, not those that all agents share."""
         files = await self._prompt_files.read(agent_id)
-        return {file.name: file.text for file in files if "/" not in file.name and not file.unread}
+        return {file.name: file.text for file in files if file.is_own}
 
     async def _documents(self, agent_id: AgentId) -> AsyncGenerator[Document]:
         async def page(last: Document | None) -> Sequence[Document]:

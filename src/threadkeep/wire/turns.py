@@ -86,7 +86,10 @@ class ReceiptView(View, frozen=True, kw_only=True):
 
 
 class DayUsageView(View, frozen=True, kw_only=True):
-    """One's turns with one agent on one day (UTC); `estimated` where some numbers are."""
+    """One's turns with one agent on one day (UTC); `estimated` where some numbers are.
+
+    `inputTokens` counts all of the input: `cacheReadTokens` is how much of it the provider had in its cache.
+    """
 
     date: date
     agent_id: Id

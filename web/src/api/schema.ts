@@ -10,6 +10,7 @@ export const ROUTES = new Set<string>([
   "GET /api/agents/{agent_id}",
   "PATCH /api/agents/{agent_id}",
   "DELETE /api/agents/{agent_id}",
+  "POST /api/agents/{agent_id}/duplicate",
   "POST /api/agents/{agent_id}/mcp-servers/{name}/test",
   "GET /api/agents/{agent_id}/prompt",
   "PUT /api/agents/{agent_id}/prompt/{component}",
@@ -445,7 +446,9 @@ export interface ConversationView {
   sessionId?: string;
 }
 
-/** One's turns with one agent on one day (UTC); `estimated` where some numbers are. */
+/** One's turns with one agent on one day (UTC); `estimated` where some numbers are.
+
+    `inputTokens` counts all of the input: `cacheReadTokens` is how much of it the provider had in its cache. */
 export interface DayUsageView {
   date: string;
   agentId: string;

@@ -1,0 +1,58 @@
+"""Copies of agents."""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+
+from threadkeep.domain.agent import MOST_NAME_CHARACTERS, Agent, AgentDraft, Visibility
+from threadkeep.domain.ids import AgentId
+from threadkeep.domain.mcp import McpServer
+from threadkeep.domain.prompt import PromptComponent
+from threadkeep.domain.user import User
+from threadkeep.ports.prompt_files import PromptFiles
+from threadkeep.services.agents import Agents
+
+_SUFFIX = " copy"
+
+
+class AgentCopies:
+    """The use case of an agent that begins as another one."""
+
+    def __init__(self, agents: Agents, files: PromptFiles) -> None:
+        self._agents = agents
+        self._files = files
+
+    async def make(self, user: User, agent_id: str) -> Agent:
+        """A private copy of an agent that the user may change, checked as any new agent is.
+
+        It has the prompt with its files, the settings and the MCP servers; no documents, memories or
+        conversations.
+        """
+        source = await self._agents.get_open(user, agent_id)
+        copy = await self._agents.checked(user, _draft(source, user))
+        # Before the agent, as an import does: a copy that is there has its files.
+        await self._copy_files(source.id, copy.id)
+        await self._agents.add(user, copy, "duplicate", {"name": copy.name, "from": source.id})
+        return copy
+
+    async def _copy_files(self, source_id: AgentId, copy_id: AgentId) -> None:
+        for file in await self._files.read(source_id):
+            if file.is_own and file.text:
+                await self._files.write(copy_id, PromptComponent(file.name), file.text)
+
+
+def _draft(source: Agent, user: User) -> AgentDraft:
+    draft = AgentDraft(**{field.name: getattr(source, field.name) for field in fields(AgentDraft)})
+    servers = source.settings.mcp_servers
+    if source.owner_id != user.id:
+        servers = _without_secrets(servers)
+    return replace(
+        draft,
+        name=source.name[: MOST_NAME_CHARACTERS - len(_SUFFIX)].rstrip() + _SUFFIX,
+        visibility=Visibility.PRIVATE,
+        settings=replace(source.settings, mcp_servers=servers),
+    )
+
+
+def _without_secrets(servers: Mapping[str, McpServer]) -> dict[str, McpServer]:
+    """Somebody else's servers: an admin may see and copy them, and must not get to use their secrets."""
+    return {name: it.without_secrets() if it.secrets else it for name, it in servers.items()}
