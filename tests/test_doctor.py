@@ -102,10 +102,10 @@ def test_beside_a_running_server_everything_is_looked_at_and_nothing_changed(
 @pytest.mark.parametrize(
     ("status", "told", "advice"),
     [
-        (401, "refused the API key", "GATEWAY_API_KEY"),
+        (401, "rejected the API key", "GATEWAY_API_KEY"),
         (404, "(404)", "THREADKEEP_MODEL (scripted)"),
         (429, "is busy (429)", "limits"),
-        (0, "cannot be reached", "127.0.0.1 can be reached"),
+        (0, "Couldn't connect", "127.0.0.1 can be reached"),
     ],
 )
 async def test_model_that_does_not_answer_is_explained(

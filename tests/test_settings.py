@@ -71,7 +71,10 @@ def test_rules_for_mcp_servers_are_strict_unless_the_operator_says_otherwise():
         ({"THREADKEEP_GATEWAY_URL": "http://]"}, "GATEWAY_URL"),
         ({"THREADKEEP_SECRET_KEY": "short"}, "SECRET_KEY"),
         ({"THREADKEEP_SECRET_KEY": f"{SECRET},short"}, "SECRET_KEY"),
-        ({"THREADKEEP_MCP_STDIO": "everyone"}, "THREADKEEP_MCP_STDIO: .*'everyone'; it can be: admin, owner"),
+        (
+            {"THREADKEEP_MCP_STDIO": "everyone"},
+            "THREADKEEP_MCP_STDIO: .*'everyone'; expected one of: admin, owner",
+        ),
         ({"THREADKEEP_MCP_ALLOW_PRIVATE": "perhaps"}, "THREADKEEP_MCP_ALLOW_PRIVATE: "),
         ({"THREADKEEP_MCP_ALLOWED_COMMANDS": "npx,/bin/ls"}, "MCP_ALLOWED_COMMANDS"),
         ({"THREADKEEP_MCP_ALLOWED_COMMANDS": "npx,bash"}, "MCP_ALLOWED_COMMANDS"),

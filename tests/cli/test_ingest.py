@@ -68,10 +68,10 @@ def test_folder_is_sent_and_read_and_what_failed_is_told(server: Server, tmp_pat
             [
                 *summary_of(told, "ready"),
                 *summary_of(told, "there already"),
-                "failed: laws/old/broken.pdf: The PDF is damaged and cannot be opened.",
+                "failed: laws/old/broken.pdf: The PDF is damaged.",
                 "failed: missing.txt: No such file or directory.",
-                "passed over: laws/logo.png: logo.png is none of the kinds that can be read: "
-                "PDF, DOCX, HTML, Markdown, text, CSV.",
+                "passed over: laws/logo.png: logo.png isn't a supported file type. "
+                "Upload a PDF, DOCX, HTML, Markdown, text or CSV file.",
             ]
         )
         assert summary == [
@@ -149,7 +149,7 @@ def read(master: int) -> bytes:
     [
         (("--agent", "Nobody", "--user", "alice"), "no agent named 'Nobody'"),
         ((), "--token"),
-        (("--user", "bob"), "Only the agent's owner or an admin may do this."),
+        (("--user", "bob"), "Only the agent's owner or an admin can do this."),
     ],
     ids=["no-agent", "no-token", "not-ones-own"],
 )

@@ -163,7 +163,7 @@ def test_reply_comes_as_it_is_said_with_thoughts_and_tools_dimmed(
         shown = somebody.sees("Be")
         assert "\x1b[2mHm.\x1b[0m\r\nLet me see.\r\n" in shown
         assert '\x1b[2m→ add {"a": 1}\x1b[0m\r\n' in shown
-        assert "\x1b[2m← add: There is no tool named 'add'.\x1b[0m\r\n" in shown
+        assert "\x1b[2m← add: Tool 'add' not found.\x1b[0m\r\n" in shown
         gate.open()
         somebody.sees("cause.\r\n")
         somebody.sees("> ")
@@ -409,7 +409,10 @@ def test_without_a_server_the_data_folder_is_served_for_the_talk(model: Scripted
 )
 def test_what_is_no_address_is_told_in_one_line(tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str]):
     assert main(["chat", "--data", str(tmp_path), "--url", url]) == 1
-    assert capsys.readouterr().err == f"threadkeep: {url!r} is not an address like http://127.0.0.1:8710.\n"
+    assert (
+        capsys.readouterr().err
+        == f"threadkeep: {url!r} is not a valid address. Use a URL such as http://127.0.0.1:8710.\n"
+    )
 
 
 def test_wrong_path_of_a_server_is_told_as_such(server: Talk, tmp_path: Path):
@@ -422,7 +425,7 @@ def test_server_that_is_away_or_wants_a_token_is_told_in_one_line(model: Scripte
     with closed_port() as url:
         away = piped(tmp_path, "Why?\n", "--url", url)
     assert (away.returncode, away.stderr.count("\n")) == (1, 1)
-    assert "does not answer" in away.stderr
+    assert "No response from" in away.stderr
     with talking_aside(scripted_settings(model, data=tmp_path / "data", jwt_secret=SECRET)) as server:
         stranger = piped(tmp_path, "Why?\n", "--url", server.url)
         assert (stranger.returncode, stranger.stderr.count("\n")) == (1, 1)

@@ -65,7 +65,7 @@ def test_tool_runs_when_it_is_allowed_once_or_always(
     with person(tmp_path, "--url", server.url, "--agent", "Clerk") as somebody:
         says(somebody, "Note it")
         shown = somebody.sees(KEYS)
-        assert "? Call note of desk?\r\n    text: buy tea\r\n" in shown
+        assert "? Call note on desk?\r\n    text: buy tea\r\n" in shown
         assert desk.uses == []
         somebody.types("y\n")
         somebody.sees("(allowed)")

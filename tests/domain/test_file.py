@@ -132,7 +132,8 @@ def test_html_is_never_html():
 
 def test_svg_is_refused():
     assert (
-        reason(SVG, "logo.svg") == "logo.svg is an SVG image, which messages cannot have. Send it as a PNG."
+        reason(SVG, "logo.svg")
+        == "logo.svg is an SVG image, which messages don't support. Convert it to PNG."
     )
     assert "it is HTML or SVG" in reason(SVG, "logo.png")
 
@@ -149,7 +150,7 @@ def test_svg_is_refused():
     ],
 )
 def test_file_of_two_kinds_is_refused(content: bytes):
-    assert "two kinds of file at once" in reason(content[:HEAD_BYTES], "a.pdf")
+    assert "two file types at once" in reason(content[:HEAD_BYTES], "a.pdf")
 
 
 def test_pdf_that_begins_late_is_refused():
@@ -172,12 +173,12 @@ def test_image_with_something_behind_it_is_an_image(hidden: bytes):
     [
         (b"\x00\x00\x00\x18ftypheic\x00\x00", "a HEIC image"),
         (b"\x00\x00\x00\x18ftypavif\x00\x00", "an AVIF image"),
-        (b"\x00\x00\x00\x18ftypisom\x00\x00", "a video or sound"),
+        (b"\x00\x00\x00\x18ftypisom\x00\x00", "a video or audio file"),
         (b"BM\x00\x00\x00\x00", "a BMP image"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\x00", "old format"),
         (b"\x1f\x8b\x08\x01", "a compressed file"),
         (b"\x7fELF\x02\x00", "a program"),
-        (b"\x00\x01\x02", "unknown kind"),
+        (b"\x00\x01\x02", "unknown file type"),
     ],
 )
 def test_other_kind_is_refused_by_its_name_of_kind(content: bytes, kind: str):

@@ -77,7 +77,7 @@ def test_running_server_is_told_of_and_export_works_beside_it(tmp_path: Path, en
         assert (beside.returncode, beside.stdout) == (0, "local.zip: 1 conversation, 3 messages.\n")
     missing = run(tmp_path, environment, "threadkeep export x.zip --data nowhere")
     assert (missing.returncode, missing.stdout) == (1, "")
-    assert "There is no database in nowhere" in missing.stderr
+    assert "No database found in nowhere" in missing.stderr
 
 
 def test_progress_is_a_bar_in_a_terminal_and_lines_elsewhere():

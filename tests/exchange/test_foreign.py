@@ -113,7 +113,7 @@ async def test_files_of_chatgpt_that_the_archive_has_are_files_of_messages(
         assert await store.files.sent_by(ALICE, picture.file_id) is not None
     told = capsys.readouterr().out
     assert "Added: 1 conversation, 5 messages, 4 files." in told
-    assert "names a file only: bomb.png: This image is too large" in told
+    assert "lists a file by name only: bomb.png: This image is larger than" in told
     assert await import_file(here, archived, ALICE, None) == 0
     assert "1 were there already" in capsys.readouterr().out
     assert not list((here.data / "uploads").iterdir())

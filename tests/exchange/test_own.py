@@ -247,7 +247,7 @@ async def test_export_is_of_one_moment_while_others_write(here: Settings, tmp_pa
         # On SQLite the data folder is locked by us, as a running server locks it.
         assert await export_user(here, ALICE, tmp_path / "alice.zip") == 0
         await keep_turn(store, conversation, "Two?", "2")
-        with pytest.raises(StorageRefused, match="exists already"):
+        with pytest.raises(StorageRefused, match="already exists"):
             await export_user(here, ALICE, tmp_path / "alice.zip")
         with pytest.raises(UserNotFound, match="'nobody'"):
             await export_user(here, UserId("nobody"), tmp_path / "nobody.zip")

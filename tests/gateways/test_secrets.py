@@ -90,5 +90,7 @@ async def test_redirect_does_not_carry_the_key_away(wire: str):
         model.script([Status(307, headers={"location": f"{elsewhere.url}/v1/messages"})])
         _, error = await ask(make_gateway(wire, model.url))
         assert error
-        assert error.message == "The model provider has another address than the one that is set (307)."
+        assert (
+            error.message == "The model provider redirected the request (307). Check the gateway's address."
+        )
         assert not elsewhere.requests

@@ -172,10 +172,10 @@ def test_key_of_the_settings_takes_over_from_the_file(tmp_path: Path):
 
 
 def test_key_file_that_cannot_be_used_is_told(tmp_path: Path):
-    with pytest.raises(StorageRefused, match="cannot be read"):
+    with pytest.raises(StorageRefused, match="Can't read"):
         SecretBox(key_file=tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(StorageRefused, match="cannot be"):
+    with pytest.raises(StorageRefused, match="Can't write"):
         SecretBox(key_file=tmp_path / "file" / KEY_FILE_NAME).seal(Secret(VALUE))
 
 

@@ -350,9 +350,9 @@ async def test_migration_that_is_killed_goes_on_at_the_next_start(old: Old, poin
 @pytest.mark.usefixtures("small_batches")
 async def test_commands_that_read_refuse_a_database_that_is_not_migrated_whole(old: Old):
     for _ in range(2):
-        with pytest.raises(StorageRefused, match="start the server of this version once"):
+        with pytest.raises(StorageRefused, match="Start this version's server once"):
             await open_snapshot(old.url)
-        with pytest.raises(StorageRefused, match="start the server of this version once"):
+        with pytest.raises(StorageRefused, match="Start this version's server once"):
             await open_store(old.url)  # nobody told it how to make parts of replies
     await check(old)
 
@@ -483,7 +483,7 @@ async def test_copy_that_fails_leaves_the_database_as_it_was(tmp_path: Path):
     file = restore_version_1(tmp_path / "data")
     before = dump(file)
     (file.parent / "threadkeep.db.before-0002.partial").mkdir()
-    with pytest.raises(StorageRefused, match=r"cannot be copied .* Nothing was changed"):
+    with pytest.raises(StorageRefused, match=r"couldn't be copied .* Nothing was changed"):
         await open_database(f"sqlite:///{file}", rebuild=rebuild)
     assert dump(file) == before
 

@@ -55,7 +55,7 @@ class KeySet:
             await asyncio.wait({self._fetching})
             key = self._find(kid, algorithm)
         if not self._keys:
-            raise SignInUnavailable("The sign-in provider cannot be reached; try again in a moment.")
+            raise SignInUnavailable("Couldn't connect to the sign-in provider. Try again in a moment.")
         if key is None:
             raise Unauthenticated(NOT_OURS)
         return key

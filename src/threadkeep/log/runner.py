@@ -220,7 +220,7 @@ class Runner:
         """What is stored of a turn, and its log as far as it goes."""
         chunks = await self._store.log.read(turn_log.turn_id, 0)
         if not is_whole(chunks):
-            raise UnreadableEvent("A part of the log is missing.")
+            raise UnreadableEvent("Part of the log is missing.")
         entries = [entry for chunk in chunks for entry in decode_entries(chunk.events)]
         turn_log.fill(chunks, entries)
         return entries

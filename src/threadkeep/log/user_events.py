@@ -60,7 +60,7 @@ class UserEvents:
     def read(self, user_id: UserId, after: str | None) -> "UserEventReader":
         """A user's events from now on, or after one of them; within `async with`."""
         if self._is_closed:
-            raise ShuttingDown("This process is ending; ask another.")
+            raise ShuttingDown("This process is shutting down. Try another node.")
         return UserEventReader(self, user_id, after)
 
     def close(self) -> None:

@@ -24,10 +24,10 @@ MOST_AT_ONCE = 2
 MOST_UNCLAIMED = 16
 READING_S = 60.0
 
-CANNOT_READ = "The message is too large or too deeply nested to be read."
+CANNOT_READ = "The message is too large or too deeply nested."
 _MOST_MB = MOST_RESULT_BYTES // (1024 * 1024)
-TOO_LARGE = f"The result has more than {_MOST_MB} MB; at most {_MOST_MB} MB are read."
-NOT_MCP = "The server's answer is not a valid MCP message."
+TOO_LARGE = f"The result is larger than {_MOST_MB} MB, the limit."
+NOT_MCP = "The server's response isn't a valid MCP message."
 
 ENDS_BYTES = 256
 _PARSE_ERROR = -32700  # not the SDK's: that is loaded only once there is a server

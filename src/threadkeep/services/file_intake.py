@@ -101,7 +101,7 @@ class FileIntake:
         facts = await self._pdfs.inspect(original)
         if facts.needs_password:
             raise UnsupportedFile(
-                f"{file_name} is protected by a password. Remove the password, then upload it again."
+                f"{file_name} is password-protected. Remove the password, then upload it again."
             )
         return None if facts.encrypted else facts.page_count
 
@@ -145,7 +145,7 @@ class FileIntake:
 
 
 def _cannot_be_written(exc: OSError) -> StorageRefused:
-    return StorageRefused(f"The folder of uploads cannot be written: {exc.strerror}.")
+    return StorageRefused(f"Can't write to the uploads folder: {exc.strerror}.")
 
 
 def _remove_old(folder: Path) -> None:

@@ -76,8 +76,8 @@ async def use_keys(database: Database, box: SecretBox) -> None:
         return
     if box.sealing_key is None:
         raise SettingsError(
-            "Secrets are stored, but the key that they were encrypted with is missing: set "
-            "THREADKEEP_SECRET_KEY, or bring the key file back into the data folder."
+            "The database contains encrypted secrets, but their key is missing. Set THREADKEEP_SECRET_KEY, "
+            "or restore the key file to the data folder."
         )
     column = SettingsColumn(box)
     after, unreadable = FIRST_UUID, 0

@@ -76,7 +76,7 @@ def compose(role_id: str, resources: Sequence[Resource]) -> Role:
     role = next((it for it in roles if it.id == wanted), None)
     role = role or next((it for it in roles if it.title == wanted), None)
     if role is None:
-        raise RoleNotFound(f"There is no role {wanted[:100]!r}. There are: {_names(roles)}.")
+        raise RoleNotFound(f"Role {wanted[:100]!r} not found. Available roles: {_names(roles)}.")
     others = [it for it in resources if not _lies_in(it, role.folder)]
     own = [it for it in resources if _lies_in(it, role.folder)]
     composition = _Composition({(it.kind, it.id): it for it in reversed([*own, *others])})

@@ -90,7 +90,7 @@ class Tab:
     async def settle(self) -> None:
         """Until all that was sent before has been handled."""
         await self.send(type="anything")
-        while (await self.receive())["data"].get("message") != "There is no message of this type.":
+        while (await self.receive())["data"].get("message") != "Unknown message type.":
             pass
 
     async def error(self) -> tuple[str, str]:
