@@ -67,15 +67,15 @@ def test_folder_is_sent_and_read_and_what_failed_is_told(server: Server, tmp_pat
         assert sorted(told) == sorted(
             [
                 *summary_of(told, "ready"),
-                *summary_of(told, "there already"),
+                *summary_of(told, "already added"),
                 "failed: laws/old/broken.pdf: The PDF is damaged.",
                 "failed: missing.txt: No such file or directory.",
-                "passed over: laws/logo.png: logo.png isn't a supported file type. "
+                "skipped: laws/logo.png: logo.png isn't a supported file type. "
                 "Upload a PDF, DOCX, HTML, Markdown, text or CSV file.",
             ]
         )
         assert summary == [
-            "6 files: 2 failed, 1 passed over, 2 ready, 1 there already.",
+            "6 files: 1 already added, 2 failed, 2 ready, 1 skipped.",
             *(f"  {line}" for line in sorted(told, key=path_of) if not line.startswith(("ready", "there"))),
         ]
         kept = {it["fileName"]: it["status"] for it in documents(client, agent_id)}
@@ -83,7 +83,7 @@ def test_folder_is_sent_and_read_and_what_failed_is_told(server: Server, tmp_pat
         assert kept == {contract: "ready", "lease.docx": "ready", "broken.pdf": "failed"}
         # Once more: what is there is recognised, and what failed is tried again.
         again = ingested(tmp_path, "laws", "--agent", "Lawyer", "--user", "alice", "--url", server.url)
-        assert again.stdout.splitlines()[-3] == "4 files: 1 failed, 1 passed over, 2 there already."
+        assert again.stdout.splitlines()[-3] == "4 files: 2 already added, 1 failed, 1 skipped."
         assert len(documents(client, agent_id)) == 3
 
 

@@ -43,8 +43,8 @@ def found(file: Path) -> tuple[list[ForeignConversation], list[Flawed]]:
         (json.dumps(chatgpt({"q": (None, {"id": "m"})}, "q")).encode(), "missing required field `author`"),
         (json.dumps({"title": "Leases", "mapping": {}}).encode(), "missing required field `conversation_id`"),
         (json.dumps({"title": "Leases"}).encode(), "neither `mapping` (ChatGPT) nor `chat_messages`"),
-        (json.dumps(chatgpt({"a": ("b", QUESTION), "b": ("a", QUESTION)}, "a")).encode(), "circle"),
-        (json.dumps(chatgpt({"a": ("a", QUESTION)}, None)).encode(), "circle"),
+        (json.dumps(chatgpt({"a": ("b", QUESTION), "b": ("a", QUESTION)}, "a")).encode(), "cycle"),
+        (json.dumps(chatgpt({"a": ("a", QUESTION)}, None)).encode(), "cycle"),
         (json.dumps(claude(chat_messages=[{"uuid": "m", "sender": "human"}] * 2)).encode(), "the id 'm'"),
         (json.dumps(claude(chat_messages="none")).encode(), "Expected `array`, got `str`"),
         (b'{"title": "Leases", "mapping": {"a": \xff\xfe}}', "utf-8"),
@@ -144,7 +144,7 @@ def test_damaged_archive_is_refused(damage: Callable[[bytes], bytes], tmp_path: 
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("conversations.json", json.dumps(list(range(500))))
     file.write_bytes(damage(file.read_bytes()))
-    with pytest.raises(InvalidRequest, match=r"export\.zip is a ZIP file that is damaged"):
+    with pytest.raises(InvalidRequest, match=r"export\.zip is a damaged or incomplete ZIP file"):
         found(file)
 
 
@@ -174,7 +174,7 @@ def with_flaw(lines: list[dict[str, Any]]) -> None:
 A_FILE = {"type": "file", "file_id": "01890a5d-ac96-774b-bcce-b302099a8057"}
 TAMPERINGS: list[tuple[Callable[[list[dict[str, Any]]], None], str]] = [
     (tampered(lambda it: it.pop("parts"), "message"), "missing required field `content`"),
-    (tampered(lambda it: it.update(parts=[{"type": "odd"}]), "message"), "no part of the type 'odd'"),
+    (tampered(lambda it: it.update(parts=[{"type": "odd"}]), "message"), "unknown part type 'odd'"),
     (tampered(lambda it: it.update(parts=[{"type": []}]), "message"), "no part of the type []"),
     (tampered(lambda it: it.update(type=["message"]), "message"), "missing required field `type`"),
     (tampered(lambda it: it.update(parts=[{"type": "text"}]), "message"), "missing required field `text`"),

@@ -159,7 +159,7 @@ async def test_agent_comes_with_prompt_files_documents_and_servers_switched_off(
     file = tmp_path / "alice.zip"
     await export_everything(here, file)
     await import_file(there, file, ALICE, None)
-    assert "web, time are switched off" in capsys.readouterr().out
+    assert "web, time are disabled" in capsys.readouterr().out
     async with opened_jobs_and_store(there) as (jobs, store):
         agent = next(
             it for it in await store.agents.page(ALICE, after=None, offset=0, limit=9) if it.owner_id
@@ -267,7 +267,7 @@ async def test_main_conversation_becomes_a_further_one_where_there_is_one(
             Conversation.start(ALICE, default.id, NOW, is_main=True)
         )
     await import_file(there, tmp_path / "alice.zip", ALICE, None)
-    assert "further one now" in capsys.readouterr().out
+    assert "imported as a regular conversation" in capsys.readouterr().out
     async with opened_store(there) as store:
         listed = await store.conversations.page(ALICE, ConversationFilter(), after=None, offset=0, limit=9)
     assert [it.id for it in listed if it.is_main] == [own.id]

@@ -294,7 +294,7 @@ async def test_search_goes_on_by_words_while_the_embedding_endpoint_is_away(stor
     await embedder.close()
     assert [hit.text for hit in found.hits] == ["the harbour is closed"]
     assert found.notice
-    assert "words only" in found.notice
+    assert "keyword only" in found.notice
     assert "sk-secret" not in found.notice
 
 

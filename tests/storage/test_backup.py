@@ -104,7 +104,7 @@ def test_restore_refuses_a_folder_with_something_in_it_and_what_is_no_backup(tmp
         with pytest.raises(StorageRefused, match="isn't part of a Threadkeep backup"):
             restore(tmp_path / "evil.tar", tmp_path / name.strip("./"))
     (tmp_path / "letter").write_text("Dear Threadkeep")
-    with pytest.raises(StorageRefused, match="cannot be restored"):
+    with pytest.raises(StorageRefused, match="restore the backup"):
         restore(tmp_path / "letter", tmp_path / "other")
     with pytest.raises(StorageRefused, match="No database found"):
         back_up(tmp_path / "nowhere", tmp_path / "second.tar")

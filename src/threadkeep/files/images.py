@@ -24,7 +24,7 @@ from threadkeep.domain.image import (
 )
 
 UNREADABLE = "This image is damaged or incomplete."
-TOO_LARGE = f"This image is larger than {MOST_PIXELS // 1000000} megapixels."
+TOO_LARGE = f"This image is larger than {MOST_PIXELS // 1_000_000} megapixels."
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 _LOSSLESS = {"PNG", "GIF"}
 _FEW_COLOURS = {"RGB": 4096, "L": 64}
