@@ -232,7 +232,7 @@ def test_file_in_place_of_the_folder_is_refused(tmp_path: Path):
     occupied = tmp_path / "data"
     occupied.write_text("")
     for folder in (occupied, occupied / "deeper"):
-        refuses(folder / "threadkeep.db", f"The data folder {folder} cannot be")
+        refuses(folder / "threadkeep.db", f"Can't write to the data folder {folder}")
 
 
 def test_folder_in_place_of_the_file_is_refused(path: Path):

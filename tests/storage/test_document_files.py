@@ -1,4 +1,4 @@
-"""The files of documents: kept whole or not at all, and no longer than their documents."""
+"""The document files: kept whole or not at all, and no longer than their documents."""
 
 import hashlib
 import os

@@ -124,7 +124,7 @@ async def test_lost_key_leaves_agents_readable_and_only_their_secrets_not(
     before = json.loads(await column(database, agent))
     with caplog.at_level(logging.ERROR):
         store = await store_on(database, SecretBox([NEW]))
-    assert "2 stored secrets cannot be read" in caplog.text
+    assert "can't decrypt 2 stored secrets" in caplog.text
     found = await store.agents.get(agent.id)
     assert found and found.settings.mcp_servers.keys() == {"web", "docs"}
     with pytest.raises(SecretUnreadable):

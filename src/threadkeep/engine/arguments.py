@@ -37,7 +37,7 @@ def problem_with_value(schema: Mapping[str, Any], value: Any, name: str = "an an
     try:
         errors = list(islice(_errors(schema, value), MOST_PROBLEMS))
     except Exception as exc:  # noqa: BLE001 - whatever a stranger's schema can cause
-        log.warning("the schema of %s cannot be checked: %s", name, type(exc).__name__)
+        log.warning("can't check the schema of %s: %s", name, type(exc).__name__)
         return None
     told = (f"{error.json_path}: {error.message}"[:MOST_PROBLEM_CHARACTERS] for error in errors)
     return "; ".join(told) or None

@@ -126,7 +126,7 @@ class Provider:
                 refused, sent = sent, await asyncio.to_thread(body) if in_thread else body()
                 if has_begun or sent == refused:
                     raise
-                _log.info("The model provider is asked again without what it refused: %s", exc.reason)
+                _log.info("retrying without what the model provider rejected: %s", exc.reason)
             finally:
                 await events.aclose()
 
@@ -198,10 +198,10 @@ class Provider:
         except httpx2.ReadTimeout as exc:
             raise self._silent() from exc
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
-            _log.warning("The model provider cannot be reached: %s", exc)
+            _log.warning("couldn't connect to the model provider: %s", exc)
             raise Unanswered("Couldn't connect to the model provider.", code="MODEL_UNREACHABLE") from exc
         except httpx2.HTTPError as exc:
-            _log.warning("The model provider closed the connection: %s", type(exc).__name__)
+            _log.warning("the model provider closed the connection: %s", type(exc).__name__)
             message = "The model provider closed the connection."
             raise Unanswered(message, code="MODEL_UNREACHABLE") from exc
 

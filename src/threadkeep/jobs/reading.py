@@ -82,7 +82,7 @@ class Reading:
                 error = exc.message
                 break
             except ExtractionBroke as exc:
-                log.warning("reading document %s broke off: %s", document.id, exc.message)
+                log.warning("processing document %s was interrupted: %s", document.id, exc.message)
                 error = f"{exc.message} Gave up after {TRIES} attempts."
         if error is not None:
             await remove_chunks(self._store.documents, document)
@@ -154,7 +154,7 @@ class Reading:
                     await self._keep_vectors(embedder, [chunk], until)
                 except EmbedderError as exc:
                     await embedder.embed([HARMLESS])  # one that takes nothing is away, and has refused nobody
-                    log.warning("chunk %d is searched by its words only: %s", chunk[0], exc.message)
+                    log.warning("chunk %d is searchable by keyword only: %s", chunk[0], exc.message)
                     await self._store.chunks.refuse(embedder.name, chunk[0])
                     refused.add(chunk[0])
         return refused

@@ -243,7 +243,7 @@ class Connection:
         except ValueError:
             step = Outcome("error", error="The server's response isn't a valid MCP result.")
         except Exception as exc:
-            log.exception("a call of %s on server %s failed", params.name, self._server)
+            log.exception("calling %s on server %s failed", params.name, self._server)
             step = Outcome("error", error=f"The tool failed: {type(exc).__name__}.")
         call.steps.put_nowait(step)
 
@@ -337,7 +337,7 @@ class Connection:
             case ValidationError():
                 return "Its response isn't valid MCP."
             case _:
-                log.warning("the session with server %s broke", self._server, exc_info=cause)
+                log.warning("the session with server %s failed", self._server, exc_info=cause)
                 return f"The session broke: {type(cause).__name__}."
 
 

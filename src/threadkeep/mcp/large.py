@@ -70,7 +70,7 @@ class Reading:
         try:
             return await self._read(message)
         except (TimeoutError, OSError, msgspec.DecodeError) as exc:
-            log.warning("a large message could not be read: %s", type(exc).__name__)
+            log.warning("couldn't read a large message: %s", type(exc).__name__)
             return None
 
     async def _read(self, message: bytes) -> Digest | None:

@@ -100,7 +100,7 @@ def _remove(folders: Iterable[Path]) -> None:
         try:
             _remove_folder(folder)
         except OSError as exc:
-            log.warning("%s cannot be removed: %s", folder, exc.strerror)
+            log.warning("couldn't delete %s: %s", folder, exc.strerror)
 
 
 def _remove_folder(folder: Path) -> None:

@@ -90,7 +90,7 @@ class DocumentIndex:
         try:
             vector = await self._embedder.embed_query(query)
         except EmbedderError as exc:
-            log_.warning("searching by words only: %s", exc.message)
+            log_.warning("searching by keyword only: %s", exc.message)
             return {}, f"Searched documents by keyword only: {exc.message}"
         collection, name, others = candidates.collection, self._embedder.name, candidates.chunk_ids
         if self._vector_index is not None and collection.chunk_count > LARGE_COLLECTION:

@@ -125,7 +125,7 @@ class FileIntake:
                     async for part in parts:
                         target.writelines(_lines(part))
         except (ExtractionFailed, ExtractionBroke) as exc:
-            log.info("a file for a message has no text: %s", exc.message)
+            log.info("couldn't extract text from a file: %s", exc.message)
             return PreparedFile(file, {ORIGINAL: original})
         kept = {AS_TEXT: await asyncio.to_thread(_kept, text, TEXT)}
         return PreparedFile(replace(file, renditions=kept), {ORIGINAL: original, AS_TEXT: text})

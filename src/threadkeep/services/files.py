@@ -119,7 +119,7 @@ class Files:
                 await self._keep(conversation, prepared)
                 return prepared.file.part
         except (InvalidRequest, UnsupportedFile) as exc:
-            log.info("an image that a tool returned cannot be shown: %s", exc.message)
+            log.info("couldn't create a preview of an image from a tool: %s", exc.message)
             return None
 
     async def _keep(self, conversation: Conversation, prepared: PreparedFile) -> None:

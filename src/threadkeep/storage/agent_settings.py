@@ -86,7 +86,7 @@ async def use_keys(database: Database, box: SecretBox) -> None:
             unreadable += await database.write(lambda id_=id_: _seal_anew(column, id_))
         after = found[-1][0]
     if unreadable:
-        log.error("%d stored secrets cannot be read with the keys that are set", unreadable)
+        log.error("can't decrypt %d stored secrets with the configured keys", unreadable)
     else:
         await database.execute(_REMEMBER_KEY(value=box.sealing_key))
 

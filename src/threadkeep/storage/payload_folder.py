@@ -207,7 +207,7 @@ def _read(file: Path, payload: Payload) -> bytes | None:
         with file.open("rb") as opened:
             return opened.read(payload.size + 1)
     except OSError as exc:
-        log.error("the content of payload %s cannot be read: %s", payload.id, exc.strerror)
+        log.error("couldn't read payload %s: %s", payload.id, exc.strerror)
         return None
 
 

@@ -158,7 +158,7 @@ class PostgresDatabase:
                     async for notify in connection.notifies():
                         yield notify.payload
             except psycopg.Error as exc:
-                log.warning("the connection that listens broke: %s", _for_operators(exc))
+                log.warning("the LISTEN connection broke: %s", _for_operators(exc))
             await asyncio.sleep(LISTEN_AGAIN_S)
 
     async def close(self) -> None:

@@ -344,7 +344,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         return
     if len(missing) < len(known):
         copy = copy_beside(path, missing[0].version)
-        log.info("the database is migrated; as it was before it is in %s, until you delete that", copy)
+        log.info("migrated the database; a copy of the previous version is in %s until you delete it", copy)
     # Neither can be changed within a transaction. A table that is built again is dropped, which with foreign
     # keys on deletes all that refers to it; and other tables go on naming it by the name that it gets back.
     connection.execute("PRAGMA foreign_keys = OFF")
@@ -387,8 +387,8 @@ def _check_foreign_keys(before: Counter[tuple[str, str]], after: Counter[tuple[s
         )
     for (table, missing_in), count in before.items():
         log.warning(
-            "%d rows of %s refer to rows of %s that are missing, as they did before the migration: "
-            "somebody has deleted these by hand; nothing else is wrong, and there is nothing to do",
+            "%d rows of %s refer to missing rows of %s, as they did before the migration: someone deleted "
+            "those rows by hand. Nothing else is affected, and you don't need to do anything",
             count,
             table,
             missing_in,

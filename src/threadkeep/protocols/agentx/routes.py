@@ -149,7 +149,7 @@ class Socket:
                         return
                     await self._websocket.send_text(message)
         except TimeoutError:
-            log.info("a client of /ws does not read and is dropped")
+            log.info("dropping a /ws client that stopped reading")
         except WebSocketDisconnect:
             return
 

@@ -157,7 +157,7 @@ class Subscription:
                         await self._reader.move(now.tip_id)
                     known = now
                 except StorageError as exc:
-                    log.warning("conversation %s cannot be read: %s", self._conversation.id, exc.message)
+                    log.warning("couldn't read conversation %s: %s", self._conversation.id, exc.message)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._look_every_s()):
                         await changed.wait()
@@ -172,9 +172,9 @@ class Subscription:
                     await self._more.wait()
                     continue
             except ThreadkeepError as exc:
-                log.warning("conversation %s cannot be read: %s", self._conversation.id, exc.message)
+                log.warning("couldn't read conversation %s: %s", self._conversation.id, exc.message)
             except Exception:
-                log.exception("conversation %s cannot be told", self._conversation.id)
+                log.exception("couldn't send conversation %s", self._conversation.id)
                 await end_tasks(self._watching)
                 await self._reader.end(
                     ThreadkeepError("Something went wrong on our side. The error has been logged.")
