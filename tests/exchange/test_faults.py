@@ -175,7 +175,7 @@ A_FILE = {"type": "file", "file_id": "01890a5d-ac96-774b-bcce-b302099a8057"}
 TAMPERINGS: list[tuple[Callable[[list[dict[str, Any]]], None], str]] = [
     (tampered(lambda it: it.pop("parts"), "message"), "missing required field `content`"),
     (tampered(lambda it: it.update(parts=[{"type": "odd"}]), "message"), "unknown part type 'odd'"),
-    (tampered(lambda it: it.update(parts=[{"type": []}]), "message"), "no part of the type []"),
+    (tampered(lambda it: it.update(parts=[{"type": []}]), "message"), "unknown part type []"),
     (tampered(lambda it: it.update(type=["message"]), "message"), "missing required field `type`"),
     (tampered(lambda it: it.update(parts=[{"type": "text"}]), "message"), "missing required field `text`"),
     (tampered(lambda it: it.update(role="tool"), "message"), "Invalid enum value 'tool'"),
