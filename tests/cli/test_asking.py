@@ -119,7 +119,7 @@ def test_form_is_filled_in_field_by_field():
     assert "  As in your passport." in person.shown
     assert "  Your name (required): " in person.shown
     assert "  nights (whole number, optional): " in person.shown
-    assert "  That isn't whole number." in person.shown
+    assert "  That isn't a whole number." in person.shown
     assert "    1. Blue\n    2. Green" in person.shown
 
 

@@ -360,7 +360,7 @@ def test_new_begins_another_conversation_and_help_tells_of_it(
 ):
     done = piped(tmp_path, "One\n/help\n/new\nTwo\n/dance\n", "--url", server.url)
     assert done.returncode == 0, done.stderr
-    assert re.findall(r"/new +begin", done.stdout)
+    assert re.findall(r"/new +start", done.stdout)
     assert "(new conversation)" in done.stdout
     assert "Unknown command /dance." in done.stdout
     assert [it["content"] for it in main_messages(server.url)] == ["One", "OK."]
@@ -376,7 +376,7 @@ def test_agent_is_found_by_its_name(server: Talk, model: ScriptedModel, tmp_path
     assert model.requests[0].body["messages"][0]["content"].startswith("Be brief.")
     nobody = piped(tmp_path, "Why?\n", "--url", server.url, "--agent", "Nobody")
     assert nobody.returncode == 1
-    assert "no agent named 'Nobody'" in nobody.stderr
+    assert "Agent 'Nobody' not found" in nobody.stderr
     assert "法律 Advisor" in nobody.stderr
 
 
