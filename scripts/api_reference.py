@@ -54,7 +54,7 @@ def reference() -> str:
 def _errors() -> str:
     meanings = {
         "DOMAIN_NOT_FOUND": "`AGENT_NOT_FOUND` on the paths of `/api/domains`.",
-        "INTERNAL_ERROR": "Something went wrong on our side; it has been logged.",
+        "INTERNAL_ERROR": "Something went wrong on our side. The error has been logged.",
     }
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, errors.ThreadkeepError):

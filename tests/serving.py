@@ -91,7 +91,7 @@ class Server:
     @property
     def url(self) -> str:
         """Where it listens."""
-        found = re.search(r"listens on (http://\S+)", self.output)
+        found = re.search(r"listening on (http://\S+)", self.output)
         assert found, self.output
         return found[1]
 

@@ -81,9 +81,9 @@ def test_beside_a_running_server_everything_is_looked_at_and_nothing_changed(
     (mistyped,) = beside["settings"]
     assert (mistyped.verdict, mistyped.advice) == ("warning", "Did you mean THREADKEEP_PORT?")
     assert [it.verdict for it in beside["data folder"]] == ["ok"]
-    assert "a server runs on it" in beside["data folder"][0].message
+    assert "a server is using it" in beside["data folder"][0].message
     assert "reachable, writable and up to date" in beside["database"][0].message
-    assert "all of 2 stored secrets" in beside["secret key"][0].message
+    assert "all 2 stored secrets" in beside["secret key"][0].message
     assert [it.message for it in beside["model"]] == ["scripted answers."]
     away, clock = sorted(beside["mcp servers"], key=lambda it: it.message)
     assert (clock.verdict, clock.message) == ("ok", "clock of Advisor: 2 tools.")
@@ -91,7 +91,7 @@ def test_beside_a_running_server_everything_is_looked_at_and_nothing_changed(
     # Where no server runs, not even a log beside the database is made.
     before = state(tmp_path / "data")
     again = asyncio.run(found(settings(tmp_path, **given)))
-    assert "no server runs on it" in again["data folder"][0].message
+    assert "no server is using it" in again["data folder"][0].message
     assert state(tmp_path / "data") == before
     # A key that is gone is missed.
     (tmp_path / "data" / "secret.key").unlink()
@@ -102,10 +102,10 @@ def test_beside_a_running_server_everything_is_looked_at_and_nothing_changed(
 @pytest.mark.parametrize(
     ("status", "told", "advice"),
     [
-        (401, "refused the API key", "GATEWAY_API_KEY"),
+        (401, "rejected the API key", "GATEWAY_API_KEY"),
         (404, "(404)", "THREADKEEP_MODEL (scripted)"),
         (429, "is busy (429)", "limits"),
-        (0, "cannot be reached", "127.0.0.1 can be reached"),
+        (0, "Couldn't connect", "127.0.0.1 can be reached"),
     ],
 )
 async def test_model_that_does_not_answer_is_explained(
@@ -145,7 +145,7 @@ async def test_database_is_looked_at_without_changing_it(tmp_path: Path, databas
         assert (finding.verdict, "up to date" in finding.message) == ("ok", True)
         await _forget_migrations(database)
         (finding,) = (await found(given))["database"]
-        assert "applied at the next start" in finding.message
+        assert "The next start applies" in finding.message
         await database.execute(
             Statement("INSERT INTO tk_migrations (version, name, applied_at) VALUES (9999, 'x', 0)")()
         )
@@ -218,7 +218,7 @@ async def test_model_for_search_by_meaning_that_is_missing_is_told_unless_anothe
     (missing,) = [
         it for it in (await found(settings(tmp_path, gateway="openai")))["extras"] if it.verdict != "ok"
     ]
-    assert (missing.verdict, "by their words" in missing.message) == ("warning", True)
+    assert (missing.verdict, "by keyword" in missing.message) == ("warning", True)
     elsewhere = await found(settings(tmp_path, gateway="openai", embedding_url="off"))
     assert {it.verdict for it in elsewhere["extras"]} == {"ok"}
 

@@ -89,7 +89,7 @@ def test_snippets_work_against_a_running_server(tmp_path: Path, model: ScriptedM
         assert stopped == {"turnId": sent["turnId"], "status": "GENERATION_ABORTED"}
         gate.open()
         assert "0 problems" in sh(blocks("sh", "Is it well?")[0], tmp_path, settings)
-        assert "was restored" in sh(blocks("sh", "Backup and restore")[0], tmp_path, settings)
+        assert "Restored " in sh(blocks("sh", "Backup and restore")[0], tmp_path, settings)
         assert server.stop() == 0
     # The line that is shown is one that there is.
     (shown,) = (msgspec.json.decode(it) for it in blocks("json", "Logs"))

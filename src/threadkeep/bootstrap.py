@@ -526,14 +526,14 @@ def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jo
     return Cleaning(
         {
             "deleted conversations": lambda: conversations.purge_expired(system_clock()),
-            "logs of turns": lambda: store.log.trim(system_clock() - kept_ms),
-            "prompts of receipts": store.receipts.forget_texts,
-            "what users left": services.users.sweep,
-            "folders of agents": services.prompts.remove_orphans,
-            "files of documents": reading.sweep,
+            "turn logs": lambda: store.log.trim(system_clock() - kept_ms),
+            "receipt prompts": store.receipts.forget_texts,
+            "leftovers of deleted users": services.users.sweep,
+            "agent folders": services.prompts.remove_orphans,
+            "document files": reading.sweep,
             "documents without vectors": embed,
-            "what search has missed": services.history.catch_up,
+            "conversations missing from search": services.history.catch_up,
             "files without a message": services.files.sweep,
-            "contents that nothing refers to": store.payloads.collect,
+            "unreferenced payloads": store.payloads.collect,
         }
     )

@@ -17,7 +17,7 @@ def with_choices(message: str, kind: Any, place: str) -> str:
     for step in _STEP.findall(place):
         node = _inside(node, step)
     allowed = ", ".join(sorted(map(str, _values(node))))
-    return f"{message}; it can be: {allowed}" if allowed else message
+    return f"{message}; expected one of: {allowed}" if allowed else message
 
 
 def _inside(node: inspect.Type | None, step: str) -> inspect.Type | None:

@@ -49,293 +49,300 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How this Threadkeep runs. Each field is an environment name in lower case without its prefix."""
 
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
-    port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 takes a free one.")] = 8710
+    port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks a free one.")] = 8710
     data: Annotated[
-        Path, Meta(description="Folder in which everything lives; nodes on one PostgreSQL share it.")
+        Path, Meta(description="Folder for all data; nodes on one PostgreSQL database share it.")
     ] = Path(".threadkeep")
     database_url: Annotated[
         Secret,
-        Meta(description="sqlite:///path or postgresql://…; by default a SQLite file in the data folder."),
+        Meta(description="sqlite:///path or postgresql://…; by default, a SQLite file in the data folder."),
     ] = None
     database_schema: Annotated[
         Annotated[str, Meta(pattern="^[a-z_][a-z0-9_]{0,62}$")] | None,
-        Meta(description="PostgreSQL: keep our tables in this schema of their own."),
+        Meta(description="PostgreSQL: keep Threadkeep's tables in this schema."),
     ] = None
     user_table: Annotated[
         Annotated[str, Meta(pattern=r"^([A-Za-z_]\w*\.){1,2}[A-Za-z_]\w*$")] | None,
         Meta(
-            description="PostgreSQL, inside a host application: the column of its table that our users' ids "
-            "are, such as users.id; deleting a user there deletes what is kept of them here."
+            description="PostgreSQL, inside a host application: the column with the application's user ids, "
+            "such as users.id. Deleting a user there also deletes their data here."
         ),
     ] = None
-    database_pool_size: Annotated[int, Meta(ge=1, le=200, description="PostgreSQL: connections at most.")] = 8
+    database_pool_size: Annotated[
+        int, Meta(ge=1, le=200, description="PostgreSQL: maximum number of connections.")
+    ] = 8
     gateway: Annotated[
         Literal["anthropic", "openai", "local"],
         Meta(
-            description="Where the model is: anthropic (Messages API), openai (chat completions, any "
-            "compatible server) or local (the small demonstration model in this process)."
+            description="Model gateway: anthropic (Messages API), openai (chat completions, any compatible "
+            "server) or local (the small demonstration model in this process)."
         ),
     ] = "local"
     gateway_url: Annotated[
-        str | None, Meta(description="The gateway's address; by default the provider's own.")
+        str | None, Meta(description="The gateway's URL; by default, the provider's own.")
     ] = None
     gateway_api_key: Annotated[
-        Secret, Meta(description="The gateway's key; by default ANTHROPIC_API_KEY or OPENAI_API_KEY.")
+        Secret, Meta(description="The gateway's key; by default, ANTHROPIC_API_KEY or OPENAI_API_KEY.")
     ] = None
     model: Annotated[
         str | None,
-        Meta(description="The model of agents that name none; for `local` the path of a GGUF file."),
+        Meta(description="Model for agents that don't name one; for `local`, the path of a GGUF file."),
     ] = None
     model_images: Annotated[
         Literal["auto", "on", "off"],
-        Meta(description="Whether models are sent images: `auto` sends them to families known to take them."),
+        Meta(
+            description="Whether to send images to models. `auto` sends them to model families known to "
+            "accept them."
+        ),
     ] = "auto"
     model_pdfs: Annotated[
         Literal["auto", "on", "off"],
         Meta(
-            description="Whether models are sent PDFs as they are, not as text: `auto` sends them to Claude "
-            "and to OpenAI's own models."
+            description="Whether to send PDFs to models as files instead of text. `auto` does so for Claude "
+            "and OpenAI's own models."
         ),
     ] = "auto"
     guide: Annotated[
         Literal["auto", "on", "off"],
         Meta(
-            description="Whether there is an agent that shows everything without a model: `auto` makes it "
-            "where the demonstration model answers."
+            description="Whether to offer the Guide, an agent that demonstrates every feature without a "
+            "model. `auto` offers it when the demonstration model is in use."
         ),
     ] = "auto"
     payload_store: Annotated[
         Literal["folder", "database"] | None,
         Meta(
-            description="Where large values and files of tools are kept: folder (in the data folder; the "
+            description="Where to store large values and files from tools: folder (in the data folder; the "
             "default with SQLite) or database (the default with PostgreSQL)."
         ),
     ] = None
     turn_log_ttl_hours: Annotated[
-        int, Meta(ge=0, description="Hours for which the events of a finished turn can be replayed.")
+        int, Meta(ge=0, description="Hours during which clients can replay a finished turn's events.")
     ] = 24
     resume_within_hours: Annotated[
         float,
         Meta(
             ge=0,
-            description="Hours after which a turn that nobody runs is not continued any more but ended: its "
-            "user has gone on without it.",
+            description="Hours after which Threadkeep ends an abandoned turn instead of resuming it.",
         ),
     ] = 24
     jwt_secret: Annotated[
-        Secret, Meta(description="Sign-in with HS256 tokens: the shared secret, 32 characters or more.")
+        Secret, Meta(description="Sign-in with HS256 tokens: the shared secret, at least 32 characters.")
     ] = None
     jwks_url: Annotated[
-        str | None, Meta(description="Sign-in with RS256/ES256 tokens: where the provider's keys are.")
+        str | None, Meta(description="Sign-in with RS256/ES256 tokens: the URL of the provider's keys.")
     ] = None
     jwt_issuer: Annotated[
-        str | None, Meta(description="The `iss` that a token must have; required with JWKS_URL.")
+        str | None, Meta(description="The required `iss` of a token; mandatory with JWKS_URL.")
     ] = None
     jwt_audience: Annotated[
-        str | None, Meta(description="The `aud` that a token must have; required with JWKS_URL.")
+        str | None, Meta(description="The required `aud` of a token; mandatory with JWKS_URL.")
     ] = None
     admin_claim: Annotated[
         str,
         Meta(
-            description="The claim of a token, and its value, that make a user an admin, such as "
-            "role=admin or realm_access.roles=threadkeep-admin; `off`: no token does."
+            description="The token claim and value that make a user an admin, such as role=admin or "
+            "realm_access.roles=threadkeep-admin. With `off`, no token does."
         ),
     ] = "role=admin"
     require_token: Annotated[
         bool,
         Meta(
-            description="Without a sign-in: let in only who sends the token of the data folder, which "
-            "`threadkeep open` does; as --require-token."
+            description="If sign-in is off, require the data folder's token, which `threadkeep open` sends; "
+            "same as --require-token."
         ),
     ] = False
     allowed_hosts: Annotated[
         tuple[str, ...],
-        Meta(description="Host names under which we are reached, besides loopback; comma-separated."),
+        Meta(description="Host names the server accepts besides loopback; comma-separated."),
     ] = ()
     cors_origins: Annotated[
         tuple[str, ...],
-        Meta(description="Web origins that may call us from a browser, besides our own; comma-separated."),
+        Meta(
+            description="Web origins allowed to call the server from a browser, besides its own; "
+            "comma-separated."
+        ),
     ] = ()
     mcp_allowed_commands: Annotated[
         tuple[str, ...],
-        Meta(description="Programs that agents' MCP servers may be, each a bare name; comma-separated."),
+        Meta(description="Programs allowed as agents' MCP servers, each a bare name; comma-separated."),
     ] = ("npx", "uvx")
     mcp_stdio: Annotated[
         Literal["admin", "owner"],
-        Meta(description="Who may add MCP servers that are programs on this machine: admin, or any owner."),
+        Meta(description="Who can add MCP servers that run a program on this machine: admin, or any owner."),
     ] = "admin"
     mcp_sandbox: Annotated[
         Literal["auto", "require", "off"],
         Meta(
-            description="Shut MCP servers that are programs in, so that they see no data but their agent's "
-            "folder: auto (where this machine can), require (else they do not run), or off."
+            description="Sandbox MCP servers that run a program, so that they see only their agent's folder "
+            "of the data: auto (if this machine supports it), require (otherwise they don't run) or off."
         ),
     ] = "auto"
     mcp_writable: Annotated[
         tuple[str, ...],
         Meta(
-            description="Folders in which MCP servers that are programs may write besides their agent's, "
-            "as absolute paths; comma-separated. They can read what this account can."
+            description="Folders besides their agent's that MCP servers running a program can write to, as "
+            "absolute paths; comma-separated. They can read what this account can read."
         ),
     ] = ()
     mcp_allow_private: Annotated[
-        bool, Meta(description="Let agents' MCP servers be on loopback and private addresses.")
+        bool, Meta(description="Allow agents' MCP servers on loopback and private addresses.")
     ] = False
     denied_networks: Annotated[
         tuple[str, ...],
         Meta(
-            description="Networks that agents' MCP servers are never on, besides private ones, such as "
-            "203.0.113.0/24; comma-separated. They hold with MCP_ALLOW_PRIVATE too."
+            description="Networks blocked for agents' MCP servers, besides private ones, such as "
+            "203.0.113.0/24; comma-separated. They stay blocked with MCP_ALLOW_PRIVATE."
         ),
     ] = ()
     mcp_pass_environment: Annotated[
         tuple[str, ...],
         Meta(
-            description="Variables of our own environment that MCP servers get, such as HTTPS_PROXY; "
-            "comma-separated. They get nothing else of it."
+            description="Environment variables to pass to MCP servers, such as HTTPS_PROXY; "
+            "comma-separated. MCP servers see no others."
         ),
     ] = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "LC_ALL", "TZ")
     mcp_max_servers: Annotated[
-        int, Meta(ge=1, le=1000, description="MCP servers that run at most; the idlest makes room.")
+        int,
+        Meta(
+            ge=1,
+            le=1000,
+            description="Maximum number of running MCP servers; a new one replaces the one idle the longest.",
+        ),
     ] = 32
     mcp_connect_budget_s: Annotated[
-        float, Meta(gt=0, le=60, description="Seconds for which a turn waits for its MCP servers to start.")
+        float, Meta(gt=0, le=60, description="Seconds a turn waits for its MCP servers to start.")
     ] = 10
     mcp_idle_s: Annotated[
-        float, Meta(ge=1, description="Seconds without use after which an MCP server is ended.")
+        float, Meta(ge=1, description="Idle seconds after which an MCP server is stopped.")
     ] = 600
     promptx_command: Annotated[
         str | None,
         Meta(
-            description="A real PromptX to run in place of our own, such as `npx -y dpml-prompt mcp-server`; "
-            "each user of each agent gets a process of their own."
+            description="Command of a PromptX to run instead of the built-in one, such as `npx -y "
+            "dpml-prompt mcp-server`. Each user of each agent gets a separate process."
         ),
     ] = None
     secret_key: Annotated[
         Secret,
         Meta(
-            description="Encrypts the secrets of agents' MCP servers, 32 characters or more; on SQLite made "
-            "in the data folder. Several, comma-separated, to change it: the first encrypts, all decrypt."
+            description="Key for encrypting the secrets of agents' MCP servers, at least 32 characters; with "
+            "SQLite, generated in the data folder. To rotate it, list several, comma-separated: the "
+            "first encrypts, all decrypt."
         ),
     ] = None
     allowed_models: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Models that agents may name, besides THREADKEEP_MODEL; comma-separated. "
-            "None listed: any."
-        ),
+        Meta(description="Models agents can use besides THREADKEEP_MODEL; comma-separated. Empty: any."),
     ] = ()
     max_reply_tokens: Annotated[
         int,
         Meta(
             ge=0,
-            description="Tokens that a model may say in one call, whatever an agent's `maxTokens` says; "
-            "0: as many as the agent or the model allows.",
+            description="Maximum output tokens per model call, whatever an agent's `maxTokens`; 0: no limit "
+            "beyond the agent's or the model's.",
         ),
     ] = 0
     max_iterations: Annotated[
         int,
         Meta(
             ge=0,
-            description="Model calls in one turn at most, whatever an agent's `maxIterations` says; "
-            "0: no cap.",
+            description="Maximum model calls per turn, whatever an agent's `maxIterations`; 0: no limit.",
         ),
     ] = 100
     max_message_chars: Annotated[
         int,
         Meta(
             ge=0,
-            description="Characters of a user's message at most, whatever an agent's `maxMessageChars` says; "
-            "0: no cap.",
+            description="Maximum characters per message, whatever `maxMessageChars` is; 0: no limit.",
         ),
     ] = 0
     user_running_turns: Annotated[
         int,
-        Meta(ge=0, description="Turns of one user that may run at once, on all nodes together; 0: no limit."),
+        Meta(ge=0, description="Maximum turns one user can run at once, across all nodes; 0: no limit."),
     ] = 100
     user_turns_per_minute: Annotated[
         int,
         Meta(
             ge=0,
             le=1_000_000,
-            description="Turns that one user may begin in a minute, on all nodes together; compactions count "
-            "too; 0: no limit.",
+            description="Maximum turns one user can start per minute, across all nodes; compactions count; "
+            "0: no limit.",
         ),
     ] = 60
     user_documents: Annotated[
-        int, Meta(ge=0, description="Documents of all agents of one user at most; 0: no limit.")
+        int,
+        Meta(ge=0, description="Maximum number of documents across all agents of one owner; 0: no limit."),
     ] = 10_000
     user_bytes: Annotated[
         int,
-        Meta(
-            ge=0, description="Bytes of the documents of all agents that one user owns at most; 0: no limit."
-        ),
+        Meta(ge=0, description="Maximum bytes of documents across all agents of one owner; 0: no limit."),
     ] = 10 * 1024**3
     publish: Annotated[
         Literal["owner", "admin"],
-        Meta(description="Who may make an agent public: owner (each owner their own), or admins only."),
+        Meta(description="Who can make an agent public: owner (each owner their own agents), or admin."),
     ] = "owner"
     shutdown_grace_s: Annotated[
         float,
         Meta(
             ge=0,
             le=3600,
-            description="Seconds that running turns get to end by themselves when the server is stopped; "
-            "a second signal ends it at once.",
+            description="Seconds running turns get to finish when the server stops; a second signal stops it "
+            "immediately.",
         ),
     ] = 10
     max_connections: Annotated[
         int,
         Meta(
             ge=1,
-            description="Connections that are open at once; for one more, the one that has waited longest "
-            "for a request is closed. The system's limit on open files lowers it.",
+            description="Maximum number of open connections; beyond it, the connection idle the longest is "
+            "closed. The system's limit on open files lowers it.",
         ),
     ] = 10_000
     max_idle_sockets: Annotated[
         int,
         Meta(
             ge=1,
-            description="Sockets of /ws that follow no session; for one more, the oldest is closed.",
+            description="Maximum /ws connections without a session; beyond it, the oldest is closed.",
         ),
     ] = 500
     header_timeout_s: Annotated[
-        float, Meta(gt=0, le=3600, description="Seconds in which a request's headers must arrive.")
+        float, Meta(gt=0, le=3600, description="Seconds for a request's headers to arrive.")
     ] = 10
     body_timeout_s: Annotated[
         float,
         Meta(
             gt=0,
             le=3600,
-            description="Seconds for which we wait for a request's body, and one more for each 8 KB of it "
-            "that have arrived.",
+            description="Seconds for a request's body to arrive, plus one for each 8 KB received.",
         ),
     ] = 20
     keep_alive_s: Annotated[
-        int, Meta(ge=1, le=3600, description="Seconds for which a connection may wait for its next request.")
+        int, Meta(ge=1, le=3600, description="Seconds an idle connection waits for its next request.")
     ] = 30
     max_body_bytes: Annotated[
         int,
         Meta(
             ge=1024,
-            description="Largest body of a message or of executions; a larger one is answered with 413. "
-            "Other routes take 64 KB, those for agents, prompts and briefings 256 KB.",
+            description="Maximum body size for messages and executions; a larger body gets a 413. Other "
+            "routes accept 64 KB; those for agents, prompts and briefings, 256 KB.",
         ),
     ] = 10 * 1024 * 1024
     max_upload_bytes: Annotated[
-        int, Meta(ge=1024, description="Largest upload of documents, all files of a request together.")
+        int, Meta(ge=1024, description="Maximum size of a document upload, all files of a request together.")
     ] = 100 * 1024 * 1024
     file_ttl_hours: Annotated[
-        int, Meta(ge=1, description="Hours for which an uploaded file waits for its message.")
+        int, Meta(ge=1, description="Hours an uploaded file waits for its message before it is deleted.")
     ] = 24
     max_unsent_file_bytes: Annotated[
-        int, Meta(ge=1024, description="Largest sum of a user's files that wait for their messages.")
+        int,
+        Meta(ge=1024, description="Maximum total size of a user's uploaded files that no message uses yet."),
     ] = 500 * 1024 * 1024
     embedding_url: Annotated[
         str | None,
         Meta(
-            description="Search documents by meaning with this OpenAI-compatible server (…/v1) instead of "
-            "the small model that comes with us; `off` for neither."
+            description="URL of an OpenAI-compatible server (…/v1) for semantic search of documents, "
+            "instead of the bundled model; `off` turns semantic search off."
         ),
     ] = None
     embedding_api_key: Annotated[Secret, Meta(description="The embedding server's key.")] = None
@@ -343,18 +350,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         "text-embedding-3-small"
     )
     retention_days: Annotated[
-        int, Meta(ge=0, description="Days until a deleted conversation is purged and cannot be restored.")
+        int, Meta(ge=0, description="Days until a deleted conversation is purged for good.")
     ] = 30
     timezone: Annotated[
-        str, Meta(description="Time zone in which times are written for the model, such as Asia/Shanghai.")
+        str, Meta(description="Time zone for times shown to the model, such as Asia/Shanghai.")
     ] = "UTC"
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        Meta(description="Log lines of this level and above: debug, info, warning or error."),
+        Meta(description="Minimum level of log lines: debug, info, warning or error."),
     ] = "info"
     log_format: Annotated[
         Literal["text", "json"],
-        Meta(description="Log lines as text for people, or as json: one object a line, for programs."),
+        Meta(description="Log format: text for people, or json with one object per line for programs."),
     ] = "text"
 
     @staticmethod
@@ -390,20 +397,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.embedding_url not in {None, "off"} and (
             _split(self.embedding_url or "", "EMBEDDING_URL").scheme not in {"http", "https"}
         ):
-            raise SettingsError("THREADKEEP_EMBEDDING_URL must be an http(s) address, or `off`.")
+            raise SettingsError("THREADKEEP_EMBEDDING_URL must be an http(s) URL or `off`.")
         if _split(self.database, "DATABASE_URL").scheme not in {"sqlite", "postgresql", "postgres"}:
-            raise SettingsError("THREADKEEP_DATABASE_URL must begin with sqlite:/// or postgresql://.")
+            raise SettingsError("THREADKEEP_DATABASE_URL must start with sqlite:/// or postgresql://.")
         if self.user_table and self.on_sqlite:
             raise SettingsError(
-                "THREADKEEP_USER_TABLE needs PostgreSQL. With SQLite our tables are in a file of our own: "
-                "call `await app.delete_user(id)` where the application deletes a user."
+                "THREADKEEP_USER_TABLE requires PostgreSQL. With SQLite, call `await app.delete_user(id)` "
+                "when the application deletes a user."
             )
         if self.timezone != "UTC" and self.timezone not in available_timezones():
-            raise SettingsError(f"THREADKEEP_TIMEZONE: there is no time zone {self.timezone!r}.")
+            raise SettingsError(f"THREADKEEP_TIMEZONE: unknown time zone {self.timezone!r}.")
         for command in self.mcp_allowed_commands:
             if not _COMMAND.fullmatch(command) or command.lower() in _SHELLS:
                 raise SettingsError(
-                    f"THREADKEEP_MCP_ALLOWED_COMMANDS: {command!r} is a shell, or not a bare name."
+                    f"THREADKEEP_MCP_ALLOWED_COMMANDS: {command!r} is a shell or not a bare name."
                 )
         _ = self.networks_denied
         for folder in self.mcp_writable:
@@ -415,16 +422,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         for origin in self.cors_origins:
             parts = _split(origin, "CORS_ORIGINS")
             if parts.scheme not in {"http", "https"} or not parts.hostname:
-                raise SettingsError(f"THREADKEEP_CORS_ORIGINS: {origin!r} is not like https://app.example.")
+                raise SettingsError(
+                    f"THREADKEEP_CORS_ORIGINS: {origin!r} is not an origin such as https://app.example."
+                )
 
     def _check_writable(self, folder: Path) -> None:
         if not folder.is_absolute():
-            raise SettingsError(f"THREADKEEP_MCP_WRITABLE: '{folder}' is no absolute path.")
+            raise SettingsError(f"THREADKEEP_MCP_WRITABLE: '{folder}' is not an absolute path.")
         ours, theirs = self.data.resolve(), folder.resolve()
         if ours.is_relative_to(theirs) or theirs.is_relative_to(ours):
             raise SettingsError(
-                f"THREADKEEP_MCP_WRITABLE: '{folder}' holds the data folder {self.data}, or lies in it, and "
-                "programs are kept from that. Choose a folder beside it."
+                f"THREADKEEP_MCP_WRITABLE: '{folder}' overlaps the data folder {self.data}, which programs "
+                "can't access. Choose another folder."
             )
 
     def check_sign_in(self) -> None:
@@ -434,23 +443,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.jwt_secret and len(self.jwt_secret) < 32:
             raise SettingsError("THREADKEEP_JWT_SECRET needs at least 32 characters.")
         if self.jwks_url and _split(self.jwks_url, "JWKS_URL").scheme not in {"http", "https"}:
-            raise SettingsError("THREADKEEP_JWKS_URL must be an http(s) address.")
+            raise SettingsError("THREADKEEP_JWKS_URL must be an http(s) URL.")
         if self.jwks_url and not (self.jwt_issuer and self.jwt_audience):
             raise SettingsError(
-                "THREADKEEP_JWKS_URL requires THREADKEEP_JWT_ISSUER and THREADKEEP_JWT_AUDIENCE: a provider "
-                "signs the tokens of all its applications with the same keys, and only one of them is ours."
+                "THREADKEEP_JWKS_URL requires THREADKEEP_JWT_ISSUER and THREADKEEP_JWT_AUDIENCE: a "
+                "provider signs the tokens of all its applications with the same keys, and Threadkeep must "
+                "accept only its own."
             )
         if self.admin is None and self.admin_claim != "off":
             raise SettingsError(
-                f"THREADKEEP_ADMIN_CLAIM: {self.admin_claim!r} is not like role=admin, and not `off`."
+                f"THREADKEEP_ADMIN_CLAIM: {self.admin_claim!r} is neither a claim such as role=admin "
+                "nor `off`."
             )
 
     def check_safe_to_listen(self) -> None:
         """Refuses to serve strangers without a sign-in."""
         if not self.signs_in and not is_loopback(self.host):
             raise SettingsError(
-                f"Without a sign-in Threadkeep listens on loopback only, not on {self.host}. "
-                "Set THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL first."
+                f"Without sign-in, Threadkeep listens only on loopback, not on {self.host}. Set "
+                "THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL first."
             )
 
     @property
@@ -552,12 +563,12 @@ class Misnamed(msgspec.Struct, frozen=True):
     @property
     def message(self) -> str:
         """What is wrong."""
-        return f"{self.name} is no setting and does nothing."
+        return f"{self.name} is not a setting and has no effect."
 
     @property
     def advice(self) -> str:
         """What to do about it."""
-        return f"Did you mean {self.meant}?" if self.meant else "`threadkeep settings` lists those there are."
+        return f"Did you mean {self.meant}?" if self.meant else "Run `threadkeep settings` for a list."
 
 
 def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
@@ -591,7 +602,7 @@ def _split(url: str, name: str) -> SplitResult:
     try:
         return urlsplit(url)
     except ValueError as exc:
-        raise SettingsError(f"{PREFIX}{name} cannot be read as an address.") from exc
+        raise SettingsError(f"{PREFIX}{name} is not a valid URL.") from exc
 
 
 def _choose_gateway(given: dict[str, object], environment: Mapping[str, str]) -> None:
@@ -615,10 +626,10 @@ def _read_file(file: Path, *, required: bool) -> dict[str, object]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if required:
-            raise SettingsError(f"There is no settings file {file}.") from None
+            raise SettingsError(f"Settings file {file} not found.") from None
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        raise SettingsError(f"The settings file {file} cannot be read: {exc}") from exc
+        raise SettingsError(f"Couldn't read the settings file {file}: {exc}") from exc
 
 
 def _to_path(wanted: type, value: object) -> object:

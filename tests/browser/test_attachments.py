@@ -100,7 +100,7 @@ def test_files_are_attached_sent_once_uploaded_shown_and_viewed(page: Page, mode
     choose(page, NOTES)
     expect(chips(page)).to_have_count(4)
     refused = chips(page).filter(has_text="false.png")
-    expect(refused).to_contain_text("is not a PNG image, as its name says: it is HTML or SVG.")
+    expect(refused).to_contain_text("has the name of a PNG image but contains HTML or SVG.")
     expect(page.get_by_text("retry the failed file")).to_be_visible()
     expect(page.get_by_role("button", name="Send")).to_be_disabled()
     assert violations(page) == []

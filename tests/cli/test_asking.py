@@ -118,8 +118,8 @@ def test_form_is_filled_in_field_by_field():
     assert person.answer(asked) == Reply(action="answer", content=content)
     assert "  As in your passport." in person.shown
     assert "  Your name (required): " in person.shown
-    assert "  nights (a whole number, optional): " in person.shown
-    assert "  This is not a whole number." in person.shown
+    assert "  nights (whole number, optional): " in person.shown
+    assert "  That isn't a whole number." in person.shown
     assert "    1. Blue\n    2. Green" in person.shown
 
 
@@ -139,7 +139,7 @@ def test_defaults_and_optional_fields_are_taken_by_an_empty_line():
     )
     assert "  city (a number, optional, Enter for Oslo): " in person.shown
     assert "  quiet (y or n, optional, Enter for n): " in person.shown
-    assert "  This is required." in person.shown
+    assert "  An answer is required." in person.shown
 
 
 def test_form_is_changed_before_it_is_sent_or_declined():

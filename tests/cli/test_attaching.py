@@ -38,7 +38,7 @@ def test_person_attaches_files_and_sends_them(tmp_path: Path, model: ScriptedMod
         somebody.sees("A lease.")
         somebody.sees("> ")
         somebody.types("/file\n")
-        somebody.sees("(no files are attached)")
+        somebody.sees("(no files attached)")
         somebody.types("/file large.txt\n")
         somebody.sees("] 100 %")
         somebody.sees("1 [file large.txt · 5.0 MB]")

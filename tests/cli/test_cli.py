@@ -117,7 +117,8 @@ def test_server_warns_of_a_mistyped_setting_and_names_the_one_meant(tmp_path: Pa
         assert server.stop() == 0
     (told,) = [line for line in server.lines if "DATABSE" in line]
     assert (
-        "THREADKEEP_DATABSE_URL is no setting and does nothing. Did you mean THREADKEEP_DATABASE_URL?" in told
+        "THREADKEEP_DATABSE_URL is not a setting and has no effect. Did you mean THREADKEEP_DATABASE_URL?"
+        in told
     )
     level = msgspec.json.decode(told)["level"].upper() if form == "json" else told
     assert "WARNING" in level
@@ -155,7 +156,7 @@ def test_server_tells_which_model_answers(tmp_path: Path, settings: dict[str, st
 
 def test_without_a_command_all_of_them_are_shown(capsys: pytest.CaptureFixture[str]):
     assert main([]) == 2
-    assert "talk to an agent in the terminal" in capsys.readouterr().err
+    assert "chat with an agent in the terminal" in capsys.readouterr().err
 
 
 def test_unknown_command_shows_usage(capsys: pytest.CaptureFixture[str]):

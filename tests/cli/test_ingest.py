@@ -67,23 +67,23 @@ def test_folder_is_sent_and_read_and_what_failed_is_told(server: Server, tmp_pat
         assert sorted(told) == sorted(
             [
                 *summary_of(told, "ready"),
-                *summary_of(told, "there already"),
-                "failed: laws/old/broken.pdf: The PDF is damaged and cannot be opened.",
+                *summary_of(told, "already added"),
+                "failed: laws/old/broken.pdf: The PDF is damaged.",
                 "failed: missing.txt: No such file or directory.",
-                "passed over: laws/logo.png: logo.png is none of the kinds that can be read: "
-                "PDF, DOCX, HTML, Markdown, text, CSV.",
+                "skipped: laws/logo.png: logo.png isn't a supported file type. "
+                "Upload a PDF, DOCX, HTML, Markdown, text or CSV file.",
             ]
         )
         assert summary == [
-            "6 files: 2 failed, 1 passed over, 2 ready, 1 there already.",
-            *(f"  {line}" for line in sorted(told, key=path_of) if not line.startswith(("ready", "there"))),
+            "6 files: 1 already added, 2 failed, 2 ready, 1 skipped.",
+            *(f"  {line}" for line in sorted(told, key=path_of) if not line.startswith(("ready", "already"))),
         ]
         kept = {it["fileName"]: it["status"] for it in documents(client, agent_id)}
         contract = next(name for name in kept if name in (CONTRACT, "copy.pdf"))
         assert kept == {contract: "ready", "lease.docx": "ready", "broken.pdf": "failed"}
         # Once more: what is there is recognised, and what failed is tried again.
         again = ingested(tmp_path, "laws", "--agent", "Lawyer", "--user", "alice", "--url", server.url)
-        assert again.stdout.splitlines()[-3] == "4 files: 1 failed, 1 passed over, 2 there already."
+        assert again.stdout.splitlines()[-3] == "4 files: 2 already added, 1 failed, 1 skipped."
         assert len(documents(client, agent_id)) == 3
 
 
@@ -147,9 +147,9 @@ def read(master: int) -> bytes:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("--agent", "Nobody", "--user", "alice"), "no agent named 'Nobody'"),
+        (("--agent", "Nobody", "--user", "alice"), "Agent 'Nobody' not found"),
         ((), "--token"),
-        (("--user", "bob"), "Only the agent's owner or an admin may do this."),
+        (("--user", "bob"), "Only the agent's owner or an admin can do this."),
     ],
     ids=["no-agent", "no-token", "not-ones-own"],
 )

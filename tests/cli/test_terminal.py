@@ -157,13 +157,13 @@ def test_reply_comes_as_it_is_said_with_thoughts_and_tools_dimmed(
     model.script([Think("Hm."), Say("Let me see."), UseTool("add", {"a": 1})])
     model.script([Say("Be"), Wait(gate), Say("cause.")])
     with person(tmp_path, "--url", server.url) as somebody:
-        somebody.sees("Talking to Assistant.")
+        somebody.sees("Chatting with Assistant.")
         somebody.sees("> ")
         somebody.types("Why?\n")
         shown = somebody.sees("Be")
         assert "\x1b[2mHm.\x1b[0m\r\nLet me see.\r\n" in shown
         assert '\x1b[2m→ add {"a": 1}\x1b[0m\r\n' in shown
-        assert "\x1b[2m← add: There is no tool named 'add'.\x1b[0m\r\n" in shown
+        assert "\x1b[2m← add: Tool 'add' not found.\x1b[0m\r\n" in shown
         gate.open()
         somebody.sees("cause.\r\n")
         somebody.sees("> ")
@@ -175,7 +175,7 @@ def test_terminal_gets_lines_that_break_between_words(server: Talk, model: Scrip
     gate = Gate()
     model.script([Say("Gravity pulls all things tog"), Wait(gate), Say("ether, 一切。")])
     with person(tmp_path, "--url", server.url, columns=30) as somebody:
-        assert "Assistant. /help \r\ntells what else there is; \r\nCtrl-D leaves." in somebody.sees("> ")
+        assert "/help for commands, or press \r\nCtrl-D to leave." in somebody.sees("> ")
         somebody.types("Why?\n")
         somebody.sees("Gravity pulls all things tog")
         gate.open()
@@ -237,8 +237,8 @@ def test_stopping_an_answer_holds_what_is_queued_until_the_next_message(
         somebody.types("2?\n")
         somebody.sees("(queued)")
         somebody.presses_ctrl_c()
-        somebody.sees("(stopped; what was said is kept)")
-        somebody.sees("(1 queued: sent before your next message)")
+        somebody.sees("(stopped; the partial answer is saved)")
+        somebody.sees("(1 queued; sent before your next message)")
         somebody.sees("> ")
         somebody.types("3?\n")
         for asked in ("> 2?", "> 3?"):
@@ -256,7 +256,7 @@ def test_ctrl_c_stops_the_answer_and_keeps_it_and_a_second_one_leaves(
         somebody.types("Why?\n")
         somebody.sees("half an ans")
         somebody.presses_ctrl_c()
-        somebody.sees("(stopped; what was said is kept)")
+        somebody.sees("(stopped; the partial answer is saved)")
         somebody.sees("> ")
         asked, reply = main_messages(server.url)
         assert asked["content"] == "Why?"
@@ -350,7 +350,7 @@ def test_pipe_gets_plain_text_and_no_prompt(server: Talk, model: ScriptedModel, 
     done = piped(tmp_path, "Why?\n\n/quit\nnever\n", "--url", server.url)
     assert done.returncode == 0, done.stderr
     head, *lines = done.stdout.splitlines()
-    assert head.startswith("Talking to Assistant.")
+    assert head.startswith("Chatting with Assistant.")
     assert lines == ["Hm.", "One[31m.", "因为"]
     assert done.stderr == ""
 
@@ -360,9 +360,9 @@ def test_new_begins_another_conversation_and_help_tells_of_it(
 ):
     done = piped(tmp_path, "One\n/help\n/new\nTwo\n/dance\n", "--url", server.url)
     assert done.returncode == 0, done.stderr
-    assert re.findall(r"/new +begin", done.stdout)
-    assert "(a new conversation)" in done.stdout
-    assert "There is no /dance." in done.stdout
+    assert re.findall(r"/new +start", done.stdout)
+    assert "(new conversation)" in done.stdout
+    assert "Unknown command /dance." in done.stdout
     assert [it["content"] for it in main_messages(server.url)] == ["One", "OK."]
     with httpx.Client(base_url=server.url, trust_env=False) as client:
         assert len(client.get("/api/conversations").json()["items"]) == 2
@@ -372,11 +372,11 @@ def test_agent_is_found_by_its_name(server: Talk, model: ScriptedModel, tmp_path
     with httpx.Client(base_url=server.url, trust_env=False) as client:
         client.post("/api/agents", json={"name": "法律 Advisor", "systemPrompt": "Be brief."})
     done = piped(tmp_path, "Why?\n", "--url", server.url, "--agent", "法律 advisor")
-    assert "Talking to 法律 Advisor." in done.stdout
+    assert "Chatting with 法律 Advisor." in done.stdout
     assert model.requests[0].body["messages"][0]["content"].startswith("Be brief.")
     nobody = piped(tmp_path, "Why?\n", "--url", server.url, "--agent", "Nobody")
     assert nobody.returncode == 1
-    assert "no agent named 'Nobody'" in nobody.stderr
+    assert "Agent 'Nobody' not found" in nobody.stderr
     assert "法律 Advisor" in nobody.stderr
 
 
@@ -409,7 +409,10 @@ def test_without_a_server_the_data_folder_is_served_for_the_talk(model: Scripted
 )
 def test_what_is_no_address_is_told_in_one_line(tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str]):
     assert main(["chat", "--data", str(tmp_path), "--url", url]) == 1
-    assert capsys.readouterr().err == f"threadkeep: {url!r} is not an address like http://127.0.0.1:8710.\n"
+    assert (
+        capsys.readouterr().err
+        == f"threadkeep: {url!r} is not a valid address. Use a URL such as http://127.0.0.1:8710.\n"
+    )
 
 
 def test_wrong_path_of_a_server_is_told_as_such(server: Talk, tmp_path: Path):
@@ -422,7 +425,7 @@ def test_server_that_is_away_or_wants_a_token_is_told_in_one_line(model: Scripte
     with closed_port() as url:
         away = piped(tmp_path, "Why?\n", "--url", url)
     assert (away.returncode, away.stderr.count("\n")) == (1, 1)
-    assert "does not answer" in away.stderr
+    assert "No response from" in away.stderr
     with talking_aside(scripted_settings(model, data=tmp_path / "data", jwt_secret=SECRET)) as server:
         stranger = piped(tmp_path, "Why?\n", "--url", server.url)
         assert (stranger.returncode, stranger.stderr.count("\n")) == (1, 1)

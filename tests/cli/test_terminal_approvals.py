@@ -65,7 +65,7 @@ def test_tool_runs_when_it_is_allowed_once_or_always(
     with person(tmp_path, "--url", server.url, "--agent", "Clerk") as somebody:
         says(somebody, "Note it")
         shown = somebody.sees(KEYS)
-        assert "? Call note of desk?\r\n    text: buy tea\r\n" in shown
+        assert "? Call note on desk?\r\n    text: buy tea\r\n" in shown
         assert desk.uses == []
         somebody.types("y\n")
         somebody.sees("(allowed)")
@@ -100,7 +100,7 @@ def test_tool_is_denied_or_called_with_other_arguments(
         somebody.types("e\n")
         somebody.sees("Arguments, as JSON: ")
         somebody.types('\x15{"text": "buy milk"}\n')
-        somebody.sees("(allowed with other arguments)")
+        somebody.sees("(allowed with changed arguments)")
         somebody.sees("Noted.")
     assert [use.arguments for use in desk.uses] == [{"text": "buy milk"}]
 
@@ -130,7 +130,7 @@ def test_whoever_leaves_is_asked_again(server: Talk, model: ScriptedModel, desk:
     model.script([NOTE], [Say("Noted.")])
     done = piped(tmp_path, "Note it\n", "--url", server.url, "--agent", "Clerk")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("(the turn waits for your answer; `threadkeep chat` asks again)\n")
+    assert done.stdout.endswith("(the turn is waiting for your answer; `threadkeep chat` asks again)\n")
     with person(tmp_path, "--url", server.url, "--agent", "Clerk") as somebody:
         assert "> Note it" in somebody.sees(KEYS)
         somebody.types("y\n")
@@ -162,7 +162,7 @@ def test_answer_goes_on_when_the_server_restarts(tmp_path: Path, model: Scripted
             somebody.sees("One, ")
             first.kill()
             with Server(tmp_path, "--port", port, **settings) as second:
-                somebody.sees("(the server was interrupted; it continues)")
+                somebody.sees("(the server was interrupted; resuming)")
                 somebody.sees("One, two.")
                 says(somebody, "Note it")
                 somebody.sees(KEYS)

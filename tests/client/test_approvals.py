@@ -182,7 +182,7 @@ async def test_server_that_does_not_come_back_is_given_up(
     with start(tmp_path, model, free_port()) as server:
         conversation = await asyncio.to_thread(default_conversation, server.url)
         async with Client(server.url) as client:
-            with pytest.raises(NotReached, match="does not answer"):
+            with pytest.raises(NotReached, match="No response from Threadkeep"):
                 async for event in client.send(conversation, "Count"):
                     if isinstance(event.body, Text):
                         await asyncio.to_thread(server.kill)

@@ -256,18 +256,18 @@ async def test_nobody_there_is_told():
     with closed_port() as url:
         client = Client(url)
         assert not await client.is_there()
-        with pytest.raises(NotReached, match="does not answer"):
+        with pytest.raises(NotReached, match="No response from Threadkeep"):
             await client.me()
         await client.close()
     for address in ("http://host:port", "127.0.0.1:8710", "localhost:8710", "ws://127.0.0.1:8710"):
-        with pytest.raises(NotReached, match="is not an address like http"):
+        with pytest.raises(NotReached, match="is not a valid address"):
             Client(address)
 
 
 async def test_server_of_another_kind_is_told(model: ScriptedModel):
-    asked = re.escape(f"GET {model.url}/api/me gave status")
+    asked = re.escape(f"GET {model.url}/api/me returned status")
     async with Client(model.url) as client:
-        with pytest.raises(NotReached, match=f"no Threadkeep: {asked}.*its path belongs to the address"):
+        with pytest.raises(NotReached, match=f"isn't Threadkeep: {asked}.*include the path in the address"):
             await client.me()
 
 
@@ -334,7 +334,7 @@ async def test_broken_connection_is_taken_up_where_it_broke(monkeypatch: pytest.
     assert asked == ["post /api/conversations/c/messages", *["get /api/turns/t/events"] * 2]
     fake.close()
     await fake.wait_closed()
-    with no_pause(monkeypatch), pytest.raises(NotReached, match="does not answer"):
+    with no_pause(monkeypatch), pytest.raises(NotReached, match="No response from Threadkeep"):
         async for _ in client.send("c", "Why?"):
             pass
     await client.close()

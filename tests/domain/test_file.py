@@ -112,7 +112,7 @@ def test_colours_of_a_terminal_are_text():
 
 @pytest.mark.parametrize("content", [b"a\x00b", b"a\x07", b"\xff\xfe\x00\x00a\x00\x00\x00", b"\x80\x81"])
 def test_control_bytes_and_broken_encodings_are_no_text(content: bytes):
-    assert "Messages can have PNG" in reason(content, "a.txt")
+    assert "Messages accept PNG" in reason(content, "a.txt")
 
 
 def test_text_in_another_encoding_is_told_what_to_do():
@@ -121,8 +121,8 @@ def test_text_in_another_encoding_is_told_what_to_do():
 
 @pytest.mark.parametrize("file_name", ["a.png", "a.jpg", "a.JPEG", "a.gif", "a.webp", "a.pdf", "a.docx"])
 def test_html_with_the_name_of_another_kind_is_refused(file_name: str):
-    assert "it is HTML" in reason(HTML, file_name)
-    assert "it is text" in reason(b"hello", file_name)
+    assert "contains HTML" in reason(HTML, file_name)
+    assert "contains text" in reason(b"hello", file_name)
 
 
 def test_html_is_never_html():
@@ -132,9 +132,10 @@ def test_html_is_never_html():
 
 def test_svg_is_refused():
     assert (
-        reason(SVG, "logo.svg") == "logo.svg is an SVG image, which messages cannot have. Send it as a PNG."
+        reason(SVG, "logo.svg")
+        == "logo.svg is an SVG image, which messages don't support. Convert it to PNG."
     )
-    assert "it is HTML or SVG" in reason(SVG, "logo.png")
+    assert "contains HTML or SVG" in reason(SVG, "logo.png")
 
 
 @pytest.mark.parametrize(
@@ -149,11 +150,11 @@ def test_svg_is_refused():
     ],
 )
 def test_file_of_two_kinds_is_refused(content: bytes):
-    assert "two kinds of file at once" in reason(content[:HEAD_BYTES], "a.pdf")
+    assert "two file types at once" in reason(content[:HEAD_BYTES], "a.pdf")
 
 
 def test_pdf_that_begins_late_is_refused():
-    assert "it is HTML" in reason(HTML + b"\n" + make_pdf(["Hello"]), "a.pdf")
+    assert "contains HTML" in reason(HTML + b"\n" + make_pdf(["Hello"]), "a.pdf")
     assert reason(b"\x00\x00" + make_pdf(["Hello"]), "a.pdf")
 
 
@@ -172,12 +173,12 @@ def test_image_with_something_behind_it_is_an_image(hidden: bytes):
     [
         (b"\x00\x00\x00\x18ftypheic\x00\x00", "a HEIC image"),
         (b"\x00\x00\x00\x18ftypavif\x00\x00", "an AVIF image"),
-        (b"\x00\x00\x00\x18ftypisom\x00\x00", "a video or sound"),
+        (b"\x00\x00\x00\x18ftypisom\x00\x00", "a video or audio file"),
         (b"BM\x00\x00\x00\x00", "a BMP image"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\x00", "old format"),
         (b"\x1f\x8b\x08\x01", "a compressed file"),
         (b"\x7fELF\x02\x00", "a program"),
-        (b"\x00\x01\x02", "unknown kind"),
+        (b"\x00\x01\x02", "unknown file type"),
     ],
 )
 def test_other_kind_is_refused_by_its_name_of_kind(content: bytes, kind: str):

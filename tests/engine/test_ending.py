@@ -42,7 +42,7 @@ def test_turn_whose_model_has_spoken_is_completed():
 
 
 @pytest.mark.parametrize(
-    ("stop_reason", "says"), [("end_turn", "empty reply"), ("max_iterations", "as often as it may")]
+    ("stop_reason", "says"), [("end_turn", "empty reply"), ("max_iterations", "limit of tool rounds")]
 )
 def test_turn_without_a_word_has_failed_and_can_be_retried(stop_reason: str, says: str):
     end = answered(TURN, stop_reason=stop_reason, has_spoken=False)
@@ -56,7 +56,7 @@ def test_turn_without_a_word_has_failed_and_can_be_retried(stop_reason: str, say
     [
         ("abort", Done("CANCELLED", TURN.assistant_message_id, Usage(0, 0), "aborted")),
         ("timeout", Failed("GENERATION_TIMEOUT", "The turn took longer than 2.5 s.", retryable=True)),
-        ("interrupt", Failed("INTERRUPTED", "The server was stopped during this turn.", retryable=True)),
+        ("interrupt", Failed("INTERRUPTED", "The server stopped during this turn.", retryable=True)),
     ],
 )
 def test_stopped_turn_says_by_what(reason: StopReason, end: Terminal):

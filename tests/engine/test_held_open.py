@@ -53,7 +53,7 @@ async def asks_and_dies(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress
     waiting: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_later(0.01, waiting.cancel)
     yield Asked("Which size?", None, None, lambda _: None, waiting)
-    yield Outcome("error", error="The server is gone.", lost=True)
+    yield Outcome("error", error="Lost the connection to the server.", lost=True)
 
 
 def asks(message: str) -> Run:

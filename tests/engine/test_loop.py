@@ -318,8 +318,8 @@ async def test_what_a_tool_found_is_told_before_its_result():
         (gives(Outcome("denied", error="Not you.")), None, "denied", "Not you."),
         (gives(ValueError("the password is 1234")), None, "error", "The tool failed: ValueError."),
         (gives(TimeoutError()), None, "error", "The tool failed: TimeoutError."),
-        (gives(Progress(1)), None, "error", "The tool ended without a result."),
-        (adds, ToolUse("1", "made_up", {}), "error", "There is no tool named 'made_up'."),
+        (gives(Progress(1)), None, "error", "The tool ended without returning a result."),
+        (adds, ToolUse("1", "made_up", {}), "error", "Tool 'made_up' not found."),
         (adds, ToolUse("1", "tool", {}, "The arguments are not a JSON object."), "error",
          "The arguments are not a JSON object."),
     ],
@@ -431,7 +431,7 @@ async def test_call_that_does_not_fit_the_schema_is_told_and_the_tool_does_not_r
     )
     events = await run(gateway, tools)
     assert [(it.status, it.error) for it in results(events).values()] == [
-        ("error", "The arguments do not fit the tool's schema. $.city: 5 is not of type 'string'"),
+        ("error", "The arguments don't match the tool's schema. $.city: 5 is not of type 'string'"),
         ("ok", None),
     ]
     assert tools.calls == [("weather", {"city": "北京"})]
@@ -453,7 +453,7 @@ async def test_more_tools_than_a_provider_takes_are_left_out_with_a_notice():
     tools: dict[str, Any] = {f"tool{n}": adds for n in range(MOST_TOOLS + 2)}
     events = await run(gateway, InMemoryTools(**tools))
     assert len(gateway.requests[0].tools) == MOST_TOOLS
-    assert Notice("TOO_MANY_TOOLS", "A model takes 128 tools; 2 are left out.") in events
+    assert Notice("TOO_MANY_TOOLS", "Models accept at most 128 tools; 2 were left out.") in events
     check_openai(openai_body(gateway.requests[0], "m", Habits()))
 
 
@@ -488,7 +488,7 @@ async def test_turn_that_never_stops_using_tools_is_stopped():
 async def test_turn_that_only_ever_used_tools_says_so():
     gateway = InMemoryGateway(*(use(ToolUse(str(n), "adds", {})) for n in range(1, 4)))
     events = await run(gateway, InMemoryTools(adds=adds), limits=TurnLimits(2, 0))
-    message = "The agent has used tools as often as it may, without an answer."
+    message = "The agent reached its limit of tool rounds without answering."
     assert events[-1] == Failed("AGENTX_ERROR", message, retryable=True)
 
 
@@ -533,7 +533,7 @@ async def test_cached_tokens_that_cannot_be_are_cut_to_the_input(
 )
 async def test_empty_reply_is_a_failure(said: list[ModelEvent]):
     events = await run(InMemoryGateway(reply(*said)))
-    assert events[-1] == Failed("AGENTX_ERROR", "The model gave an empty reply.", retryable=True)
+    assert events[-1] == Failed("AGENTX_ERROR", "The model returned an empty reply.", retryable=True)
 
 
 @pytest.mark.parametrize(
@@ -543,11 +543,11 @@ async def test_empty_reply_is_a_failure(said: list[ModelEvent]):
         (GatewayError("Refused."), Failed("AGENTX_ERROR", "Refused.")),
         (
             ZeroDivisionError("secret"),
-            Failed("INTERNAL_ERROR", "Something went wrong on our side; it has been logged."),
+            Failed("INTERNAL_ERROR", "Something went wrong on our side. The error has been logged."),
         ),
         (
             TimeoutError(),
-            Failed("INTERNAL_ERROR", "Something went wrong on our side; it has been logged."),
+            Failed("INTERNAL_ERROR", "Something went wrong on our side. The error has been logged."),
         ),
     ],
     ids=["retryable", "refused", "ours", "timeout within"],
@@ -588,7 +588,7 @@ def long_turn() -> tuple[InMemoryGateway, InMemoryTools]:
 Reason = Literal["abort", "interrupt"]
 ENDS: Mapping[str, EventBody] = {
     "abort": Done("CANCELLED", "a", Usage(0, 0), "aborted"),
-    "interrupt": Failed("INTERRUPTED", "The server was stopped during this turn.", retryable=True),
+    "interrupt": Failed("INTERRUPTED", "The server stopped during this turn.", retryable=True),
 }
 
 

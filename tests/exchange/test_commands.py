@@ -46,7 +46,7 @@ def test_page_is_carried_out_as_written(tmp_path: Path, environment: dict[str, s
     nobody = run(tmp_path, with_sign_in, for_local)
     assert (nobody.returncode, nobody.stderr) == (
         1,
-        "threadkeep: Users sign in here: name one with --user.\n",
+        "threadkeep: This server has sign-in. Name a user with --user.\n",
     )
     done = run(tmp_path, environment, for_local, reassigning, leaving, arriving)
     assert done.returncode == 0, done.stderr
@@ -58,8 +58,8 @@ def test_page_is_carried_out_as_written(tmp_path: Path, environment: dict[str, s
     ]
     again = run(tmp_path, environment, foreign, arriving)
     assert again.stdout.splitlines() == [
-        "Added: nothing; 2 were there already.",
-        "Added: nothing; 3 were there already.",
+        "Added: nothing; 2 already present.",
+        "Added: nothing; 3 already present.",
     ]
 
 
@@ -77,7 +77,7 @@ def test_running_server_is_told_of_and_export_works_beside_it(tmp_path: Path, en
         assert (beside.returncode, beside.stdout) == (0, "local.zip: 1 conversation, 3 messages.\n")
     missing = run(tmp_path, environment, "threadkeep export x.zip --data nowhere")
     assert (missing.returncode, missing.stdout) == (1, "")
-    assert "There is no database in nowhere" in missing.stderr
+    assert "No database found in nowhere" in missing.stderr
 
 
 def test_progress_is_a_bar_in_a_terminal_and_lines_elsewhere():

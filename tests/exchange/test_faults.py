@@ -43,8 +43,8 @@ def found(file: Path) -> tuple[list[ForeignConversation], list[Flawed]]:
         (json.dumps(chatgpt({"q": (None, {"id": "m"})}, "q")).encode(), "missing required field `author`"),
         (json.dumps({"title": "Leases", "mapping": {}}).encode(), "missing required field `conversation_id`"),
         (json.dumps({"title": "Leases"}).encode(), "neither `mapping` (ChatGPT) nor `chat_messages`"),
-        (json.dumps(chatgpt({"a": ("b", QUESTION), "b": ("a", QUESTION)}, "a")).encode(), "circle"),
-        (json.dumps(chatgpt({"a": ("a", QUESTION)}, None)).encode(), "circle"),
+        (json.dumps(chatgpt({"a": ("b", QUESTION), "b": ("a", QUESTION)}, "a")).encode(), "cycle"),
+        (json.dumps(chatgpt({"a": ("a", QUESTION)}, None)).encode(), "cycle"),
         (json.dumps(claude(chat_messages=[{"uuid": "m", "sender": "human"}] * 2)).encode(), "the id 'm'"),
         (json.dumps(claude(chat_messages="none")).encode(), "Expected `array`, got `str`"),
         (b'{"title": "Leases", "mapping": {"a": \xff\xfe}}', "utf-8"),
@@ -79,7 +79,7 @@ def test_file_that_is_cut_off_anywhere_gives_whole_conversations_only(
         file.write_bytes(whole[:cut])
         good, flaws = found(file)
         assert [it.id for it in good] == ([plain["uuid"]] if cut > len(json.dumps(plain)) else [])
-        assert [it.why for it in flaws] == ["the file ends in the middle of it"]
+        assert [it.why for it in flaws] == ["the file ends before it is complete"]
 
 
 def test_branches_beyond_the_most_are_told(tmp_path: Path):
@@ -91,7 +91,7 @@ def test_branches_beyond_the_most_are_told(tmp_path: Path):
     good, flaws = found(file)
     (foreign,) = good
     assert (len(foreign.messages), foreign.last) == (1 + 200, "q7")
-    assert [it.why for it in flaws] == ["50 of its branches are too many"]
+    assert [it.why for it in flaws] == ["50 of its branches exceed the limit"]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_damaged_archive_is_refused(damage: Callable[[bytes], bytes], tmp_path: 
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("conversations.json", json.dumps(list(range(500))))
     file.write_bytes(damage(file.read_bytes()))
-    with pytest.raises(InvalidRequest, match=r"export\.zip is a ZIP file that is damaged"):
+    with pytest.raises(InvalidRequest, match=r"export\.zip is a damaged or incomplete ZIP file"):
         found(file)
 
 
@@ -174,26 +174,26 @@ def with_flaw(lines: list[dict[str, Any]]) -> None:
 A_FILE = {"type": "file", "file_id": "01890a5d-ac96-774b-bcce-b302099a8057"}
 TAMPERINGS: list[tuple[Callable[[list[dict[str, Any]]], None], str]] = [
     (tampered(lambda it: it.pop("parts"), "message"), "missing required field `content`"),
-    (tampered(lambda it: it.update(parts=[{"type": "odd"}]), "message"), "no part of the type 'odd'"),
-    (tampered(lambda it: it.update(parts=[{"type": []}]), "message"), "no part of the type []"),
+    (tampered(lambda it: it.update(parts=[{"type": "odd"}]), "message"), "unknown part type 'odd'"),
+    (tampered(lambda it: it.update(parts=[{"type": []}]), "message"), "unknown part type []"),
     (tampered(lambda it: it.update(type=["message"]), "message"), "missing required field `type`"),
     (tampered(lambda it: it.update(parts=[{"type": "text"}]), "message"), "missing required field `text`"),
     (tampered(lambda it: it.update(role="tool"), "message"), "Invalid enum value 'tool'"),
-    (tampered(lambda it: it.update(id="not-an-id"), "message"), "is no id"),
+    (tampered(lambda it: it.update(id="not-an-id"), "message"), "is not a valid id"),
     (tampered(lambda it: it.update(parts=[{"type": "text", "text": "a\0b"}]), "message"), "NUL"),
     (tampered(lambda it: it["parts"].append(A_FILE), "message"), "a file of message"),
-    (tampered(lambda it: it.update(parent_id=new_uuid()), "message"), "follows one that is not before it"),
+    (tampered(lambda it: it.update(parent_id=new_uuid()), "message"), "comes before the message it follows"),
     (tampered(lambda it: it.update(status="STREAMING", role="assistant"), "message"), "is not finished"),
     (tampered(lambda it: it.update(seq=1), "message"), "out of order"),
-    (tampered(lambda it: it.update(conversation_id=new_uuid()), "message"), "of another conversation"),
+    (tampered(lambda it: it.update(conversation_id=new_uuid()), "message"), "to another conversation"),
     (tampered(lambda it: it.update(status="RUNNING"), "turn"), "has not ended"),
-    (tampered(lambda it: it.update(user_message_id=new_uuid()), "turn"), "that is missing"),
+    (tampered(lambda it: it.update(user_message_id=new_uuid()), "turn"), "the missing message"),
     (tampered(lambda it: it.update(sha256="../../../etc/passwd"), "payload"), "no SHA-256"),
-    (tampered(lambda it: it.update(sha256="0" * 64), "payload"), "is not in the export"),
+    (tampered(lambda it: it.update(sha256="0" * 64), "payload"), "export doesn't contain"),
     (tampered(lambda it: it.update(size=1), "payload"), "damaged or too large"),
-    (tampered(lambda it: it.update(agent_id=new_uuid()), "conversation"), "was not taken over"),
-    (tampered(lambda it: it.update(archived_to_seq=9), "conversation"), "without a summary"),
-    (with_flaw, "the file ends in the middle of it"),
+    (tampered(lambda it: it.update(agent_id=new_uuid()), "conversation"), "was not imported"),
+    (tampered(lambda it: it.update(archived_to_seq=9), "conversation"), "but no summary"),
+    (with_flaw, "the file ends before it is complete"),
 ]  # fmt: skip
 
 
@@ -238,7 +238,7 @@ async def test_export_of_a_later_version_is_refused(tmp_path: Path):
     with pytest.raises(InvalidRequest, match="Upgrade"):
         await import_file(settings, file, ALICE, None)
     file.write_text('{"type": "threadkeep-export", "version": 2, "user_id": "alice", "exported_at": 1}\n')
-    with pytest.raises(InvalidRequest, match="leave --agent out"):
+    with pytest.raises(InvalidRequest, match="leave out --agent"):
         await import_file(settings, file, ALICE, "Claude")
 
 

@@ -113,9 +113,9 @@ async def test_files_of_chatgpt_that_the_archive_has_are_files_of_messages(
         assert await store.files.sent_by(ALICE, picture.file_id) is not None
     told = capsys.readouterr().out
     assert "Added: 1 conversation, 5 messages, 4 files." in told
-    assert "names a file only: bomb.png: This image is too large" in told
+    assert "lists a file by name only: bomb.png: This image is larger than" in told
     assert await import_file(here, archived, ALICE, None) == 0
-    assert "1 were there already" in capsys.readouterr().out
+    assert "1 already present" in capsys.readouterr().out
     assert not list((here.data / "uploads").iterdir())
 
 
@@ -138,7 +138,7 @@ async def test_damaged_and_endless_files_of_an_archive_are_named_only(
     (kept,) = await imported(here)
     assert [message.content for message in kept["messages"]] == ["[image]\n\n[image]\n\nThese?"]
     told = capsys.readouterr().out
-    assert "zeros.txt has more than 1,000,000 bytes" in told
+    assert "zeros.txt is larger than 1,000,000 bytes" in told
     assert "cut.txt is damaged" in told
 
 

@@ -159,7 +159,7 @@ async def test_agent_comes_with_prompt_files_documents_and_servers_switched_off(
     file = tmp_path / "alice.zip"
     await export_everything(here, file)
     await import_file(there, file, ALICE, None)
-    assert "web, time are switched off" in capsys.readouterr().out
+    assert "web, time are disabled" in capsys.readouterr().out
     async with opened_jobs_and_store(there) as (jobs, store):
         agent = next(
             it for it in await store.agents.page(ALICE, after=None, offset=0, limit=9) if it.owner_id
@@ -247,7 +247,7 @@ async def test_export_is_of_one_moment_while_others_write(here: Settings, tmp_pa
         # On SQLite the data folder is locked by us, as a running server locks it.
         assert await export_user(here, ALICE, tmp_path / "alice.zip") == 0
         await keep_turn(store, conversation, "Two?", "2")
-        with pytest.raises(StorageRefused, match="exists already"):
+        with pytest.raises(StorageRefused, match="already exists"):
             await export_user(here, ALICE, tmp_path / "alice.zip")
         with pytest.raises(UserNotFound, match="'nobody'"):
             await export_user(here, UserId("nobody"), tmp_path / "nobody.zip")
@@ -267,7 +267,7 @@ async def test_main_conversation_becomes_a_further_one_where_there_is_one(
             Conversation.start(ALICE, default.id, NOW, is_main=True)
         )
     await import_file(there, tmp_path / "alice.zip", ALICE, None)
-    assert "further one now" in capsys.readouterr().out
+    assert "imported as a regular conversation" in capsys.readouterr().out
     async with opened_store(there) as store:
         listed = await store.conversations.page(ALICE, ConversationFilter(), after=None, offset=0, limit=9)
     assert [it.id for it in listed if it.is_main] == [own.id]

@@ -62,12 +62,12 @@ async def pages_of(path: Path, media_type: str) -> list[int | None]:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (make_encrypted_pdf(), "protected by a password"),
+        (make_encrypted_pdf(), "password-protected"),
         (make_contract()[:400], "damaged"),
         (make_image_pdf(), "images"),
         (make_zip_bomb, "unpacks to 300 MB"),
         (partial(make_zip_bomb, 100, "word/more.xml"), "unpacks to 100 MB"),
-        (b"PK\x03\x04 no archive", "not a Word document"),
+        (b"PK\x03\x04 no archive", "isn't a Word document"),
         (b" \n\t ", "no text"),
     ],
     ids=["encrypted", "truncated", "image-only", "zip-bomb", "much-markup", "broken-archive", "blank"],
@@ -146,7 +146,7 @@ class KilledWorkers:
         self.tries += 1
         if self.tries <= self.kills:
             # What the real one says of a worker that somebody killed; see the test below.
-            raise ExtractionBroke("The process that read the file was ended (SIGKILL).")
+            raise ExtractionBroke("The process that read the file ended (SIGKILL).")
         async for part in ProcessExtractor().extract(file, media_type):
             yield part
 
@@ -170,7 +170,7 @@ async def test_file_whose_worker_is_killed_is_tried_once_more(
         assert kept.chunk_count == 1
     else:
         assert kept.chunk_count == 0
-        assert kept.error == "The process that read the file was ended (SIGKILL). It was tried 2 times."
+        assert kept.error == "The process that read the file ended (SIGKILL). Gave up after 2 attempts."
 
 
 async def test_worker_that_is_killed_is_told_as_such(tmp_path: Path):
@@ -283,7 +283,7 @@ async def test_upload_that_breaks_off_is_refused():
     with pytest.raises(InvalidRequest):
         async with upload(parts(), content_type="multipart/form-data; boundary=x").read() as found:
             if not found:
-                raise InvalidRequest("No file was sent.")
+                raise InvalidRequest("The request contains no file.")
 
 
 async def test_search_goes_on_by_words_while_the_embedding_endpoint_is_away(store: Store):
@@ -294,7 +294,7 @@ async def test_search_goes_on_by_words_while_the_embedding_endpoint_is_away(stor
     await embedder.close()
     assert [hit.text for hit in found.hits] == ["the harbour is closed"]
     assert found.notice
-    assert "words only" in found.notice
+    assert "keyword only" in found.notice
     assert "sk-secret" not in found.notice
 
 
@@ -318,9 +318,7 @@ async def test_turn_tells_that_the_embedding_endpoint_is_away_and_goes_on(
             turn_id = await talk.begin(conversation, "Is the harbour open?")
             events = await talk.events(turn_id)
     notices = [event["message"] for event in events if event.get("code") == "RETRIEVAL_DEGRADED"]
-    assert notices == [
-        "Documents were searched by their words only: The embedding endpoint cannot be reached."
-    ]
+    assert notices == ["Searched documents by keyword only: Couldn't connect to the embedding server."]
     assert [hit["text"] for event in events for hit in event.get("hits", ())] == ["The harbour is closed."]
     assert events[-1]["type"] == "done"
 

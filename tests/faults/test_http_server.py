@@ -135,9 +135,9 @@ def test_what_cannot_be_started_is_told_in_one_line(serve: Callable[..., Server]
     (tmp_path / "broken" / "threadkeep.db").write_bytes(b"not a database, but long enough to look at" * 100)
     cases: list[tuple[list[str], dict[str, str], str]] = [
         (["--port", taken, "--data", "other"], {}, f"port {taken}"),
-        (["--data", "file/data"], {}, "The data folder file/data cannot be written"),
-        (["--data", "broken"], {}, "broken/threadkeep.db cannot be opened"),
-        ([], {"database_url": "postgresql://u:the-password@127.0.0.1:1/x"}, "The PostgreSQL database"),
+        (["--data", "file/data"], {}, "Can't write to the data folder file/data"),
+        (["--data", "broken"], {}, "open the database broken/threadkeep.db"),
+        ([], {"database_url": "postgresql://u:the-password@127.0.0.1:1/x"}, "the PostgreSQL database"),
     ]
     for arguments, settings, told in cases:
         failed = run("serve", "--port", "0", *arguments, folder=tmp_path, **settings)

@@ -174,7 +174,7 @@ async def test_owner_is_stopped_for_longer_than_its_lease_and_goes_on(
     again = await person.watch(here)
     assert again == person.seen
     await check_end(here, person, server, model)
-    await until(lambda: "was taken over by another node" in node.output)
+    await until(lambda: "another node took over turn" in node.output)
     assert again == await person.watch(here)
     after = await Person.meet(here, agent, f"after-{moment}")
     await after.talk(here)

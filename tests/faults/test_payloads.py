@@ -108,12 +108,12 @@ async def test_full_disk_ends_the_call_with_an_error_and_the_turn_goes_on(
     uses = [UseTool("large"), UseTool("file"), UseTool("small"), UseTool("small", {"text": LARGE})]
     _, reply = await use_tools(shared, model, *uses)
     assert (reply["status"], reply["content"], reply["artifactIds"]) == ("COMPLETED", "So.", [])
-    full_disk = "The folder of payloads cannot be written: No space left on device."
+    full_disk = "Can't write to the payload folder: No space left on device."
     assert [(it["status"], it["result"], it.get("error")) for it in reply["toolCalls"]] == [
-        ("error", None, f"The result cannot be kept. {full_disk}"),
-        ("error", None, f"The result cannot be kept. {full_disk}"),
+        ("error", None, f"The result can't be stored. {full_disk}"),
+        ("error", None, f"The result can't be stored. {full_disk}"),
         ("ok", "fine", None),
-        ("error", None, f"The arguments cannot be kept. {full_disk}"),
+        ("error", None, f"The arguments can't be stored. {full_disk}"),
     ]
     assert len(tools.calls) == 3, "a call that cannot be recorded is not made"
     told = [it for it in model.requests[1].body["messages"] if it["role"] == "tool"]
@@ -146,7 +146,7 @@ async def test_result_that_is_far_too_large_is_an_error_that_is_told(
     _, reply = await use_tools(shared, model, UseTool("flood"))
     (call,) = reply["toolCalls"]
     assert (call["status"], call["result"]) == ("error", None)
-    assert call["error"].startswith("The result cannot be kept. A ")
+    assert call["error"].startswith("The result can't be stored. A ")
     assert files(payloads) == []
 
 

@@ -156,7 +156,7 @@ def refuses(path: Path, why: str) -> None:
 
 def test_disk_too_full_to_start_is_refused_and_can_be_tried_again(path: Path):
     with no_file_larger_than(20_000):
-        refuses(path, f"{path} cannot be opened")
+        refuses(path, f"open the database {path}")
     start(path)
 
 
@@ -189,7 +189,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_read_only_folder_is_refused(folder: Path):
     folder.chmod(0o500)
     for place in (folder, folder / "data"):
-        refuses(place / "threadkeep.db", f"{place} cannot be written: Permission denied")
+        refuses(place / "threadkeep.db", f"data folder {place}: Permission denied")
     folder.chmod(0o700)
     start(folder / "threadkeep.db")
 
@@ -198,7 +198,7 @@ def test_folder_that_became_read_only_is_refused(folder: Path):
     path = folder / "threadkeep.db"
     start(path)
     folder.chmod(0o500)
-    refuses(path, f"{path} cannot be opened")
+    refuses(path, f"open the database {path}")
     folder.chmod(0o700)
     start(path)
 
@@ -207,7 +207,7 @@ def test_read_only_file_is_refused(folder: Path):
     path = folder / "threadkeep.db"
     start(path)
     path.chmod(0o400)
-    refuses(path, f"{path} cannot be opened: attempt to write a readonly database")
+    refuses(path, f"open the database {path}: attempt to write a readonly database")
     for file in folder.iterdir():  # SQLite gives the files beside it the same rights
         file.chmod(0o600)
     start(path)
@@ -216,7 +216,7 @@ def test_read_only_file_is_refused(folder: Path):
 def test_file_that_is_no_database_is_refused_and_left_alone(path: Path):
     path.parent.mkdir()
     path.write_text("my diary\n" * 1_000)
-    refuses(path, f"{path} cannot be opened: file is not a database")
+    refuses(path, f"open the database {path}: file is not a database")
     assert path.read_text() == "my diary\n" * 1_000
     path.unlink()
     start(path)
@@ -225,19 +225,19 @@ def test_file_that_is_no_database_is_refused_and_left_alone(path: Path):
 def test_file_that_was_cut_off_is_refused(path: Path):
     start(path)
     os.truncate(path, path.stat().st_size // 2)
-    refuses(path, f"{path} cannot be opened: database disk image is malformed")
+    refuses(path, f"open the database {path}: database disk image is malformed")
 
 
 def test_file_in_place_of_the_folder_is_refused(tmp_path: Path):
     occupied = tmp_path / "data"
     occupied.write_text("")
     for folder in (occupied, occupied / "deeper"):
-        refuses(folder / "threadkeep.db", f"The data folder {folder} cannot be")
+        refuses(folder / "threadkeep.db", f"Can't write to the data folder {folder}")
 
 
 def test_folder_in_place_of_the_file_is_refused(path: Path):
     path.mkdir(parents=True)
-    refuses(path, f"{path} cannot be opened")
+    refuses(path, f"open the database {path}")
 
 
 async def test_damaged_page_fails_what_needs_it_and_nothing_else(path: Path):

@@ -64,7 +64,7 @@ async def test_turn_goes_on_without_a_server_that_takes_too_long_to_start(
 
 async def test_turn_goes_on_without_a_server_that_ends_at_once(chaos: Chaos):
     agent = await chaos.agent(chaos=chaos.server("exit"), good=chaos.server("good"))
-    reason = "It ended with exit code 7: chaos: I will not serve ••••••••"
+    reason = "It exited with code 7: chaos: I will not serve ••••••••"
     assert await use_good(chaos, agent) == [f"Couldn't connect to chaos: {reason}"]
     shown = await chaos.detail(agent)
     assert (shown["status"], shown["error"]) == ("failed", reason)
@@ -93,10 +93,15 @@ async def test_program_that_the_operator_has_forbidden_since_it_was_saved_does_n
     [
         ("hang", 1, "timeout", "The tool took longer than 1 seconds."),
         ("freeze", 1, "timeout", "The tool took longer than 1 seconds."),
-        ("crash", 60, "error", "The server is gone. It ended with exit code 3: chaos: this is the end"),
-        ("mute", 60, "error", "The server is gone. It ended with exit code 143: chaos: good"),
+        (
+            "crash",
+            60,
+            "error",
+            "Lost the connection to the server. It exited with code 3: chaos: this is the end",
+        ),
+        ("mute", 60, "error", "Lost the connection to the server. It exited with code 143: chaos: good"),
         ("fail", 60, "error", "no luck with ••••••••"),
-        ("nonsense", 60, "error", "The server's answer is not a valid MCP result."),
+        ("nonsense", 60, "error", "The server's response isn't a valid MCP result."),
     ],
 )
 async def test_call_that_goes_wrong_is_recorded_and_the_turn_ends(
@@ -131,7 +136,7 @@ async def test_huge_result_is_an_error_that_says_so_and_ten_more_turns_go_on_as_
         agent = await chaos.agent(chaos=server)
         conversation = await chaos.conversation(agent)
         (call,) = (await chaos.use(conversation, "big", bytes=50_000_000))["toolCalls"]
-        error = "The result has more than 8 MB; at most 8 MB are read."
+        error = "The result is larger than 8 MB, the limit."
         assert (call["status"], call["error"], call["result"]) == ("error", error, None)
         assert (await chaos.detail(agent))["status"] == "ready"
         for number in range(10):
@@ -237,7 +242,7 @@ async def test_owner_tests_a_server_and_sees_its_tools_or_what_is_wrong(chaos: C
     bad = (await chaos.talk.client.post(f"/api/agents/{agent}/mcp-servers/bad/test")).json()
     assert (bad["status"], bad["error"]) == (
         "failed",
-        "It ended with exit code 7: chaos: I will not serve ••••••••",
+        "It exited with code 7: chaos: I will not serve ••••••••",
     )
 
 
@@ -277,13 +282,13 @@ async def test_package_that_does_not_exist_is_a_status_and_no_failure(
     agent = await chaos.agent(**{"web-search": server, "chaos": chaos.server("good")})
     status = (await chaos.talk.client.post(f"/api/agents/{agent}/mcp-servers/web-search/test")).json()
     assert status["status"] == "failed"
-    assert status["error"].startswith("It ended with exit code 1: npm error code E404")
+    assert status["error"].startswith("It exited with code 1: npm error code E404")
     assert "@anthropic/mcp-server-web-search" in status["stderr"]
     reply = await chaos.use(await chaos.conversation(agent), "echo", text="hello")
     assert reply["status"] == "COMPLETED"
     assert [call["result"] for call in reply["toolCalls"]] == ["hello"]
     (notice,) = await chaos.notices(reply["turnId"])
-    assert notice.startswith("Couldn't connect to web-search: It ended with exit code 1")
+    assert notice.startswith("Couldn't connect to web-search: It exited with code 1")
     assert not model.refused
 
 

@@ -281,7 +281,7 @@ async def test_database_that_stays_away_longer_than_anybody_waits(
         await gate.reached()
         await asyncio.to_thread(own_postgres.stop)
         gate.open()
-        await until(lambda: f"turn {turn_id} could not be stored" in caplog.text)
+        await until(lambda: f"couldn't store turn {turn_id}" in caplog.text)
         await until(lambda: caplog.text.count("reconnection attempt in pool") >= 2)
         away = await there.client.post(f"/api/conversations/{conversation}/abort")
         assert (away.status_code, away.headers["retry-after"]) == (503, "1")

@@ -19,10 +19,10 @@ async def ask(how: str, most_s: float = 30.0) -> bytes:
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
-        ("dies", "This image cannot be read."),
-        ("leaves", "This image cannot be read."),
-        ("floods", "This image cannot be read."),
-        ("spins", "This image cannot be read: that takes too long."),
+        ("dies", "This image can't be read."),
+        ("leaves", "This image can't be read."),
+        ("floods", "This image can't be read."),
+        ("spins", "This image takes too long to process."),
     ],
 )
 async def test_worker_that_breaks_is_an_unsupported_file_and_the_next_one_works(how: str, reason: str):

@@ -87,4 +87,4 @@ def test_image_that_needs_too_much_memory_is_refused(source: Path):
     )
     command = [sys.executable, "-c", code, str(source), str(source.parent)]
     told = subprocess.run(command, capture_output=True, check=True).stdout
-    assert json.loads(told) == {"failed": "This image needs more memory than an image may take."}
+    assert json.loads(told) == {"failed": "This image needs more memory than allowed."}

@@ -93,7 +93,7 @@ async def test_connection_that_comes_too_late_is_closed():
 async def test_when_every_address_refuses_all_of_them_are_named():
     with pytest.raises(OSError, match="0 refuses; 1 refuses"):
         await connect_first(addresses(NEW, OLD), Dialling("refuses", "refuses"))
-    with pytest.raises(OSError, match="no address"):
+    with pytest.raises(OSError, match="doesn't resolve to an address"):
         await connect_first([], Dialling())
 
 

@@ -114,7 +114,7 @@ async def test_what_is_not_a_whole_response_is_an_error(client: httpx2.AsyncClie
 )
 async def test_line_that_never_ends_is_given_up(client: httpx2.AsyncClient, data: bytes):
     async with serving(data, *[b"y" * 10_000] * 100, closes=False) as server:
-        with pytest.raises(httpx2.RemoteProtocolError, match="not HTTP"):
+        with pytest.raises(httpx2.RemoteProtocolError, match="valid HTTP"):
             await client.post(server.url, content=b"x")
 
 
@@ -228,7 +228,7 @@ async def test_tls_is_spoken_and_the_certificate_checked(tmp_path: Path, monkeyp
         async with with_tls(model.url, pem, key) as url:
             _, error = await ask(OpenAIGateway(url, "", "m", patience=Patience(sleep=Naps())))
             assert error
-            assert error.message == "The model provider cannot be reached."
+            assert error.message == "Couldn't connect to the model provider."
             monkeypatch.setenv("SSL_CERT_FILE", str(pem))
             events, error = await ask(OpenAIGateway(url, "", "m", patience=Patience(sleep=Naps())))
             assert error is None
@@ -246,4 +246,4 @@ async def test_proxy_of_the_machine_is_used_but_not_for_the_machine_itself(monke
             assert text_of(events) == "direct"
             _, error = await ask(make_gateway("openai", "http://models.test"))
             assert error
-            assert error.message == "The model provider has failed (502): from proxy!"
+            assert error.message == "The model provider failed (502): from proxy!"

@@ -45,7 +45,7 @@ async def test_demonstration_ends_when_it_goes_round_in_circles(monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("said", "told"), [("为什么天是蓝的？", "只会英文"), ("Почему небо синее?", "knows only English")]
+    ("said", "told"), [("为什么天是蓝的？", "只会英文"), ("Почему небо синее?", "only understands English")]
 )
 async def test_demonstration_says_that_it_knows_no_other_language(said: str, told: str):
     gateway = LocalGateway()

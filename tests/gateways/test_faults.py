@@ -26,7 +26,7 @@ from threadkeep.testing import (
     closed_port,
 )
 
-BROKE_OFF = "The model's answer broke off."
+BROKE_OFF = "The model's response ended early."
 
 pytestmark = pytest.mark.parametrize("wire", WIRES)
 
@@ -36,7 +36,7 @@ async def test_model_that_refuses_the_connection_is_named_away(wire: str):
     with closed_port() as url:
         events, error = await ask(make_gateway(wire, url, naps=naps))
     assert error
-    assert (error.message, error.retryable) == ("The model provider cannot be reached.", True)
+    assert (error.message, error.retryable) == ("Couldn't connect to the model provider.", True)
     assert [type(event) for event in events] == [Retrying, Retrying]
     assert len(naps.taken) == 2
 
@@ -54,7 +54,7 @@ async def test_silence_before_the_first_byte_is_an_error_and_not_asked_again(wir
         events, error = await ask(make_gateway(wire, model.url, silence_s=2))
         assert await model.requests[0].until_over() == "disconnected"
     assert error
-    assert (error.message, error.retryable) == ("The model did not send anything for 2 s.", True)
+    assert (error.message, error.retryable) == ("The model sent nothing for 2 s.", True)
     assert (events, len(model.requests)) == ([], 1)
 
 
@@ -63,7 +63,7 @@ async def test_silence_in_the_middle_keeps_what_was_said(wire: str):
         events, error = await ask(make_gateway(wire, model.url, silence_s=2))
         assert await model.requests[0].until_over() == "disconnected"
     assert error
-    assert error.message == "The model did not send anything for 2 s."
+    assert error.message == "The model sent nothing for 2 s."
     assert text_of(events) == "Hello"
 
 
@@ -103,7 +103,7 @@ async def test_broken_json_is_an_error(wire: str):
     with ScriptedModel([Say("Hello."), BrokenJson(), Say("Never seen.")]) as model:
         events, error = await ask(make_gateway(wire, model.url))
     assert error
-    assert (error.message, error.retryable) == ("The model's answer could not be read.", True)
+    assert (error.message, error.retryable) == ("The model's response couldn't be parsed.", True)
     assert text_of(events) == "Hello."
 
 
@@ -111,7 +111,7 @@ async def test_endless_event_is_an_error(wire: str):
     with ScriptedModel([Raw(b"data: "), *[Raw(b"x" * 1024 * 1024)] * 17, Hang()]) as model:
         _, error = await ask(make_gateway(wire, model.url))
     assert error
-    assert error.message == "The model's answer could not be read."
+    assert error.message == "The model's response couldn't be parsed."
 
 
 async def test_answer_without_an_end_is_given_up(wire: str, monkeypatch: pytest.MonkeyPatch):
@@ -120,7 +120,7 @@ async def test_answer_without_an_end_is_given_up(wire: str, monkeypatch: pytest.
         events, error = await ask(make_gateway(wire, model.url))
         assert await model.requests[0].until_over() == "disconnected"
     assert error
-    assert (error.message, error.retryable) == ("The model's answer does not end.", True)
+    assert (error.message, error.retryable) == ("The model's response is too long.", True)
     assert text_of(events).startswith("Hello.")
     assert len(text_of(events)) <= 1024 * 1024
 
@@ -128,9 +128,12 @@ async def test_answer_without_an_end_is_given_up(wire: str, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"<!doctype html>\n\n<p>Sign in</p>", "The model provider sent a web page; is its address right?"),
-        (b'{"error": {"message": "It loads"}}', "The model provider has failed: It loads."),
-        (b'{\n\n"choices": []}', "The model provider did not stream its answer."),
+        (
+            b"<!doctype html>\n\n<p>Sign in</p>",
+            "The model provider returned a web page. Check the gateway's address.",
+        ),
+        (b'{"error": {"message": "It loads"}}', "The model provider failed: It loads."),
+        (b'{\n\n"choices": []}', "The model provider didn't stream its response."),
         (b"OK\n", BROKE_OFF),
     ],
     ids=["page", "error", "answer", "text"],
@@ -161,7 +164,7 @@ async def test_error_in_the_middle_of_the_stream_is_told(wire: str):
     with ScriptedModel([Say("Hel"), Fail("We are over capacity")]) as model:
         events, error = await ask(make_gateway(wire, model.url))
     assert error
-    assert error.message == "The model provider has failed: We are over capacity."
+    assert error.message == "The model provider failed: We are over capacity."
     assert error.retryable
     assert (text_of(events), len(model.requests)) == ("Hel", 1)
 

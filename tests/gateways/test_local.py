@@ -283,7 +283,7 @@ async def test_closed_gateway_stops_its_answer_and_refuses_more(weights: Path):
     await asyncio.sleep(0)
     await gateway.close()
     await gateway.close()
-    with pytest.raises(GatewayError, match="broke off"):
+    with pytest.raises(GatewayError, match="ended early"):
         async for _ in stream:
             pass
     for refused in (waiting, listen(gateway, LONG_STORY)):
@@ -306,8 +306,8 @@ async def problem(gateway: LocalGateway) -> str:
 
 
 async def test_file_that_is_missing_or_no_model_is_named(tmp_path: Path):
-    assert "absent.gguf cannot be read" in await problem(LocalGateway(tmp_path / "absent.gguf"))
-    assert "cannot be read" in await problem(LocalGateway(tmp_path))
+    assert "Couldn't read the model file" in await problem(LocalGateway(tmp_path / "absent.gguf"))
+    assert "Couldn't read" in await problem(LocalGateway(tmp_path))
     (tmp_path / "notes.txt").write_text("no model")
     assert "notes.txt is not a GGUF file" in await problem(LocalGateway(tmp_path / "notes.txt"))
 

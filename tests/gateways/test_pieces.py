@@ -100,7 +100,7 @@ async def test_stream_that_ends_too_soon_broke_off_wherever_that_is(wire: WireNa
     for end in range(0, needed, 7):
         events, error = await ask_in_pieces(wire, [data[:end]])
         assert error, end
-        assert error.message == "The model's answer broke off."
+        assert error.message == "The model's response ended early."
         assert whole.startswith(text_of(events))
     events, error = await ask_in_pieces(wire, [data.rstrip()])
     assert error is None

@@ -202,21 +202,21 @@ async def test_nothing_after_the_end_is_heard():
 @pytest.mark.parametrize(
     ("data", "message", "retryable"),
     [
-        (b'{"error": "plain words"}', "The model provider has failed: plain words.", True),
-        (b'{"error": {"message": "Crash.", "code": 500}}', "The model provider has failed: Crash.", True),
+        (b'{"error": "plain words"}', "The model provider failed: plain words.", True),
+        (b'{"error": {"message": "Crash.", "code": 500}}', "The model provider failed: Crash.", True),
         (
             b'{"error": {"code": 400, "message": "Too long."}}',
-            "The model provider has failed: Too long.",
+            "The model provider failed: Too long.",
             False,
         ),
-        (b'{"object": "error", "message": "vLLM"}', "The model provider has failed: vLLM.", True),
+        (b'{"object": "error", "message": "vLLM"}', "The model provider failed: vLLM.", True),
         (
             b'{"error": {"message": "Slow.", "code": "rate_limit_exceeded"}}',
-            "The model provider has failed: Slow.",
+            "The model provider failed: Slow.",
             True,
         ),
-        (b'{"error": {"code": 401}}', "The model provider refused the API key.", False),
-        (b'{"error": {}, "object": "error"}', "The model provider has failed.", True),
+        (b'{"error": {"code": 401}}', "The model provider rejected the API key.", False),
+        (b'{"error": {}, "object": "error"}', "The model provider failed.", True),
     ],
 )
 async def test_errors_in_the_stream_have_many_shapes(data: bytes, message: str, retryable: bool):

@@ -19,7 +19,7 @@ async def test_passing_trouble_is_announced_and_asked_again(wire: str, status: i
     assert error is None
     assert isinstance(events[0], Retrying)
     assert events[0].code == "MODEL_BUSY"
-    assert f"({status}): Slow down. Asking again in 0.8 s." in events[0].message
+    assert f"({status}): Slow down. Retrying in 0.8 s." in events[0].message
     assert isinstance(events[1], Retrying)
     assert text_of(events) == "Hello."
     assert naps.taken == [0.75, 1.5]
@@ -39,7 +39,7 @@ async def test_lasting_refusal_is_told_and_not_asked_again(wire: str, status: in
     with ScriptedModel([Status(status, "No such model: scripted")]) as model:
         events, error = await ask(make_gateway(wire, model.url))
     assert error
-    assert error.message == f"The model provider refused the request ({status}): No such model: scripted."
+    assert error.message == f"The model provider rejected the request ({status}): No such model: scripted."
     assert not error.retryable
     assert (events, len(model.requests)) == ([], 1)
 
@@ -49,7 +49,7 @@ async def test_refused_key_is_told_in_our_own_words(wire: str, status: int):
     with ScriptedModel([Status(status, "Incorrect key sk-…")]) as model:
         _, error = await ask(make_gateway(wire, model.url))
     assert error
-    assert (error.message, error.retryable) == ("The model provider refused the API key.", False)
+    assert (error.message, error.retryable) == ("The model provider rejected the API key.", False)
 
 
 NOW = 1_800_000_000
@@ -121,6 +121,6 @@ async def test_error_of_any_shape_is_readable_and_short(wire: str, body: bytes, 
     with ScriptedModel([Status(418, body=body)]) as model:
         _, error = await ask(make_gateway(wire, model.url))
     assert error
-    assert told is None or error.message == f"The model provider refused the request (418){told}"
+    assert told is None or error.message == f"The model provider rejected the request (418){told}"
     assert len(error.message) < 350
     assert "\x00" not in error.message

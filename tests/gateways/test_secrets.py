@@ -49,7 +49,7 @@ async def test_key_is_in_no_log_when_the_model_is_away(wire: str, caplog: pytest
     with closed_port() as url:
         _, error = await ask(make_gateway(wire, url))
     assert error
-    assert "cannot be reached" in caplog.text
+    assert "couldn't connect" in caplog.text
     assert KEY not in caplog.text + "".join(traceback.format_exception(error))
 
 
@@ -90,5 +90,7 @@ async def test_redirect_does_not_carry_the_key_away(wire: str):
         model.script([Status(307, headers={"location": f"{elsewhere.url}/v1/messages"})])
         _, error = await ask(make_gateway(wire, model.url))
         assert error
-        assert error.message == "The model provider has another address than the one that is set (307)."
+        assert (
+            error.message == "The model provider redirected the request (307). Check the gateway's address."
+        )
         assert not elsewhere.requests

@@ -178,7 +178,7 @@ async def test_user_whom_the_host_does_not_have_is_turned_away(postgres: Postgre
                 await client.put(f"/api/agents/{default}/conversation", headers=headers),
             ):
                 told = refusal(answer, 403, "FORBIDDEN")
-                assert told["message"] == "The application has no such user."
+                assert told["message"] == "The application doesn't have this user."
         await own_chat(client, keys[0])
     assert rows_of(url)["tk_users"] == 1
 
@@ -229,12 +229,12 @@ async def test_our_own_schema_can_point_at_the_hosts_table(postgres: Postgres, t
 @pytest.mark.parametrize(
     ("user_table", "told"),
     [
-        ("people.id", "no such table"),
-        ("elsewhere.users.id", "no such table"),
-        ("users.uid", "no such column"),
-        ("users.ctid", "no such column"),
-        ("users.name", "neither the primary key nor unique"),
-        ("odd.id", "of type numeric"),
+        ("people.id", "the table doesn't exist"),
+        ("elsewhere.users.id", "the table doesn't exist"),
+        ("users.uid", "the column doesn't exist"),
+        ("users.ctid", "the column doesn't exist"),
+        ("users.name", "must be the primary key or unique"),
+        ("odd.id", "has type numeric"),
     ],
 )
 async def test_column_that_no_key_can_point_at_is_refused(postgres: Postgres, user_table: str, told: str):
@@ -253,7 +253,7 @@ async def test_users_of_ours_whom_the_host_does_not_have_are_kept_and_told(postg
     url = host_database(postgres, kind, KEYS[kind])
     await (await open_database(url, pool_size=1)).close()
     run(url, f"INSERT INTO tk_users VALUES ('local', {NOW})")
-    with pytest.raises(SettingsError, match="users whom the table does not have"):
+    with pytest.raises(SettingsError, match="contains users that the table doesn't"):
         await open_database(url, pool_size=1, user_table="users.id")
     assert rows_of(url)["tk_users"] == 1
     run(url, "DELETE FROM tk_users")

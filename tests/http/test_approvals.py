@@ -133,7 +133,7 @@ async def test_denied_call_never_runs_and_the_model_is_told(
     message = await reply(talk, asked["turnId"])
     assert (message["content"], calls_of(message)["send"]["status"]) == ("I did not.", "denied")
     assert server.uses == []
-    assert "did not allow" in str(model.requests[-1].body)
+    assert "The user denied this call" in str(model.requests[-1].body)
 
 
 async def test_edited_call_runs_with_the_users_arguments_and_says_so(
@@ -224,7 +224,7 @@ async def test_new_message_ends_a_waiting_turn_and_starts_its_own(
     before = await reply(talk, asked["turnId"])
     assert (before["status"], calls_of(before)["send"]["status"]) == ("CANCELLED", "denied")
     assert server.uses == []
-    assert "The user did not answer" in str(model.requests[-1].body)
+    assert "The user didn't answer" in str(model.requests[-1].body)
     late = await answer(talk, asked, action="allow")
     assert (late.status_code, late.json()["error"]["code"]) == (410, "APPROVAL_EXPIRED")
 

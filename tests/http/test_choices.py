@@ -33,4 +33,4 @@ async def test_value_that_is_none_of_a_few_is_told_which_there_are(
     conversation = (await alice.put(f"/api/agents/{agent['id']}/conversation")).json()
     answer = await alice.request(method, path.format(id=conversation["id"]), json=body)
     named = {400: "MCP_CONFIG_INVALID", 422: "INVALID_REQUEST"}[code]
-    assert refusal(answer, code, named, param)["message"].endswith(f"; it can be: {told}.")
+    assert refusal(answer, code, named, param)["message"].endswith(f"; expected one of: {told}.")

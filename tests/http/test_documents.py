@@ -97,7 +97,7 @@ async def test_deleted_document_is_gone_from_every_index(
 async def test_failed_document_says_why_and_can_be_retried(alice: httpx.AsyncClient, agent_id: str):
     (document,) = await send_and_read(alice, agent_id, bad__pdf=b"%PDF-1.4 nothing more")
     assert (document["status"], document["progress"]) == ("failed", 0.0)
-    assert document["error"] == "The PDF is damaged and cannot be opened."
+    assert document["error"] == "The PDF is damaged."
     path = f"/api/agents/{agent_id}/documents/{document['id']}"
     again = await alice.post(f"{path}/retry")
     assert (again.status_code, again.json()["status"], again.json()["error"]) == (202, "processing", None)

@@ -55,7 +55,7 @@ async def test_guide_thinks_uses_a_tool_draws_a_chart_and_cites(talk: Talk):
     assert "[1]" in cited["content"]
 
 
-@pytest.mark.parametrize(("action", "said"), [("allow", "so the report is sent"), ("deny", "You said no")])
+@pytest.mark.parametrize(("action", "said"), [("allow", "so I sent the report"), ("deny", "You denied it")])
 async def test_guide_asks_before_it_sends(talk: Talk, action: str, said: str):
     conversation = await begin(talk)
     path = f"/api/conversations/{conversation}/messages?wait=true"

@@ -501,8 +501,8 @@ async def test_promptx_of_the_operator_is_shown_as_it_is(database_url: str, tmp_
     for number, (command, status, error) in enumerate(
         (
             (works, "ready", None),
-            (fails, "failed", "It ended with exit code 1: no licence"),
-            ("no-such-promptx", "failed", "There is no program `no-such-promptx` on this machine."),
+            (fails, "failed", "It exited with code 1: no licence"),
+            ("no-such-promptx", "failed", "The program `no-such-promptx` isn't installed on this machine."),
         )
     ):
         async with open_to_admin(database_url, tmp_path / str(number), promptx_command=command) as admin:

@@ -33,6 +33,6 @@ async def test_step_that_fails_keeps_no_other_from_being_done(
     await until(lambda: len(done) >= 6)
     await running.close()
     assert done[:6] == ["first", "second", "third"] * 2
-    assert "cleaning up failed at old talk: The database is away." in caplog.text
+    assert "cleanup of old talk failed: The database is away." in caplog.text
     assert "a folder that cannot be read" in caplog.text
     assert "removed 3 contents" in caplog.text

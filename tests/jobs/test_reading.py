@@ -93,10 +93,10 @@ class PickyEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         if self.is_away:
-            raise EmbedderError("The embedding endpoint cannot be reached.")
+            raise EmbedderError("Couldn't connect to the embedding server.")
         if bad := [text for text in texts if "unspeakable" in text]:
             self.refused += bad
-            raise EmbedderError("The embedding endpoint answered with status 400.")
+            raise EmbedderError("The embedding server returned status 400.")
         return [await self.embed_query(text) for text in texts]
 
     async def close(self) -> None:

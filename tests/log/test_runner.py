@@ -125,7 +125,7 @@ async def test_end_whose_answer_is_lost_happens_once(
     assert kinds(await follow(node, begun.turn)) == ["turn_start", "text", "done"]
     assert plan == []
     assert (await reply_of(store, begun)).status is MessageStatus.COMPLETED
-    assert "taken over" not in caplog.text  # it was stored by ourselves
+    assert "took over" not in caplog.text  # it was stored by ourselves
 
 
 async def test_who_has_seen_the_end_is_not_counted_any_more(nodes: Nodes, store: Store):

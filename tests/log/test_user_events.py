@@ -98,4 +98,4 @@ async def test_what_is_stored_stays_stored_when_nobody_can_be_told(caplog: pytes
             raise OSError
 
     await UserEvents(Broken()).tell(event("c"))
-    assert "could not be told" in caplog.text
+    assert "couldn't notify" in caplog.text

@@ -66,7 +66,7 @@ async def test_folder_that_leads_out_of_the_workspace_is_not_used(here: Pooled, 
     workspace = here.workspaces.of(here.agent_id)
     workspace.mkdir(parents=True)
     (workspace / "out").symlink_to(tmp_path)
-    with pytest.raises(LinkBroken, match="not in the agent's workspace"):
+    with pytest.raises(LinkBroken, match="outside the agent's workspace"):
         await here.tools(chaos(cwd="out/new"))
     assert not (tmp_path / "new").exists()
 
@@ -109,7 +109,7 @@ async def test_server_that_stops_answering_after_a_call_was_given_up_is_replaced
         assert await anext(call) == Progress(1, 2, "begun")
         await call.aclose()
         await until(lambda: not is_alive(here.pids()[0]))
-        await until(lambda: here.pool.statuses(here.agent_id)["chaos"].error == "It no longer answers.")
+        await until(lambda: here.pool.statuses(here.agent_id)["chaos"].error == "It stopped responding.")
         assert (await here.call(server, "echo", text="again")).result == "again"
         assert len(here.pids()) == 2
 
@@ -118,7 +118,9 @@ async def test_crash_in_a_call_is_its_outcome_and_the_next_call_gets_a_new_proce
     server = chaos()
     outcome = await here.call(server, "crash")
     assert outcome == Outcome(
-        "error", error="The server is gone. It ended with exit code 3: chaos: this is the end", lost=True
+        "error",
+        error="Lost the connection to the server. It exited with code 3: chaos: this is the end",
+        lost=True,
     )
     assert (await here.call(server, "echo", text="again")).result == "again"
     assert len(here.pids()) == 2
@@ -130,7 +132,7 @@ async def test_server_that_keeps_crashing_is_left_alone_for_a_while(here: Pooled
     await here.call(server, "crash")
     outcome = await here.call(server, "echo", text="again")
     assert outcome.error
-    assert "this is the end It is tried again in 1 s." in outcome.error
+    assert "this is the end Retrying in 1 s." in outcome.error
     status = await here.pool.test(here.key(server), server)
     assert status.state is ServerState.READY
     assert len(here.pids()) == 3
@@ -140,7 +142,7 @@ async def test_server_that_ends_at_once_is_away_with_its_reason_and_without_its_
     server = chaos("exit", {"API_KEY": "top-secret"})
     with pytest.raises(LinkBroken) as broken:
         await here.tools(server)
-    assert str(broken.value) == f"It ended with exit code 7: chaos: I will not serve {MASK}"
+    assert str(broken.value) == f"It exited with code 7: chaos: I will not serve {MASK}"
     status = here.pool.statuses(here.agent_id)["chaos"]
     assert status.state is ServerState.FAILED
     assert status.error == str(broken.value)
@@ -149,7 +151,7 @@ async def test_server_that_ends_at_once_is_away_with_its_reason_and_without_its_
 
 
 async def test_program_that_is_not_there_is_named(here: Pooled):
-    with pytest.raises(LinkBroken, match="There is no program `no-such-program` on this machine"):
+    with pytest.raises(LinkBroken, match="The program `no-such-program` isn't installed on this machine"):
         await here.tools(StdioServer("no-such-program"))
 
 
@@ -172,7 +174,7 @@ async def test_slow_server_is_waited_for_once_and_is_there_later(tmp_path: Path)
 
 async def test_server_that_never_greets_is_given_up(tmp_path: Path):
     async with pooled(tmp_path, replace(LIMITS, connect_s=0.5)) as here:
-        with pytest.raises(LinkBroken, match=r"It did not answer within 0\.5 seconds"):
+        with pytest.raises(LinkBroken, match=r"It didn't respond within 0\.5 seconds"):
             await here.tools(chaos("silent"))
         await until(lambda: not is_alive(here.pids()[0]))
 
@@ -189,7 +191,7 @@ async def test_server_that_is_noisy_is_understood(here: Pooled, mode: str):
 
 async def test_line_without_an_end_takes_no_memory_and_the_server_is_given_up(tmp_path: Path):
     async with pooled(tmp_path, replace(LIMITS, connect_s=1)) as here:
-        with pytest.raises(LinkBroken, match="did not answer"):
+        with pytest.raises(LinkBroken, match="didn't respond"):
             await here.tools(chaos("endless"))
 
 
@@ -207,7 +209,7 @@ async def test_large_result_comes_through(here: Pooled):
 
 async def test_answer_that_is_no_result_is_an_error(here: Pooled):
     outcome = await here.call(chaos(), "nonsense")
-    assert outcome == Outcome("error", error="The server's answer is not a valid MCP result.")
+    assert outcome == Outcome("error", error="The server's response isn't a valid MCP result.")
 
 
 async def test_answers_to_nobody_and_second_answers_are_passed_over(here: Pooled):
@@ -238,7 +240,7 @@ async def test_changed_tools_are_seen_in_the_next_turn(here: Pooled):
 async def test_server_that_no_longer_tells_its_tools_is_away_each_time(here: Pooled):
     await here.call(chaos(), "hide")
     for _ in range(2):
-        with pytest.raises(LinkBroken, match="It does not tell which tools it has"):
+        with pytest.raises(LinkBroken, match="It doesn't list its tools"):
             await here.tools(chaos())
     assert len(here.pids()) == 1
 
@@ -347,7 +349,7 @@ async def test_server_that_an_agent_no_longer_has_is_ended(here: Pooled):
 async def test_closed_pool_starts_nothing(here: Pooled):
     await here.pool.close()
     outcome = await here.call(chaos(), "echo", text="late")
-    assert outcome.error == "The server chaos is away: Threadkeep is shutting down."
+    assert outcome.error == "Couldn't connect to chaos: Threadkeep is shutting down."
     assert here.pids() == []
 
 

@@ -93,7 +93,10 @@ async def test_nothing_is_written_outside_the_users_folder(other: Other, tmp_pat
 async def test_program_that_is_away_is_a_result_that_says_so(other: Other):
     outcome = await other("promptx_recall", command=("no-such-promptx",))
     assert outcome.status == "error"
-    assert outcome.error == "PromptX is away: There is no program `no-such-promptx` on this machine."
+    assert (
+        outcome.error
+        == "Couldn't connect to PromptX: The program `no-such-promptx` isn't installed on this machine."
+    )
 
 
 async def test_folder_that_cannot_be_made_is_a_result_that_says_so(other: Other, tmp_path: Path):
@@ -101,7 +104,7 @@ async def test_folder_that_cannot_be_made_is_a_result_that_says_so(other: Other,
     outcome = await other("promptx_recall")
     assert (outcome.status, outcome.error) == (
         "error",
-        "PromptX is away: Its folder cannot be made: Not a directory.",
+        "Couldn't connect to PromptX: Couldn't create its folder: Not a directory.",
     )
 
 

@@ -89,7 +89,7 @@ async def test_server_that_came_back_without_its_memory_gets_a_new_session(here:
 
 
 async def test_server_that_is_not_there_is_away_with_its_reason(here: Pooled):
-    with pytest.raises(LinkBroken, match="It cannot be reached"):
+    with pytest.raises(LinkBroken, match="Couldn't connect"):
         await here.tools(RemoteServer("http://127.0.0.1:1/mcp"))
 
 
@@ -103,11 +103,11 @@ async def test_private_address_is_not_reached_unless_that_is_allowed(tmp_path: P
     ("make", "reason"),
     [
         (redirect, "not followed"),
-        (unauthorized, "It answers with HTTP status 401"),
+        (unauthorized, "It returned HTTP status 401"),
         (bomb, "compressed"),
         (huge, TOO_LARGE),
         (huge_event, TOO_LARGE),
-        (garbage, "The server's answer is not a valid MCP message"),
+        (garbage, "The server's response isn't a valid MCP message"),
         (web_page, "Unexpected content type"),
     ],
 )
@@ -158,7 +158,10 @@ async def test_answer_that_is_no_message_is_an_error_in_our_own_words(
 
     async with serving_http(bad_server(on("tools/call", make))) as url:
         outcome = await here.call(RemoteServer(url), "bad")
-        assert (outcome.status, outcome.error) == ("error", "The server's answer is not a valid MCP message.")
+        assert (outcome.status, outcome.error) == (
+            "error",
+            "The server's response isn't a valid MCP message.",
+        )
         assert here.pool.statuses(here.agent_id)["chaos"].state is ServerState.READY
         await here.pool.close()
     assert not [record for record in caplog.records if record.exc_info]

@@ -52,7 +52,7 @@ def test_chart_is_kept_apart_from_the_result():
 
 def test_failure_says_what_the_server_said():
     assert outcome_of(result(text("no luck"), isError=True)) == Outcome("error", error="no luck")
-    assert outcome_of(result(isError=True)).error == "The tool failed and did not say why."
+    assert outcome_of(result(isError=True)).error == "The tool failed without giving a reason."
 
 
 def test_link_is_shown_as_one():
@@ -71,7 +71,7 @@ async def test_images_and_resources_become_files(tmp_path: Path):
         ProducedFile("notes.txt", "text/plain", b"remember"),
         ProducedFile("data.bin", "application/octet-stream", b"\x00\x01"),
     )
-    assert files.result == "remember\n\n[data.bin]\n\n[A file was left out: it is not valid base64.]"
+    assert files.result == "remember\n\n[data.bin]\n\n[A file was left out: its base64 is invalid.]"
 
 
 def test_file_names_have_nothing_that_harms():
@@ -87,7 +87,7 @@ def test_file_names_have_nothing_that_harms():
 def test_only_so_many_files_are_kept():
     outcome = outcome_of(result(*[image(base64.b64encode(b"x").decode())] * (MOST_FILES + 1)))
     assert len(outcome.files) == MOST_FILES
-    assert outcome.result.endswith("[A file was left out: a result may have at most 20.]")
+    assert outcome.result.endswith("[A file was left out: a result can have at most 20.]")
 
 
 def test_strange_media_type_is_not_believed():

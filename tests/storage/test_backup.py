@@ -60,11 +60,11 @@ async def test_backup_under_load_is_restored_message_by_message(tmp_path: Path, 
 def test_backup_that_cannot_be_written_leaves_nothing(tmp_path: Path):
     with serving(tmp_path):
         before = sorted(tmp_path.iterdir())
-        with pytest.raises(StorageRefused, match="nothing is left"):
+        with pytest.raises(StorageRefused, match="no file was left behind"):
             back_up(tmp_path / "data", Path("/dev/full/backup.tar"))
         full = tmp_path / "full"
         full.symlink_to("/dev/full")
-        with pytest.raises(StorageRefused, match="exists already"):
+        with pytest.raises(StorageRefused, match="already exists"):
             back_up(tmp_path / "data", full)
         full.unlink()
         assert sorted(tmp_path.iterdir()) == before
@@ -86,14 +86,14 @@ def test_disk_that_fills_up_during_a_backup_leaves_nothing(tmp_path: Path, room:
             capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert done.returncode == 1
-        assert "nothing is left of it" in done.stderr
+        assert "no file was left behind" in done.stderr
         assert sorted(tmp_path.iterdir()) == before
 
 
 def test_restore_refuses_a_folder_with_something_in_it_and_what_is_no_backup(tmp_path: Path):
     with serving(tmp_path):
         back_up(tmp_path / "data", tmp_path / "backup.tar")
-    with pytest.raises(StorageRefused, match="not empty"):
+    with pytest.raises(StorageRefused, match="isn't empty"):
         restore(tmp_path / "backup.tar", tmp_path / "data")
     for name, kind in (("../outside", tarfile.REGTYPE), ("link", tarfile.SYMTYPE)):
         with tarfile.open(tmp_path / "evil.tar", "w") as archive:
@@ -101,12 +101,12 @@ def test_restore_refuses_a_folder_with_something_in_it_and_what_is_no_backup(tmp
             member = tarfile.TarInfo(name)
             member.type, member.linkname = kind, "/etc/passwd"
             archive.addfile(member)
-        with pytest.raises(StorageRefused, match="which no backup"):
+        with pytest.raises(StorageRefused, match="isn't part of a Threadkeep backup"):
             restore(tmp_path / "evil.tar", tmp_path / name.strip("./"))
     (tmp_path / "letter").write_text("Dear Threadkeep")
-    with pytest.raises(StorageRefused, match="cannot be restored"):
+    with pytest.raises(StorageRefused, match="restore the backup"):
         restore(tmp_path / "letter", tmp_path / "other")
-    with pytest.raises(StorageRefused, match="There is no database"):
+    with pytest.raises(StorageRefused, match="No database found"):
         back_up(tmp_path / "nowhere", tmp_path / "second.tar")
 
 

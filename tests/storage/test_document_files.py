@@ -1,4 +1,4 @@
-"""The files of documents: kept whole or not at all, and no longer than their documents."""
+"""The document files: kept whole or not at all, and no longer than their documents."""
 
 import hashlib
 import os
@@ -50,7 +50,7 @@ async def test_file_that_cannot_be_kept_is_told_and_leaves_nothing(
     files: FolderDocumentFiles, tmp_path: Path
 ):
     Workspaces(tmp_path).root.write_text("a file in the way")
-    with pytest.raises(StorageUnavailable, match="cannot be kept"):
+    with pytest.raises(StorageUnavailable, match="Couldn't store"):
         await files.keep(AGENT, DOCUMENT, BytesIO(CONTENT))
     assert await content(files) is None
 

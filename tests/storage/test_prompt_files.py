@@ -131,15 +131,15 @@ async def test_folder_that_is_a_link_is_not_followed(
 
 async def test_directory_is_no_component(files: FolderPromptFiles, workspaces: Workspaces):
     (workspaces.of(AGENT) / RULES).mkdir()
-    assert "plain file" in await problem(files)
-    with pytest.raises(StorageUnavailable, match=r"RULES.md cannot be written"):
+    assert "regular file" in await problem(files)
+    with pytest.raises(StorageUnavailable, match=r"Can't write .*RULES.md"):
         await files.write(AGENT, RULES, "x")
     assert [path.name for path in workspaces.of(AGENT).iterdir()] == [RULES]
 
 
 async def test_fifo_holds_nobody_up(files: FolderPromptFiles, workspaces: Workspaces):
     os.mkfifo(workspaces.of(AGENT) / RULES)
-    assert "plain file" in await problem(files)
+    assert "regular file" in await problem(files)
 
 
 async def test_socket_is_no_component(
@@ -148,7 +148,7 @@ async def test_socket_is_no_component(
     monkeypatch.chdir(workspaces.of(AGENT))  # the name of a socket must be short
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(RULES)
-        assert "cannot be read" in await problem(files)
+        assert "can't be read" in await problem(files)
 
 
 async def test_broken_utf8_is_shown_as_such(files: FolderPromptFiles, workspaces: Workspaces):

@@ -124,7 +124,7 @@ async def test_lost_key_leaves_agents_readable_and_only_their_secrets_not(
     before = json.loads(await column(database, agent))
     with caplog.at_level(logging.ERROR):
         store = await store_on(database, SecretBox([NEW]))
-    assert "2 stored secrets cannot be read" in caplog.text
+    assert "can't decrypt 2 stored secrets" in caplog.text
     found = await store.agents.get(agent.id)
     assert found and found.settings.mcp_servers.keys() == {"web", "docs"}
     with pytest.raises(SecretUnreadable):
@@ -172,10 +172,10 @@ def test_key_of_the_settings_takes_over_from_the_file(tmp_path: Path):
 
 
 def test_key_file_that_cannot_be_used_is_told(tmp_path: Path):
-    with pytest.raises(StorageRefused, match="cannot be read"):
+    with pytest.raises(StorageRefused, match="Can't read"):
         SecretBox(key_file=tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(StorageRefused, match="cannot be"):
+    with pytest.raises(StorageRefused, match="Can't write"):
         SecretBox(key_file=tmp_path / "file" / KEY_FILE_NAME).seal(Secret(VALUE))
 
 

@@ -70,9 +70,12 @@ async def test_pie_and_scatter_are_read_back_as_they_were_made():
     ("arguments", "says"),
     [
         ({"kind": "bar", "rows": ROWS, "x": "year", "y": ["sales"]}, "No row has a column 'year'"),
-        ({"kind": "line", "rows": ROWS, "x": "sales", "y": ["month"]}, "Column 'month' must hold numbers"),
-        ({"kind": "scatter", "rows": ROWS, "x": "month", "y": ["sales"]}, "Column 'month' must hold numbers"),
-        ({"kind": "bar", "rows": [{"a": True, "b": True}], "x": "a", "y": ["b"]}, "must hold numbers"),
+        ({"kind": "line", "rows": ROWS, "x": "sales", "y": ["month"]}, "Column 'month' must contain numbers"),
+        (
+            {"kind": "scatter", "rows": ROWS, "x": "month", "y": ["sales"]},
+            "Column 'month' must contain numbers",
+        ),
+        ({"kind": "bar", "rows": [{"a": True, "b": True}], "x": "a", "y": ["b"]}, "must contain numbers"),
     ],
 )
 async def test_what_cannot_be_drawn_is_told(arguments: dict[str, Any], says: str):

@@ -49,7 +49,7 @@ def test_unknown_role_is_an_error_that_names_the_known_ones(tmp_path: Path):
     write(tmp_path, {"poet.role.md": "<role>Sing.</role>"}, f"{ROLE}/poet")
     with pytest.raises(RoleNotFound) as refused:
         read(tmp_path, "jester")
-    assert refused.value.message == "There is no role 'jester'. There are: lawyer (律师), poet."
+    assert refused.value.message == "Role 'jester' not found. Available roles: lawyer (律师), poet."
 
 
 def test_folder_without_roles_has_none(tmp_path: Path):
@@ -163,7 +163,7 @@ def test_anything_composes_to_a_role_or_to_its_error(resources: list[Resource], 
         try:
             found = compose(wanted, resources)
         except RoleNotFound as exc:
-            assert exc.message.startswith("There is no role")
+            assert "not found. Available roles" in exc.message
         else:
             assert len(found.text) <= MOST_CHARACTERS + 100
             assert any(it.kind == "role" and found.id == it.id for it in resources)

@@ -60,9 +60,9 @@ async def test_full_notebook_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
 async def test_folder_that_cannot_be_written_says_so(tmp_path: Path):
     (tmp_path / ".promptx").touch()
     book = FileNotebook(tmp_path, most=10)
-    with pytest.raises(InvalidRequest, match="cannot be written"):
+    with pytest.raises(InvalidRequest, match="Couldn't write"):
         await book.add(memory("lost"))
-    with pytest.raises(InvalidRequest, match="cannot be read"):
+    with pytest.raises(InvalidRequest, match="Couldn't read"):
         await book.latest()
 
 
@@ -71,6 +71,6 @@ async def test_link_is_not_written_through(tmp_path: Path):
     victim.touch()
     (tmp_path / FILE).parent.mkdir(parents=True)
     (tmp_path / FILE).symlink_to(victim)
-    with pytest.raises(InvalidRequest, match="cannot be written"):
+    with pytest.raises(InvalidRequest, match="Couldn't write"):
         await FileNotebook(tmp_path, most=10).add(memory("lost"))
     assert victim.read_bytes() == b""

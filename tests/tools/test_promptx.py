@@ -88,7 +88,7 @@ async def test_action_of_an_unknown_role_is_an_error_with_the_known_ones(call: C
     outcome = await call("promptx_action", {"role": "jester"})
     assert (outcome.status, outcome.result) == ("error", None)
     assert outcome.error == (
-        "There is no role 'jester'. There are: assistant (Assistant), legal-adviser (法律顾问), "
+        "Role 'jester' not found. Available roles: assistant (Assistant), legal-adviser (法律顾问), "
         "researcher (Researcher)."
     )
 
@@ -141,14 +141,14 @@ async def test_nobody_recalls_what_is_another_users_or_agents(call: Calling, sto
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("promptx_action", {}, "`role` must be a text."),
-        ("promptx_action", {"role": 7}, "`role` must be a text."),
-        ("promptx_recall", {"query": ["tea"]}, "`query` must be a text."),
-        ("promptx_remember", {"content": None}, "`content` must be a text."),
-        ("promptx_remember", {"content": " \n"}, "`content` must not be blank."),
-        ("promptx_remember", {"content": "x" * 4001}, "`content` may have at most 4000 characters."),
+        ("promptx_action", {}, "`role` must be a string."),
+        ("promptx_action", {"role": 7}, "`role` must be a string."),
+        ("promptx_recall", {"query": ["tea"]}, "`query` must be a string."),
+        ("promptx_remember", {"content": None}, "`content` must be a string."),
+        ("promptx_remember", {"content": " \n"}, "`content` can't be blank."),
+        ("promptx_remember", {"content": "x" * 4001}, "`content` can have at most 4000 characters."),
         ("promptx_remember", {"content": "x", "tags": " ".join(map(str, range(21)))}, "at most 20 `tags`"),
-        ("promptx_dance", {}, "There is no tool named 'promptx_dance'."),
+        ("promptx_dance", {}, "Tool 'promptx_dance' not found."),
     ],
 )
 async def test_bad_call_is_a_result_that_says_what_is_wrong(

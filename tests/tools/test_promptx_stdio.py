@@ -66,7 +66,7 @@ async def test_unknown_role_is_a_real_error(project: Path):
     async with promptx(project) as client:
         failed, text = await said(client, "promptx_action", {"role": "jester"})
         assert failed
-        assert "There is no role 'jester'. There are: assistant (Assistant), lawyer (律师)," in text
+        assert "Role 'jester' not found. Available roles: assistant (Assistant), lawyer (律师)," in text
 
 
 async def test_memory_lies_in_the_project_and_outlives_the_process(project: Path):
@@ -83,5 +83,5 @@ async def test_memory_lies_in_the_project_and_outlives_the_process(project: Path
         assert not any(it.is_error for it in many)
         assert await said(client, "promptx_remember", {"content": " "}) == (
             True,
-            "`content` must not be blank.",
+            "`content` can't be blank.",
         )

@@ -37,7 +37,7 @@ async def test_role_of_the_page_is_whole(folder: Path):
 
 def test_doctor_lists_what_is_missing(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["doctor"]) == 0
-    assert "roles: All that they refer to is there." in capsys.readouterr().out
+    assert "roles: Every file they refer to exists." in capsys.readouterr().out
     next(folder.rglob("tasting.thought.md")).unlink()
     assert main(["doctor"]) == 0
     told = capsys.readouterr().out

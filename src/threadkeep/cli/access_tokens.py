@@ -17,18 +17,18 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 def add_token(commands: Commands) -> None:
     """Adds the command."""
-    command = commands.add("token", _token, "make a bearer token")
-    command.add_argument("--user", help="the user's id; without a sign-in nobody is named")
-    command.add_argument("--admin", action="store_true", help="with the admin role")
+    command = commands.add("token", _token, "create a bearer token")
+    command.add_argument("--user", help="the user's id; leave out if sign-in is off")
+    command.add_argument("--admin", action="store_true", help="give the token the admin role")
     command.add_argument(
-        "--ttl", type=_seconds, default=3600, help="how long it is valid, such as 30m, 1h, 7d"
+        "--ttl", type=_seconds, default=3600, help="how long the token is valid, for example 30m, 1h, 7d"
     )
 
 
 def issue(settings: Settings, user: User, ttl_s: int) -> str:
     """A token with which a server of these settings lets a user in."""
     if not settings.jwt_secret:
-        raise SettingsError(f"Tokens are made with {PREFIX}JWT_SECRET, which is not set.")
+        raise SettingsError(f"Creating a token requires {PREFIX}JWT_SECRET. Set it first.")
     return issue_token(settings.jwt_secret, user, ttl_s, expected_of(settings))
 
 
@@ -42,7 +42,7 @@ def local_token(settings: Settings) -> str | None:
 def _token(settings: Settings, given: argparse.Namespace) -> int:
     if given.user is None:
         if settings.signs_in:
-            raise SettingsError("Name the user that the token is for: threadkeep token --user NAME.")
+            raise SettingsError("Name the token's user: threadkeep token --user NAME.")
         print(make_token(settings.data))
         return 0
     user = User(user_id(given.user), UserRole.ADMIN if given.admin else UserRole.USER)
@@ -53,5 +53,5 @@ def _token(settings: Settings, given: argparse.Namespace) -> int:
 def _seconds(text: str) -> int:
     match = _TTL.fullmatch(text)
     if not match or not int(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is not like 30m, 1h or 7d")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 30m, 1h or 7d")
     return int(match[1]) * _SECONDS[match[2]]

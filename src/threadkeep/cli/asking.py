@@ -108,7 +108,7 @@ def _edit(arguments: Json, read: Read, show: Show) -> Json | None:
     try:
         edited = json.loads(line)
     except ValueError as exc:
-        show(f"This is not valid JSON: {exc}")
+        show(f"That isn't valid JSON: {exc}")
         return None
     if not isinstance(edited, dict):
         show("Arguments are a JSON object: {…}")
@@ -119,13 +119,16 @@ def _edit(arguments: Json, read: Read, show: Show) -> Json | None:
 def _ask_question(asked: ApprovalView, read: Read, show: Show) -> Reply:
     choices = _options(asked.schema or {})
     _show_options(choices, show)
-    answer = read("A number, or an empty line to decline: " if choices else "An empty line declines: ")
+    answer = read("Number, or empty line to decline: " if choices else "Empty line to decline: ")
     return Reply(action="answer", content=_chosen(answer, choices)) if answer else DENY
 
 
 def _send_to(url: str, read: Read, show: Show) -> Reply:
     show(f"    {_visible(url)}")
-    while (line := read("Open this address. [Enter] done  [n] decline: ").lower()) not in {"", "n"}:
+    while (line := read("Open this address in a browser. [Enter] done  [n] decline: ").lower()) not in {
+        "",
+        "n",
+    }:
         pass
     return DENY if line else Reply(action="answer")
 
@@ -181,9 +184,9 @@ class _Field:
 
     @property
     def _prompt(self) -> str:
-        kind = {"boolean": "y or n", "integer": "a whole number", "number": "a number"}.get(self._type, "")
+        kind = {"boolean": "y or n", "integer": "whole number", "number": "a number"}.get(self._type, "")
         if self._options:
-            kind = "numbers, with commas" if self._type == "array" else "a number"
+            kind = "numbers separated by commas" if self._type == "array" else "a number"
         told = [kind, "required" if self._is_required else "optional"]
         if self._default is not None:
             told.append(f"Enter for {_visible(_told(self._default, self._options))}")
@@ -191,7 +194,7 @@ class _Field:
 
     def _parse(self, line: str) -> object:
         if not line:
-            raise ValueError("This is required.")
+            raise ValueError("An answer is required.")
         match self._type:
             case "boolean":
                 if line.lower() not in _YES_NO:
@@ -207,7 +210,7 @@ class _Field:
     def _choose(self, line: str) -> str:
         chosen = _chosen(line, self._options)
         if chosen not in {value for value, _ in self._options}:
-            raise ValueError(f"Choose from 1 to {len(self._options)}.")
+            raise ValueError(f"Choose a number from 1 to {len(self._options)}.")
         return chosen
 
 
@@ -215,7 +218,7 @@ def _number(line: str, *, is_whole: bool) -> int | float:
     try:
         return int(line) if is_whole or re.fullmatch(r"[+-]?\d+", line) else float(line)
     except ValueError:
-        raise ValueError("This is not a whole number." if is_whole else "This is not a number.") from None
+        raise ValueError("That isn't a whole number." if is_whole else "That isn't a number.") from None
 
 
 Options = Sequence[tuple[str, str]]

@@ -32,7 +32,7 @@ class Attached:
         try:
             paths = split_paths(typed)
         except ValueError as exc:
-            self._tell(f"Error: the path cannot be read ({str(exc).lower()}): {typed}")
+            self._tell(f"Error: can't read the path ({str(exc).lower()}): {typed}")
             return
         for path in paths:
             await self._add(path)
@@ -42,7 +42,7 @@ class Attached:
         numbers = {int(word) for word in typed.split() if word.isdecimal()}
         unknown = [word for word in typed.split() if word not in map(str, range(1, len(self.files) + 1))]
         if unknown:
-            self._tell(f"Error: no attached file has the number {unknown[0]}; /file lists them.")
+            self._tell(f"Error: no attached file has number {unknown[0]}; /file lists them.")
             return
         self.files = [file for at, file in enumerate(self.files, 1) if numbers and at not in numbers]
         self.list()
@@ -50,7 +50,7 @@ class Attached:
     def list(self) -> None:
         """Tells what is attached."""
         if not self.files:
-            self._tell("(no files are attached)")
+            self._tell("(no files attached)")
         for number, file in enumerate(self.files, 1):
             self._tell(f"{number} {file_line(file.file_name, file.media_type, file.size)}")
 

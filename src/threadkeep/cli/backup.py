@@ -11,30 +11,34 @@ from threadkeep.storage.backup import back_up, restore
 
 def add_backup(commands: Commands) -> None:
     """Adds the command."""
-    command = commands.add("backup", _backup, "write everything into one file, also while the server runs")
-    command.add_argument("file", type=Path, help="the file to make")
+    command = commands.add(
+        "backup", _backup, "back up everything to one file, even while the server is running"
+    )
+    command.add_argument("file", type=Path, help="the file to create")
 
 
 def add_restore(commands: Commands) -> None:
     """Adds the command."""
-    command = commands.add("restore", _restore, "make a data folder of a backup")
+    command = commands.add("restore", _restore, "restore a backup into an empty data folder")
     command.add_argument("file", type=Path, help="the backup")
 
 
 def _backup(settings: Settings, given: argparse.Namespace) -> int:
     _check_sqlite(settings, "pg_dump")
     size = back_up(settings.data, given.file)
-    print(f"{given.file}: {size / 1e6:.1f} MB. It holds the key to stored secrets; keep it safe.")
+    print(f"{given.file}: {size / 1e6:.1f} MB. It contains the key to stored secrets; keep it safe.")
     return 0
 
 
 def _restore(settings: Settings, given: argparse.Namespace) -> int:
     _check_sqlite(settings, "pg_restore")
     restore(given.file, settings.data)
-    print(f"{given.file} was restored into {settings.data}.")
+    print(f"Restored {given.file} to {settings.data}.")
     return 0
 
 
 def _check_sqlite(settings: Settings, instead: str) -> None:
     if settings.database_url is not None:
-        raise SettingsError(f"This is for the database in the data folder; for others use {instead}.")
+        raise SettingsError(
+            f"This command is for the database in the data folder. For other databases, use {instead}."
+        )

@@ -16,7 +16,7 @@ class Commands:
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         self._parsers = parser.add_subparsers(required=True, metavar="COMMAND")
         self._shared = argparse.ArgumentParser(add_help=False)
-        self._shared.add_argument("--data", type=Path, help="folder in which everything lives (.threadkeep)")
+        self._shared.add_argument("--data", type=Path, help="data folder (.threadkeep)")
 
     def add(self, name: str, run: Run, purpose: str) -> argparse.ArgumentParser:
         """Adds a command; whoever adds it gives it its arguments."""

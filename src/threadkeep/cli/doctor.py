@@ -23,10 +23,12 @@ from threadkeep.version import __version__
 
 def add_doctor(commands: Commands) -> None:
     """Adds the command."""
-    command = commands.add("doctor", doctor, "look everything over and say what to do; changes nothing")
+    command = commands.add("doctor", doctor, "check the installation and suggest fixes; changes nothing")
     command.add_argument("--json", action="store_true", help="for programs")
     command.add_argument(
-        "--internet", action="store_true", help="also what matters before others reach the server"
+        "--internet",
+        action="store_true",
+        help="also check what matters before you expose the server to the internet",
     )
 
 

@@ -30,28 +30,28 @@ MOST_TOLD = 20
 
 def add_export(commands: Commands) -> None:
     """Adds the command."""
-    purpose = "write all data of a user into one file, also while the server runs"
+    purpose = "export a user's data to one file, even while the server is running"
     command = commands.add("export", _export, purpose)
-    command.add_argument("file", type=Path, help="the file to make, such as alice.zip")
-    command.add_argument("--user", help="whose data (local, where nobody signs in)")
+    command.add_argument("file", type=Path, help="the file to create, for example alice.zip")
+    command.add_argument("--user", help="the user to export (local, if sign-in is off)")
 
 
 def add_import(commands: Commands) -> None:
     """Adds the command."""
-    command = commands.add("import", _import, "bring in an export of Threadkeep, ChatGPT or Claude")
+    command = commands.add("import", _import, "import an export from Threadkeep, ChatGPT or Claude")
     command.add_argument("file", type=Path, help="a ZIP file, a folder or conversations.json")
-    command.add_argument("--user", help="whose it becomes (local, where nobody signs in)")
+    command.add_argument("--user", help="the user to import for (local, if sign-in is off)")
     command.add_argument(
         "--agent",
-        help="whom conversations of ChatGPT and Claude are with; made if missing (the default agent)",
+        help="agent for conversations from ChatGPT and Claude; created if missing (the default agent)",
     )
 
 
 def add_reassign(commands: Commands) -> None:
     """Adds the command."""
-    command = commands.add("reassign", _reassign, "make everything of one user another's")
-    command.add_argument("giver", help="whose everything is, such as local")
-    command.add_argument("receiver", help="whose it becomes")
+    command = commands.add("reassign", _reassign, "move everything from one user to another")
+    command.add_argument("giver", help="the current owner, for example local")
+    command.add_argument("receiver", help="the new owner")
 
 
 def _export(settings: Settings, given: argparse.Namespace) -> int:
@@ -68,7 +68,7 @@ def _reassign(settings: Settings, given: argparse.Namespace) -> int:
 
 def _whose(settings: Settings, given: argparse.Namespace) -> UserId:
     if given.user is None and settings.signs_in:
-        raise SettingsError("Users sign in here: name one with --user.")
+        raise SettingsError("This server has sign-in. Name a user with --user.")
     return user_id(given.user or LOCAL)
 
 
@@ -91,7 +91,7 @@ async def export_user(settings: Settings, owner: UserId, file: Path) -> int:
                 else:
                     archive.add(name, content)
     print(f"{file}: {_count(conversations, 'conversation')}, {_count(messages, 'message')}.")
-    _tell(lost, "is lost here and not in the export")
+    _tell(lost, "is missing from the data folder and from the export")
     return 1 if lost else 0
 
 
@@ -124,17 +124,20 @@ async def reassign_user(settings: Settings, giver: UserId, receiver: UserId) -> 
     )
     for conversation_id in moved.former_mains:
         print(
-            f"Conversation {conversation_id} was a main one; {receiver} has a main one with this agent, "
-            "so it is a further one now."
+            f"Conversation {conversation_id} was the main conversation. {receiver} already has one with "
+            "this agent, so it is now a regular conversation."
         )
-    _tell([str(folder) for folder in left], f"stays: {receiver} has a PromptX folder of that agent already")
+    _tell(
+        [str(folder) for folder in left],
+        f"was not moved: {receiver} already has a PromptX folder for that agent",
+    )
     return 0
 
 
 def _summarise(report: ImportReport) -> None:
     added = ", ".join(_count(number, noun) for noun, number in report.added.items()) or "nothing"
-    there = f"; {report.there:,} were there already" if report.there else ""
-    empty = f"; {_count(report.empty, 'conversation')} without messages passed over" if report.empty else ""
+    there = f"; {report.there:,} already present" if report.there else ""
+    empty = f"; {_count(report.empty, 'conversation')} without messages skipped" if report.empty else ""
     print(f"Added: {added}{there}{empty}.")
     for note in report.notes[:MOST_TOLD]:
         print(note)

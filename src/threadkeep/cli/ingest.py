@@ -30,7 +30,7 @@ AT_ONCE = 4  # a server reads as many at once
 INTERRUPTED = 130
 BAR_COLUMNS = 24
 
-Outcome = Literal["ready", "there already", "passed over", "failed"]
+Outcome = Literal["ready", "already added", "skipped", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def ingest(
     try:
         results = loop.wait(_ingest(settings, stack, sources, progress, agent=agent, url=url, token=token))
     except KeyboardInterrupt:
-        progress.end("Stopped. What was sent is read all the same, where a server runs.")
+        progress.end("Stopped. A running server still processes the files already sent.")
         return INTERRUPTED
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are leaving; more of them change nothing
@@ -131,7 +131,7 @@ class Sender:
             result = await self._send(source)
         except UnsupportedDocument as exc:
             # Whoever names a file wants it; in a folder lies whatever lies there.
-            result = Result(source.path, "failed" if source.named else "passed over", exc.message)
+            result = Result(source.path, "failed" if source.named else "skipped", exc.message)
         except ThreadkeepError as exc:
             result = Result(source.path, "failed", exc.message)
         except OSError as exc:
@@ -142,7 +142,7 @@ class Sender:
     async def _send(self, source: Source) -> Result:
         path, name = source.path, shown(source.path.name)
         if not path.is_file() and path.exists():
-            raise UnsupportedDocument(f"{name} is no file.")
+            raise UnsupportedDocument(f"{name} is not a file.")
         with path.open("rb") as file:
             media_type_of(name, file.read(HEAD_BYTES))
             file.seek(0)
@@ -150,12 +150,12 @@ class Sender:
         is_known = document.id in self.known
         self.known.add(document.id)
         if is_known and document.status is not DocumentStatus.FAILED:
-            return Result(path, "there already", f"as {document.file_name}")
+            return Result(path, "already added", f"as {document.file_name}")
         if is_known:
             document = await self.client.retry_document(self.agent_id, document.id)
         document = await self.client.until_read(self.agent_id, document.id, on_progress=self.progress.move)
         if document.status is DocumentStatus.FAILED:
-            return Result(path, "failed", document.error or "It cannot be read.")
+            return Result(path, "failed", document.error or "Couldn't process the file.")
         return Result(path, "ready", f"{document.chunk_count} chunk{'s' * (document.chunk_count != 1)}")
 
 
@@ -220,11 +220,9 @@ def line(result: Result) -> str:
 def summary(results: Sequence[Result]) -> list[str]:
     """How many of each, and every file that was not taken, with the reason."""
     if not results:
-        return ["There is no file to send."]
+        return ["No files to send."]
     counts = Counter(it.outcome for it in results)
-    not_taken = sorted(
-        (it for it in results if it.outcome in ("passed over", "failed")), key=lambda it: it.path
-    )
+    not_taken = sorted((it for it in results if it.outcome in ("skipped", "failed")), key=lambda it: it.path)
     files = f"{len(results)} file{'s' * (len(results) != 1)}"
     return [f"{files}: {', '.join(f'{count} {name}' for name, count in sorted(counts.items()))}."] + [
         f"  {line(it)}" for it in not_taken

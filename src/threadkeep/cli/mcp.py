@@ -13,9 +13,9 @@ from threadkeep.version import __version__
 
 def add_mcp(commands: Commands) -> None:
     """Adds the command."""
-    command = commands.add("mcp", _mcp, "run one of our MCP servers over stdin and stdout")
+    command = commands.add("mcp", _mcp, "run a built-in MCP server over stdin and stdout")
     command.add_argument(
-        "server", choices=["promptx"], help="promptx: roles and memory of PROMPTX_PROJECT_DIR"
+        "server", choices=["promptx"], help="promptx: roles and memory in PROMPTX_PROJECT_DIR"
     )
 
 

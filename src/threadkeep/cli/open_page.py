@@ -28,7 +28,7 @@ def add_open(commands: Commands) -> None:
     """Adds the command."""
     command = commands.add("open", _open, "open the page in a browser")
     command.add_argument("--port", type=int, help="the server's port (8710)")
-    command.add_argument("--print", action="store_true", help="print the address instead")
+    command.add_argument("--print", action="store_true", help="print the address instead of opening it")
 
 
 def _open(settings: Settings, given: argparse.Namespace) -> int:
@@ -39,7 +39,7 @@ def _open(settings: Settings, given: argparse.Namespace) -> int:
     if given.print:
         print(address)
     elif not webbrowser.open(_way_to(settings.data, address) if token else address):
-        print(f"No browser could be opened. The page is at {address}")
+        print(f"Couldn't open a browser. The page is at {address}")
     return 0
 
 
@@ -48,7 +48,7 @@ def _wants_token(url: str) -> bool:
     try:
         answer = httpx2.get(f"{url}api/me", timeout=ANSWER_S, trust_env=False)
     except httpx2.HTTPError as exc:
-        raise NotReached(f"No server answers at {url}; start it with `threadkeep serve`.") from exc
+        raise NotReached(f"No server is running at {url}. Start it with `threadkeep serve`.") from exc
     return answer.status_code == HTTPStatus.UNAUTHORIZED or not Accounts().are_known
 
 

@@ -36,7 +36,7 @@ def add_serve(commands: Commands) -> None:
         "--require-token",
         action="store_true",
         default=None,
-        help="without a sign-in: let in only who has the token of the data folder (`threadkeep open`)",
+        help="if sign-in is off, require the data folder's token (`threadkeep open` sends it)",
     )
 
 
@@ -80,9 +80,9 @@ def _print(line: str) -> None:
 def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    yield f"Threadkeep {__version__} listens on http://{shown}:{port} ({_who(settings)})."
+    yield f"Threadkeep {__version__} is listening on http://{shown}:{port} ({_who(settings)})."
     yield f"Model: {_model(settings)}"
-    yield f"Reference: http://{shown}:{port}/docs   Data: {_where(settings)}   Stop: Ctrl-C"
+    yield f"API reference: http://{shown}:{port}/docs   Data: {_where(settings)}   Stop: Ctrl-C"
 
 
 def _who(settings: Settings) -> str:
@@ -90,24 +90,24 @@ def _who(settings: Settings) -> str:
     if settings.signs_in:
         return "sign-in by token"
     if settings.require_token:
-        return "no sign-in: `threadkeep open` opens the page with the token"
+        return "no sign-in; `threadkeep open` opens the page with the token"
     if Accounts().are_known:
-        return "no sign-in: this account is the user `local`"
-    return "no sign-in: everyone on this machine is the user `local`"
+        return "no sign-in; this account is the user `local`"
+    return "no sign-in; everyone on this machine is the user `local`"
 
 
 def _model(settings: Settings) -> str:
     """Which model answers, and where it is."""
     if not has_model(settings):
-        return "none. Set ANTHROPIC_API_KEY or OPENAI_API_KEY; `threadkeep doctor` tells what else would do."
+        return "none. Set ANTHROPIC_API_KEY or OPENAI_API_KEY; `threadkeep doctor` lists other options."
     if settings.gateway != "local":
         where = urlsplit(settings.gateway_url or DEFAULT_URLS[settings.gateway]).netloc
         return f"{settings.model or DEFAULT_MODELS[settings.gateway]} at {where}"
     if settings.model:
         return f"{settings.model} in this process"
     return (
-        "a small demonstration model in this process, which knows little. Set ANTHROPIC_API_KEY or "
-        "OPENAI_API_KEY for a real one."
+        "a small demonstration model in this process, with limited knowledge. Set ANTHROPIC_API_KEY or "
+        "OPENAI_API_KEY to use a real one."
     )
 
 

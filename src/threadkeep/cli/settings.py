@@ -8,8 +8,8 @@ from threadkeep.settings import PREFIX, Settings
 
 def add_settings(commands: Commands) -> None:
     """Adds the command."""
-    command = commands.add("settings", _settings, "print every setting")
-    command.add_argument("--markdown", action="store_true", help="as the table of docs/operating.md")
+    command = commands.add("settings", _settings, "list every setting and its value")
+    command.add_argument("--markdown", action="store_true", help="print the table in docs/operating.md")
 
 
 def _settings(settings: Settings, given: argparse.Namespace) -> int:

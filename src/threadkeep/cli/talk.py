@@ -17,28 +17,28 @@ INGEST_S = 86_400
 
 def add_chat(commands: Commands) -> None:
     """Adds the command."""
-    command = commands.add("chat", _chat, "talk to an agent in the terminal")
+    command = commands.add("chat", _chat, "chat with an agent in the terminal")
     _add_target(command)
-    command.add_argument("--token", help="who one is, where users sign in")
+    command.add_argument("--token", help="your bearer token, if the server has sign-in")
 
 
 def add_ingest(commands: Commands) -> None:
     """Adds the command."""
-    command = commands.add("ingest", _ingest, "give files to an agent to search")
+    command = commands.add("ingest", _ingest, "add files for an agent to search")
     command.add_argument(
-        "paths", type=Path, nargs="+", metavar="PATH", help="a file, or a folder with all in it"
+        "paths", type=Path, nargs="+", metavar="PATH", help="a file, or a folder to add recursively"
     )
     _add_target(command)
     who = command.add_mutually_exclusive_group()
-    who.add_argument("--token", help="who one is, where users sign in")
-    who.add_argument("--user", help="the same by a token that is made here; needs the server's secret")
+    who.add_argument("--token", help="your bearer token, if the server has sign-in")
+    who.add_argument("--user", help="create a token for this user instead; requires the server's secret")
 
 
 def _add_target(command: argparse.ArgumentParser) -> None:
     command.add_argument("--agent", help="the agent's name (the default agent)")
     command.add_argument(
         "--url",
-        help="address of a server (http://127.0.0.1:8710; where none runs, the data folder itself is used)",
+        help="server address (http://127.0.0.1:8710; if no server is running, the data folder)",
     )
 
 

@@ -28,12 +28,12 @@ async def find_agent(client: Client, name: str | None) -> AgentView:
         found = [agent async for agent in client.agents()]
     except ClientError as exc:
         if exc.code == Unauthenticated.code:
-            hint = "Give a token with --token; `threadkeep token --user NAME` makes one."
+            hint = "Sign in with --token. To create a token, run `threadkeep token --user NAME`."
             raise Unauthenticated(f"{exc.message} {hint}") from exc
         if exc.code == RouteNotFound.code:
             raise NotReached(
-                "A Threadkeep answers, but not under this path. Its address has none, unless an application "
-                "has mounted it at one, as in http://127.0.0.1:8000/chat."
+                "Threadkeep is running here, but not under this path. Leave out the path unless an "
+                "application mounts Threadkeep under one, as in http://127.0.0.1:8000/chat."
             ) from exc
         raise
     if name is None:
@@ -41,7 +41,7 @@ async def find_agent(client: Client, name: str | None) -> AgentView:
     named = [agent for agent in found if agent.name.casefold() == name.casefold()]
     if not named:
         known = ", ".join(sorted({agent.name for agent in found}))
-        raise AgentNotFound(f"There is no agent named {name!r}. There are: {known}.")
+        raise AgentNotFound(f"Agent {name!r} not found. Available agents: {known}.")
     return next((agent for agent in named if agent.version is not UNSET), named[0])
 
 

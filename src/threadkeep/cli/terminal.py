@@ -60,16 +60,16 @@ from threadkeep.wire.queue import SteeredView
 from threadkeep.wire.turns import StartedTurnView
 from threadkeep.wire.views import AgentView, ConversationDetailView, ConversationView
 
-HELP = """/new        begin a new conversation
-/file PATH  attach files to your next message; Enter alone sends them. Without a path: list them
-/unfile N   remove the attached file with this number. Without a number: remove all
-/help       show this
-/quit       leave; so does Ctrl-D
-Ctrl-C      stop the answer; what was said is kept. Once more: leave
-While an answer comes, a line and Enter is queued; one that begins with ! steers the answer."""
+HELP = """/new        start a new conversation
+/file PATH  attach files to your next message; press Enter to send. Without a path: list them
+/unfile N   remove attached file N. Without a number: remove all
+/help       show this help
+/quit       leave (or press Ctrl-D)
+Ctrl-C      stop the answer and keep what has arrived; press again to leave
+While the agent answers, type a line and press Enter to queue it; start it with ! to steer the answer."""
 DEMONSTRATION = (
-    "This is a small demonstration model: it answers, but knows little. "
-    "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or see `threadkeep settings`, for a real one."
+    "This small demonstration model answers, but knows little. To use a real one, set ANTHROPIC_API_KEY or "
+    "OPENAI_API_KEY, or see `threadkeep settings`."
 )
 MOST_ARGUMENT_CHARACTERS = 200
 STEER = "!"
@@ -80,7 +80,7 @@ _COMMAND = re.compile(r"/(?:file|unfile)(?: .*)?|/\w+")
 _ANSWERED = {
     ApprovalAction.ALLOW: "allowed",
     ApprovalAction.DENY: "denied",
-    ApprovalAction.EDIT: "allowed with other arguments",
+    ApprovalAction.EDIT: "allowed with changed arguments",
     ApprovalAction.ANSWER: "answered",
     ApprovalAction.EXPIRE: "not answered in time",
 }
@@ -129,7 +129,7 @@ class Screen:
                 self.aside(f"! {message}")
             case Done(status=status):
                 if status == "CANCELLED":
-                    self.aside("(stopped; what was said is kept)")
+                    self.aside("(stopped; the partial answer is saved)")
                 self._end_line()
             case Failed(message=message):
                 self.line(f"Error: {message}")
@@ -137,9 +137,9 @@ class Screen:
                 self._wait()
                 self._begins_call = iteration > 1
             case TurnResumed():
-                self.aside("(the server was interrupted; it continues)")
+                self.aside("(the server was interrupted; resuming)")
             case IterationRestart():
-                self.aside("(the answer starts again)")
+                self.aside("(restarting the answer)")
                 self._wait()
                 self._begins_call = True
             case UserMessage(content=content):
@@ -268,7 +268,7 @@ class Chat:
         if not content:
             return
         if _COMMAND.fullmatch(content):
-            self._screen.aside("(commands work when the answer is complete)")
+            self._screen.aside("(commands are available once the answer is complete)")
             return
         try:
             when_busy = "steer" if line.startswith(STEER) else "queue"
@@ -293,7 +293,7 @@ class Chat:
             self._screen.line(f"Error: {exc.message}")
             return
         if held:
-            self._screen.aside(f"({len(held)} queued: sent before your next message)")
+            self._screen.aside(f"({len(held)} queued; sent before your next message)")
 
     def _show_question(self, asked: MessageView) -> None:
         self._screen.aside(f"> {_short(str(asked.content))}")
@@ -361,7 +361,7 @@ class Chat:
         is_same = fresh.id == self._conversation.id
         self._conversation = fresh
         self._screen.aside(
-            "This agent has one conversation only; it goes on." if is_same else "(a new conversation)"
+            "This agent has only one conversation; continuing it." if is_same else "(new conversation)"
         )
 
 
@@ -395,7 +395,7 @@ async def _open(
     found = await find_agent(client, agent)
     main = await client.main_conversation(found.id)
     talk = Chat(client, found, await client.conversation(main.id), screen)
-    screen.aside(f"Talking to {found.name}. /help tells what else there is; Ctrl-D leaves.")
+    screen.aside(f"Chatting with {found.name}. Type /help for commands, or press Ctrl-D to leave.")
     return talk
 
 
@@ -436,11 +436,11 @@ def _carry_out(loop: LoopThread, talk: Chat, line: str) -> None:
             try:
                 loop.wait(talk.attached.add(rest.strip()))
             except KeyboardInterrupt:
-                talk.screen.aside("(stopped; the rest is not attached)")
+                talk.screen.aside("(stopped; remaining files not attached)")
         case "/unfile":
             talk.attached.remove(rest)
         case _:
-            talk.screen.aside(f"There is no {command}.\n{HELP}")
+            talk.screen.aside(f"Unknown command {command}.\n{HELP}")
 
 
 def _answer(loop: LoopThread, talk: Chat, keyboard: Keyboard, line: str | None = None) -> None:
@@ -501,7 +501,7 @@ def _ask(
     except NoLongerAsked:
         pass
     except EOFError:
-        talk.screen.line("(the turn waits for your answer; `threadkeep chat` asks again)")
+        talk.screen.line("(the turn is waiting for your answer; `threadkeep chat` asks again)")
         raise
 
 

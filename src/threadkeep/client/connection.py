@@ -121,7 +121,9 @@ class Connection:
         try:
             return msgspec.json.decode(answer.content, type=kind)
         except msgspec.DecodeError as exc:
-            raise NotReached(f"What answers at {self._url} is no Threadkeep of this version: {exc}") from exc
+            raise NotReached(
+                f"The server at {self._url} isn't a compatible Threadkeep version: {exc}"
+            ) from exc
 
     async def pages(self, kind: type[T], path: str, query: Mapping[str, Any]) -> AsyncGenerator[T]:
         """All items of a list, page by page as they are taken."""
@@ -172,7 +174,7 @@ class Connection:
                 raise self._away() from broke
 
     def _away(self) -> NotReached:
-        return NotReached(f"Threadkeep at {self._url} does not answer.")
+        return NotReached(f"No response from Threadkeep at {self._url}.")
 
 
 class _Retries:
@@ -226,7 +228,7 @@ def _address(url: str) -> httpx2.URL:
 
 
 def _no_address(url: str) -> NotReached:
-    return NotReached(f"{url!r} is not an address like http://127.0.0.1:8710.")
+    return NotReached(f"{url!r} is not a valid address. Use a URL such as http://127.0.0.1:8710.")
 
 
 def without_none(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class MessageQueued(ThreadkeepError):
     code = "MESSAGE_QUEUED"
 
     def __init__(self, message_id: str) -> None:
-        super().__init__("The message is queued: messages before it are answered first.")
+        super().__init__("The message is queued; the agent answers earlier messages first.")
         self.message_id = message_id
 
 
@@ -50,7 +50,7 @@ class TurnWaiting(ThreadkeepError):
     code = "TURN_WAITING"
 
     def __init__(self, turn_id: str, approvals: Sequence[ApprovalView]) -> None:
-        super().__init__("The turn waits for its user: " + " ".join(it.message for it in approvals))
+        super().__init__("The turn is waiting for the user: " + " ".join(it.message for it in approvals))
         self.turn_id = turn_id
         self.approvals = approvals
 
@@ -74,8 +74,9 @@ def to_error(answer: httpx2.Response) -> ThreadkeepError:
     except msgspec.DecodeError:
         asked = f"{answer.request.method} {answer.url.copy_with(query=None)}"
         return NotReached(
-            f"What answers is no Threadkeep: {asked} gave status {answer.status_code}. Where an application "
-            "has mounted it, its path belongs to the address, as in http://127.0.0.1:8000/chat."
+            f"The server at this address isn't Threadkeep: {asked} returned status {answer.status_code}. "
+            "If an application mounts Threadkeep under a path, include the path in the address, for "
+            "example http://127.0.0.1:8000/chat."
         )
     return ClientError(
         told.message,

@@ -35,7 +35,9 @@ class InProcessTransport(httpx2.AsyncBaseTransport):
             raise
         if head is None:
             await exchange.aclose()
-            raise httpx2.RemoteProtocolError("The application ended without an answer.", request=request)
+            raise httpx2.RemoteProtocolError(
+                "The application finished without sending a response.", request=request
+            )
         return httpx2.Response(head["status"], headers=head["headers"], stream=exchange)
 
 

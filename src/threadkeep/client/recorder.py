@@ -60,12 +60,12 @@ class Recorder:
             try:
                 await self._client.record(self._conversation_id, batch)
             except NotReached as exc:
-                log.warning("recording waits: %s", exc.message)
+                log.warning("recording paused: %s", exc.message)
             except ClientError as exc:
                 if exc.status < TRYING_AGAIN_HELPS:
                     await self._send_one_by_one(batch, exc)
                     return
-                log.warning("recording waits: %s", exc.message)
+                log.warning("recording paused: %s", exc.message)
             else:
                 return
             await asyncio.sleep(PAUSE_S)
@@ -74,7 +74,7 @@ class Recorder:
         """One bad event must not take the others with it."""
         if len(batch) == 1:
             about = f" ({refusal.param})" if refusal.param else ""
-            log.error("an event was not recorded: %s%s", refusal.message, about)
+            log.error("couldn't record an event: %s%s", refusal.message, about)
             return
         for event in batch:
             await self._send([event])

@@ -30,7 +30,7 @@ async def examine(
         box = build_secret_box(settings)
         inspection = await inspect_database(settings.database, schema=settings.database_schema, box=box)
     except (StorageError, SettingsError) as exc:
-        advice = f"Check {PREFIX}DATABASE_URL, and that the database runs and lets this user in."
+        advice = f"Check {PREFIX}DATABASE_URL. Is the database running, and does it accept this user?"
         yield Finding("database", "problem", exc.message, advice)
     else:
         for finding in check_database(inspection):

@@ -11,16 +11,18 @@ from threadkeep.storage.secrets import SealedSecret
 def check_database(inspection: Inspection | None) -> Iterator[Finding]:
     """Whether it is of this version and can be written; without one there is no file yet."""
     if inspection is None:
-        yield Finding("database", "ok", "A SQLite file, which is made at the first start.")
+        yield Finding("database", "ok", "SQLite file, created at the first start.")
         return
     if inspection.unknown:
-        message = f"A newer Threadkeep has changed it (migration {inspection.unknown[-1]})."
-        yield Finding("database", "problem", message, "Upgrade Threadkeep, or restore the backup of before.")
+        message = f"A newer Threadkeep has migrated it (migration {inspection.unknown[-1]})."
+        yield Finding(
+            "database", "problem", message, "Upgrade Threadkeep, or restore a backup from before the upgrade."
+        )
     if inspection.refusal:
-        advice = "Give Threadkeep the primary, and a user that owns its tables."
+        advice = "Connect Threadkeep to the primary, with a user that owns its tables."
         yield Finding("database", "problem", inspection.refusal, advice)
     if inspection.missing and not inspection.unknown:
-        waiting = f"{len(inspection.missing)} migrations are applied at the next start."
+        waiting = f"The next start applies {len(inspection.missing)} migrations."
         yield Finding("database", "ok", f"{inspection.version}; {waiting}")
     elif not inspection.unknown and not inspection.refusal:
         yield Finding("database", "ok", f"{inspection.version}; reachable, writable and up to date.")
@@ -41,17 +43,17 @@ def check_secret_key(
         yield Finding(
             "secret key",
             "problem",
-            f"{lost} of {len(kept)} stored secrets cannot be read with it.",
-            f"Add the key that they were stored with to {PREFIX}SECRET_KEY, or give the secrets again.",
+            f"{lost} of {len(kept)} stored secrets can't be decrypted.",
+            f"Add their key to {PREFIX}SECRET_KEY, or enter the secrets again.",
         )
     elif sealing_key is None and not settings.on_sqlite:
         yield Finding(
             "secret key",
             "warning",
-            "There is none: secrets of MCP servers cannot be stored, and session ids are stored as they are.",
-            f"Set {PREFIX}SECRET_KEY to 32 random characters or more, the same on every node.",
+            "Not set: Threadkeep can't store secrets of MCP servers, and stores session ids unencrypted.",
+            f"Set {PREFIX}SECRET_KEY to at least 32 random characters, the same on every node.",
         )
     elif sealing_key is None:
-        yield Finding("secret key", "ok", "It is made in the data folder at the first start.")
+        yield Finding("secret key", "ok", "Created in the data folder at the first start.")
     else:
-        yield Finding("secret key", "ok", f"There is one; it reads all of {len(kept)} stored secrets.")
+        yield Finding("secret key", "ok", f"Set; it decrypts all {len(kept)} stored secrets.")

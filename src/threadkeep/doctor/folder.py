@@ -20,25 +20,25 @@ def check_folder(settings: Settings) -> Iterator[Finding]:
     if not folder.exists():
         parent = next(it for it in folder.absolute().parents if it.exists())
         if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
-            yield Finding("data folder", "ok", f"{folder} is made at the first start.")
+            yield Finding("data folder", "ok", f"{folder} will be created at the first start.")
             yield _disk(parent, settings)
         else:
             yield Finding(
                 "data folder",
                 "problem",
-                f"{folder} cannot be made in {parent}.",
-                f"Let this user write there, or choose another folder with {PREFIX}DATA.",
+                f"Can't create {folder} in {parent}.",
+                f"Give this user write access there, or choose another folder with {PREFIX}DATA.",
             )
         return
     if not folder.is_dir() or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        advice = f"Let this user write there (chown), or choose another folder with {PREFIX}DATA."
-        yield Finding("data folder", "problem", f"{folder} cannot be written.", advice)
+        advice = f"Give this user write access (chown), or choose another folder with {PREFIX}DATA."
+        yield Finding("data folder", "problem", f"Can't write to {folder}.", advice)
         return
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
-        message = f"{folder} is open to other users of this machine; conversations and keys lie in it."
+        message = f"Other users of this machine can read {folder}, which contains conversations and keys."
         yield Finding("data folder", "warning", message, f"chmod 700 {folder}")
     else:
-        yield Finding("data folder", "ok", f"{folder} is this user's own; {_holder(folder)}.")
+        yield Finding("data folder", "ok", f"{folder} belongs to this user; {_holder(folder)}.")
     yield _disk(folder, settings)
 
 
@@ -50,19 +50,21 @@ def _holder(folder: Path) -> str:
             holder = lock.read(32).strip() or holder
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
-        return "no server has run on it"
+        return "no server has used it yet"
     except BlockingIOError:
-        return f"a server runs on it (process {holder})"
+        return f"a server is using it (process {holder})"
     except OSError:
-        return "whether a server runs on it is unknown"
-    return "no server runs on it"
+        return "can't tell whether a server is using it"
+    return "no server is using it"
 
 
 def _disk(folder: Path, settings: Settings) -> Finding:
     free = shutil.disk_usage(folder).free
-    message = f"{free / 1e9:.1f} GB free where {settings.data} lies."
+    message = f"{free / 1e9:.1f} GB free on the disk of {settings.data}."
     if free < LITTLE_DISK:
-        return Finding("disk", "problem", message, "Make room: writes are refused once it is full.")
+        return Finding(
+            "disk", "problem", message, "Free up space: once the disk is full, Threadkeep can't write."
+        )
     if free < MUCH_DISK:
-        return Finding("disk", "warning", message, "Make room soon; a backup needs as much as the data.")
+        return Finding("disk", "warning", message, "Free up space soon: a backup needs as much as the data.")
     return Finding("disk", "ok", message)

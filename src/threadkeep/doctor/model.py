@@ -20,14 +20,16 @@ async def check_model(settings: Settings) -> Finding:
         return _local_model(settings)
     gateway = build_gateway(settings)
     if gateway is None:
-        advice = f"Set {settings.gateway.upper()}_API_KEY, or {PREFIX}GATEWAY_URL for a server without keys."
+        advice = (
+            f"Set {settings.gateway.upper()}_API_KEY, or {PREFIX}GATEWAY_URL for a server that needs no key."
+        )
         return Finding("model", "problem", f"The gateway {settings.gateway} has no key.", advice)
     try:
         async with asyncio.timeout(GATEWAY_S):
             await _ask(gateway)
     except TimeoutError:
-        message = f"{gateway.default_model} did not answer within {GATEWAY_S:g} s."
-        advice = f"Try {_host(settings)} by hand; a proxy may be in the way."
+        message = f"{gateway.default_model} didn't respond within {GATEWAY_S:g} s."
+        advice = f"Try to reach {_host(settings)} by hand. Is a proxy in the way?"
         return Finding("model", "problem", message, advice)
     except GatewayError as exc:
         return Finding("model", "problem", exc.message, _advice(exc, settings, gateway.default_model))
@@ -51,14 +53,16 @@ async def _ask(gateway: Gateway) -> None:
 
 def _advice(error: GatewayError, settings: Settings, model: str) -> str:
     if error.message == KEY_REFUSED:
-        return f"Check {PREFIX}GATEWAY_API_KEY: it is wrong, expired, or may not use {model}."
+        return f"Check {PREFIX}GATEWAY_API_KEY: is it wrong, expired, or without access to {model}?"
     if isinstance(error, Refused) and "(404)" in error.message:
-        return f"Check {PREFIX}MODEL ({model}) and {PREFIX}GATEWAY_URL: one of them is not known there."
+        return (
+            f"Check {PREFIX}MODEL ({model}) and {PREFIX}GATEWAY_URL: the provider doesn't know one of them."
+        )
     if isinstance(error, Unanswered) and error.notice_code == "MODEL_UNREACHABLE":
         where = _host(settings)
-        return f"Check {PREFIX}GATEWAY_URL, and that {where} can be reached from here (firewall, proxy)."
+        return f"Check {PREFIX}GATEWAY_URL, and whether {where} can be reached from here (firewall, proxy)."
     if isinstance(error, Unanswered):
-        return "Wait a moment; if it stays so, ask the provider about the limits of this key."
+        return "Wait a moment. If it persists, ask the provider about this key's limits."
     return f"Check {PREFIX}MODEL and {PREFIX}GATEWAY_URL."
 
 
@@ -71,10 +75,10 @@ def _local_model(settings: Settings) -> Finding:
     try:
         path = Path(settings.model) if settings.model else demonstration_weights()
     except GatewayError as exc:
-        return Finding("model", "problem", exc.message, "Install it, or set a real model's key.")
+        return Finding("model", "problem", exc.message, "Install it, or set the API key of a real model.")
     if not path.is_file():
-        return Finding("model", "problem", f"There is no file {path}.", f"Check {PREFIX}MODEL.")
+        return Finding("model", "problem", f"File {path} not found.", f"Check {PREFIX}MODEL.")
     if settings.model is None:
-        advice = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY for a real one."
+        advice = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY to use a real model."
         return Finding("model", "warning", "Only the small demonstration model, which knows little.", advice)
-    return Finding("model", "ok", f"{path.name}, in the server's own process.")
+    return Finding("model", "ok", f"{path.name}, in the server's process.")

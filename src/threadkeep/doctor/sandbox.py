@@ -28,15 +28,15 @@ seen = tried(open, hidden) or tried(os.listdir, data)
 print("in" if tried(open, own, "w") and not seen and not tried(open, outside, "w") else "out")
 """
 UPGRADE = (
-    "Use Linux 5.13 or later with Landlock, or install bubblewrap (bwrap). Until then let nobody add "
-    "programs to whom you would not give this account."
+    "Use Linux 5.13 or later with Landlock, or install bubblewrap (bwrap). Until then, only let people add "
+    "programs whom you would trust with this account."
 )
 
 
 async def check_sandbox(settings: Settings) -> Finding:
     """Runs a program in the sandbox that tries to see the data, and to write where it may not."""
     if settings.mcp_sandbox == "off":
-        told = "It is off: programs of MCP servers have all the rights of this account."
+        told = "Off: programs of MCP servers have all the rights of this account."
         return Finding("sandbox", "warning", told, f"Set {PREFIX}MCP_SANDBOX to auto or require.")
     kind = await asyncio.to_thread(sandbox_kind)
     if kind is None:
@@ -47,8 +47,10 @@ async def check_sandbox(settings: Settings) -> Finding:
         is_in = await _try(sandbox, settings.data.absolute(), Path(folder))
     named = f"Landlock {landlock_version()}" if kind == "landlock" else "bubblewrap"
     if not is_in:
-        return Finding("sandbox", "problem", f"{named} does not keep a program from our data.", UPGRADE)
-    return Finding("sandbox", "ok", f"{named} keeps programs of MCP servers from our data.")
+        return Finding(
+            "sandbox", "problem", f"{named} doesn't keep programs away from Threadkeep's data.", UPGRADE
+        )
+    return Finding("sandbox", "ok", f"{named} keeps programs of MCP servers away from Threadkeep's data.")
 
 
 async def _try(sandbox: Sandbox, data: Path, folder: Path) -> bool:

@@ -31,7 +31,7 @@ async def check_servers(settings: Settings, inspection: Inspection) -> AsyncGene
         if not server.disabled
     ]
     if not found:
-        yield Finding("mcp servers", "ok", "No agent has added one.")
+        yield Finding("mcp servers", "ok", "No agent has added an MCP server.")
         return
     turn = asyncio.Semaphore(SERVERS_AT_ONCE)
     with TemporaryDirectory(prefix="threadkeep-doctor-") as elsewhere:
@@ -42,8 +42,8 @@ async def check_servers(settings: Settings, inspection: Inspection) -> AsyncGene
             label = f"{name} of {agent.name}"
             if status.state is ServerState.READY:
                 return Finding("mcp servers", "ok", f"{label}: {len(status.tools or ())} tools.")
-            advice = "Mend it in the agent's settings, or disable it there; turns go on without it."
-            return Finding("mcp servers", "warning", f"{label}: {status.error or 'is away.'}", advice)
+            advice = "Fix it in the agent's settings, or disable it there; turns continue without it."
+            return Finding("mcp servers", "warning", f"{label}: {status.error or 'not connected.'}", advice)
 
         for finding in await asyncio.gather(*(look_in(*it) for it in found)):
             yield finding
@@ -71,6 +71,6 @@ def check_roles(settings: Settings) -> Iterator[Finding]:
     """Whether what the files of roles refer to is there."""
     problems = list(role_problems(settings.workspaces))
     for problem in problems:
-        yield Finding("roles", "warning", f"{problem}.", "Add the files, or take the references out.")
+        yield Finding("roles", "warning", f"{problem}.", "Add the files, or remove the references.")
     if not problems:
-        yield Finding("roles", "ok", "All that they refer to is there.")
+        yield Finding("roles", "ok", "Every file they refer to exists.")

@@ -10,7 +10,7 @@ from threadkeep.settings import Settings, misnamed
 def refused_settings(error: SettingsError) -> Finding:
     """Settings with which nothing else can be looked at."""
     return Finding(
-        "settings", "problem", error.message, "Mend it; `threadkeep settings` tells what each setting takes."
+        "settings", "problem", error.message, "Fix it; `threadkeep settings` describes each setting."
     )
 
 
@@ -22,8 +22,8 @@ def check_settings(settings: Settings, environment: Mapping[str, str]) -> Iterat
     try:
         settings.check_safe_to_listen()
     except SettingsError as exc:
-        yield Finding("settings", "problem", exc.message, "Set a sign-in, or listen on 127.0.0.1.")
+        yield Finding("settings", "problem", exc.message, "Set up sign-in, or listen on 127.0.0.1.")
         return
-    who = "users sign in" if settings.signs_in else "without a sign-in, for this machine only"
+    who = "users sign in" if settings.signs_in else "without sign-in, for this machine only"
     if not unknown:
-        yield Finding("settings", "ok", f"All are known and fit together; {who}.")
+        yield Finding("settings", "ok", f"All settings are valid; {who}.")

@@ -103,7 +103,7 @@ class Agent:
             (self.system_prompt, "systemPrompt", 100_000),
         ):
             if len(text) > most:
-                raise InvalidRequest(f"`{param}` may have at most {most} characters.", param=param)
+                raise InvalidRequest(f"`{param}` can have at most {most} characters.", param=param)
             check_storable(text, param)
 
     def is_visible_to(self, user: User) -> bool:
@@ -123,7 +123,7 @@ class Agent:
         """Refuses a user who may not change this agent."""
         self.check_visible_to(user)
         if not self.is_open_to(user):
-            raise Forbidden("Only the agent's owner or an admin may do this.")
+            raise Forbidden("Only the agent's owner or an admin can do this.")
 
     def check_name_is_free(self, default: "Agent") -> None:
         """Refuses a public agent that others would take for the default one by its name."""
@@ -133,14 +133,15 @@ class Agent:
             and _letters(self.name) == _letters(default.name)
         ):
             raise InvalidRequest(
-                f"`{default.name}` is the name of the default agent; a public agent needs another one.",
+                f"`{default.name}` is reserved for the default agent; choose another name for a public "
+                "agent.",
                 param="name",
             )
 
     def delete(self, now: int) -> "Agent":
         """Hides the agent; conversations with it stay readable. Its servers and their secrets go."""
         if self.is_default:
-            raise Forbidden("The default agent cannot be deleted.")
+            raise Forbidden("You can't delete the default agent.")
         settings = replace(self.settings, mcp_servers=_NO_SERVERS)
         return replace(self, settings=settings, deleted_at=now, updated_at=now, version=self.version + 1)
 

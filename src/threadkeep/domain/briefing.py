@@ -55,7 +55,7 @@ class Briefing:
     def __post_init__(self) -> None:
         check_line(self.title, "title", most=500)
         if is_blank(self.summary):
-            raise InvalidRequest("`summary` must not be blank.", param="summary")
+            raise InvalidRequest("`summary` can't be blank.", param="summary")
         check_storable(self.summary, "summary")
 
     def read(self, now: int) -> "Briefing":

@@ -36,7 +36,7 @@ class OperatorCaps:
         ):
             if most and value > most and value != old:
                 raise LimitNotAllowed(
-                    f"The operator allows at most {most} for `settings.{name}`.",
+                    f"`settings.{name}` can't exceed {most}, the limit set by the operator.",
                     param=f"settings.{name}",
                     details={"limit": name, "most": most},
                 )
@@ -62,15 +62,15 @@ class OperatorCaps:
         for name, value, most in (("documents", documents, self.documents), ("bytes", size, self.bytes)):
             if most and value > most:
                 raise LimitNotAllowed(
-                    f"The documents of your agents may be {most} {name} at most; with this one they would be "
-                    f"{value}. Delete some first.",
+                    f"Your agents' documents can't exceed {most} {name} in total; adding this document "
+                    f"would bring them to {value}. Delete some documents first.",
                     details={"limit": name, "most": most},
                 )
 
     def _check_model(self, model: str | None) -> None:
         if not self.allows_model(model):
             raise ModelNotAllowed(
-                f"The operator does not allow the model {model!r}; choose one of: {', '.join(self.models)}.",
+                f"The operator doesn't allow the model {model!r}. Choose one of: {', '.join(self.models)}.",
                 param="model",
                 details={"models": list(self.models)},
             )
@@ -79,7 +79,7 @@ class OperatorCaps:
         was_public = before is not None and before.visibility is Visibility.PUBLIC
         publishes = draft.visibility is Visibility.PUBLIC and not was_public
         if publishes and self.publish == "admin" and not user.is_admin:
-            raise Forbidden("Only an admin may make an agent public here.", param="visibility")
+            raise Forbidden("Only an admin can make an agent public on this server.", param="visibility")
 
 
 NO_CAPS = OperatorCaps()
@@ -100,7 +100,8 @@ class TurnCaps:
     def too_many_at_once(self) -> RateLimited:
         """What a user is told of whom so many turns run."""
         return RateLimited(
-            f"{self.at_once} of your turns are running, and more may not run at once. Wait for one to end.",
+            f"You already have {self.at_once} turns running, the most allowed at once. Wait for one to "
+            "finish.",
             details={"limit": "runningTurns", "most": self.at_once},
         )
 
@@ -108,7 +109,7 @@ class TurnCaps:
         """What a user is told who has begun so many turns."""
         wait_s = max(1, math.ceil(wait_s))
         return RateLimited(
-            f"You may begin {self.per_minute} turns a minute. Try again in {wait_s} s.",
+            f"You can start {self.per_minute} turns per minute. Try again in {wait_s} s.",
             details={"limit": "turnsPerMinute", "most": self.per_minute},
             retry_after_s=wait_s,
         )

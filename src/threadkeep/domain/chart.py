@@ -96,14 +96,16 @@ def read_chart(value: object) -> Chart | None:
 
 def _check(rows: Sequence[Mapping[str, Any]], x: str, y: Sequence[str]) -> None:
     if not 0 < len(rows) <= MOST_POINTS:
-        raise InvalidRequest(f"A chart has 1 to {MOST_POINTS} rows; these are {len(rows)}.", param="rows")
+        raise InvalidRequest(f"A chart needs 1 to {MOST_POINTS} rows; you sent {len(rows)}.", param="rows")
     if not 0 < len(y) <= MOST_SERIES:
-        raise InvalidRequest(f"A chart has 1 to {MOST_SERIES} columns `y`; these are {len(y)}.", param="y")
+        raise InvalidRequest(f"A chart needs 1 to {MOST_SERIES} `y` columns; you sent {len(y)}.", param="y")
     known = {name for row in rows for name in row}
     for name in (x, *y):
         if name not in known:
             names = ", ".join(map(_label, sorted(known)[:_MOST_NAMED]))
-            raise InvalidRequest(f"No row has a column {_label(name)!r}; there are {names}.", param="rows")
+            raise InvalidRequest(
+                f"No row has a column {_label(name)!r}. Available columns: {names}.", param="rows"
+            )
 
 
 def _number_in(row: Mapping[str, Any], name: str) -> float | None:
@@ -113,7 +115,7 @@ def _number_in(row: Mapping[str, Any], name: str) -> float | None:
     number = _number(value)
     if number is None:
         raise InvalidRequest(
-            f"Column {_label(name)!r} must hold numbers; {_label(value)!r} is none.", param="rows"
+            f"Column {_label(name)!r} must contain numbers; {_label(value)!r} isn't a number.", param="rows"
         )
     return number
 

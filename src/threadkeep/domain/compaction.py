@@ -27,7 +27,7 @@ class Compaction:
 
     def __post_init__(self) -> None:
         if not 1 <= self.from_seq <= self.to_seq:
-            raise InvalidRequest("A compaction covers at least one message.", param="fromSeq")
+            raise InvalidRequest("A compaction must cover at least one message.", param="fromSeq")
         if is_blank(self.summary):
             raise InvalidRequest("A compaction needs a summary.", param="summary")
 
@@ -44,8 +44,8 @@ def to_archive(messages: Sequence[Message], *, keep_last: int | None, threshold:
         end -= 1
     if count < threshold or not end:
         raise TooFewMessages(
-            f"There are {count} messages to compact; with the last {keep_last} kept, "
-            f"at least {max(threshold, keep_last + 1)} are needed.",
+            f"Nothing to compact yet: there are {count} messages, and keeping the last {keep_last} "
+            f"requires at least {max(threshold, keep_last + 1)}.",
             details={"messages": count, "threshold": threshold, "keepLast": keep_last},
         )
     return messages[:end]

@@ -226,7 +226,7 @@ class Conversation:
         """Refuses what a person decided while looking at another path than the active one."""
         if (shown_tip.lower() if shown_tip else None) != self.tip_id:
             raise PathChanged(
-                "The conversation has continued on another path. Read it again, then repeat the request.",
+                "The conversation has moved to another branch. Reload it, then repeat the request.",
                 param="tip",
                 details={"tip": self.tip_id},
             )
@@ -234,7 +234,7 @@ class Conversation:
     def end_turn(self, turn: Turn, reply: Message, now: int) -> EndedTurn:
         """Ends the running turn the way its reply ended, and frees the conversation for the next."""
         if self.active_turn_id != turn.id or reply.id != turn.assistant_message_id:
-            raise IllegalTransition("This turn is not the one that runs in this conversation.")
+            raise IllegalTransition("This turn is not the one running in this conversation.")
         ended = turn.end(ENDS[reply.status], now, usage=reply.usage, error=reply.error)
         conversation = replace(self, active_turn_id=None, updated_at=now, last_message_at=now)
         return EndedTurn(conversation, ended, reply)

@@ -54,7 +54,7 @@ def media_type_of(file_name: str, head: bytes) -> str:
     is_text = head.startswith(_BYTE_ORDER_MARKS) or b"\x00" not in head
     if not is_text or ending not in _TEXTS:
         raise UnsupportedDocument(
-            f"{file_name} is none of the kinds that can be read: PDF, DOCX, HTML, Markdown, text, CSV.",
+            f"{file_name} isn't a supported file type. Upload a PDF, DOCX, HTML, Markdown, text or CSV file.",
             param="fileName",
         )
     begin = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
@@ -84,7 +84,7 @@ class Document:
     def become(self, status: DocumentStatus, now: int, *, error: str | None = None) -> "Document":
         """Takes one step: ready, failed with a reason, or retried."""
         if status not in _NEXT[self.status]:
-            raise IllegalTransition(f"A document cannot go from {self.status} to {status}.", param="status")
+            raise IllegalTransition(f"A document can't go from {self.status} to {status}.", param="status")
         progress = 1.0 if status is DocumentStatus.READY else 0.0
         return replace(self, status=status, progress=progress, error=error, updated_at=now)
 

@@ -1,10 +1,10 @@
-"""What can go wrong, in the words of the contract.
+"""The errors Threadkeep raises, by the names clients see.
 
 ThreadkeepError
 ├── InvalidRequest                 something is malformed; `param` names it
 │   └── IdempotencyMismatch
 ├── Unauthenticated
-├── SignInUnavailable              the sign-in provider's keys cannot be fetched
+├── SignInUnavailable              couldn't fetch the sign-in provider's keys
 ├── Forbidden
 ├── NotFound                       does not exist, or is not yours
 │   ├── AgentNotFound
@@ -17,9 +17,9 @@ ThreadkeepError
 │   ├── DocumentNotFound
 │   ├── ArtifactNotFound
 │   ├── UserNotFound
-│   ├── RoleNotFound               an agent has no role of this name; says which ones it has
+│   ├── RoleNotFound               the agent has no such role; the message lists those it has
 │   ├── McpServerNotFound
-│   └── RouteNotFound              no such path at all
+│   └── RouteNotFound              no route has this path
 ├── MethodNotAllowed
 ├── MessageContentRequired
 ├── MessageTooLong
@@ -28,46 +28,46 @@ ThreadkeepError
 ├── McpCommandNotAllowed
 ├── PayloadTooLarge
 ├── HeadersTooLarge
-├── RequestTimeout                 a request did not arrive in time
-├── TooManyConnections             this node serves as many as it may
-├── UnsupportedDocument            a file of a kind that cannot be read, or an empty one
-├── UnsupportedFile                a file that a message cannot have: its kind, its size in pixels, or damaged
+├── RequestTimeout                 the request did not arrive in time
+├── TooManyConnections             this node has reached its connection limit
+├── UnsupportedDocument            an unsupported file type, or an empty file
+├── UnsupportedFile                a file that messages don't accept: wrong type, too many pixels, or damaged
 ├── ModelNotAllowed                the operator does not allow this model
 ├── LimitNotAllowed                more than the operator allows; `details` has the limit
 ├── Conflict
 │   ├── TurnInProgress
-│   ├── ApprovalAnswered           the request has another answer already
-│   ├── PathChanged                the active path is another than the one the client shows
+│   ├── ApprovalAnswered           the request already has a different answer
+│   ├── PathChanged                the client shows an outdated path
 │   ├── NothingToRegenerate
 │   ├── TooFewMessages
-│   └── IllegalTransition          a state machine was asked for a step it does not have
+│   └── IllegalTransition          the current state doesn't allow this step
 ├── ApprovalExpired                nobody answered in time, or the turn has ended
-├── EventsExpired                  the log of an old turn has been trimmed
+├── EventsExpired                  the events of an old turn have been deleted
 ├── PreconditionFailed
-├── RateLimited                    one user asks for too much at once
-├── ShuttingDown                   this process is ending and begins nothing new
+├── RateLimited                    the user has reached a rate limit
+├── ShuttingDown                   this process is shutting down and accepts no new work
 ├── GatewayNotConfigured
-├── SecretKeyRequired              a secret cannot be kept, for there is no key to encrypt it with
-├── SecretUnreadable               a kept secret was encrypted with a key that we do not have
-├── TurnFailed                     a turn that somebody waited for did not end well
+├── SecretKeyRequired              no key is configured to encrypt secrets
+├── SecretUnreadable               a stored secret was encrypted with a missing key
+├── TurnFailed                     the turn the client waited for did not complete
 │   ├── GenerationAborted
 │   ├── GenerationTimeout
 │   ├── GenerationFailed           the model gateway failed
-│   └── GenerationInterrupted      the server could not go on with the turn
+│   └── GenerationInterrupted      the server couldn't continue the turn
 ├── StorageError
-│   ├── StorageUnavailable         the database is away, full or read-only; trying later may help
-│   ├── StorageConflict            somebody else wrote first; read again and retry
-│   └── StorageRefused             the data folder or the schema cannot be used as it is
-└── SettingsError                  a setting is wrong; the process does not start
+│   ├── StorageUnavailable         the database is unreachable, full or read-only; retrying may help
+│   ├── StorageConflict            another writer was first; read again and retry
+│   └── StorageRefused             the data folder or the schema is unusable; the message says what to do
+└── SettingsError                  a setting is invalid; the process does not start
 
-Each class has the `code` that clients see; which HTTP status belongs to it is decided in `http/errors.py`.
+Each class has the `code` that clients see; `http/errors.py` maps it to an HTTP status.
 """
 
 from typing import ClassVar
 
 
 class ThreadkeepError(Exception):
-    """The root: everything that Threadkeep raises on purpose."""
+    """The base class of every error Threadkeep raises."""
 
     code: ClassVar[str] = "INTERNAL_ERROR"
 
@@ -79,37 +79,37 @@ class ThreadkeepError(Exception):
 
 
 class InvalidRequest(ThreadkeepError):
-    """Something is malformed; `param` names it."""
+    """The request is malformed; `param` names the field."""
 
     code = "INVALID_REQUEST"
 
 
 class IdempotencyMismatch(InvalidRequest):
-    """This `Idempotency-Key` was used for another body."""
+    """This `Idempotency-Key` was already used with a different body."""
 
     code = "IDEMPOTENCY_MISMATCH"
 
 
 class Unauthenticated(ThreadkeepError):
-    """Nobody is signed in, or the token is not valid."""
+    """No user is signed in, or the token is invalid."""
 
     code = "UNAUTHENTICATED"
 
 
 class SignInUnavailable(ThreadkeepError):
-    """The sign-in provider's keys cannot be fetched; try again later."""
+    """Threadkeep couldn't fetch the sign-in provider's keys; try again later."""
 
     code = "SIGN_IN_UNAVAILABLE"
 
 
 class Forbidden(ThreadkeepError):
-    """The user may not do this, or the page or host name that asks is not allowed."""
+    """The user lacks permission, or the server doesn't accept the page's origin or the host name."""
 
     code = "FORBIDDEN"
 
 
 class NotFound(ThreadkeepError):
-    """Does not exist, or is not yours: the two are never told apart."""
+    """Does not exist, or belongs to someone else; the response is the same for both."""
 
     noun: ClassVar[str] = "thing"
 
@@ -164,7 +164,7 @@ class UserNotFound(NotFound):
 
 
 class RoleNotFound(NotFound):
-    """The agent has no role of this name; the message says which ones there are."""
+    """The agent has no such role; the message lists those it has."""
 
     code, noun = "ROLE_NOT_FOUND", "role"
 
@@ -180,13 +180,13 @@ class RouteNotFound(NotFound):
 
 
 class MethodNotAllowed(ThreadkeepError):
-    """The path does not take this method; the header `Allow` says which."""
+    """The path doesn't accept this method; the header `Allow` lists those it does."""
 
     code = "METHOD_NOT_ALLOWED"
 
 
 class MessageContentRequired(ThreadkeepError):
-    """A message without content, or a blank one."""
+    """The message has no content, or only white space."""
 
     code = "MESSAGE_CONTENT_REQUIRED"
 
@@ -198,13 +198,13 @@ class MessageTooLong(ThreadkeepError):
 
 
 class McpConfigInvalid(ThreadkeepError):
-    """An MCP server's configuration is wrong; `param` names the field."""
+    """The MCP server's configuration is invalid; `param` names the field."""
 
     code = "MCP_CONFIG_INVALID"
 
 
 class McpNameReserved(ThreadkeepError):
-    """An MCP server of the system has this name."""
+    """The name is reserved for a built-in MCP server."""
 
     code = "MCP_NAME_RESERVED"
 
@@ -216,13 +216,13 @@ class McpCommandNotAllowed(ThreadkeepError):
 
 
 class PayloadTooLarge(ThreadkeepError):
-    """The body or a file is too large."""
+    """The request body or a file is too large."""
 
     code = "PAYLOAD_TOO_LARGE"
 
 
 class HeadersTooLarge(ThreadkeepError):
-    """The address and the headers of a request are too large together."""
+    """The request's URL and headers are too large together."""
 
     code = "HEADERS_TOO_LARGE"
 
@@ -234,73 +234,73 @@ class RequestTimeout(ThreadkeepError):
 
 
 class TooManyConnections(ThreadkeepError):
-    """This node serves as many connections as it may; try again, or ask another."""
+    """This node has reached its connection limit; try again, or try another node."""
 
     code = "TOO_MANY_CONNECTIONS"
 
 
 class UnsupportedDocument(ThreadkeepError):
-    """A file of a kind that cannot be read, or an empty one."""
+    """The document's file type is not supported, or the file is empty."""
 
     code = "UNSUPPORTED_DOCUMENT"
 
 
 class UnsupportedFile(ThreadkeepError):
-    """A message cannot have this file: its kind is not accepted, or it is empty, damaged or too large."""
+    """Messages don't accept this file: its type is not supported, or it is empty, damaged or too large."""
 
     code = "UNSUPPORTED_FILE"
 
 
 class ModelNotAllowed(ThreadkeepError):
-    """The operator does not allow this model; `details.models` lists those that may be chosen."""
+    """The operator doesn't allow this model; `details.models` lists the allowed ones."""
 
     code = "MODEL_NOT_ALLOWED"
 
 
 class LimitNotAllowed(ThreadkeepError):
-    """More than the operator allows; `details` names the limit and its largest value."""
+    """The value exceeds the operator's limit; `details` has the limit's name and maximum."""
 
     code = "LIMIT_NOT_ALLOWED"
 
 
 class Conflict(ThreadkeepError):
-    """Something has changed meanwhile; read it again."""
+    """The resource has changed in the meantime; read it again."""
 
     code = "CONFLICT"
 
 
 class TurnInProgress(Conflict):
-    """A turn runs in the conversation; `details.turnId` names it."""
+    """A turn is running in the conversation; `details.turnId` is its id."""
 
     code = "TURN_IN_PROGRESS"
 
 
 class ApprovalAnswered(Conflict):
-    """The request has another answer already."""
+    """The request already has a different answer."""
 
     code = "APPROVAL_ANSWERED"
 
 
 class PathChanged(Conflict):
-    """The active path is another than the one the client shows; `details.tip` names its last message."""
+    """The active path has changed since the client loaded it; `details.tip` is the id of its last message."""
 
     code = "PATH_CHANGED"
 
 
 class NothingToRegenerate(Conflict):
-    """There is no reply to a question that could be answered again."""
+    """There is no reply to regenerate."""
 
     code = "NOTHING_TO_REGENERATE"
 
 
 class TooFewMessages(Conflict):
-    """There is too little to compact."""
+    """There are too few messages to compact."""
 
     code = "TOO_FEW_MESSAGES"
 
 
 class IllegalTransition(Conflict):
-    """This step is not possible in the present state."""
+    """The current state doesn't allow this step."""
 
     code = "ILLEGAL_TRANSITION"
 
@@ -312,19 +312,19 @@ class ApprovalExpired(ThreadkeepError):
 
 
 class EventsExpired(ThreadkeepError):
-    """The turn's events are no longer kept; read the message instead."""
+    """The turn's events are no longer stored; read its message instead."""
 
     code = "EVENTS_EXPIRED"
 
 
 class PreconditionFailed(ThreadkeepError):
-    """It is not the version that `If-Match` names."""
+    """The current version differs from the one in `If-Match`."""
 
     code = "PRECONDITION_FAILED"
 
 
 class RateLimited(ThreadkeepError):
-    """The user asks for too much at once; try again after `Retry-After` seconds."""
+    """The user has reached a rate limit; try again after `Retry-After` seconds."""
 
     code = "RATE_LIMITED"
 
@@ -334,86 +334,86 @@ class RateLimited(ThreadkeepError):
 
 
 class ShuttingDown(ThreadkeepError):
-    """This process is ending and begins nothing new; try again. `details.turnId` names a turn that was waited
-    for and goes on elsewhere: with the same `Idempotency-Key` one waits for it again.
+    """This process is shutting down; try again. If you were waiting for a turn, it continues on another node:
+    `details.turnId` is its id, and a request with the same `Idempotency-Key` waits for it again.
     """
 
     code = "SHUTTING_DOWN"
 
 
 class GatewayNotConfigured(ThreadkeepError):
-    """The operator has not set up a model."""
+    """The operator has not configured a model."""
 
     code = "GATEWAY_NOT_CONFIGURED"
 
     def __init__(self) -> None:
         super().__init__(
-            "No model is set up. The operator can set ANTHROPIC_API_KEY or OPENAI_API_KEY, or for a server "
-            "of their own THREADKEEP_GATEWAY and THREADKEEP_GATEWAY_URL."
+            "No model is configured. The operator can set ANTHROPIC_API_KEY or OPENAI_API_KEY, or "
+            "THREADKEEP_GATEWAY and THREADKEEP_GATEWAY_URL for a self-hosted server."
         )
 
 
 class SecretKeyRequired(ThreadkeepError):
-    """A secret cannot be kept, for there is no key to encrypt it with."""
+    """Threadkeep can't store secrets because no encryption key is configured."""
 
     code = "SECRET_KEY_REQUIRED"
 
 
 class SecretUnreadable(ThreadkeepError):
-    """A kept secret was encrypted with a key that we do not have."""
+    """A stored secret was encrypted with a missing key."""
 
     code = "SECRET_UNREADABLE"
 
 
 class TurnFailed(ThreadkeepError):
-    """A turn that somebody waited for did not end well; `details` has the partial message."""
+    """The turn the client waited for did not complete; `details` has the partial message."""
 
 
 class GenerationAborted(TurnFailed):
-    """The turn that was waited for was stopped; `details.message` has what it said."""
+    """The turn was stopped; `details.message` is the partial reply."""
 
     code = "GENERATION_ABORTED"
 
 
 class GenerationTimeout(TurnFailed):
-    """The turn took longer than the agent's `generationTimeoutS`; `details.message` has what it said."""
+    """The turn took longer than the agent's `generationTimeoutS`; `details.message` is the partial reply."""
 
     code = "GENERATION_TIMEOUT"
 
 
 class GenerationFailed(TurnFailed):
-    """The model gateway failed; `details.message` has what was said before."""
+    """The model gateway failed; `details.message` is the partial reply."""
 
     code = "AGENTX_ERROR"
 
 
 class GenerationInterrupted(TurnFailed):
-    """The server could not go on with the turn; `details.message` has what was said before."""
+    """The server couldn't continue the turn; `details.message` is the partial reply."""
 
     code = "INTERRUPTED"
 
 
 class StorageError(ThreadkeepError):
-    """The database is away, full or read-only; nothing was written, and trying later may help."""
+    """The database is unreachable, full or read-only; nothing was written, and retrying may help."""
 
     code = "STORAGE_UNAVAILABLE"
 
 
 class StorageUnavailable(StorageError):
-    """Trying later may help."""
+    """Retrying may help."""
 
 
 class StorageConflict(StorageError):
-    """Somebody else wrote first, or a constraint refused the row."""
+    """Another writer was first, or a constraint rejected the row."""
 
     code = "CONFLICT"
 
 
 class StorageRefused(StorageError):
-    """The data folder or the schema cannot be used as it is; says what to do."""
+    """The data folder or the schema is unusable; the message says what to do."""
 
 
 class SettingsError(ThreadkeepError):
-    """A setting is wrong; says which one and what is allowed."""
+    """A setting is invalid; the message names it and what it accepts."""
 
     code = "SETTINGS_ERROR"

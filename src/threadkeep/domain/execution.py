@@ -71,8 +71,8 @@ class ExecutionEvent:
         check_line(self.id, "id", most=MOST_ID_CHARACTERS)
         check_line(self.run_id, "runId", most=MOST_ID_CHARACTERS)
         if self.type is ExecutionEventType.STARTED and (self.input is None or is_blank(self.input)):
-            raise MessageContentRequired(f"{self.type} needs the user's `input`.", param="input")
+            raise MessageContentRequired(f"{self.type} requires the user's `input`.", param="input")
         if self.type is ExecutionEventType.NODE_COMPLETED and not self.node:
-            raise InvalidRequest(f"{self.type} needs the name of its `node`.", param="node")
+            raise InvalidRequest(f"{self.type} requires `node`, the node's name.", param="node")
         if self.type is ExecutionEventType.FAILED and not self.error:
-            raise InvalidRequest(f"{self.type} needs an `error`: why it failed.", param="error")
+            raise InvalidRequest(f"{self.type} requires `error`, the reason for the failure.", param="error")

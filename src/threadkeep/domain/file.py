@@ -139,9 +139,9 @@ def _refuse_two_kinds(head: bytes, file_name: str) -> None:
     """Refuses what readers would disagree about: each would see another file."""
     begin = head[:_PDF_READERS_SEARCH]
     if begin.find(_PDF_MAGIC) > 0:
-        raise _refusal(f"{file_name} is two kinds of file at once: a PDF begins inside it.")
+        raise _refusal(f"{file_name} is two file types at once: it contains a PDF.")
     if begin.startswith(_PDF_MAGIC) and _MARKUP.search(begin):
-        raise _refusal(f"{file_name} is two kinds of file at once: a PDF and HTML.")
+        raise _refusal(f"{file_name} is two file types at once: PDF and HTML.")
 
 
 def _archive_type(head: bytes, tail: bytes, file_name: str) -> str:
@@ -169,10 +169,10 @@ def _text_type(head: bytes, file_name: str) -> str:
     if text is None:
         raise _not_accepted(file_name, _name_kind(head))
     if suffix == ".svg":
-        raise _refusal(f"{file_name} is an SVG image, which messages cannot have. Send it as a PNG.")
+        raise _refusal(f"{file_name} is an SVG image, which messages don't support. Convert it to PNG.")
     if suffix in _PROMISED_BY_SUFFIX:
         promised, found = _PROMISED_BY_SUFFIX[suffix], "HTML or SVG" if _MARKUP.search(head) else "text"
-        raise _refusal(f"{file_name} is not {promised}, as its name says: it is {found}.")
+        raise _refusal(f"{file_name} has the name of {promised} but contains {found}.")
     return _TEXT_SUFFIXES.get(suffix, TEXT)
 
 
@@ -189,15 +189,15 @@ def _decoded(head: bytes) -> str | None:
 def _name_kind(head: bytes) -> str | None:
     """What a file is that we know but do not take."""
     if head[4:8] == b"ftyp":
-        return _HEIF_BRANDS.get(head[8:12], "a video or sound")
+        return _HEIF_BRANDS.get(head[8:12], "a video or audio file")
     if b"\x00" not in head and not head.startswith(b"\x1f\x8b"):
-        return "text in another encoding than UTF-8; save it as UTF-8"
+        return "text that isn't UTF-8; save it as UTF-8"
     return next((kind for magic, kind in _OTHER_KINDS.items() if head.startswith(magic)), None)
 
 
 def _not_accepted(file_name: str, kind: str | None) -> UnsupportedFile:
-    what = f"is {kind}" if kind else "is of an unknown kind"
-    return _refusal(f"{file_name} {what}. Messages can have {_KINDS}.")
+    what = f"is {kind}" if kind else "is an unknown file type"
+    return _refusal(f"{file_name} {what}. Messages accept {_KINDS}.")
 
 
 def _refusal(message: str) -> UnsupportedFile:

@@ -144,11 +144,13 @@ class RemoteServer(McpServer):
 def check_server_names(names: Collection[str]) -> None:
     """Not too many, and each of letters, digits, `-` and `_`: it becomes a part of its tools' names."""
     if len(names) > MOST_SERVERS:
-        raise McpConfigInvalid(f"An agent has at most {MOST_SERVERS} servers.", param="settings.mcpServers")
+        raise McpConfigInvalid(
+            f"An agent can have at most {MOST_SERVERS} servers.", param="settings.mcpServers"
+        )
     if not all(SERVER_NAME.fullmatch(name) for name in names):
         raise McpConfigInvalid(
-            "A server's name has 1 to 48 of the characters A-Z, a-z, 0-9, `-` and `_`, "
-            "and begins with a letter or digit.",
+            "A server name must have 1 to 48 characters (A-Z, a-z, 0-9, `-` and `_`) and start with a "
+            "letter or digit.",
             param="settings.mcpServers",
         )
 

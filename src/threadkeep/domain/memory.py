@@ -21,11 +21,11 @@ class Memory:
 
     def __post_init__(self) -> None:
         if is_blank(self.content):
-            raise InvalidRequest("`content` must not be blank.", param="content")
+            raise InvalidRequest("`content` can't be blank.", param="content")
         if len(self.content) > MOST_CHARACTERS:
-            raise InvalidRequest(f"`content` may have at most {MOST_CHARACTERS} characters.", param="content")
+            raise InvalidRequest(f"`content` can have at most {MOST_CHARACTERS} characters.", param="content")
         check_storable(self.content, "content")
         if len(self.tags) > MOST_TAGS:
-            raise InvalidRequest(f"There may be at most {MOST_TAGS} `tags`.", param="tags")
+            raise InvalidRequest(f"You can send at most {MOST_TAGS} `tags`.", param="tags")
         for tag in self.tags:
             check_line(tag, "tags", most=100)

@@ -69,7 +69,7 @@ NEXT_STATUSES: Mapping[MessageStatus, frozenset[MessageStatus]] = {
 def check_step(before: MessageStatus, after: MessageStatus) -> None:
     """Refuses a step that the state machine does not have."""
     if after not in NEXT_STATUSES[before]:
-        raise IllegalTransition(f"A message cannot go from {before} to {after}.", param="status")
+        raise IllegalTransition(f"A message can't go from {before} to {after}.", param="status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +135,14 @@ class Message:
             MessageRole(self.role)
             MessageStatus(self.status)
         if self.status is MessageStatus.OVERWRITTEN:
-            raise IllegalTransition("A message off the path keeps the status it ended in.", param="status")
+            raise IllegalTransition(
+                "A message outside the active path keeps its final status.", param="status"
+            )
         if card_of(self.parts):
             if self.role is not MessageRole.SYSTEM:
-                raise InvalidRequest("A briefing card has the role `system`.", param="role")
+                raise InvalidRequest("A briefing card must have the role `system`.", param="role")
         elif is_blank(self.text) and not self._may_be_empty:
-            raise MessageContentRequired("A message needs content that is not blank.", param="content")
+            raise MessageContentRequired("A message can't be blank.", param="content")
 
     @property
     def _may_be_empty(self) -> bool:
@@ -213,7 +215,7 @@ class Message:
     ) -> "Message":
         """Ends a reply with what arrived."""
         if status not in ENDS:
-            raise IllegalTransition(f"{status} does not end a message.", param="status")
+            raise IllegalTransition(f"{status} is not a final message status.", param="status")
         # A reply that is finished in one go was never seen streaming, but it has passed that state.
         pending = self.status is MessageStatus.PENDING
         check_step(MessageStatus.STREAMING if pending else self.shown_status, status)
@@ -232,10 +234,10 @@ class Message:
 def check_user_content(content: str, *, most: int, has_files: bool = False) -> str:
     """What a user may send: something to read, within the agent's limit (0 = none); with files, no text."""
     if is_blank(content) and not has_files:
-        raise MessageContentRequired("A message needs content that is not blank.", param="content")
+        raise MessageContentRequired("A message can't be blank.", param="content")
     if most and len(content) > most:
         raise MessageTooLong(
-            f"A message to this agent may have at most {most} characters; this one has {len(content)}.",
+            f"Messages to this agent can have at most {most} characters; yours has {len(content)}.",
             param="content",
             details={"most": most, "length": len(content)},
         )

@@ -47,7 +47,7 @@ def check_room(waiting: int) -> None:
     """Refuses a further message where so many wait."""
     if waiting >= MOST_QUEUED:
         raise RateLimited(
-            f"{waiting} messages are queued in this conversation, and more may not be."
-            " Remove one, or wait until one is sent.",
+            f"{waiting} messages are already queued in this conversation, the most allowed. Remove one, or "
+            "wait until one is sent.",
             details={"limit": "queuedMessages", "most": MOST_QUEUED},
         )

@@ -21,11 +21,11 @@ def is_blank(text: str) -> bool:
 def check_storable(text: str, param: str) -> str:
     """Refuses what no database keeps faithfully: NUL characters and lone surrogates."""
     if "\x00" in text:
-        raise InvalidRequest("NUL characters cannot be stored.", param=param)
+        raise InvalidRequest("Text can't contain NUL characters.", param=param)
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidRequest("The text holds half of a surrogate pair.", param=param) from None
+        raise InvalidRequest("Text can't contain half of a surrogate pair.", param=param) from None
     return text
 
 
@@ -44,7 +44,7 @@ def one_line(text: str) -> str:
 def check_line(text: str, param: str, *, most: int) -> str:
     """A short text such as a name or a title: not blank, not too long."""
     if is_blank(text):
-        raise InvalidRequest(f"`{param}` must not be blank.", param=param)
+        raise InvalidRequest(f"`{param}` can't be blank.", param=param)
     if len(text) > most:
-        raise InvalidRequest(f"`{param}` may have at most {most} characters.", param=param)
+        raise InvalidRequest(f"`{param}` can have at most {most} characters.", param=param)
     return check_storable(text, param)

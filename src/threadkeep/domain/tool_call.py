@@ -80,7 +80,7 @@ class ToolCall:
     ) -> "ToolCall":
         """Gives the call its one result."""
         if self.status is not ToolCallStatus.RUNNING or status is ToolCallStatus.RUNNING:
-            raise IllegalTransition(f"A tool call cannot go from {self.status} to {status}.", param="status")
+            raise IllegalTransition(f"A tool call can't go from {self.status} to {status}.", param="status")
         return replace(
             self,
             status=status,

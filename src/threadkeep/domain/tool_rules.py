@@ -49,7 +49,7 @@ Rules = Mapping[str, ToolRule]
 def check_rules(names: Collection[str]) -> None:
     """Refuses too many rules, and names that cannot be those of a tool, a server or all."""
     if len(names) > MOST_RULES:
-        raise InvalidRequest(f"An agent has at most {MOST_RULES} rules for tools.", param="settings.tools")
+        raise InvalidRequest(f"An agent can have at most {MOST_RULES} tool rules.", param="settings.tools")
     for name in names:
         _check_name(name)
 
@@ -74,7 +74,8 @@ def _check_name(name: str) -> None:
     server, _, tool = name.partition(".")
     if name != ALL and not (SERVER_NAME.fullmatch(server) and 0 < len(tool) <= MOST_TOOL_NAME):
         raise InvalidRequest(
-            "A rule is for `server.tool`, for all tools of a server as `server.*`, or for all tools as `*`.",
+            "Write a rule for one tool (`server.tool`), for a server's tools (`server.*`) or for all "
+            "tools (`*`).",
             param=f"settings.tools.{name[:MOST_TOOL_NAME]}",
         )
     check_storable(name, "settings.tools")

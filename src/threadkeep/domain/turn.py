@@ -63,6 +63,6 @@ class Turn:
     ) -> "Turn":
         """Ends the turn, once."""
         if not self.is_active or status in ACTIVE:
-            raise IllegalTransition(f"A turn cannot go from {self.status} to {status}.", param="status")
+            raise IllegalTransition(f"A turn can't go from {self.status} to {status}.", param="status")
         # Another node may end it, by a clock of its own.
         return replace(self, status=status, ended_at=max(now, self.started_at), usage=usage, error=error)

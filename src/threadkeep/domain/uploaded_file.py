@@ -102,7 +102,7 @@ def check_none_expired(ids: Sequence[PayloadId], known: Iterable[str]) -> None:
     there = set(known)
     if missing := [it for it in ids if it not in there]:
         raise FileNotFound(
-            "This file does not exist, or has expired because no message had it. Upload it again.",
+            "File not found, or expired because no message used it. Upload it again.",
             param="files",
             details={"fileId": missing[0]},
         )

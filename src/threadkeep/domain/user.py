@@ -25,7 +25,7 @@ class UserRole(Choice):
 def user_id(value: str, param: str = "user") -> UserId:
     """A user's id as the sign-in gives it: any short text."""
     if is_blank(value) or len(value) > MOST_USER_ID_CHARACTERS:
-        raise InvalidRequest(f"A user id has 1 to {MOST_USER_ID_CHARACTERS} characters.", param=param)
+        raise InvalidRequest(f"A user id must have 1 to {MOST_USER_ID_CHARACTERS} characters.", param=param)
     return UserId(check_storable(value, param))
 
 

@@ -28,7 +28,7 @@ _steps: ContextVar[Iterator[int]] = ContextVar("steps")
 def problem_with(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
     """What is wrong with the arguments, in words that the model can mend them by; None when nothing is."""
     problem = problem_with_value(tool.input_schema, arguments, f"{tool.name} of {tool.server}")
-    return problem and f"The arguments do not fit the tool's schema. {problem}"
+    return problem and f"The arguments don't match the tool's schema. {problem}"
 
 
 def problem_with_value(schema: Mapping[str, Any], value: Any, name: str = "an answer") -> str | None:
@@ -37,7 +37,7 @@ def problem_with_value(schema: Mapping[str, Any], value: Any, name: str = "an an
     try:
         errors = list(islice(_errors(schema, value), MOST_PROBLEMS))
     except Exception as exc:  # noqa: BLE001 - whatever a stranger's schema can cause
-        log.warning("the schema of %s cannot be checked: %s", name, type(exc).__name__)
+        log.warning("can't check the schema of %s: %s", name, type(exc).__name__)
         return None
     told = (f"{error.json_path}: {error.message}"[:MOST_PROBLEM_CHARACTERS] for error in errors)
     return "; ".join(told) or None
@@ -73,7 +73,7 @@ def _bounded(kind: Any) -> Any:
 def _counted(check: _Check) -> _Check:
     def run(*details: Any) -> Iterator[Any] | None:
         if next(_steps.get(), None) is None:
-            raise TimeoutError("it takes too many steps")
+            raise TimeoutError("too many validation steps")
         return check(*details)
 
     return run

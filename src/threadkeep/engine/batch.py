@@ -25,10 +25,10 @@ from threadkeep.engine.tools import Toolbox, ToolEvent
 from threadkeep.ports.gateway import ToolUse
 from threadkeep.ports.tools import Asked, GivenInput, InputRequest, InputRequired, Outcome, Tool
 
-UNKNOWN = "The call was interrupted. It may have taken effect; check before you repeat it."
-RESTARTED = "This server was restarted; what it held is gone."
-DENIED_BY_RULE = "The owner of this agent does not allow this tool to run."
-DENIED_BY_USER = "The user did not allow this call."
+UNKNOWN = "The call was interrupted and may have taken effect. Check before you repeat it."
+RESTARTED = "This server restarted and lost its state."
+DENIED_BY_RULE = "The agent's owner doesn't allow this tool."
+DENIED_BY_USER = "The user denied this call."
 
 HELD_OPEN_S = 600.0
 """So long a server may hold its call open while it waits for the user."""
@@ -40,7 +40,7 @@ class Paused(Exception):
     """Nothing of the turn can go on before its user answers the requests with these ids."""
 
     def __init__(self, requests: frozenset[str]) -> None:
-        super().__init__(f"{len(requests)} requests wait for the user")
+        super().__init__(f"{len(requests)} requests are waiting for the user")
         self.requests = requests
 
 
@@ -367,11 +367,11 @@ class Batch:
                 schema={"type": "string", "enum": choices} if choices else None,
             )
         is_repeated = self._leave.is_repeated(tool, call.use.arguments)
-        again = " again: it may have taken effect already" if is_repeated else ""
+        again = " again (the first call may already have taken effect)" if is_repeated else ""
         return ApprovalRequest(
             request_id=request_id,
             kind=ApprovalKind.TOOL,
-            message=f"Call {tool.name} of {tool.server}{again}?",
+            message=f"Call {tool.name} on {tool.server}{again}?",
             expires_at=self._approvals.expires_at,
             tool_call_id=call.use.id,
         )
@@ -418,9 +418,7 @@ class Batch:
             self._note_unknown(call)
             outcome = Outcome("unknown", error=UNKNOWN, restarted=outcome.restarted)
         if outcome.restarted:
-            self._tell(
-                Notice("MCP_SERVER_RESTARTED", f"{call.tool.server} was restarted; what it held is gone.")
-            )
+            self._tell(Notice("MCP_SERVER_RESTARTED", f"{call.tool.server} restarted and lost its state."))
         await self._toolbox.finish(
             call.use,
             outcome,

@@ -20,13 +20,13 @@ from threadkeep.ports.gateway import GatewayError
 MAX_ITERATIONS = "max_iterations"
 """The stop reason of a turn that used tools as often as it may."""
 
-INTERNAL_ERROR = Failed("INTERNAL_ERROR", "Something went wrong on our side; it has been logged.")
-ABANDONED = Failed("INTERRUPTED", "The server could not go on with this turn.", retryable=True)
+INTERNAL_ERROR = Failed("INTERNAL_ERROR", "Something went wrong on our side. The error has been logged.")
+ABANDONED = Failed("INTERRUPTED", "The server couldn't continue this turn.", retryable=True)
 """The end of a turn whose node is gone."""
 
-NOT_ANSWERED = "The user did not answer."
-TURN_ENDED = "The turn ended before the tool."
-PROCESS_ENDED = "The process that ran the tool ended."
+NOT_ANSWERED = "The user didn't answer."
+TURN_ENDED = "The turn ended before the tool finished."
+PROCESS_ENDED = "The process running the tool ended."
 
 
 class OpenCall(Protocol):
@@ -47,9 +47,9 @@ def answered(turn: Turn, *, stop_reason: str, has_spoken: bool) -> Terminal:
     """The end of a turn that nothing broke off."""
     if has_spoken:
         return Done("COMPLETED", turn.assistant_message_id, Usage(0, 0), stop_reason)
-    message = "The model gave an empty reply."
+    message = "The model returned an empty reply."
     if stop_reason == MAX_ITERATIONS:
-        message = "The agent has used tools as often as it may, without an answer."
+        message = "The agent reached its limit of tool rounds without answering."
     return Failed("AGENTX_ERROR", message, retryable=True)
 
 
@@ -63,7 +63,7 @@ def stopped(turn: Turn, reason: StopReason, *, timeout_s: float = 0) -> Terminal
         case "timeout":
             return Failed("GENERATION_TIMEOUT", f"The turn took longer than {timeout_s:g} s.", retryable=True)
         case "interrupt" | "hand_off":
-            return Failed("INTERRUPTED", "The server was stopped during this turn.", retryable=True)
+            return Failed("INTERRUPTED", "The server stopped during this turn.", retryable=True)
 
 
 def failed(error: Exception, *, is_prepared: bool = True) -> Failed:

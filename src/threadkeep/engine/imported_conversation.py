@@ -42,12 +42,12 @@ def check_whole(whole: WholeConversation) -> WholeConversation:
     _unique("conversation", [conversation.id])
     parts = (*whole.messages, *whole.payloads, *whole.compactions, *(kept.turn for kept in whole.turns))
     for part in parts:
-        _require(part.conversation_id == conversation.id, f"{part.id} is of another conversation")
+        _require(part.conversation_id == conversation.id, f"{part.id} belongs to another conversation")
     for kept in whole.turns:
         turn = kept.turn
         _require(not turn.is_active, f"turn {turn.id} has not ended")
         for id_ in (turn.user_message_id, turn.assistant_message_id):
-            _require(id_ in message_ids, f"turn {turn.id} refers to a message {id_!r} that is missing")
+            _require(id_ in message_ids, f"turn {turn.id} refers to the missing message {id_!r}")
     for payload in whole.payloads:
         _require(_SHA256.fullmatch(payload.sha256) is not None, f"payload {payload.id} has no SHA-256")
     artifact_ids = {it.id for it in whole.payloads if it.kind is PayloadKind.ARTIFACT}
@@ -55,13 +55,13 @@ def check_whole(whole: WholeConversation) -> WholeConversation:
     before: set[MessageId | None] = {None}
     for message in whole.messages:
         _require(message.seq > last_seq, f"message {message.id} is out of order")
-        _require(message.parent_id in before, f"message {message.id} follows one that is not before it")
+        _require(message.parent_id in before, f"message {message.id} comes before the message it follows")
         last_seq = message.seq
         before.add(message.id)
         _check_message(message, turn_ids, artifact_ids, payload_ids)
     ends = {0, *(compaction.to_seq for compaction in whole.compactions)}
-    _require(conversation.archived_to_seq in ends, "it has archived messages without a summary")
-    _require(max(ends) <= last_seq, "a summary is of messages that are missing")
+    _require(conversation.archived_to_seq in ends, "it has archived messages but no summary")
+    _require(max(ends) <= last_seq, "a summary covers messages that are missing")
     title = None if conversation.title is None else one_line(conversation.title)
     if title is not None:
         check_line(title, "title", most=10_000)
@@ -101,7 +101,7 @@ def _check_message(
 
 def _check_call(call: ToolCall, message: Message, turn_ids: set[str], payload_ids: set[str]) -> None:
     fits = call.message_id == message.id and call.turn_id in turn_ids
-    _require(fits, f"a tool call of {message.id} is another message's")
+    _require(fits, f"a tool call of {message.id} belongs to another message")
     _require(call.status is not ToolCallStatus.RUNNING, f"a tool call of {message.id} has not ended")
     _require(payload_ids.issuperset(call.refs.values()), f"a value of {call.tool_call_id} is missing")
     for text in (call.tool_call_id, call.tool_name, call.server, call.error or "", call.model_name):
@@ -185,7 +185,7 @@ def with_new_ids(whole: WholeConversation, rename: Rename, documents: Mapping[st
 
 def check_id(id_: str) -> str:
     """Refuses what does not look as our ids do."""
-    _require(is_uuid(id_) and id_ == id_.lower(), f"{id_!r} is no id")
+    _require(is_uuid(id_) and id_ == id_.lower(), f"{id_!r} is not a valid id")
     return id_
 
 
@@ -193,7 +193,7 @@ def _unique(noun: str, ids: Iterable[str]) -> set[str]:
     known: set[str] = set()
     for id_ in ids:
         check_id(id_)
-        _require(id_ not in known, f"two of its {noun}s have the id {id_!r}")
+        _require(id_ not in known, f"two of its {noun}s share the id {id_!r}")
         known.add(id_)
     return known
 
@@ -201,7 +201,7 @@ def _unique(noun: str, ids: Iterable[str]) -> set[str]:
 def _unique_call_ids(message: Message) -> None:
     calls = (part.call for part in message.parts if isinstance(part, ToolCallPart))
     names = [(call.turn_id, call.tool_call_id) for call in calls]
-    _require(len(set(names)) == len(names), f"two tool calls of message {message.id} have the same id")
+    _require(len(set(names)) == len(names), f"two tool calls of message {message.id} share an id")
 
 
 def _require(fits: bool, why: str) -> None:

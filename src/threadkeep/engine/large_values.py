@@ -47,7 +47,7 @@ class LargeValues:
             content = _encode(value)
             if len(content) > MOST_VALUE_BYTES:
                 raise TooLarge(
-                    f"A value may have at most {MOST_VALUE_BYTES} bytes; this one has {len(content)}."
+                    f"A value can have at most {MOST_VALUE_BYTES} bytes; this one has {len(content)}."
                 )
             if len(content) > MOST_INLINE_BYTES or name in always:
                 refs[name] = await self._add(content, PayloadKind.VALUE, "application/json")
@@ -59,7 +59,7 @@ class LargeValues:
         for file in files:
             if len(file.content) > MOST_FILE_BYTES:
                 raise TooLarge(
-                    f"A file may have at most {MOST_FILE_BYTES} bytes; this one has {len(file.content)}."
+                    f"A file can have at most {MOST_FILE_BYTES} bytes; this one has {len(file.content)}."
                 )
             media_type = safe_media_type(file.media_type)
             name = safe_file_name(file.file_name, media_type)

@@ -234,7 +234,7 @@ class _Run:
                 return
             if self._limits.max_iterations and self._iteration >= self._limits.max_iterations:
                 self.stop_reason, most = MAX_ITERATIONS, self._iteration
-                yield Notice("MAX_ITERATIONS", f"The agent may use tools {most} times and has done so.")
+                yield Notice("MAX_ITERATIONS", f"The agent has reached its limit of {most} tool rounds.")
                 return
             async with aclosing(self._use_tools(batch)) as used:
                 async for step in used:

@@ -156,5 +156,5 @@ def _mark(name: str, missing: int) -> str:
 
 def _truncated(component: Component) -> Notice:
     return Notice(
-        "PROMPT_TRUNCATED", f"{component.name} is too long: {component.left_out} characters were left out."
+        "PROMPT_TRUNCATED", f"{component.name} is too long; {component.left_out} characters were left out."
     )

@@ -127,7 +127,7 @@ class _Recording:
         if self._end.type is ExecutionEventType.CANCELLED:
             return MessageStatus.CANCELLED, None
         if is_blank(self._end.output):
-            return MessageStatus.FAILED, Failure(FAILED_CODE, "The run gave no output.")
+            return MessageStatus.FAILED, Failure(FAILED_CODE, "The run produced no output.")
         return MessageStatus.COMPLETED, None
 
     def _parts(self) -> Iterator[Part]:

@@ -105,7 +105,9 @@ class Toolbox:
         ]
         if left_out := len(named) - len(self._tools):
             notices.append(
-                Notice("TOO_MANY_TOOLS", f"A model takes {MOST_TOOLS} tools; {left_out} are left out.")
+                Notice(
+                    "TOO_MANY_TOOLS", f"Models accept at most {MOST_TOOLS} tools; {left_out} were left out."
+                )
             )
         return notices
 
@@ -115,7 +117,7 @@ class Toolbox:
         try:
             refs = await self._large_values.store({"arguments": use.arguments})
         except (StorageError, TooLarge) as exc:
-            self._problems[use.id] = f"The arguments cannot be kept. {exc}"
+            self._problems[use.id] = f"The arguments can't be stored. {exc}"
             return ToolCalled(use.id, name, server, {}, model_name=use.name)
         return ToolCalled(use.id, name, server, {} if refs else use.arguments, refs, model_name=use.name)
 
@@ -137,7 +139,7 @@ class Toolbox:
             return problem
         tool = self.tool(use)
         if tool is None:
-            return f"There is no tool named {use.name!r}."
+            return f"Tool {use.name!r} not found."
         return problem_with(tool, arguments)
 
     async def call(
@@ -173,7 +175,7 @@ class Toolbox:
                             limit.reschedule(None if left is None else now() + left)
                         case InputRequired():
                             return step
-            return Outcome("error", error="The tool ended without a result.")
+            return Outcome("error", error="The tool ended without returning a result.")
         except Exception as exc:
             if limit.expired():
                 return Outcome("timeout", error=f"The tool took longer than {tool.timeout_s:g} seconds.")
@@ -216,7 +218,7 @@ class Toolbox:
             if preface or "result" in refs or shown != cut_result(use.id, text):
                 refs |= await self._large_values.store({SENT_TO_MODEL: shown}, always=(SENT_TO_MODEL,))
         except (StorageError, TooLarge) as exc:
-            outcome = Outcome("error", error=f"The result cannot be kept. {exc}")
+            outcome = Outcome("error", error=f"The result can't be stored. {exc}")
             images, artifact_ids, refs = [], (), {}
             shown = result_text(use.id, None, outcome.error)
         result = ToolResultBlock(use.id, shown, is_error=outcome.status != "ok")

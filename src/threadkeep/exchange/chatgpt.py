@@ -89,7 +89,7 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
         bool(told.is_archived),
     )
     if tree.left_over:
-        yield Flawed(f"{told.title or id_!r}", f"{tree.left_over} of its branches are too many")
+        yield Flawed(f"{told.title or id_!r}", f"{tree.left_over} of its branches exceed the limit")
 
 
 def milliseconds(seconds: float | None) -> int | None:

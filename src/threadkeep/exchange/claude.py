@@ -64,7 +64,7 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
     messages: dict[str, _Message] = {}
     for message in told.chat_messages:
         if message.uuid in messages:
-            raise NoTree(f"two of its messages have the id {message.uuid!r}")
+            raise NoTree(f"two of its messages share the id {message.uuid!r}")
         messages[message.uuid] = message
     tree = read_tree(
         _parents(told.chat_messages),
@@ -81,7 +81,7 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
         tree.last,
     )
     if tree.left_over:
-        yield Flawed(f"{told.name or told.uuid!r}", f"{tree.left_over} of its branches are too many")
+        yield Flawed(f"{told.name or told.uuid!r}", f"{tree.left_over} of its branches exceed the limit")
 
 
 def milliseconds(text: str | None) -> int | None:

@@ -228,7 +228,7 @@ def _ended(line: "_MessageLine", before: Before) -> MessageStatus:
 def _part(values: dict[str, Any]) -> Part:
     kind = values.get("type")
     if not isinstance(kind, str) or kind not in _PARTS:
-        raise msgspec.ValidationError(f"There is no part of the type {kind!r}")
+        raise msgspec.ValidationError(f"unknown part type {kind!r}")
     return _convert(values, _PARTS[kind])
 
 
@@ -239,7 +239,7 @@ def _builtins(value: object) -> dict[str, Any]:
 def _without_secrets(value: object) -> None:
     """Of a server's secrets an export has the names only."""
     if not isinstance(value, Secret):
-        raise NotImplementedError(f"{type(value).__name__} is not exported")
+        raise NotImplementedError(f"{type(value).__name__} can't be exported")
 
 
 T = TypeVar("T")

@@ -52,7 +52,7 @@ class _Splitter:
             offset += len(part)
         if self._depth:
             self._number += self._depth > self._top
-            yield Item(max(self._number, 1), self._begin, b"", "the file ends in the middle of it")
+            yield Item(max(self._number, 1), self._begin, b"", "the file ends before it is complete")
 
     def _take(self, part: bytes, offset: int) -> Iterator[Item]:
         at = 0
@@ -104,7 +104,7 @@ class _Splitter:
 
     def _item(self) -> Item:
         self._number += 1
-        problem = f"it has more than {self._most:,} bytes" if self._too_large else None
+        problem = f"it is larger than {self._most:,} bytes" if self._too_large else None
         item = Item(self._number, self._begin, bytes(self._kept), problem)
         self._kept.clear()
         self._too_large = False

@@ -49,8 +49,8 @@ class ImportFile:
         }
         if self._lines is None and not self._conversations:
             raise InvalidRequest(
-                f"{files.path} has neither {LINES} (an export of Threadkeep) nor conversations.json "
-                "(of ChatGPT or Claude)."
+                f"{files.path} contains neither {LINES} (Threadkeep export) nor conversations.json "
+                "(ChatGPT or Claude export)."
             )
 
     @property
@@ -75,7 +75,7 @@ class ImportFile:
                         yield it
             before += self._files.size(name)
         if is_empty and not self.is_ours:
-            raise InvalidRequest(f"There is no conversation in {self._files.path}.")
+            raise InvalidRequest(f"No conversations found in {self._files.path}.")
 
     def open(self, name: str) -> BinaryIO | None:
         """A file beside the lines; None where it is missing."""
@@ -95,7 +95,7 @@ class ImportFile:
         except _BROKEN as exc:
             raise InvalidRequest(f"{name} is damaged: {exc}.") from exc
         if len(content) > most:
-            raise InvalidRequest(f"{name} has more than {most:,} bytes.")
+            raise InvalidRequest(f"{name} is larger than {most:,} bytes.")
         return name, content
 
 
@@ -106,9 +106,9 @@ def reading(path: Path, tell: Tell = lambda count, total: None) -> Generator[Imp
         with _files(path) as files:
             yield ImportFile(files, tell)
     except (zipfile.BadZipFile, zlib.error) as exc:
-        raise InvalidRequest(f"{path} is a ZIP file that is damaged or was cut off: {exc}.") from exc
+        raise InvalidRequest(f"{path} is a damaged or incomplete ZIP file: {exc}.") from exc
     except (OSError, EOFError, NotImplementedError) as exc:
-        raise InvalidRequest(f"{path} cannot be read: {exc}.") from exc
+        raise InvalidRequest(f"Can't read {path}: {exc}.") from exc
 
 
 class _Files:
@@ -136,9 +136,9 @@ def _files(path: Path) -> Generator[_Files]:
     if head.startswith(b"PK"):
         with _archive(path) as archive:
             if any(it.flag_bits & 1 for it in archive.infolist()):
-                raise InvalidRequest(f"{path} is locked with a password; unpack it first.")
+                raise InvalidRequest(f"{path} is password-protected; unpack it first.")
             if any(it.compress_type not in _READ for it in archive.infolist()):
-                raise InvalidRequest(f"{path} is packed in a way that is not read here; unpack it first.")
+                raise InvalidRequest(f"{path} uses an unsupported compression method; unpack it first.")
             names = {it.filename: it.file_size for it in archive.infolist() if not it.is_dir()}
             yield _Files(path, names, lambda name: cast("BinaryIO", archive.open(name)))
     elif head.startswith((b"[", b"{")):
@@ -147,17 +147,19 @@ def _files(path: Path) -> Generator[_Files]:
         beside = path.parent if name == LINES else None
         yield _plain(path, name, beside)
     else:
-        raise InvalidRequest(f"{path} is no export of Threadkeep, ChatGPT or Claude: neither ZIP nor JSON.")
+        raise InvalidRequest(
+            f"{path} isn't an export of Threadkeep, ChatGPT or Claude: it is neither ZIP nor JSON."
+        )
 
 
 def _archive(path: Path) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(path)
     except UnicodeDecodeError as exc:  # a name that says it is UTF-8
-        raise zipfile.BadZipFile("a file in it has a broken name") from exc
+        raise zipfile.BadZipFile("it contains an invalid file name") from exc
     if not all(archive.namelist()):
         archive.close()
-        raise zipfile.BadZipFile("a file in it has no name")
+        raise zipfile.BadZipFile("it contains a file without a name")
     return archive
 
 
@@ -196,7 +198,7 @@ def _foreign(file: BinaryIO) -> Iterator[ForeignConversation | Flawed]:
             if isinstance(found, ForeignConversation):
                 if found.id in known:
                     yield Flawed(
-                        _name(item, found.title), f"another one in this file has the same id {found.id!r}"
+                        _name(item, found.title), f"another item in this file has the same id {found.id!r}"
                     )
                     continue
                 known.add(found.id)

@@ -77,7 +77,7 @@ def read(file: BinaryIO, *, most: int) -> Iterator[Found | Flawed]:
                 ended = True
             case Conversation():
                 if pending is not None:
-                    yield Flawed(pending.name, "it has no end")
+                    yield Flawed(pending.name, "it is incomplete")
                 pending, size = _Pending(record, number), len(line)
             case Payload() | KeptTurn() | Message() | Compaction() | ConversationEnd():
                 if pending is None:
@@ -89,13 +89,13 @@ def read(file: BinaryIO, *, most: int) -> Iterator[Found | Flawed]:
                     _add(pending, record)
                     if size > most and pending.flaw is None:
                         pending = _Pending(pending.conversation, pending.line)
-                        pending.flaw = Flawed(pending.name, f"it has more than {most:,} bytes")
+                        pending.flaw = Flawed(pending.name, f"it is larger than {most:,} bytes")
             case _:
                 yield record
     if pending is not None:
-        yield Flawed(pending.name, "the file ends in the middle of it")
+        yield Flawed(pending.name, "the file ends before it is complete")
     elif not ended:
-        yield Flawed("the file", "it was cut off: its end is missing")
+        yield Flawed("the file", "it is incomplete: its end is missing")
 
 
 def _linked(messages: Sequence[Message], turns: Sequence[KeptTurn]) -> Sequence[Message]:
@@ -141,11 +141,11 @@ def _record(line: bytes, number: int, before: Before) -> Record | Flawed | None:
 
 def _check_header(record: Record | Flawed | None) -> None:
     if not isinstance(record, ExportHeader):
-        raise InvalidRequest("The file is no export of Threadkeep: its first line is not an export's.")
+        raise InvalidRequest("The file isn't a Threadkeep export: its first line isn't an export header.")
     if record.version > EXPORT_VERSION:
         raise InvalidRequest(
-            f"The export is of version {record.version}, and this Threadkeep reads up to {EXPORT_VERSION}. "
-            "Upgrade it first."
+            f"The export has version {record.version}, but this Threadkeep reads versions up to "
+            f"{EXPORT_VERSION}. Upgrade Threadkeep first."
         )
 
 
@@ -160,4 +160,4 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes, str | None]]:
             continue
         while (rest := file.readline(MOST_LINE_BYTES)) and not rest.endswith(b"\n"):
             pass
-        yield number, b"", f"it has more than {MOST_LINE_BYTES:,} bytes"
+        yield number, b"", f"it is larger than {MOST_LINE_BYTES:,} bytes"

@@ -101,7 +101,7 @@ def _check(parents: Mapping[str, str | None]) -> None:
         at: str | None = id_
         while at is not None and at in parents and at not in safe:
             if at in walked:
-                raise NoTree(f"its messages form a circle at {at!r}")
+                raise NoTree(f"its messages form a cycle at {at!r}")
             walked[at] = None
             at = parents[at]
         safe.update(walked)

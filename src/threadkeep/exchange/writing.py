@@ -53,7 +53,7 @@ class ExportFile:
 def writing(path: Path) -> Generator[ExportFile]:
     """A new file, readable by its owner only; where it cannot be written to its end, nothing is left."""
     if path.exists():
-        raise StorageRefused(f"{path} exists already and is not overwritten.")
+        raise StorageRefused(f"{path} already exists. Choose another file name.")
     partial = path.with_name(f"{path.name}.partial")
     try:
         with os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as raw:
@@ -64,7 +64,7 @@ def writing(path: Path) -> Generator[ExportFile]:
             os.fsync(raw.fileno())
         partial.replace(path)
     except OSError as exc:
-        raise StorageRefused(f"The export could not be written, and nothing is left of it: {exc}.") from exc
+        raise StorageRefused(f"Couldn't write the export; no file was left behind: {exc}.") from exc
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)

@@ -63,9 +63,9 @@ async def _empty(process: Process) -> None:
 
 def took_too_long(noun: str) -> UnsupportedFile:
     """Nobody can wait for a file like that."""
-    return UnsupportedFile(f"This {noun} cannot be read: that takes too long.")
+    return UnsupportedFile(f"This {noun} takes too long to process.")
 
 
 def cannot_be_read(noun: str) -> UnsupportedFile:
     """The file broke its reader, and would again."""
-    return UnsupportedFile(f"This {noun} cannot be read.")
+    return UnsupportedFile(f"This {noun} can't be read.")

@@ -52,5 +52,5 @@ def _prepared(line: bytes) -> PreparedImage:
     if answer.failed is not None:
         raise UnsupportedFile(answer.failed)
     if answer.model is None or answer.preview is None:
-        raise StorageUnavailable(answer.unavailable or "The image was not written.")
+        raise StorageUnavailable(answer.unavailable or "Couldn't save the image.")
     return PreparedImage(width=answer.width, height=answer.height, model=answer.model, preview=answer.preview)

@@ -32,9 +32,9 @@ def _answer(source: Path, folder: Path) -> dict[str, object]:
     except UnsupportedFile as exc:
         return {"failed": exc.message}
     except MemoryError:
-        return {"failed": "This image needs more memory than an image may take."}
+        return {"failed": "This image needs more memory than allowed."}
     except OSError as exc:
-        return {"unavailable": f"A file cannot be opened or written: {exc.strerror}."}
+        return {"unavailable": f"Couldn't open or write a file: {exc.strerror}."}
     return {"width": found.width, "height": found.height, "model": model, "preview": preview}
 
 

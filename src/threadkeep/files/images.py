@@ -23,8 +23,8 @@ from threadkeep.domain.image import (
     shrunk,
 )
 
-UNREADABLE = "This image cannot be read: it is damaged or cut off."
-TOO_LARGE = f"This image is too large: it has more than {MOST_PIXELS // 1_000_000} megapixels."
+UNREADABLE = "This image is damaged or incomplete."
+TOO_LARGE = f"This image is larger than {MOST_PIXELS // 1_000_000} megapixels."
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 _LOSSLESS = {"PNG", "GIF"}
 _FEW_COLOURS = {"RGB": 4096, "L": 64}
@@ -202,7 +202,7 @@ def _first_within(most_bytes: int, attempts: Iterable[Encoded]) -> Encoded:
     for attempt in attempts:
         if len(attempt.content) <= most_bytes:
             return attempt
-    raise UnsupportedFile("This image cannot be made small enough for a model.")
+    raise UnsupportedFile("Couldn't reduce this image to a size that models accept.")
 
 
 def _on_white(image: Image.Image) -> Image.Image:

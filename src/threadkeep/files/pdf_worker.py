@@ -31,9 +31,9 @@ def _answer(source: Path) -> dict[str, object]:
     except ExtractionFailed as exc:
         return {"failed": exc.message}
     except MemoryError:
-        return {"failed": "The PDF needs more memory than a file may take."}
+        return {"failed": "This PDF needs more memory than allowed."}
     except Exception:  # noqa: BLE001 - hostile files break readers in ways that nobody lists
-        return {"failed": "The PDF is damaged and cannot be read."}
+        return {"failed": "This PDF is damaged."}
 
 
 def _is_encrypted(pdf: Any) -> bool:

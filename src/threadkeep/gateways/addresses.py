@@ -73,7 +73,7 @@ async def connect_first(addresses: Sequence[Address], dial: Dial = dial) -> sock
         for attempt in attempts:
             attempt.cancel()
             attempt.add_done_callback(_close_connected)
-    raise OSError("; ".join(map(str, errors)) or "The host has no address.")
+    raise OSError("; ".join(map(str, errors)) or "The host name doesn't resolve to an address.")
 
 
 def _close_connected(attempt: "asyncio.Task[socket.socket]") -> None:

@@ -85,7 +85,7 @@ class StreamTransport(httpx2.AsyncBaseTransport):
                     lambda: _Connection(loop), sock=sock, ssl=tls, server_hostname=host if tls else None
                 )
         except TimeoutError as exc:
-            raise httpx2.ConnectTimeout("The connection could not be made in time.") from exc
+            raise httpx2.ConnectTimeout("Connecting timed out.") from exc
         except (OSError, UnicodeError) as exc:
             raise httpx2.ConnectError(str(exc)) from exc
         return connection
@@ -102,7 +102,9 @@ def _encode(request: httpx2.Request) -> bytes:
     lines = [b"%s %s HTTP/1.1" % (request.method.encode(), request.url.raw_path)]
     for name, value in request.headers.raw:
         if b"\r" in value or b"\n" in value or b"\0" in value:
-            raise httpx2.LocalProtocolError(f"The value of {name!r} cannot be sent.")
+            raise httpx2.LocalProtocolError(
+                f"The value of {name!r} contains characters that HTTP can't send."
+            )
         lines.append(b"%s: %s" % (name, value))
     return b"\r\n".join((*lines, b"", b""))
 
@@ -217,7 +219,7 @@ class _Connection(asyncio.Protocol):
         now = self._loop.time()
         until = (self._waiting_since if self._waiter else now) + self._silence_s
         if now >= until:
-            self._fail(httpx2.ReadTimeout("Nothing came for too long."))
+            self._fail(httpx2.ReadTimeout("No data arrived in time."))
         else:
             self._timer = self._loop.call_at(until, self._watch)
 
@@ -234,17 +236,17 @@ class _Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as exc:
-            self._fail(httpx2.RemoteProtocolError(f"This is not HTTP: {type(exc).__name__}."))
+            self._fail(httpx2.RemoteProtocolError(f"The response isn't valid HTTP: {type(exc).__name__}."))
         # The parser joins the pieces of a header's line, and tells of it only when it ends.
         if self._other_bytes > MOST_HEADER_BYTES:
-            self._fail(httpx2.RemoteProtocolError("This is not HTTP: too many headers."))
+            self._fail(httpx2.RemoteProtocolError("The response isn't valid HTTP: too many headers."))
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._is_complete and self._status and exc is None and self._ends_with_connection():
             self._is_complete = True
         self._transport = None
-        self._fail(httpx2.RemoteProtocolError("The connection was closed before the answer was complete."))
+        self._fail(httpx2.RemoteProtocolError("The connection closed before the response was complete."))
 
     def _ends_with_connection(self) -> bool:
         names = {name.lower() for name, _ in self._headers}

@@ -109,7 +109,8 @@ _REPORT_ZH = {"to": "team@example.com", "subject": "一月到六月的销售额"
 
 _EN_SALES = _always(
     _Call(
-        think="They want to see how sales went. The sales tool has them by month; a line shows the trend.",
+        think="They want to know how sales went. The sales tool has monthly figures; a line chart shows the "
+        "trend.",
         say="Let me look at the numbers.",
         use="look_up_sales",
         arguments={"from": "January", "to": "June"},
@@ -120,12 +121,12 @@ _EN_HANDBOOK = _always(
     _Call(use="search_handbook", arguments={"query": "what happens when the server stops"})
 )
 _EN_HANDBOOK_SAID = (
-    "Everything is stored before you see it [1], and a turn whose server stops goes on from there [2]. "
-    "The passages are below."
+    "Threadkeep stores everything before you see it [1]. If the server stops, the turn resumes from what "
+    "is stored [2]. The passages are below."
 )
-_EN_ASK = "Next I would send a report to the team. I may not do that without you."
-_EN_SENT = "You allowed it, so the report is sent. (This is a tour: nothing left your machine.)"
-_EN_NOT_SENT = "You said no, so nothing was sent. The turn goes on all the same."
+_EN_ASK = "Next I'd send a report to the team, but I need your approval first."
+_EN_SENT = "You allowed it, so I sent the report. (This is a tour: nothing left your machine.)"
+_EN_NOT_SENT = "You denied it, so nothing was sent. The turn continues either way."
 _EN_MENU = """I am a guide, not a model: I follow a script through the real engine. Ask me to show you
 
 - **a chart**: a thought, a tool and what it returned
@@ -137,7 +138,7 @@ _EN_MENU = """I am a guide, not a model: I follow a script through the real engi
 To talk to a real model, set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`, and restart."""
 _EN_CRASH = _always(
     _Call(
-        think="I will lose my server while I write. It has to look as it would in an accident.",
+        think="I'll lose my server mid-sentence, just as in a real crash.",
         say="Watch the next sentence.",
         use="unplug_server",
     )

@@ -126,7 +126,7 @@ class Provider:
                 refused, sent = sent, await asyncio.to_thread(body) if in_thread else body()
                 if has_begun or sent == refused:
                     raise
-                _log.info("The model provider is asked again without what it refused: %s", exc.reason)
+                _log.info("retrying without what the model provider rejected: %s", exc.reason)
             finally:
                 await events.aclose()
 
@@ -148,7 +148,7 @@ class Provider:
                 pause = exc.after_s
                 if pause is None:
                     pause = FIRST_PAUSE_S * 2 ** (tries - 1) * (1 + self._patience.jitter())
-                notice = Retrying(exc.notice_code, f"{exc.message} Asking again in {pause:.1f} s.")
+                notice = Retrying(exc.notice_code, f"{exc.message} Retrying in {pause:.1f} s.")
             finally:
                 await events.aclose()
             yield notice
@@ -165,7 +165,7 @@ class Provider:
             async for piece in pieces:
                 size += len(piece)
                 if size > MOST_ANSWER_BYTES:
-                    raise GatewayError("The model's answer does not end.", retryable=True)
+                    raise GatewayError("The model's response is too long.", retryable=True)
                 events = reader.feed(piece)
                 if not has_events:
                     has_events = bool(events)
@@ -198,10 +198,10 @@ class Provider:
         except httpx2.ReadTimeout as exc:
             raise self._silent() from exc
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
-            _log.warning("The model provider cannot be reached: %s", exc)
-            raise Unanswered("The model provider cannot be reached.", code="MODEL_UNREACHABLE") from exc
+            _log.warning("couldn't connect to the model provider: %s", exc)
+            raise Unanswered("Couldn't connect to the model provider.", code="MODEL_UNREACHABLE") from exc
         except httpx2.HTTPError as exc:
-            _log.warning("The model provider closed the connection: %s", type(exc).__name__)
+            _log.warning("the model provider closed the connection: %s", type(exc).__name__)
             message = "The model provider closed the connection."
             raise Unanswered(message, code="MODEL_UNREACHABLE") from exc
 
@@ -222,7 +222,7 @@ class Provider:
 
     def _silent(self) -> GatewayError:
         silence = f"{self._patience.silence_s:g} s"
-        return GatewayError(f"The model did not send anything for {silence}.", retryable=True)
+        return GatewayError(f"The model sent nothing for {silence}.", retryable=True)
 
 
 def _pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
@@ -282,11 +282,11 @@ def check_url(url: str) -> httpx2.URL:
     try:
         parsed = httpx2.URL(url.strip().rstrip("/"))
     except httpx2.InvalidURL as exc:
-        raise SettingsError(f"The model's address cannot be read: {exc}") from exc
+        raise SettingsError(f"The model's address isn't a valid URL: {exc}") from exc
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise SettingsError("The model's address must begin with http:// or https:// and name a host.")
+        raise SettingsError("The model's address must start with http:// or https:// and include a host.")
     if parsed.userinfo or parsed.query or parsed.fragment:
-        raise SettingsError("The model's address must have no password, query or fragment.")
+        raise SettingsError("The model's address can't contain a password, query or fragment.")
     return parsed
 
 
@@ -294,7 +294,7 @@ def check_key(key: str) -> str:
     """An API key that a header can carry; the message never repeats it."""
     key = key.strip()
     if not (key.isascii() and key.isprintable()):
-        raise SettingsError("The API key holds characters that no API key has.")
+        raise SettingsError("The API key contains invalid characters.")
     return key
 
 

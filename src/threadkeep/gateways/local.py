@@ -38,8 +38,8 @@ _CHINESE = re.compile("[\u4e00-\u9fff]")
 _SPEAKS_ENGLISH = {
     True: "这个演示模型很小，只会英文。请用英文提问，或者选择智能体 Guide，它会用中文展示各项功能。"
     "连接真正的模型后，就可以用中文对话。",
-    False: "This small demonstration model knows only English. Ask in English, or choose the agent Guide for "
-    "a tour. With a real model connected, you can write in any language.",
+    False: "This small demonstration model only understands English. Ask in English, or choose the agent "
+    "Guide for a tour. Connect a real model to write in any language.",
 }
 
 # The engine counts four bytes as a token, and no token is less than a byte: with this much room, what
@@ -88,7 +88,9 @@ class LocalGateway:
             return
         body = encode(self._body(request))
         if len(body) > self._window * _BYTES_PER_TOKEN_AT_MOST:
-            raise GatewayError(f"The request is too long for this model, which reads {self._window} tokens.")
+            raise GatewayError(
+                f"The request is too long for this model, which accepts {self._window} tokens."
+            )
         llama = await self._llama()
         await self._free.acquire()
         if self._is_closed:
@@ -167,7 +169,7 @@ def _message(message: ModelMessage) -> dict[str, str]:
 
 
 def _closed() -> GatewayError:
-    return GatewayError("The local model has been closed.", retryable=True)
+    return GatewayError("The local model is shut down.", retryable=True)
 
 
 class _Delta(msgspec.Struct):
@@ -222,7 +224,9 @@ class _Answer:
             thread.start()
         except RuntimeError as exc:
             self._ended()
-            raise GatewayError("This machine has no thread left for the model.", retryable=True) from exc
+            raise GatewayError(
+                "Couldn't start a thread for the model on this machine.", retryable=True
+            ) from exc
         self._thread = thread
 
     async def next(self) -> bytes | None:
@@ -260,7 +264,7 @@ class _Answer:
         if self.goes_round:
             return (ModelStopped("end_turn"),)
         if self._finish_reason is None:
-            raise GatewayError("The model's answer broke off.", retryable=True)
+            raise GatewayError("The model's response ended early.", retryable=True)
         usage = self._usage or _Usage()
         return (
             ModelUsage(usage.prompt_tokens, usage.completion_tokens),
@@ -280,7 +284,7 @@ class _Answer:
         try:
             llama.chat(body, self._take)
         except Exception as exc:  # noqa: BLE001  (whatever C++ throws; here the answer ends)
-            self._tell(self._chunks.put_nowait, GatewayError(f"The local model has failed: {exc}"))
+            self._tell(self._chunks.put_nowait, GatewayError(f"The local model failed: {exc}"))
         self._tell(self._finish)
 
     def _take(self, chunk: bytes) -> bool:
@@ -303,7 +307,6 @@ class _Answer:
 def _failure(error: _Error) -> GatewayError:
     if error.n_prompt_tokens is not None:
         return GatewayError(
-            f"The request is too long for this model: {error.n_prompt_tokens} tokens, "
-            f"and it reads {error.n_ctx}."
+            f"The request has {error.n_prompt_tokens} tokens, but this model accepts {error.n_ctx}."
         )
-    return GatewayError(f"The local model has failed: {error.message}")
+    return GatewayError(f"The local model failed: {error.message}")

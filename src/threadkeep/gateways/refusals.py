@@ -13,8 +13,8 @@ MOST_REASON_CHARACTERS = 300
 LEAST_SECRET_CHARACTERS = 4  # what is shorter is no secret but a filler, and hides in every word
 MOST_PAUSE_S = 20.0
 
-KEY_REFUSED = "The model provider refused the API key."
-BROKE_OFF = "The model's answer broke off."
+KEY_REFUSED = "The model provider rejected the API key."
+BROKE_OFF = "The model's response ended early."
 
 _PASSING = {408, 409, 429, 500, 502, 503, 504, 529}
 _BUSY = {408, 409, 429, 503, 529}
@@ -43,7 +43,7 @@ class Unreadable(GatewayError):
     """What came is not what a model sends."""
 
     def __init__(self) -> None:
-        super().__init__("The model's answer could not be read.", retryable=True)
+        super().__init__("The model's response couldn't be parsed.", retryable=True)
 
 
 def broke_off() -> GatewayError:
@@ -56,13 +56,15 @@ def refusal(status: int, body: bytes, *, after_s: float | None, secret: str) -> 
     if status in (401, 403):
         return GatewayError(KEY_REFUSED)
     if 300 <= status < 400:
-        return GatewayError(f"The model provider has another address than the one that is set ({status}).")
+        return GatewayError(
+            f"The model provider redirected the request ({status}). Check the gateway's address."
+        )
     error = _find_error(body)
     reason = _readable(error.get("message"), secret)
     if status in _PASSING and "insufficient_quota" not in (error.get("code"), error.get("type")):
         problem = "is busy" if status in _BUSY else "has failed"
         return Unanswered(_sentence(f"The model provider {problem} ({status})", reason), after_s=after_s)
-    return Refused(_sentence(f"The model provider refused the request ({status})", reason), reason)
+    return Refused(_sentence(f"The model provider rejected the request ({status})", reason), reason)
 
 
 def stream_error(error: object, *, secret: str) -> GatewayError:
@@ -73,7 +75,7 @@ def stream_error(error: object, *, secret: str) -> GatewayError:
     if code in (401, 403) or "authentication_error" in kinds:
         return GatewayError(KEY_REFUSED)
     reason = _readable(fields.get("message"), secret)
-    message = _sentence("The model provider has failed", reason)
+    message = _sentence("The model provider failed", reason)
     if isinstance(code, int):
         lasts = code not in _PASSING
     else:
@@ -84,13 +86,15 @@ def stream_error(error: object, *, secret: str) -> GatewayError:
 def no_stream(body: bytes, *, secret: str) -> GatewayError | None:
     """The error for an answer without a single event, where it can be seen what it is instead."""
     if body.lstrip().startswith(b"<"):
-        return GatewayError("The model provider sent a web page; is its address right?", retryable=True)
+        return GatewayError(
+            "The model provider returned a web page. Check the gateway's address.", retryable=True
+        )
     if not body.lstrip().startswith((b"{", b"[")):
         return None
     error = _find_error(body)
     if _readable(error.get("message"), secret):
         return stream_error(error, secret=secret)
-    return GatewayError("The model provider did not stream its answer.")
+    return GatewayError("The model provider didn't stream its response.")
 
 
 def pause_asked_for(headers: Mapping[str, str], clock: Callable[[], float]) -> float | None:

@@ -17,11 +17,11 @@ SECRET_ALGORITHMS = ["HS256"]
 KEY_SET_ALGORITHMS = ["RS256", "ES256"]
 
 _BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
-NOT_OURS = "The token was not signed by a key that this server trusts."
+NOT_OURS = "The token is not signed by a key this server trusts."
 _REASONS: list[tuple[type[jwt.PyJWTError], str]] = [
-    (jwt.ExpiredSignatureError, "The token has expired."),
+    (jwt.ExpiredSignatureError, "The token has expired. Sign in again."),
     (jwt.ImmatureSignatureError, "The token is not valid yet."),
-    (jwt.InvalidAudienceError, "The token is meant for another audience."),
+    (jwt.InvalidAudienceError, "The token is for another audience."),
     (jwt.InvalidIssuerError, "The token comes from another issuer."),
     (jwt.InvalidSignatureError, NOT_OURS),
     (jwt.InvalidAlgorithmError, NOT_OURS),
@@ -62,13 +62,13 @@ def issue_token(secret: str, user: User, ttl_s: int, expected: Expected | None =
     claims |= {name: it for name, it in (("iss", expected.issuer), ("aud", expected.audience)) if it}
     if user.is_admin:
         if expected.admin is None:
-            raise SettingsError("THREADKEEP_ADMIN_CLAIM is `off`: no token makes an admin.")
+            raise SettingsError("THREADKEEP_ADMIN_CLAIM is `off`, so no token grants the admin role.")
         claims.setdefault(expected.admin.name, expected.admin.value)
     try:
         return _jwt.encode(claims, secret, algorithm="HS256")
     except (jwt.PyJWTError, ValueError):  # not chained: the cause could show the secret
         raise SettingsError(
-            "THREADKEEP_JWT_SECRET must be a plain text of at least 32 characters, not a key file."
+            "THREADKEEP_JWT_SECRET must be plain text of at least 32 characters, not a key file."
         ) from None
 
 
@@ -76,7 +76,7 @@ def required_token(request: HTTPConnection) -> str:
     """The token of a request that must have one."""
     if token := bearer_token(request):
         return token
-    raise Unauthenticated("Sign in: the header `Authorization: Bearer <token>` is missing.")
+    raise Unauthenticated("Sign in: send the header `Authorization: Bearer <token>`.")
 
 
 def token_user(token: str, key: jwt.PyJWK | str, algorithms: list[str], expected: Expected) -> User:
@@ -102,7 +102,7 @@ def refused(error: jwt.PyJWTError) -> Unauthenticated:
     """Why a token is refused."""
     # Our own words, and raised unchained: PyJWT's quote parts of the token, which must not reach a log.
     if isinstance(error, jwt.MissingRequiredClaimError):
-        return Unauthenticated(f"The token lacks the claim `{error.claim}`.")
+        return Unauthenticated(f"The token is missing the claim `{error.claim}`.")
     return Unauthenticated(next(reason for kind, reason in _REASONS if isinstance(error, kind)))
 
 
@@ -111,4 +111,4 @@ def checked_user(name: str, role: UserRole) -> User:
     try:
         return User(user_id(name), role)
     except InvalidRequest as exc:
-        raise Unauthenticated(f"The signed-in user has no valid id: {exc.message}") from None
+        raise Unauthenticated(f"The signed-in user's id is invalid: {exc.message}") from None

@@ -161,7 +161,7 @@ def _expected_version(if_match: str | None) -> int | None:
         return None
     tag = if_match.strip().removeprefix("W/").strip('"')
     if not tag.isdecimal() or len(tag) > 18:  # no version has more digits, and none overflows a column
-        raise InvalidRequest("`If-Match` must be the `ETag` of an agent.", param="If-Match")
+        raise InvalidRequest("`If-Match` must be an agent's `ETag`.", param="If-Match")
     return int(tag)
 
 

@@ -152,7 +152,7 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
 async def _answer_http_exception(request: Request, exc: Exception) -> Response:
     """Starlette's own refusals, in our shape."""
     status = exc.status_code if isinstance(exc, HTTPException) else 500
-    error: ThreadkeepError = RouteNotFound() if status == 404 else MethodNotAllowed("This path takes GET.")
+    error: ThreadkeepError = RouteNotFound() if status == 404 else MethodNotAllowed("Use GET for this path.")
     response = error_response(error, path=request.url.path, request_id=request.state.request_id)
     response.headers.update(getattr(exc, "headers", None) or {})  # `Allow` of a 405
     return response

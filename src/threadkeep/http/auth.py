@@ -93,8 +93,8 @@ class LocalSignIn(SignIn):
             may_run = await self._has_token(request)
         if self._requires_token and not await self._has_token(request):
             raise Unauthenticated(
-                "This server wants its token: `threadkeep open` opens the page with it, `threadkeep token` "
-                "prints it."
+                "This server requires its token. Run `threadkeep open` to open the page with it, or "
+                "`threadkeep token` to print it."
             )
         return User(LOCAL, UserRole.ADMIN, may_run)
 
@@ -103,8 +103,8 @@ class LocalSignIn(SignIn):
         account = await self._accounts.of(client, server) if client and server else None
         if account not in {os.geteuid(), ROOT}:
             raise Forbidden(
-                "Only the account that runs this server may use it, for nobody signs in. Its operator can "
-                "let others in with THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL."
+                "Only the account that runs this server can use it, because sign-in is off. The operator "
+                "can turn on sign-in with THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL."
             )
 
     async def _has_token(self, request: HTTPConnection) -> bool:
@@ -131,7 +131,7 @@ class HostSignIn(SignIn):
     async def user(self, request: HTTPConnection) -> User:
         match await self._ask(request):
             case None:
-                raise Unauthenticated("Nobody is signed in.")
+                raise Unauthenticated("Sign in first.")
             case User() as user:
                 return checked_user(user.id, user.role)
             case str() as name:
@@ -145,9 +145,9 @@ class HostSignIn(SignIn):
             return await answer if inspect.isawaitable(answer) else answer
         except HTTPException as exc:  # how hosts on Starlette and FastAPI turn people away
             if exc.status_code == 401:
-                raise Unauthenticated("Nobody is signed in.") from exc
+                raise Unauthenticated("Sign in first.") from exc
             if exc.status_code == 403:
-                raise Forbidden("The application does not let this user in.") from exc
+                raise Forbidden("The application doesn't allow this user.") from exc
             raise
 
 

@@ -32,7 +32,7 @@ async def read_json(request: Request, most: int, wait_s: float) -> bytes:
     """A request's JSON, refused as soon as it is known to be too large, too deep or of too many values."""
     if not has_body(request.scope, dict(request.scope["headers"])):
         return b""
-    too_large = PayloadTooLarge(f"A request body may have at most {most} bytes.", details={"most": most})
+    too_large = PayloadTooLarge(f"The request body can have at most {most} bytes.", details={"most": most})
     shape, parts = JsonShape(), list[bytes]()
     async for part in body_parts(request, most, wait_s, too_large):
         shape.add(part)
@@ -55,9 +55,9 @@ async def body_parts(
             async with asyncio.timeout(wait_s + size / SLOWEST_BYTES_A_SECOND - waited):
                 part = await anext(parts, None)
         except TimeoutError:
-            raise RequestTimeout("The body did not arrive in time; send it again.") from None
+            raise RequestTimeout("The request body didn't arrive in time. Send the request again.") from None
         except ClientDisconnect as exc:
-            raise InvalidRequest("The connection was closed before the body was complete.") from exc
+            raise InvalidRequest("The connection closed before the request body was complete.") from exc
         if part is None:
             return
         waited += loop.time() - began

@@ -65,7 +65,7 @@ async def create_briefing(call: ApiCall, *, body: BriefingBody) -> BriefingView:
     """Send a known user a briefing in an agent's name. For the agent's owner and admins."""
     if len(msgspec.json.encode((body.data, body.actions))) > MOST_EXTRA_BYTES:
         raise InvalidRequest(
-            f"`data` and `actions` may have at most {MOST_EXTRA_BYTES} bytes as JSON.", param="data"
+            f"`data` and `actions` can have at most {MOST_EXTRA_BYTES} bytes as JSON.", param="data"
         )
     draft = BriefingDraft(
         agent_id=body.agent_id,

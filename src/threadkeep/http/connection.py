@@ -92,7 +92,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         count = len(self.connections)
         if not self._all.has_room(count):
-            self._refuse(TooManyConnections("This node serves as many connections as it may; try again."))
+            self._refuse(TooManyConnections("This node has reached its connection limit. Try again."))
             if not self._all.may_linger(count):
                 transport.abort()
             return
@@ -127,7 +127,7 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._hides_its_body():
-            self._refuse(InvalidRequest("A request with a body cannot ask for another protocol (`Upgrade`)."))
+            self._refuse(InvalidRequest("A request with a body can't switch protocols (`Upgrade`)."))
             return
         self._cancel_timer()
         self._all.waiting.pop(self, None)
@@ -170,7 +170,7 @@ class Connection(HttpToolsProtocol):
         """The headers have not come in time."""
         self._timer = None
         if self._unfinished_bytes:
-            self._refuse(RequestTimeout("The headers did not arrive in time; send the request again."))
+            self._refuse(RequestTimeout("The request headers didn't arrive in time. Send the request again."))
         else:
             self.transport.close()
 

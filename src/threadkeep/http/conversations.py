@@ -280,6 +280,6 @@ def _reads(call: ApiCall, listing: str, cursor: str) -> bool:
 def _checked_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     if len(msgspec.json.encode(metadata)) > MOST_METADATA_BYTES:
         raise InvalidRequest(
-            f"`metadata` may have at most {MOST_METADATA_BYTES} bytes as JSON.", param="metadata"
+            f"`metadata` can have at most {MOST_METADATA_BYTES} bytes as JSON.", param="metadata"
         )
     return metadata

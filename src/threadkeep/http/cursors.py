@@ -54,6 +54,7 @@ def _encode(raw: bytes) -> str:
 
 def _refused() -> InvalidRequest:
     return InvalidRequest(
-        "This cursor is not of this list. Use `nextCursor` of the page before, with the same filters.",
+        "This cursor belongs to another list. Use `nextCursor` from the previous page, with the same "
+        "filters.",
         param="cursor",
     )

@@ -36,9 +36,9 @@ def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     except msgspec.ValidationError as exc:
         raise refused(exc, decoder.type) from exc
     except msgspec.DecodeError as exc:
-        raise InvalidRequest(f"The body is not valid JSON: {exc}.") from exc
+        raise InvalidRequest(f"The request body isn't valid JSON: {exc}.") from exc
     except UnicodeDecodeError as exc:
-        raise InvalidRequest("The body is not valid UTF-8.") from exc
+        raise InvalidRequest("The request body isn't valid UTF-8.") from exc
     except RecursionError as exc:
         raise too_deep() from exc
     if b"\\u0000" in raw.replace(b"\\\\", b""):
@@ -78,7 +78,7 @@ def _refuse_nul(value: Any) -> None:
     place = _place_of_nul(value)
     if place is not None:
         path = "".join(reversed(place)).strip(".").replace("\x00", "")
-        raise InvalidRequest("NUL characters cannot be stored.", param=_cut(path) or None)
+        raise InvalidRequest("Text can't contain NUL characters.", param=_cut(path) or None)
 
 
 def _place_of_nul(value: Any) -> list[str] | None:

@@ -26,7 +26,7 @@ async def add_documents(call: ApiCall, *, agent_id: str, files: Files) -> Docume
     agent = await call.services.agents.get_open(call.user, agent_id)
     async with files.read() as uploads:
         if not uploads:
-            raise InvalidRequest("No file was sent.", param="files")
+            raise InvalidRequest("The request contains no file.", param="files")
         # All are looked at before any is kept.
         for upload in uploads:
             await documents.check(upload.file_name, upload.file)

@@ -93,15 +93,15 @@ class Edge:
         host = headers.get(b"host", b"").decode("latin-1")
         if len(host) > MOST_HOST_CHARACTERS or not self._serves(host):
             return Forbidden(
-                f"This server is not reached as {_shown(host)}. Its operator can add the name to "
-                "THREADKEEP_ALLOWED_HOSTS.",
+                f"This server doesn't accept requests for the host {_shown(host)}. The operator can add "
+                "the name to THREADKEEP_ALLOWED_HOSTS.",
                 param="Host",
             )
         origin = headers[b"origin"].decode("latin-1") if b"origin" in headers else None
         writes = scope["type"] == "websocket" or scope["method"] not in _READING
         if writes and origin is not None and not self._is_ours(origin, host):
             return Forbidden(
-                f"Pages of {_shown(origin)} may not call this server. Its operator can add the origin to "
+                f"Pages from {_shown(origin)} can't call this server. The operator can add the origin to "
                 "THREADKEEP_CORS_ORIGINS.",
                 param="Origin",
             )
@@ -129,7 +129,7 @@ def our_headers(request_id: str) -> list[tuple[bytes, bytes]]:
 def headers_too_large() -> HeadersTooLarge:
     """The address and the headers together are more than anybody needs."""
     return HeadersTooLarge(
-        f"The address and the headers may have at most {MOST_HEADER_BYTES} bytes together.",
+        f"The URL and headers together can have at most {MOST_HEADER_BYTES} bytes.",
         details={"most": MOST_HEADER_BYTES},
     )
 

@@ -26,7 +26,7 @@ async def add_files(call: ApiCall, *, files: Files) -> UploadedFilesView:
     """
     async with files.read() as uploads:
         if not uploads:
-            raise InvalidRequest("No file was sent.", param="files")
+            raise InvalidRequest("The request contains no file.", param="files")
         kept = await call.services.files.add(call.user, *((it.file_name, it.file) for it in uploads))
     return UploadedFilesView(items=[file_view(file) for file in kept])
 

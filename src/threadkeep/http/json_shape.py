@@ -45,7 +45,8 @@ class JsonShape:
         self._values += opened + outside.count(b",")
         if self._values > MOST_VALUES:
             raise PayloadTooLarge(
-                f"A request body may hold at most {MOST_VALUES} values.", details={"mostValues": MOST_VALUES}
+                f"The request body can contain at most {MOST_VALUES} values.",
+                details={"mostValues": MOST_VALUES},
             )
         if self._depth + opened > MOST_NESTING:
             deepest = max(accumulate(array("b", moves), initial=self._depth))
@@ -65,4 +66,4 @@ class JsonShape:
 
 def too_deep() -> InvalidRequest:
     """The text is nested deeper than anything that is meant."""
-    return InvalidRequest(f"The body is nested too deeply; at most {MOST_NESTING} levels are taken.")
+    return InvalidRequest(f"The request body is nested too deeply. The limit is {MOST_NESTING} levels.")

@@ -55,7 +55,7 @@ class KeySet:
             await asyncio.wait({self._fetching})
             key = self._find(kid, algorithm)
         if not self._keys:
-            raise SignInUnavailable("The sign-in provider cannot be reached; try again in a moment.")
+            raise SignInUnavailable("Couldn't connect to the sign-in provider. Try again in a moment.")
         if key is None:
             raise Unauthenticated(NOT_OURS)
         return key
@@ -71,7 +71,7 @@ class KeySet:
             async with asyncio.timeout(FETCH_TIMEOUT_S):
                 self._keys = _usable_keys(await self._download())
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, RecursionError) as exc:
-            _log.warning("The sign-in provider's keys could not be fetched: %s", describe(exc))
+            _log.warning("couldn't fetch the sign-in provider's keys: %s", describe(exc))
             self._failed_at = self._clock()
             self._next_fetch = self._failed_at + (FETCH_PAUSE_S if self._keys else FIRST_FETCH_PAUSE_S)
         else:

@@ -17,7 +17,7 @@ def read_token(data: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as exc:
-        raise StorageRefused(f"The token {data / FILE_NAME} cannot be read: {exc}.") from exc
+        raise StorageRefused(f"Couldn't read the token {data / FILE_NAME}: {exc}.") from exc
 
 
 def make_token(data: Path) -> str:
@@ -33,8 +33,8 @@ def make_token(data: Path) -> str:
         fresh.unlink()
         file.chmod(0o600)
     except OSError as exc:
-        raise StorageRefused(f"The token {file} cannot be written: {exc.strerror}.") from exc
+        raise StorageRefused(f"Couldn't write the token {file}: {exc.strerror}.") from exc
     token = read_token(data)
     if token is None:
-        raise StorageRefused(f"The token {file} is empty. Remove it; the next start makes another one.")
+        raise StorageRefused(f"The token {file} is empty. Delete it; the next start creates a new one.")
     return token

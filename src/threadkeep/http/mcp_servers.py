@@ -83,7 +83,8 @@ def _server(name: str, entry: Any, kept: McpServer | None) -> McpServer:
         raise McpConfigInvalid(refusal.message, param=".".join(filter(None, (place, refusal.param)))) from exc
     if (body.command is None) == (body.url is None):
         raise McpConfigInvalid(
-            "A server has either a `command` or a `url`; in a patch null removes the other.", param=place
+            "A server needs either a `command` or a `url`. To switch in a patch, set the other to null.",
+            param=place,
         )
     common: dict[str, Any] = {
         "disabled": body.disabled,
@@ -105,8 +106,8 @@ def _refuse_foreign(place: str, **fields: object) -> None:
     for name, value in fields.items():
         if value:
             raise McpConfigInvalid(
-                "This is for servers of the other kind: `command` has `args`, `env` and `cwd`, "
-                "`url` has `headers`.",
+                "This field doesn't match the server's kind: `command` takes `args`, `env` and `cwd`; "
+                "`url` takes `headers`.",
                 param=f"{place}.{name}",
             )
 
@@ -125,7 +126,7 @@ def _secrets(
         return dict(known)
     if masked:
         raise McpConfigInvalid(
-            "A masked value is kept only where all else of the server stays as it is. Give the value itself.",
+            "You can send a mask only if nothing else about the server changes. Send the value itself.",
             param=f"{place}.{next((name for name in masked if name not in known), masked[0])}",
         )
     return {name: Secret(value) for name, value in given.items()}

@@ -25,7 +25,7 @@ def metrics_endpoint(
     async def answer(request: Request) -> Response:
         try:
             if not _is_from_here(request) and not (await sign_in.user(request)).is_admin:
-                raise Forbidden("Metrics are for admins, and for this machine itself.")
+                raise Forbidden("Metrics are available to admins and on this machine.")
             text = "".join(render(await services()))
         except ThreadkeepError as exc:
             return error_response(exc, path="/metrics", request_id=request.state.request_id)

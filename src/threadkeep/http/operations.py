@@ -16,7 +16,7 @@ async def get_health(call: ApiCall) -> HealthView:
 async def get_readiness(call: ApiCall) -> HealthView:
     """Tell that the database answers and that turns may begin here; 503 otherwise, also while it ends."""
     if call.services.turns.is_draining:
-        raise ShuttingDown("This process is ending; ask another.")
+        raise ShuttingDown("This process is shutting down. Try another node.")
     await call.services.store.ping()
     return HealthView(status="ready", version=__version__)
 

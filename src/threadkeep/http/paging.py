@@ -31,7 +31,7 @@ class Pager:
 
     def __init__(self, cursors: Cursors, user: User, listing: str, query: PageQuery) -> None:
         if query.cursor is not None and query.offset is not None:
-            raise InvalidRequest("Give either `cursor` or `offset`, not both.", param="offset")
+            raise InvalidRequest("Send either `cursor` or `offset`, not both.", param="offset")
         self._cursors = cursors
         self._user = user
         self._listing = listing

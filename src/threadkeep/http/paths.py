@@ -100,7 +100,7 @@ class _PathEndpoint:
         elif scope["method"] == "OPTIONS":
             response = Response(status_code=204, headers={"Allow": self._allow})
         else:
-            error = MethodNotAllowed(f"This path takes {self._allow}.")
+            error = MethodNotAllowed(f"This path accepts {self._allow}.")
             response = error_response(error, path=scope["path"], request_id=request.state.request_id)
             response.headers["Allow"] = self._allow
         await response(scope, receive, send)

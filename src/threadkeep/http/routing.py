@@ -203,7 +203,7 @@ def endpoint(
                 log.warning("%s %s: %s", route.method, route.path, exc.message)
         except Exception:
             log.exception("%s %s failed", route.method, route.path)
-            error = ThreadkeepError("Something went wrong on our side; it has been logged.")
+            error = ThreadkeepError("Something went wrong on our side. The error has been logged.")
         return error_response(error, path=route.path, request_id=request.state.request_id)
 
     return answer_always

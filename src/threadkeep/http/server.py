@@ -38,7 +38,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as exc:
         listener.close()
         raise SettingsError(
-            f"Cannot listen on {host}, port {port}: {exc.strerror}. Choose another port with --port."
+            f"Can't listen on {host}, port {port}: {exc.strerror}. Choose another port with --port."
         ) from exc
     return listener
 

@@ -87,7 +87,7 @@ class EventStream(Response):
                     raise
                 if reader.is_stuck:
                     broken_off.set(True)
-                    log.info("a reader of a stream takes nothing any more and is left")
+                    log.info("dropping a stream whose client stopped reading")
             finally:
                 listening.cancel()
                 reader.close()
@@ -102,7 +102,7 @@ class EventStream(Response):
             await reader.send(self._encoding.end(), more=False)
         else:
             broken_off.set(True)
-            log.info("a stream is broken off: how its turn ends cannot be told here")
+            log.info("closing a stream: this node can't tell how the turn ends")
 
 
 class _Reader:

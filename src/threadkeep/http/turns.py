@@ -279,7 +279,7 @@ def _good(turn: Turn, message: Message) -> Message:
         return message
     if message.status in {MessageStatus.PENDING, MessageStatus.STREAMING}:
         raise ShuttingDown(
-            "The turn goes on in another process; send the same again, with the same Idempotency-Key.",
+            "The turn continues in another process. Send the request again with the same Idempotency-Key.",
             details={"turnId": turn.id},
         )
     kinds: dict[str, type[TurnFailed]] = {
@@ -326,6 +326,6 @@ def _idempotency_key(request: Request) -> str | None:
     key = request.headers.get("idempotency-key")
     if key is not None and not 0 < len(key) <= MOST_KEY_CHARACTERS:
         raise InvalidRequest(
-            f"An Idempotency-Key has 1 to {MOST_KEY_CHARACTERS} characters.", param="Idempotency-Key"
+            f"An Idempotency-Key must have 1 to {MOST_KEY_CHARACTERS} characters.", param="Idempotency-Key"
         )
     return key

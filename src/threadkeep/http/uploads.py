@@ -36,13 +36,13 @@ class Files:
     async def read(self) -> AsyncGenerator[Sequence[Upload]]:
         """Takes the files in; they are gone when the block ends."""
         if not self._request.headers.get("content-type", "").startswith("multipart/form-data"):
-            raise InvalidRequest("Files are sent as multipart/form-data.", param="Content-Type")
+            raise InvalidRequest("Send files as multipart/form-data.", param="Content-Type")
         parts = body_parts(self._request, self._most_bytes, self._wait_s, self._too_large)
         parser = MultiPartParser(self._request.headers, parts, max_files=MOST_FILES, max_fields=MOST_FILES)
         try:
             form = await parser.parse()
         except MultiPartException as exc:
-            raise InvalidRequest(f"The files cannot be read: {exc.message}") from exc
+            raise InvalidRequest(f"The upload couldn't be parsed: {exc.message}") from exc
         try:
             yield [_upload(item) for _, item in form.multi_items() if isinstance(item, UploadFile)]
         finally:
@@ -52,7 +52,7 @@ class Files:
     def _too_large(self) -> PayloadTooLarge:
         most = self._most_bytes
         return PayloadTooLarge(
-            f"Files may have at most {most} bytes together; send large ones one by one.",
+            f"The files together can have at most {most} bytes. Send large files one at a time.",
             details={"most": most},
         )
 
@@ -61,5 +61,5 @@ def _upload(item: UploadFile) -> Upload:
     # Some send the whole path, and Windows its backslashes.
     name = PurePosixPath((item.filename or "").replace("\\", "/")).name
     if not name:
-        raise InvalidRequest("A file without a name was sent.", param="fileName")
+        raise InvalidRequest("One of the files has no name.", param="fileName")
     return Upload(name, item.file)

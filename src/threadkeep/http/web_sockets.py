@@ -64,7 +64,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
     def _refuse_or_wait(self) -> None:
         """Refuses what is too large, unless a message before it may yet sign the client in."""
         if self._is_awaited:
-            self.conn.fail(_TOO_BIG, "The message is too big.")
+            self.conn.fail(_TOO_BIG, "The message is too large.")
             self.handle_parser_exception()
         elif not self.read_paused:
             self.read_paused = True

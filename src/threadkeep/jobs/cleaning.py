@@ -38,6 +38,6 @@ async def _do(name: str, step: Step) -> None:
         if removed := await step():
             log.info("removed %d %s", removed, name)
     except StorageError as exc:
-        log.warning("cleaning up failed at %s: %s", name, exc.message)
+        log.warning("cleanup of %s failed: %s", name, exc.message)
     except Exception:
-        log.exception("cleaning up failed at %s", name)
+        log.exception("cleanup of %s failed", name)

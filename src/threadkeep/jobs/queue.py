@@ -66,7 +66,7 @@ class Jobs:
         try:
             await self._store.release(self._holder)
         except StorageError as exc:
-            log.warning("jobs stay taken until their leases run out: %s", exc.message)
+            log.warning("couldn't release jobs; they stay claimed until their leases expire: %s", exc.message)
 
     async def _run(self) -> None:
         while True:
@@ -76,7 +76,7 @@ class Jobs:
                     while job := await self._take(kind):
                         self._start(job)
             except StorageError as exc:
-                log.warning("jobs cannot be read: %s", exc.message)
+                log.warning("couldn't read jobs: %s", exc.message)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EVERY_S):
                     await self._wake.wait()
@@ -112,10 +112,10 @@ class Jobs:
                 await self.add(following.kind, following.arguments, delay_ms=following.delay_ms)
         except Exception as exc:
             if isinstance(exc, RetryLater) or job.attempts < MOST_ATTEMPTS:
-                log.warning("job %s %s failed and is retried: %s", job.kind, job.id, describe(exc))
+                log.warning("job %s %s failed, retrying: %s", job.kind, job.id, describe(exc))
                 await self._store.postpone(job, delay_ms=pause_ms(job.attempts), error=repr(exc))
                 return
-            log.exception("job %s %s is given up", job.kind, job.id)
+            log.exception("giving up on job %s %s", job.kind, job.id)
         await self._store.finish(job)
 
 

@@ -82,8 +82,8 @@ class Reading:
                 error = exc.message
                 break
             except ExtractionBroke as exc:
-                log.warning("reading document %s broke off: %s", document.id, exc.message)
-                error = f"{exc.message} It was tried {TRIES} times."
+                log.warning("processing document %s was interrupted: %s", document.id, exc.message)
+                error = f"{exc.message} Gave up after {TRIES} attempts."
         if error is not None:
             await remove_chunks(self._store.documents, document)
         await self._end(document, error)
@@ -103,7 +103,7 @@ class Reading:
     async def _read(self, document: Document) -> None:
         file = await self._files.open(document.agent_id, document.id)
         if file is None:
-            raise ExtractionFailed("The file is no longer there; send it again.")
+            raise ExtractionFailed("The file is missing. Upload it again.")
         with file:
             await remove_chunks(self._store.documents, document)  # of a try that broke off
             async with aclosing(self._extractor.extract(file, document.media_type)) as parts:
@@ -135,7 +135,7 @@ class Reading:
             waiting = [chunk for chunk in waiting if chunk[0] not in refused]
             if not waiting:
                 if refused:  # they are shown to the embedder again, after a pause
-                    raise RetryLater(f"The embedder did not take {len(refused)} chunks.")
+                    raise RetryLater(f"The embedder rejected {len(refused)} chunks.")
                 return not await self._index(agent_id, embedder, until)
             for first in range(0, len(waiting), EMBEDDED_AT_ONCE):
                 refused |= await self._embed_some(embedder, waiting[first : first + EMBEDDED_AT_ONCE], until)
@@ -154,7 +154,7 @@ class Reading:
                     await self._keep_vectors(embedder, [chunk], until)
                 except EmbedderError as exc:
                     await embedder.embed([HARMLESS])  # one that takes nothing is away, and has refused nobody
-                    log.warning("chunk %d is searched by its words only: %s", chunk[0], exc.message)
+                    log.warning("chunk %d is searchable by keyword only: %s", chunk[0], exc.message)
                     await self._store.chunks.refuse(embedder.name, chunk[0])
                     refused.add(chunk[0])
         return refused
@@ -197,7 +197,7 @@ class Reading:
         """Ends what nobody works on any more, and removes what nobody can reach: it would count for ever."""
         now = self._clock()
         for document in await self._store.documents.stalled(now - STALLED_MS):
-            await self._end(document, "Reading the file was given up.")
+            await self._end(document, "Processing the file took too many attempts.")
         while gone := await self._store.documents.of_deleted_agents(limit=REMOVED_AT_ONCE):
             for document in gone:
                 await remove_chunks(self._store.documents, document)

@@ -139,7 +139,7 @@ class EndWriter:
         except StorageError:
             raise
         except ThreadkeepError as exc:
-            log.info("the queue is held: %s", exc.message)
+            log.info("the queue is on hold: %s", exc.message)
             return None
         lease = lease_of(self._node_id)
         begun = successor.begun

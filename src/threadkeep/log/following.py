@@ -128,7 +128,7 @@ class Following:
 
     async def _replayed(self, turn: Turn, after: int) -> LogChunk:
         if after:
-            raise EventsExpired("The events of this turn are gone; read its message instead.")
+            raise EventsExpired("This turn's events are no longer stored. Read its message instead.")
         reply = await self._store.messages.get(turn.conversation_id, turn.assistant_message_id)
         if reply is None:
             raise TurnNotFound

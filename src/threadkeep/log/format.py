@@ -88,7 +88,7 @@ def _decode_any(line: str) -> LogEntry:
     try:
         return _decode_entry(line[1:])
     except msgspec.DecodeError as exc:
-        raise UnreadableEvent(f"An entry of the journal cannot be read: {exc}") from exc
+        raise UnreadableEvent(f"Can't read a log entry: {exc}") from exc
 
 
 def _decode_line(line: str) -> TurnEvent:
@@ -99,7 +99,7 @@ def _decode_line(line: str) -> TurnEvent:
     try:
         return replace(event, body=_with_private(event.body, _decode_private(private)))
     except (msgspec.DecodeError, ValueError) as exc:
-        raise UnreadableEvent(f"The private fields of an event cannot be read: {exc}") from exc
+        raise UnreadableEvent(f"Can't read an event's private fields: {exc}") from exc
 
 
 def _with_private(body: EventBody, private: _Private) -> EventBody:

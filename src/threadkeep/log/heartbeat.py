@@ -23,6 +23,6 @@ async def attempt(look_after: Callable[[], Awaitable[None]]) -> None:
     try:
         await look_after()
     except StorageError as exc:
-        log.warning("turns could not be looked after: %s", exc.message)
+        log.warning("couldn't renew or recover turns: %s", exc.message)
     except Exception:
-        log.exception("looking after the turns failed")
+        log.exception("renewing and recovering turns failed")

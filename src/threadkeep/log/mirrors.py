@@ -85,7 +85,7 @@ async def feed(store: Store, live: LiveLog, wake: asyncio.Event) -> None:
             live.paused = status is TurnStatus.WAITING
             live.extend(await store.log.read(live.turn_id, live.last_seq), ended=ended)
         except StorageError as exc:
-            log.warning("turn %s cannot be read: %s", live.turn_id, exc.message)
+            log.warning("couldn't read turn %s: %s", live.turn_id, exc.message)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LOOK_AT_PAUSED_EVERY_S if live.paused else LOOK_EVERY_S):
                 await wake.wait()

@@ -101,7 +101,7 @@ class Runner:
         try:
             entries = await self._read(turn_log)
         except DAMAGED as exc:
-            log.error("turn %s cannot be continued, for its log is damaged: %s", held.turn.id, exc)
+            log.error("can't resume turn %s because its log is damaged: %s", held.turn.id, exc)
             await self._end_damaged(held, turn_log)
             return
         control = self._control(held, turn_log)
@@ -119,7 +119,7 @@ class Runner:
         try:
             await self._read(turn_log)
         except DAMAGED as exc:
-            log.error("turn %s ends with a part of its log, which is damaged: %s", held.turn.id, exc)
+            log.error("ending turn %s with the readable part of its damaged log: %s", held.turn.id, exc)
             turn_log.fill_readable(await self._store.log.read(held.turn.id, 0))
         return self._end_writer.end_of_waiting(held, turn_log)
 
@@ -138,7 +138,7 @@ class Runner:
         for turn in self._running.all().values():
             turn.control.stop.at_boundary = True
         if tasks and grace_s:
-            log.info("waiting for %d running turns, %g s at most", len(tasks), grace_s)
+            log.info("waiting for %d running turns, at most %g s", len(tasks), grace_s)
             await asyncio.wait(tasks, timeout=grace_s)
         await self._hand_off_all()
 
@@ -220,7 +220,7 @@ class Runner:
         """What is stored of a turn, and its log as far as it goes."""
         chunks = await self._store.log.read(turn_log.turn_id, 0)
         if not is_whole(chunks):
-            raise UnreadableEvent("A part of the log is missing.")
+            raise UnreadableEvent("Part of the log is missing.")
         entries = [entry for chunk in chunks for entry in decode_entries(chunk.events)]
         turn_log.fill(chunks, entries)
         return entries
@@ -283,12 +283,12 @@ class Runner:
                         await turn_log.add(step)
                 before = step
         except TurnLost:
-            log.warning("turn %s was taken over by another node", held.turn.id)
+            log.warning("another node took over turn %s", held.turn.id)
         except StorageError as exc:
             # Nobody was shown what is not stored; its lease runs out, and then it is continued.
-            log.error("turn %s could not be stored: %s", held.turn.id, exc.message)
+            log.error("couldn't store turn %s: %s", held.turn.id, exc.message)
         except Exception:
-            log.exception("turn %s broke", held.turn.id)
+            log.exception("turn %s crashed", held.turn.id)
             if not turn_log.live.ended:
                 await self._end_broken(held, turn_log)
         finally:
@@ -310,14 +310,14 @@ class Runner:
         if paused == "aborting":
             control.stop.request("abort")
         if paused == "paused":
-            log.info("turn waits for its user")
+            log.info("turn is waiting for its user")
             await self._signals.paused(held)
         return paused == "paused"
 
     async def _hand_off(self, turn_log: TurnLog) -> None:
         await self._writer.flush(turn_log)
         await persist(lambda: self._store.log.release(turn_log.turn_id, turn_log.fence))
-        log.info("turn was handed off")
+        log.info("turn handed off")
 
     async def _end_broken(self, held: HeldTurn, turn_log: TurnLog) -> None:
         """Ends a turn that we ourselves broke. Where even that fails, its lease runs out."""
@@ -326,7 +326,7 @@ class Runner:
             await self._writer.flush(turn_log)
             await self._end_writer.cut_off(held, turn_log, INTERNAL_ERROR)
         except Exception:
-            log.exception("turn %s could not be ended", held.turn.id)
+            log.exception("couldn't end turn %s", held.turn.id)
 
     async def _end_damaged(self, held: HeldTurn, turn_log: TurnLog) -> None:
         """Ends a turn of whose log only a part can be read, with that part."""

@@ -100,7 +100,7 @@ class Signals:
         try:
             await self._bus.publish(signals)
         except Exception:  # who waits looks by itself too, and no turn may end of it
-            log.exception("what is stored could not be announced")
+            log.exception("couldn't announce stored events")
 
     def _hear(self, signal: Signal) -> None:
         kind, _, name = signal.partition(" ")

@@ -55,12 +55,12 @@ class UserEvents:
         try:
             await self._bus.publish(signals)
         except Exception:
-            log.exception("a user's pages could not be told what has happened")
+            log.exception("couldn't notify a user's pages")
 
     def read(self, user_id: UserId, after: str | None) -> "UserEventReader":
         """A user's events from now on, or after one of them; within `async with`."""
         if self._is_closed:
-            raise ShuttingDown("This process is ending; ask another.")
+            raise ShuttingDown("This process is shutting down. Try another node.")
         return UserEventReader(self, user_id, after)
 
     def close(self) -> None:

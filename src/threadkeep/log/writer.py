@@ -255,11 +255,11 @@ class LogWriter:
                 if (chunk := turn_log.take()) is not None:
                     chunks[turn_log] = chunk
             except Exception:  # it harms no other turn
-                log.exception("the log of turn %s could not be written", turn_log.turn_id)
+                log.exception("couldn't write the log of turn %s", turn_log.turn_id)
         try:
             accepted = await self._append(list(chunks.items()))
         except Exception as exc:
-            log.exception("the logs of %d turns could not be stored", len(chunks))
+            log.exception("couldn't store the logs of %d turns", len(chunks))
             for turn_log in chunks:
                 turn_log.error = exc
             return
@@ -296,7 +296,7 @@ async def persist(write: Callable[[], Awaitable[T]]) -> T:
         except StorageUnavailable as exc:
             if loop.time() + pause > give_up_at:
                 raise
-            log.warning("the log cannot be stored, trying again: %s", exc.message)
+            log.warning("couldn't store the log, retrying: %s", exc.message)
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE_S)
 

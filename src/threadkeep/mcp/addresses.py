@@ -60,11 +60,11 @@ async def allowed_addresses(
     addresses = list(dict.fromkeys(str(place[0]).partition("%")[0] for *_, place in found))
     found_at = [ip_address(address) for address in addresses]
     if any(is_denied(address, denied) for address in found_at):
-        raise PermissionError(f"{host} is on a network that the operator has denied.")
+        raise PermissionError(f"{host} is on a network blocked by the operator.")
     if not addresses or not (allow_private or all(map(is_public, found_at))):
         raise PermissionError(
-            f"{host} is not on the Internet but on a private or local network. "
-            "The operator can allow that with THREADKEEP_MCP_ALLOW_PRIVATE."
+            f"{host} is on a private or local network. The operator can allow that with "
+            "THREADKEEP_MCP_ALLOW_PRIVATE."
         )
     return addresses
 

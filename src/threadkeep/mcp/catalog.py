@@ -66,18 +66,18 @@ class Catalog:
 
     def _check_one(self, user: User, name: str, server: McpServer) -> None:
         if name.lower() in RESERVED_NAMES:
-            raise McpNameReserved(f"`{name}` is the name of a server of Threadkeep itself; choose another.")
+            raise McpNameReserved(f"`{name}` is reserved for a built-in server; choose another name.")
         if isinstance(server, StdioServer):
             self._check_may_run(user)
         self._check_rules(server)
 
     def _check_may_run(self, user: User) -> None:
         if self._stdio_needs_admin and not user.is_admin:
-            raise Forbidden("Only an admin may save a server that runs a program on this machine.")
+            raise Forbidden("Only an admin can save a server that runs a program on this machine.")
         if not user.may_run_programs:
             raise Forbidden(
-                "Saving a server that runs a program needs this server's token: `threadkeep open` opens the "
-                "page with it, `threadkeep token` prints it."
+                "To save a server that runs a program, you need this server's token. Run `threadkeep open` "
+                "to open the page with it, or `threadkeep token` to print it."
             )
 
     def _check_rules(self, server: McpServer) -> None:

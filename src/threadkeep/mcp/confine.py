@@ -201,7 +201,7 @@ def _system_call(*arguments: int | bytes) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     result: int = libc.syscall(*(ctypes.c_long(it) if isinstance(it, int) else it for it in arguments))
     if result < 0:
-        raise NotConfined(f"the sandbox could not be made: {os.strerror(ctypes.get_errno())}")
+        raise NotConfined(f"couldn't create the sandbox: {os.strerror(ctypes.get_errno())}")
     return result
 
 

@@ -124,7 +124,7 @@ class Connection:
             except (MCPError, ValidationError, TimeoutError) as exc:
                 self._tools_changed = True  # as far as we know
                 self._look_after()
-                raise LinkBroken("It does not tell which tools it has.") from exc
+                raise LinkBroken("It doesn't list its tools.") from exc
         return self._tools
 
     async def call(
@@ -136,7 +136,7 @@ class Connection:
         """
         params: mcp.CallToolRequestParams | None = _params(name, arguments, call_key)
         if given is not None and (params := continued(params, given)) is None:
-            yield Outcome("denied", error="The user did not agree to open the address that the tool needs.")
+            yield Outcome("denied", error="The user declined to open the address that the tool needs.")
             return
         call = OpenCall()
         task = self._calls[call] = asyncio.create_task(self._run(self._use(), call, params))
@@ -241,9 +241,9 @@ class Connection:
         except NotSupported as exc:
             step = Outcome("error", error=str(exc))
         except ValueError:
-            step = Outcome("error", error="The server's answer is not a valid MCP result.")
+            step = Outcome("error", error="The server's response isn't a valid MCP result.")
         except Exception as exc:
-            log.exception("a call of %s on server %s failed", params.name, self._server)
+            log.exception("calling %s on server %s failed", params.name, self._server)
             step = Outcome("error", error=f"The tool failed: {type(exc).__name__}.")
         call.steps.put_nowait(step)
 
@@ -265,7 +265,7 @@ class Connection:
             # It asks nothing that a user is to be asked: it wants to be called again.
             await asyncio.sleep(pause_s)
             params = continued(params, GivenInput(needed.state, {})) or params
-        return Outcome("error", error="The server asks to be called again, and again.")
+        return Outcome("error", error="The server keeps asking for the call to be repeated.")
 
     async def _elicit(
         self, context: ClientRequestContext, params: mcp.ElicitRequestParams
@@ -298,7 +298,7 @@ class Connection:
             return Outcome("error", error=exc.message)
         await asyncio.wait([self.task], timeout=_ENDING_S)
         reason = self.failure or self._closed or exc.message
-        return Outcome("error", error=f"The server is gone. {reason}", lost=True)
+        return Outcome("error", error=f"Lost the connection to the server. {reason}", lost=True)
 
     def _look_after(self) -> None:
         """Makes sure that a server on which something went wrong still lives."""
@@ -312,7 +312,7 @@ class Connection:
         except (LinkBroken, ValidationError):
             return  # it is over already; or it did answer, if not well
         except TimeoutError:
-            self._fail("It no longer answers.")
+            self._fail("It stopped responding.")
         except MCPError as exc:
             if exc.code != mcp.METHOD_NOT_FOUND:
                 self._fail(exc.message)
@@ -329,15 +329,15 @@ class Connection:
             case LinkBroken():
                 return str(cause)
             case TimeoutError():
-                return f"It did not answer within {self._limits.connect_s:g} seconds."
+                return f"It didn't respond within {self._limits.connect_s:g} seconds."
             case MCPError(code=mcp.PARSE_ERROR):  # in our own words
                 return cause.message
             case MCPError():
                 return f"It refused: {cause.message}"
             case ValidationError():
-                return "What it answers is not MCP."
+                return "Its response isn't valid MCP."
             case _:
-                log.warning("the session with server %s broke", self._server, exc_info=cause)
+                log.warning("the session with server %s failed", self._server, exc_info=cause)
                 return f"The session broke: {type(cause).__name__}."
 
 

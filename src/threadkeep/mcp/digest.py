@@ -108,7 +108,7 @@ def read_result(result: Any) -> Answer:
     texts, files = _read(given.content)
     text = "\n\n".join(texts)
     if given.isError:
-        return Answer(error=text or "The tool failed and did not say why.", files=files)
+        return Answer(error=text or "The tool failed without giving a reason.", files=files)
     match given.structuredContent:
         case {"chart_data": chart, **rest}:
             return Answer(rest or text, chart, files=files)
@@ -209,11 +209,11 @@ def _read_resource(files: list[File], given: Resource) -> str:
 def _keep(files: list[File], name: str, media_type: str, data: str | bytes) -> str:
     """Adds a file and says so to the model."""
     if len(files) >= MOST_FILES:
-        return f"[A file was left out: a result may have at most {MOST_FILES}.]"
+        return f"[A file was left out: a result can have at most {MOST_FILES}.]"
     try:
         content = base64.b64decode(data, validate=True) if isinstance(data, str) else data
     except (binascii.Error, ValueError):
-        return "[A file was left out: it is not valid base64.]"
+        return "[A file was left out: its base64 is invalid.]"
     media_type = media_type.lower()
     if not _MEDIA_TYPE.fullmatch(media_type):
         media_type = "application/octet-stream"

@@ -136,13 +136,15 @@ def input_required(result: Mapping[str, Any]) -> InputRequired | None:
     given = mcp.InputRequiredResult.model_validate(result, by_name=False)
     asked = given.input_requests or {}
     if len(asked) > MOST_REQUESTS or any(len(key) > MOST_KEY_CHARACTERS for key in asked):
-        raise NotSupported("The server asks for too much at once.")
+        raise NotSupported("The server requested too much at once.")
     if len(given.request_state or "") > MOST_STATE_CHARACTERS:
-        raise NotSupported("The server asks us to keep too much for it.")
+        raise NotSupported("The server asked Threadkeep to store too much state.")
     params: dict[str, mcp.ElicitRequestParams] = {}
     for key, request in asked.items():
         if not isinstance(request, mcp.ElicitRequest):
-            raise NotSupported(f"The server asks for something that it is not given: {request.method}.")
+            raise NotSupported(
+                f"The server requested something Threadkeep doesn't support: {request.method}."
+            )
         params[key] = request.params
     return _asking(params, _State(state=given.request_state))
 

@@ -84,7 +84,7 @@ class _CheckedTransport(httpx2.AsyncBaseTransport):
                 denied=self._denied,
             )
         except (OSError, UnicodeError) as exc:
-            raise httpx2.ConnectError(f"Cannot connect to {url.host}: {exc}", request=request) from exc
+            raise httpx2.ConnectError(f"Couldn't connect to {url.host}: {exc}", request=request) from exc
         for address in addresses[:-1]:
             try:
                 return await self._send(request, address)
@@ -122,7 +122,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
         response = await self._inner.handle_async_request(request)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
-            raise httpx2.RemoteProtocolError("The answer is compressed, which was not asked for.")
+            raise httpx2.RemoteProtocolError("The response is compressed, which Threadkeep didn't request.")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         is_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
         kind = _Events if is_stream else _Message

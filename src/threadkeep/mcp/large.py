@@ -24,10 +24,10 @@ MOST_AT_ONCE = 2
 MOST_UNCLAIMED = 16
 READING_S = 60.0
 
-CANNOT_READ = "The message is too large or too deeply nested to be read."
+CANNOT_READ = "The message is too large or too deeply nested."
 _MOST_MB = MOST_RESULT_BYTES // (1024 * 1024)
-TOO_LARGE = f"The result has more than {_MOST_MB} MB; at most {_MOST_MB} MB are read."
-NOT_MCP = "The server's answer is not a valid MCP message."
+TOO_LARGE = f"The result is larger than {_MOST_MB} MB, the limit."
+NOT_MCP = "The server's response isn't a valid MCP message."
 
 ENDS_BYTES = 256
 _PARSE_ERROR = -32700  # not the SDK's: that is loaded only once there is a server
@@ -70,7 +70,7 @@ class Reading:
         try:
             return await self._read(message)
         except (TimeoutError, OSError, msgspec.DecodeError) as exc:
-            log.warning("a large message could not be read: %s", type(exc).__name__)
+            log.warning("couldn't read a large message: %s", type(exc).__name__)
             return None
 
     async def _read(self, message: bytes) -> Digest | None:

@@ -42,18 +42,18 @@ def check_package(command: str, args: Sequence[str]) -> None:
     """Refuses everything but one package, its version optional; what follows it are its own arguments."""
     at = 1 if command == "npx" and args and args[0] == "-y" else 0
     if len(args) <= at:
-        raise McpConfigInvalid(f"Name the package that `{command}` is to run.", param="args")
+        raise McpConfigInvalid(f"Name the package for `{command}` to run.", param="args")
     package = _PACKAGES[command].fullmatch(args[at])
     if package is None or _names_a_file(package):
-        before = "only -y may stand before it" if command == "npx" else "nothing may stand before it"
+        before = "only -y can come before it" if command == "npx" else "nothing can come before it"
         raise McpConfigInvalid(
-            f"`{command}` takes the name of one package, such as name or name@1.2.3; {before}.",
+            f"`{command}` takes one package name, such as name or name@1.2.3; {before}.",
             param=f"args[{at}]",
         )
     if _INTERPRETERS.fullmatch(package["name"]):
         raise McpConfigInvalid(
-            f"`{command}` may not run an interpreter or a shell. The operator can allow a command by its "
-            "name with THREADKEEP_MCP_ALLOWED_COMMANDS.",
+            f"`{command}` can't run an interpreter or a shell. The operator can allow a command by name "
+            "with THREADKEEP_MCP_ALLOWED_COMMANDS.",
             param=f"args[{at}]",
         )
 

@@ -64,7 +64,7 @@ def prepare(workspace: Path, user_id: UserId) -> Path:
             with suppress(FileExistsError):
                 (folder / RESOURCES / layout).symlink_to(workspace / RESOURCES / layout)
     except OSError as exc:
-        raise LinkBroken(f"Its folder cannot be made: {exc.strerror}.") from exc
+        raise LinkBroken(f"Couldn't create its folder: {exc.strerror}.") from exc
     return folder
 
 
@@ -100,7 +100,7 @@ def _remove(folders: Iterable[Path]) -> None:
         try:
             _remove_folder(folder)
         except OSError as exc:
-            log.warning("%s cannot be removed: %s", folder, exc.strerror)
+            log.warning("couldn't delete %s: %s", folder, exc.strerror)
 
 
 def _remove_folder(folder: Path) -> None:

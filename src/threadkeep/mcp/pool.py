@@ -107,7 +107,7 @@ class Pool:
                 async with asyncio.timeout_at(deadline):
                     return await connection.tools()
         except TimeoutError:
-            raise LinkBroken("It does not answer.") from None
+            raise LinkBroken("It isn't responding.") from None
         except LinkBroken as exc:
             raise LinkBroken(server.hide(str(exc))) from exc
 
@@ -138,7 +138,7 @@ class Pool:
                             place.breaker.succeeded()
                         yield _marked(_hiding(server, step), key, server, connection, used)
         except LinkBroken as exc:
-            yield Outcome("error", error=f"The server {key.name} is away: {server.hide(str(exc))}")
+            yield Outcome("error", error=f"Couldn't connect to {key.name}: {server.hide(str(exc))}")
 
     async def test(self, key: ServerKey, server: McpServer) -> ServerStatus:
         """Connects a server, whatever its back-off, and asks for its tools anew."""
@@ -165,7 +165,7 @@ class Pool:
     def keep_only(self, agent_id: AgentId, names: Collection[str]) -> None:
         """Ends the servers that an agent no longer has."""
         for key in [key for key in self._places if key.agent_id == agent_id and key.name not in names]:
-            self._give_up(key, "The agent no longer has it.")
+            self._give_up(key, "It was removed from the agent.")
 
     def users(self) -> set[UserId]:
         """Those for whom a server has been started that is theirs alone."""
@@ -174,7 +174,7 @@ class Pool:
     async def end_those_of(self, user_id: UserId) -> None:
         """Ends the servers that are one user's alone; they have ended when this returns."""
         keys = [key for key in self._places if key.user_id == user_id]
-        ending = [task for key in keys if (task := self._give_up(key, "Its user is gone."))]
+        ending = [task for key in keys if (task := self._give_up(key, "Its user was deleted."))]
         if ending:
             await asyncio.wait(ending)
 
@@ -194,7 +194,7 @@ class Pool:
         """The place of a server; a new one where the server is not what it was."""
         place = self._places.get(key)
         if place is not None and place.server != server:
-            self._give_up(key, "Its configuration was changed.")
+            self._give_up(key, "Its configuration changed.")
             place = None
         if place is None:
             place = self._places[key] = _Place(server)
@@ -231,13 +231,13 @@ class Pool:
             # Once it has ended there is room for the next attempt.
             await asyncio.wait([connection.task], timeout=max(0.0, deadline - time.monotonic()))
             if not connection.task.done():
-                raise LinkBroken("It is still ending.")
+                raise LinkBroken("It is still shutting down.")
 
     def _begin(self, key: ServerKey, place: _Place, now: float) -> "asyncio.Task[Connection]":
         if self._is_closed:
             raise LinkBroken("Threadkeep is shutting down.")
         if wait_s := place.breaker.wait_s(now):
-            raise LinkBroken(f"{place.breaker.reason} It is tried again in {math.ceil(wait_s)} s.")
+            raise LinkBroken(f"{place.breaker.reason} Retrying in {math.ceil(wait_s)} s.")
         if self._sweeping is None:
             with about():
                 self._sweeping = asyncio.create_task(self._sweep())
@@ -278,8 +278,10 @@ class Pool:
                 continue
             idle = [place.connection for place in self._places.values() if place.connection and place.is_idle]
             if not idle:
-                raise _NoRoom(f"All {self._limits.most_servers} places for servers are in use.")
-            await min(idle, key=lambda connection: connection.used_at).close("Others needed its place.")
+                raise _NoRoom(f"All {self._limits.most_servers} server slots are in use.")
+            await min(idle, key=lambda connection: connection.used_at).close(
+                "Another server needed its slot."
+            )
 
     def _ended(self, place: _Place, connection: "Connection") -> None:
         self._live.discard(connection)
@@ -299,7 +301,7 @@ class Pool:
                     if place.attempt is None and now - place.used_at > FORGET_S:
                         del self._places[key]
                 elif place.is_idle and now - connection.used_at > self._limits.idle_s:
-                    self._close(connection, "Nobody used it for a while.")
+                    self._close(connection, "It was idle.")
 
 
 class _NoRoom(LinkBroken):

@@ -67,7 +67,7 @@ class ServerProcess:
     async def start(program: Program, log: ServerLog) -> "ServerProcess":
         """Starts a program, in a process group of its own, under a guard."""
         if shutil.which(program.command, path=program.env.get("PATH")) is None:
-            raise NotStarted(f"There is no program `{program.command}` on this machine.")
+            raise NotStarted(f"The program `{program.command}` isn't installed on this machine.")
         words = (*program.wrapper, program.command, *program.args)
         end, lifeline = os.pipe()
         try:
@@ -82,7 +82,7 @@ class ServerProcess:
         except BaseException as exc:
             os.close(lifeline)
             if isinstance(exc, OSError):
-                raise NotStarted(f"`{program.command}` could not be started: {exc.strerror}.") from exc
+                raise NotStarted(f"Couldn't start `{program.command}`: {exc.strerror}.") from exc
             raise
         finally:
             os.close(end)

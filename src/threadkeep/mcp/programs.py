@@ -98,7 +98,7 @@ def _private_folders(workspace: Path) -> dict[str, str]:
         for folder in folders.values():
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as exc:
-        raise LinkBroken(f"Its folders cannot be made: {exc.strerror}.") from exc
+        raise LinkBroken(f"Couldn't create its folders: {exc.strerror}.") from exc
     return {name: str(folder) for name, folder in folders.items()}
 
 
@@ -108,8 +108,8 @@ def _folder(workspace: Path, inner: str | None) -> Path:
         workspace.mkdir(parents=True, exist_ok=True)
         # Before it is made: a link on the way must not lead out.
         if not folder.resolve().is_relative_to(workspace.resolve()):
-            raise LinkBroken("Its folder is not in the agent's workspace.")
+            raise LinkBroken("Its folder is outside the agent's workspace.")
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
-        raise LinkBroken(f"Its folder cannot be used: {exc.strerror}.") from exc
+        raise LinkBroken(f"Can't use its folder: {exc.strerror}.") from exc
     return folder

@@ -48,7 +48,7 @@ class PromptXCommand:
             key, server, folder = await self._place(caller.agent, caller.user)
             offered = {tool.name for tool in await self._pool.tools(key, server)}
         except LinkBroken as exc:
-            yield Outcome("error", error=f"PromptX is away: {exc}")
+            yield Outcome("error", error=f"Couldn't connect to PromptX: {exc}")
             return
         if name == "promptx_action" and "promptx_init" in offered:
             # Else it warns of a project without a name, and knows no role that was written since it began.
@@ -63,7 +63,9 @@ class PromptXCommand:
         async with aclosing(calling) as steps:
             async for step in steps:
                 if isinstance(step, InputRequired):
-                    yield Outcome("error", error="PromptX asks the user, which it is not to do.")
+                    yield Outcome(
+                        "error", error="PromptX asked the user a question, which isn't allowed here."
+                    )
                 else:
                     yield _known_role(step, arguments) if name == "promptx_action" else step
 

@@ -124,7 +124,7 @@ class AgentTools:
         try:
             await self._seen.record(agent.id, name, mark)
         except StorageError as exc:
-            log.warning("the tools of server %s could not be noted: %s", name, exc.message)
+            log.warning("couldn't save the tools of server %s: %s", name, exc.message)
 
 
 class TurnTools:

@@ -50,12 +50,12 @@ def check_stdio(server: StdioServer, allowed_commands: Collection[str]) -> None:
     """Refuses every program but those that the operator allows, each by its bare name."""
     if not _COMMAND.fullmatch(server.command) or server.command not in allowed_commands:
         raise McpCommandNotAllowed(
-            f"The command must be one of: {', '.join(sorted(allowed_commands)) or '(none)'}. "
-            "The operator can allow others with THREADKEEP_MCP_ALLOWED_COMMANDS.",
+            f"The command must be one of: {', '.join(sorted(allowed_commands)) or '(none)'}. The operator "
+            "can allow more with THREADKEEP_MCP_ALLOWED_COMMANDS.",
             param="command",
         )
     if len(server.args) > MOST_ARGS:
-        raise McpConfigInvalid(f"At most {MOST_ARGS} arguments are taken.", param="args")
+        raise McpConfigInvalid(f"You can set at most {MOST_ARGS} arguments.", param="args")
     for number, arg in enumerate(server.args):
         _check_text(arg, f"args[{number}]", MOST_ARG_CHARACTERS)
     if server.command in RUNNERS:
@@ -72,8 +72,8 @@ def check_remote(server: RemoteServer, *, allow_private: bool, denied: Sequence[
     url = server.url
     if len(url) > MOST_URL_CHARACTERS or not _URL.fullmatch(url) or "\\" in url:
         raise McpConfigInvalid(
-            f"The address must begin with http:// or https://, have at most {MOST_URL_CHARACTERS} "
-            "characters, and be written in ASCII.",
+            "The URL must start with http:// or https://, use only ASCII, and have at most "
+            f"{MOST_URL_CHARACTERS} characters.",
             param="url",
         )
     try:
@@ -82,16 +82,17 @@ def check_remote(server: RemoteServer, *, allow_private: bool, denied: Sequence[
     except ValueError:
         host, parts = None, urlsplit("")
     if not host or parts.fragment:
-        raise McpConfigInvalid("This is not the address of a server.", param="url")
+        raise McpConfigInvalid("This isn't a valid server URL.", param="url")
     if parts.username is not None or parts.password is not None:
         raise McpConfigInvalid(
-            "The address may hold no name or password; send an Authorization header.", param="url"
+            "The URL can't contain a user name or password. Send an Authorization header instead.",
+            param="url",
         )
     if is_denied_host(host, denied):
-        raise McpConfigInvalid("The address is on a network that the operator has denied.", param="url")
+        raise McpConfigInvalid("The URL points to a network blocked by the operator.", param="url")
     if not allow_private and is_own_host(host):
         raise McpConfigInvalid(
-            "The address is on a private or local network. The operator can allow that with "
+            "The URL points to a private or local network. The operator can allow that with "
             "THREADKEEP_MCP_ALLOW_PRIVATE.",
             param="url",
         )
@@ -103,22 +104,24 @@ def check_remote(server: RemoteServer, *, allow_private: bool, denied: Sequence[
 def _check_cwd(cwd: str) -> None:
     _check_text(cwd, "cwd", MOST_CWD_CHARACTERS)
     if not cwd or cwd.startswith(("/", "~")) or "\\" in cwd or ":" in cwd or ".." in cwd.split("/"):
-        raise McpConfigInvalid("The folder must be a relative path in the agent's workspace.", param="cwd")
+        raise McpConfigInvalid(
+            "The folder must be a relative path inside the agent's workspace.", param="cwd"
+        )
 
 
 def _check_secrets(
     given: Mapping[str, Secret], field: str, form: re.Pattern[str], of_others: re.Pattern[str]
 ) -> None:
     if len(given) > MOST_SECRETS:
-        raise McpConfigInvalid(f"At most {MOST_SECRETS} values are taken.", param=field)
+        raise McpConfigInvalid(f"You can set at most {MOST_SECRETS} values.", param=field)
     if len({name.lower() for name in given}) < len(given):
-        raise McpConfigInvalid("Two names differ only in upper and lower case.", param=field)
+        raise McpConfigInvalid("Two names differ only in case.", param=field)
     for name in given:
         if not form.fullmatch(name):
-            raise McpConfigInvalid("A name has characters that are not allowed, or too many.", param=field)
+            raise McpConfigInvalid("The name is too long or contains invalid characters.", param=field)
         if of_others.fullmatch(name):
             raise McpConfigInvalid(
-                "This name may not be set: it is not the server's own.", param=f"{field}.{name}"
+                "You can't set this name: Threadkeep or the system uses it.", param=f"{field}.{name}"
             )
 
 
@@ -126,21 +129,19 @@ def _check_secret_text(secret: Secret, param: str, form: re.Pattern[str] | None 
     try:
         value = secret.reveal()
     except SecretUnreadable as exc:
-        raise McpConfigInvalid(
-            "The stored value cannot be read any more; give it again.", param=param
-        ) from exc
+        raise McpConfigInvalid("The stored value can't be decrypted. Enter it again.", param=param) from exc
     if len(value) > MOST_SECRET_CHARACTERS:
-        raise McpConfigInvalid(f"At most {MOST_SECRET_CHARACTERS} characters are taken.", param=param)
+        raise McpConfigInvalid(f"A value can have at most {MOST_SECRET_CHARACTERS} characters.", param=param)
     if form and not form.fullmatch(value):
-        raise McpConfigInvalid("A header is one line of printable ASCII characters.", param=param)
+        raise McpConfigInvalid("A header value must be one line of printable ASCII characters.", param=param)
     _check_storable(value, param)
 
 
 def _check_text(text: str, param: str, most: int) -> None:
     if len(text) > most:
-        raise McpConfigInvalid(f"At most {most} characters are taken.", param=param)
+        raise McpConfigInvalid(f"This can have at most {most} characters.", param=param)
     if _CONTROL.search(text):
-        raise McpConfigInvalid("Line breaks and other control characters are not taken.", param=param)
+        raise McpConfigInvalid("Line breaks and other control characters aren't allowed.", param=param)
     _check_storable(text, param)
 
 

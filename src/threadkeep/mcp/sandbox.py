@@ -31,8 +31,8 @@ LIMITS = {
 """What each program may take; `processes` are threads too, and all that it starts counts."""
 
 NONE = (
-    "This machine has no sandbox for programs: neither Landlock (Linux 5.13 and later) nor a bubblewrap that "
-    "works."
+    "This machine has no sandbox for programs: neither Landlock (Linux 5.13 or later) nor a working "
+    "bubblewrap."
 )
 
 # What people keep in their home folder and no tool needs to know.
@@ -76,7 +76,7 @@ class Sandbox:
             return None
         kind = sandbox_kind()
         if kind is None and self.mode == "require":
-            raise LinkBroken(f"{NONE} The operator wants one (THREADKEEP_MCP_SANDBOX).")
+            raise LinkBroken(f"{NONE} The operator requires one (THREADKEEP_MCP_SANDBOX).")
         return kind
 
     def wrapper(self, *, readable: Sequence[Path] = (), writable: Sequence[Path] = ()) -> tuple[str, ...]:

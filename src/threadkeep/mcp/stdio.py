@@ -84,7 +84,7 @@ class StdioLink(Link):
     async def _read(self, line: bytes | LongLine) -> SessionMessage | None:
         """The message that a line is; where it cannot be read, an error for whoever waits for it."""
         if isinstance(line, LongLine):
-            self._log.note(f"A line of {line.length} bytes on stdout was too long to be read.")
+            self._log.note(f"It wrote a line of {line.length} bytes to stdout, which is too long.")
             return _refusal(line.head, line.tail, TOO_LARGE)
         line = line.strip()
         try:
@@ -97,11 +97,13 @@ class StdioLink(Link):
     def _note_garbage(self, line: bytes) -> None:
         self._garbage += 1
         if self._garbage <= _NOTED_GARBAGE:
-            self._log.note(f"This on stdout is no MCP message: {line[:_SHOWN_GARBAGE]!r}")
+            self._log.note(
+                f"It wrote something to stdout that isn't an MCP message: {line[:_SHOWN_GARBAGE]!r}"
+            )
 
     def _how_it_ended(self, code: int | None) -> str:
         said = self._log.complaint
-        return f"It ended with exit code {code}{': ' + said if said else '.'}"
+        return f"It exited with code {code}{': ' + said if said else '.'}"
 
 
 def _refusal(head: bytes, tail: bytes, problem: str) -> SessionMessage | None:

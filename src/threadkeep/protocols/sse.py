@@ -61,7 +61,7 @@ START = Position()
 def position_of_seq(turn: TurnContext, last_id: str) -> Position:
     """The position after an id that is an event's number."""
     if not _SEQ.fullmatch(last_id):
-        raise InvalidRequest("The last event's id is not a number of an event.", param="after")
+        raise InvalidRequest("The last event id must be an event number.", param="after")
     return Position(int(last_id))
 
 

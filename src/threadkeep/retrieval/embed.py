@@ -76,7 +76,7 @@ class BundledEmbedder:
             except BaseException as exc:  # what it still writes would be taken for the next answer
                 await self._end_worker()
                 if isinstance(exc, OSError | TimeoutError | msgspec.DecodeError):
-                    raise EmbedderError("The process that reads documents for their meaning ended.") from exc
+                    raise EmbedderError("The embedding process ended.") from exc
                 raise
 
     async def close(self) -> None:
@@ -147,7 +147,7 @@ class EndpointEmbedder:
             async with asyncio.timeout(QUERY_TIMEOUT_S):
                 return (await self.embed([query]))[0]
         except TimeoutError as exc:
-            raise EmbedderError("The embedding endpoint did not answer in time.") from exc
+            raise EmbedderError("The embedding server didn't respond in time.") from exc
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         """The vectors of some texts, in one request."""
@@ -156,15 +156,15 @@ class EndpointEmbedder:
                 self._url, json={"model": self.name, "input": list(texts), "encoding_format": "float"}
             )
         except httpx2.HTTPError as exc:
-            raise EmbedderError("The embedding endpoint cannot be reached.") from exc
+            raise EmbedderError("Couldn't connect to the embedding server.") from exc
         if answer.status_code != 200:
-            raise EmbedderError(f"The embedding endpoint answered with status {answer.status_code}.")
+            raise EmbedderError(f"The embedding server returned status {answer.status_code}.")
         try:
             found = sorted(_decode_answer(answer.content).data, key=lambda item: item.index)
         except msgspec.DecodeError as exc:
-            raise EmbedderError("The embedding endpoint's answer cannot be read.") from exc
+            raise EmbedderError("The embedding server's response couldn't be parsed.") from exc
         if [item.index for item in found] != list(range(len(texts))):
-            raise EmbedderError("The embedding endpoint answered for other texts than were asked.")
+            raise EmbedderError("The embedding server's response doesn't match the request.")
         return [_unit(item.embedding) for item in found]
 
     async def close(self) -> None:

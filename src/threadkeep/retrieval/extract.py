@@ -21,7 +21,7 @@ MOST_BAD_PAGES = 20
 MOST_UNPACKED_BYTES = 256 * 1024 * 1024
 MOST_MARKUP_BYTES = 32 * 1024 * 1024
 """Of all that is taken apart, which needs many times its size; a thousand pages have less than 10 MB."""
-NEEDS_EXTRA = "This server cannot read {} files: it needs the extra, pip install 'threadkeep[documents]'."
+NEEDS_EXTRA = "This server can't read {} files. The operator can run pip install 'threadkeep[documents]'."
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,10 @@ def extract(path: Path, media_type: str) -> Iterator[Section]:
             heading = storable(section.heading)[:200] if section.heading else None
             yield Section(text, section.page, heading, section.progress)
     if not found:
-        raise ExtractionFailed(_WITHOUT_TEXT.get(media_type, "The file has no text."))
+        raise ExtractionFailed(_WITHOUT_TEXT.get(media_type, "The file contains no text."))
 
 
-_WITHOUT_TEXT = {
-    PDF: "The PDF has no text: its pages are images. Run a text recognition (OCR) over it first."
-}
+_WITHOUT_TEXT = {PDF: "The PDF contains no text, only images. Run text recognition (OCR) on it first."}
 
 
 def open_pdf(path: Path) -> Any:
@@ -62,8 +60,8 @@ def open_pdf(path: Path) -> Any:
         return pdfium.PdfDocument(path)
     except pdfium.PdfiumError as exc:
         if "password" in str(exc).lower():
-            raise PasswordRequired("The PDF is protected by a password.") from exc
-        raise ExtractionFailed("The PDF is damaged and cannot be opened.") from exc
+            raise PasswordRequired("The PDF is password-protected.") from exc
+        raise ExtractionFailed("The PDF is damaged.") from exc
 
 
 def pdf_page_text(pdf: Any, number: int) -> str | None:
@@ -123,7 +121,7 @@ def _read_docx(path: Path) -> Iterator[Section]:
             _check_unpacked(archive.infolist())
         document = docx.Document(str(path))
     except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, SyntaxError) as exc:
-        raise ExtractionFailed("The file is not a Word document, or it is damaged.") from exc
+        raise ExtractionFailed("The file is damaged, or isn't a Word document.") from exc
     heading = None
     blocks = list(document.iter_inner_content())
     for number, block in enumerate(blocks, 1):
@@ -145,7 +143,9 @@ def _check_unpacked(members: Sequence[zipfile.ZipInfo]) -> None:
         (markup, MOST_MARKUP_BYTES),
     ):
         if size > most:
-            raise ExtractionFailed(f"The file unpacks to {size // 2**20} MB, and {most // 2**20} are taken.")
+            raise ExtractionFailed(
+                f"The file unpacks to {size // 2**20} MB; the limit is {most // 2**20} MB."
+            )
 
 
 _SKIPPED = {"script", "style", "template", "noscript", "svg", "head"}
@@ -236,7 +236,7 @@ def _read_csv(path: Path) -> Iterator[Section]:
             )
             yield Section("; ".join(named))
     except csv.Error as exc:
-        raise ExtractionFailed(f"The CSV file cannot be read: {exc}.") from exc
+        raise ExtractionFailed(f"The CSV file couldn't be parsed: {exc}.") from exc
     if rows.line_num <= 1:
         yield Section("; ".join(header))
 

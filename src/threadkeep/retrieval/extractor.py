@@ -83,13 +83,13 @@ class ProcessExtractor:
             async with asyncio.timeout_at(deadline):
                 raw = await process.stdout.readline()
         except TimeoutError as exc:
-            raise ExtractionFailed(f"Reading the file took longer than {self._most_s:g} s.") from exc
+            raise ExtractionFailed(f"Processing the file took longer than {self._most_s:g} s.") from exc
         except ValueError as exc:  # a line longer than the limit
-            raise ExtractionFailed("The file has a piece that is too long.") from exc
+            raise ExtractionFailed("Part of the file is too long.") from exc
         if not raw.endswith(b"\n"):
             code = await process.wait()
             if code == -signal.SIGXCPU:
-                raise ExtractionFailed("Reading the file took too much time.")
+                raise ExtractionFailed("Processing the file took too long.")
             how = signal.Signals(-code).name if code < 0 else f"status {code}"
-            raise ExtractionBroke(f"The process that read the file was ended ({how}).")
+            raise ExtractionBroke(f"The process that read the file ended ({how}).")
         return _decode(raw)

@@ -90,8 +90,8 @@ class DocumentIndex:
         try:
             vector = await self._embedder.embed_query(query)
         except EmbedderError as exc:
-            log_.warning("searching by words only: %s", exc.message)
-            return {}, f"Documents were searched by their words only: {exc.message}"
+            log_.warning("searching by keyword only: %s", exc.message)
+            return {}, f"Searched documents by keyword only: {exc.message}"
         collection, name, others = candidates.collection, self._embedder.name, candidates.chunk_ids
         if self._vector_index is not None and collection.chunk_count > LARGE_COLLECTION:
             near = await self._vector_index.nearest(collection, name, vector, limit=MOST_NEAR, others=others)

@@ -24,7 +24,7 @@ def main(path: Path, media_type: str) -> None:
     try:
         for chunk, progress in split(extract(path, media_type)):
             if chunk.position >= MOST_CHUNKS:
-                raise ExtractionFailed(f"The file is too long: more than {MOST_CHUNKS} pieces.")
+                raise ExtractionFailed(f"The file is too long: it has more than {MOST_CHUNKS} chunks.")
             _tell(
                 position=chunk.position,
                 text=chunk.text,
@@ -37,9 +37,9 @@ def main(path: Path, media_type: str) -> None:
     except ExtractionFailed as exc:
         _tell(failed=exc.message)
     except MemoryError:
-        _tell(failed="The file needs more memory than a document may take.")
+        _tell(failed="The file needs more memory than allowed.")
     except Exception as exc:  # noqa: BLE001 - hostile files break readers in ways that nobody lists
-        _tell(failed=f"The file cannot be read: {type(exc).__name__}.")
+        _tell(failed=f"The file can't be read: {type(exc).__name__}.")
 
 
 def _tell(**line: object) -> None:

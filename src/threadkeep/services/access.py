@@ -37,7 +37,7 @@ async def agent_to_ask(store: Store, user: User, conversation: Conversation) -> 
     """The agent of a conversation, if the user may still have it answer."""
     agent = await store.agents.get(conversation.agent_id)
     if agent is None or not agent.is_visible_to(user):
-        raise AgentNotFound("The agent of this conversation has been deleted or made private.")
+        raise AgentNotFound("This conversation's agent was deleted or made private.")
     return agent
 
 

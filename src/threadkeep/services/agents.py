@@ -36,7 +36,7 @@ class Agents:
         """Makes the default agent at the first start: public, undeletable, without a limit on length."""
         draft = AgentDraft(
             DEFAULT_AGENT_NAME,
-            description="The agent to talk to when no other is named.",
+            description="The agent you talk to unless you choose another.",
             system_prompt="You are a helpful assistant. Answer briefly and honestly.",
             visibility=Visibility.PUBLIC,
             settings=AgentSettings(max_message_chars=0),
@@ -47,7 +47,7 @@ class Agents:
         """Makes the agent that shows what there is to see, unless it was made before, or deleted."""
         draft = AgentDraft(
             "Guide",
-            description="Shows what Threadkeep can do. It needs no model.",
+            description="Shows what Threadkeep can do, without a model.",
             visibility=Visibility.PUBLIC,
             model=GUIDE_MODEL,
             settings=AgentSettings(tools={f"{GUIDE}.send_report": ToolRule(access=ToolAccess.ASK)}),
@@ -117,13 +117,14 @@ class Agents:
             agent.check_open_to(user)
             if expected_version not in {None, agent.version}:
                 raise PreconditionFailed(
-                    "The agent has been changed since you read it.", details={"version": agent.version}
+                    "The agent has changed since you read it. Reload it and try again.",
+                    details={"version": agent.version},
                 )
             draft = revise(agent)
             self._caps.check(user, draft, agent)
             self._catalog.check(user, draft.settings.mcp_servers, agent.settings.mcp_servers)
             if agent.is_default and draft.visibility is not Visibility.PUBLIC:
-                raise Forbidden("The default agent stays public.")
+                raise Forbidden("The default agent must stay public.")
             revised = replace(agent, **_fields_of(draft))
             if (revised.name, revised.visibility) != (agent.name, agent.visibility):
                 revised.check_name_is_free(default)
@@ -149,7 +150,7 @@ class Agents:
     async def audit(self, user: User, *, before: str | None, offset: int, limit: int) -> Sequence[AuditEntry]:
         """Who changed which agent; for admins."""
         if not user.is_admin:
-            raise Forbidden("Only an admin may read the audit.")
+            raise Forbidden("Only an admin can read the audit log.")
         return await self._store.agents.audit_page(before=before, offset=offset, limit=limit)
 
     async def _change(

@@ -60,8 +60,8 @@ class _Prepared:
     opening: Sequence[Notice | Retrieval]
 
 
-_UNSEEN = "This model takes no images: it sees only the name of {}."
-_UNREAD = "The model gets only the name of {}: its pages are images without text."
+_UNSEEN = "This model doesn't accept images; it sees only the name of {}."
+_UNREAD = "The model sees only the name of {}, which contains images but no text."
 
 KeepReturnedImage = Callable[[Conversation, ProducedFile], Awaitable[FilePart | None]]
 """Keeps an image that a tool returned in a conversation; None where it is not one that can be shown."""

@@ -56,9 +56,9 @@ class Approvals:
         answered = await asyncio.shield(asyncio.create_task(self._take(turn.id, asked.request_id, answer)))
         match answered.outcome:
             case "over":
-                raise ApprovalExpired("Nobody waits for this answer any more.")
+                raise ApprovalExpired("This request is no longer waiting for an answer.")
             case "other":
-                raise ApprovalAnswered("This request has another answer already.")
+                raise ApprovalAnswered("This request already has a different answer.")
             case "same":
                 return turn
             case "taken":
@@ -88,25 +88,25 @@ def _check(asked: Approval, answer: Answer) -> None:
     """Refuses an answer that does not fit what was asked."""
     if answer.action not in _ACTIONS[asked.kind]:
         fitting = ", ".join(sorted(_ACTIONS[asked.kind]))
-        raise InvalidRequest(f"This request takes one of: {fitting}.", param="action")
+        raise InvalidRequest(f"This request accepts one of: {fitting}.", param="action")
     if (answer.action is ApprovalAction.EDIT) != (answer.arguments is not None):
-        raise InvalidRequest("`arguments` belong to the action `edit`, which needs them.", param="arguments")
+        raise InvalidRequest("Send `arguments` with the action `edit`, and only with it.", param="arguments")
     if answer.arguments is not None:
         _check_value(asked.schema, answer.arguments, "arguments")
     if answer.action is ApprovalAction.ANSWER:
         _check_content(asked, answer.content)
     elif answer.content is not None:
-        raise InvalidRequest("`content` belongs to the action `answer`.", param="content")
+        raise InvalidRequest("Send `content` only with the action `answer`.", param="content")
 
 
 def _check_content(asked: Approval, content: Any) -> None:
     if asked.url is not None:
         if content is not None:
             raise InvalidRequest(
-                "A request with a URL is answered there; it takes no content.", param="content"
+                "The user answers this request at its URL; don't send `content`.", param="content"
             )
     elif asked.kind is ApprovalKind.QUESTION and (not isinstance(content, str) or not content.strip()):
-        raise InvalidRequest("The answer is a text.", param="content")
+        raise InvalidRequest("The answer must be a string.", param="content")
     else:
         _check_value(asked.schema, content, "content")
 

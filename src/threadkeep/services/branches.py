@@ -65,7 +65,7 @@ class Branches:
                 continue  # somebody else wrote first: read it again and decide again
             await self._turns.announce(UserEventType.CONVERSATION_CHANGED, conversation)
             return await own_conversation(self._store, user, conversation_id)
-        raise TurnInProgress("The conversation changes too quickly; try again.")
+        raise TurnInProgress("The conversation is changing too quickly. Try again.")
 
     async def fork(self, user: User, conversation_id: str, message_id: str) -> Conversation:
         """A new conversation with everything up to a message; the original stays as it is."""
@@ -73,17 +73,17 @@ class Branches:
             conversation = await own_conversation(self._store, user, conversation_id)
             agent = await agent_to_ask(self._store, user, conversation)
             if agent.settings.conversation_mode is ConversationMode.SINGLE:
-                raise Conflict("This agent has a single conversation with each user.")
+                raise Conflict("This agent has one conversation per user.")
             branch = await branch_up_to(self._store, conversation, message_id)
             messages = await self._messages(conversation, branch)
             if await self._store.branches.up_to(conversation.id, branch.tip_id) == branch:
                 return await self._keep_fork(conversation, messages)
             # somebody else has left the path, or purged it, while it was read: read it again
-        raise Conflict("The conversation changes too quickly; try again.")
+        raise Conflict("The conversation is changing too quickly. Try again.")
 
     async def _keep_fork(self, conversation: Conversation, messages: Sequence[Message]) -> Conversation:
         if any(message.status not in ENDS for message in messages):
-            raise TurnInProgress("The agent is still answering; fork when it has finished.")
+            raise TurnInProgress("The agent is still answering. Fork the conversation when it has finished.")
         forked = Forked(
             messages=messages,
             turns=await self._all_turns(conversation),

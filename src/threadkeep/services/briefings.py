@@ -66,7 +66,7 @@ class Briefings:
         receiver = User(user_id(draft.user_id, "userId"))
         if not agent.is_visible_to(receiver):  # a briefing that cannot be talked about is none
             raise InvalidRequest(
-                "This user cannot talk to the agent, which is private: make it public first.", param="userId"
+                "The agent is private, so this user can't talk to it. Make it public first.", param="userId"
             )
         briefing = Briefing(
             id=BriefingId(new_uuid()),
@@ -80,7 +80,9 @@ class Briefings:
             created_at=self._clock(),
         )
         if not await self._store.briefings.send(briefing, agent.owner_id, _check_unread):
-            raise UserNotFound("User not found. Users exist from their first sign-in on.", param="userId")
+            raise UserNotFound(
+                "User not found. Threadkeep creates users when they first sign in.", param="userId"
+            )
         await self._tell(UserEventType.BRIEFING_ARRIVED, receiver.id, briefing.id)
         return briefing
 
@@ -126,7 +128,7 @@ class Briefings:
                 UserEvent(user.id, UserEventType.CONVERSATION_CHANGED, conversation.id)
             )
             return conversation.id, message.id
-        raise Conflict("The conversation changes too quickly; try again.")
+        raise Conflict("The conversation is changing too quickly. Try again.")
 
     async def _tell(self, type_: UserEventType, user_id: UserId, briefing_id: BriefingId) -> None:
         await self._user_events.tell(UserEvent(user_id, type_, briefing_id=briefing_id))
@@ -149,8 +151,7 @@ class Briefings:
 def _check_unread(unread: int) -> None:
     if unread > MOST_UNREAD:
         raise RateLimited(
-            f"This user has {MOST_UNREAD} unread briefings of the owner's agents. Send more when they have "
-            "read some.",
+            f"This user has {MOST_UNREAD} unread briefings from your agents. Wait until they have read some.",
             details={"limit": "unreadBriefings", "most": MOST_UNREAD},
             retry_after_s=RETRY_S,
         )

@@ -97,7 +97,7 @@ class Compactions:
             except StorageConflict:
                 continue  # somebody else has compacted, undone or left the path meanwhile: decide again
             return compaction
-        raise Conflict("The conversation changes too quickly; try again.")
+        raise Conflict("The conversation is changing too quickly. Try again.")
 
     async def compact_later(self, arguments: Mapping[str, Any]) -> None:
         """Compacts a conversation between two turns, if there is still reason to. A job."""
@@ -123,7 +123,7 @@ class Compactions:
         if compaction is None:
             raise CompactionNotFound
         if not await self._store.compactions.undo(compaction):
-            raise Conflict("Only the newest compaction can be undone.")
+            raise Conflict("You can undo only the latest compaction.")
 
     async def _compaction(
         self, gateway: Gateway, agent: Agent, conversation: Conversation, keep_last: int | None
@@ -148,7 +148,7 @@ class Compactions:
                 async with asyncio.timeout(settings.generation_timeout_s or None):
                     summary = await summarise(gateway, agent.model, earlier, texts)
             except TimeoutError as exc:
-                raise GenerationTimeout("The model took too long to summarise.") from exc
+                raise GenerationTimeout("The model took too long to summarize.") from exc
         else:  # the demonstration model would make things up
             summary = extract(earlier, lines, most=gateway.context_tokens // 2)
         return Compaction(
@@ -175,5 +175,5 @@ class Compactions:
         if len(found) > MESSAGES_A_PAGE:  # several pages may be of several paths
             now = await self._store.conversations.get(conversation.user_id, conversation.id)
             if now is None or now.tip_id != conversation.tip_id:
-                raise StorageConflict("The path has changed while it was read.")
+                raise StorageConflict("The path changed during the request.")
         return found

@@ -60,7 +60,7 @@ class Continuing:
         user = _user_of(held, entries)
         agent = await self._store.agents.get(held.conversation.agent_id)
         if agent is None or not agent.is_visible_to(user):
-            end = Failed("INTERRUPTED", "The agent of this conversation is no longer available.")
+            end = Failed("INTERRUPTED", "This conversation's agent is no longer available.")
         else:
             end = self._refusal(held, agent, is_takeover=is_takeover)
         if agent is None or end is not None:

@@ -39,7 +39,9 @@ class Executions:
     ) -> Sequence[RecordedRun]:
         """Keeps events, in any order and however often they are told; a complete run becomes a turn, once."""
         if len(events) > MOST_EVENTS_AT_ONCE:
-            raise InvalidRequest(f"At most {MOST_EVENTS_AT_ONCE} events at once.", param="events")
+            raise InvalidRequest(
+                f"You can send at most {MOST_EVENTS_AT_ONCE} events at once.", param="events"
+            )
         id_ = ConversationId(conversation_id.lower())
         conversation = await self._store.conversations.get(user.id, id_) if is_uuid(id_) else None
         if conversation is None:
@@ -63,7 +65,7 @@ class Executions:
         found = await self._store.payloads.artifacts(id_, (it for it in named if is_uuid(it)))
         own = {it.id: _file(it) for it in found.values()}
         if named - own.keys():
-            raise InvalidRequest("This is not a file of this conversation.", param="artifactIds")
+            raise InvalidRequest("This file isn't part of this conversation.", param="artifactIds")
         return [
             replace(event, files=tuple(own[PayloadId(it.lower())] for it in event.artifact_ids))
             for event in events

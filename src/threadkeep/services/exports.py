@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 AT_ONCE = 200
 _EVERYTHING = ConversationFilter()
-_CUT_OFF = Failure("INTERRUPTED", "The export was made while this was being written.", retryable=True)
+_CUT_OFF = Failure("INTERRUPTED", "This was still being written when the export was made.", retryable=True)
 
 
 def payload_name(payload: Payload) -> str:
@@ -72,7 +72,7 @@ class Export:
     async def records(self) -> AsyncGenerator[Record]:
         """Everything but the contents of files, in the order in which it can be brought in again."""
         if await self._store.exchange.owner_of("user", self._user_id) is None:
-            raise UserNotFound(f"Nothing is kept of a user {self._user_id!r}.")
+            raise UserNotFound(f"No data found for the user {self._user_id!r}.")
         yield ExportHeader(EXPORT_VERSION, self._user_id, self._now)
         async for agent in self._own_agents():
             self._introduced.add(agent.id)

@@ -101,7 +101,7 @@ class FileIntake:
         facts = await self._pdfs.inspect(original)
         if facts.needs_password:
             raise UnsupportedFile(
-                f"{file_name} is protected by a password. Remove the password, then upload it again."
+                f"{file_name} is password-protected. Remove the password, then upload it again."
             )
         return None if facts.encrypted else facts.page_count
 
@@ -125,7 +125,7 @@ class FileIntake:
                     async for part in parts:
                         target.writelines(_lines(part))
         except (ExtractionFailed, ExtractionBroke) as exc:
-            log.info("a file for a message has no text: %s", exc.message)
+            log.info("couldn't extract text from a file: %s", exc.message)
             return PreparedFile(file, {ORIGINAL: original})
         kept = {AS_TEXT: await asyncio.to_thread(_kept, text, TEXT)}
         return PreparedFile(replace(file, renditions=kept), {ORIGINAL: original, AS_TEXT: text})
@@ -145,7 +145,7 @@ class FileIntake:
 
 
 def _cannot_be_written(exc: OSError) -> StorageRefused:
-    return StorageRefused(f"The folder of uploads cannot be written: {exc.strerror}.")
+    return StorageRefused(f"Can't write to the uploads folder: {exc.strerror}.")
 
 
 def _remove_old(folder: Path) -> None:

@@ -99,7 +99,7 @@ class Files:
         """The files as parts of a message in a conversation, which has them from now on."""
         if len(file_ids) > MOST_FILES_OF_A_MESSAGE:
             raise InvalidRequest(
-                f"A message may have at most {MOST_FILES_OF_A_MESSAGE} files.", param="files"
+                f"A message can have at most {MOST_FILES_OF_A_MESSAGE} files.", param="files"
             )
         ids = [PayloadId(it) for it in dict.fromkeys(map(str.lower, file_ids))]
         possible = [it for it in ids if is_uuid(it)]
@@ -119,7 +119,7 @@ class Files:
                 await self._keep(conversation, prepared)
                 return prepared.file.part
         except (InvalidRequest, UnsupportedFile) as exc:
-            log.info("an image that a tool returned cannot be shown: %s", exc.message)
+            log.info("couldn't create a preview of an image from a tool: %s", exc.message)
             return None
 
     async def _keep(self, conversation: Conversation, prepared: PreparedFile) -> None:
@@ -139,8 +139,8 @@ class Files:
     def _check_room(self, count: int, size: int) -> None:
         if count >= MOST_UNSENT or size >= self._most_unsent_bytes:
             raise LimitNotAllowed(
-                f"{count} files of yours with {size} bytes wait for a message. Send them, or wait:"
-                f" each is removed after {self._ttl_ms // HOUR_MS} hours.",
+                f"You have {count} unsent files with {size} bytes in total. Send them, or wait: unsent "
+                f"files are deleted after {self._ttl_ms // HOUR_MS} hours.",
                 details={"limit": "unsentFiles", "most": MOST_UNSENT, "mostBytes": self._most_unsent_bytes},
             )
 

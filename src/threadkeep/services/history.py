@@ -45,7 +45,7 @@ class History:
         try:
             has_more = await self._store.history.follow(conversation_id, limit=FOLLOWED_AT_ONCE)
         except StorageError as exc:
-            log.warning("a conversation is made searchable later: %s", exc.message)
+            log.warning("indexing a conversation for search later: %s", exc.message)
             has_more = True
         if has_more:
             self.note(conversation_id)
@@ -72,7 +72,7 @@ class History:
                 try:
                     has_more = await self._store.history.follow(conversation_id, limit=FOLLOWED_AT_ONCE)
                 except StorageError as exc:
-                    log.warning("a conversation could not be made searchable: %s", exc.message)
+                    log.warning("couldn't index a conversation for search: %s", exc.message)
                 else:
                     if has_more:
                         self._waiting[conversation_id] = None

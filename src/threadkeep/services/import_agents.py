@@ -44,7 +44,7 @@ class ImportedAgents:
     def id_of(self, agent_id: AgentId) -> AgentId:
         """The id that an agent of the file has here."""
         if agent_id not in self._ids:
-            raise InvalidRequest(f"it refers to an agent {agent_id!r} that was not taken over")
+            raise InvalidRequest(f"it refers to the agent {agent_id!r}, which was not imported")
         return self._ids[agent_id]
 
     async def take(self, own: OwnAgent) -> None:
@@ -64,8 +64,8 @@ class ImportedAgents:
             await self._add(replace(own.agent, id=agent_id, owner_id=self._user.id))
             if servers := own.agent.settings.mcp_servers:
                 self._report.notes.append(
-                    f"Agent {own.agent.name!r}: its MCP servers {', '.join(servers)} are switched off and "
-                    "without their secrets, which no export has."
+                    f"Agent {own.agent.name!r}: the MCP servers {', '.join(servers)} are disabled, because "
+                    "exports don't include their secrets."
                 )
         self._ids[own.agent.id] = agent_id
 

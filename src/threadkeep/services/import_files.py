@@ -29,11 +29,11 @@ def payload_content(source: ImportSource, payload: Payload) -> bytes:
     """The content of a payload."""
     file = source.open(payload_name(payload))
     if file is None:
-        raise InvalidRequest(f"the content of payload {payload.id} is not in the export")
+        raise InvalidRequest(f"the export doesn't contain payload {payload.id}")
     with file:
         content = file.read(min(payload.size, MOST_PAYLOAD_BYTES) + 1)
     if len(content) != payload.size or content_hash(content) != payload.sha256:
-        raise InvalidRequest(f"the content of payload {payload.id} is damaged or too large")
+        raise InvalidRequest(f"payload {payload.id} is damaged or too large")
     return content
 
 
@@ -41,7 +41,7 @@ async def keep_document(source: ImportSource, name: str, document: Document, fil
     """Keeps the file of a document, which has this name in the export."""
     file = source.open(name)
     if file is None:
-        raise InvalidRequest("its file is not in the export")
+        raise InvalidRequest("the export doesn't contain its file")
     with file:
         kept = await files.keep(document.agent_id, document.id, file, most=document.size)
     if kept != (document.size, document.sha256):
@@ -85,11 +85,14 @@ async def foreign_files(
                 name, content = found
                 size += len(content)
                 if len(prepared) >= MOST_FOREIGN_FILES or size > MOST_FOREIGN_BYTES:
-                    note(f"{conversation.title or conversation.id!r} has too many files; the rest is named.")
+                    note(
+                        f"{conversation.title or conversation.id!r} has too many files; the rest are "
+                        "listed by name only."
+                    )
                     break
                 prepared[file] = await _prepare(stack, intake, name, content, file)
             except (InvalidRequest, UnsupportedFile) as exc:
-                note(f"{conversation.title or conversation.id!r} names a file only: {exc.message}")
+                note(f"{conversation.title or conversation.id!r} lists a file by name only: {exc.message}")
         yield ForeignFiles(
             {file: it.file for file, it in prepared.items()},
             {it.file.hashes[name]: path for it in prepared.values() for name, path in it.contents.items()},

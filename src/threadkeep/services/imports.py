@@ -73,7 +73,7 @@ class Import:
     async def take(self, source: ImportSource, agent_name: str | None) -> ImportReport:
         """Takes over all that a file brings; what is flawed is left out, and the rest goes on."""
         if source.is_ours and agent_name is not None:
-            raise InvalidRequest("An export of Threadkeep names its agents itself; leave --agent out.")
+            raise InvalidRequest("A Threadkeep export already names its agents; leave out --agent.")
         agent = None if source.is_ours else await self._agents.named(agent_name)
         for found in source.found():
             try:
@@ -146,8 +146,8 @@ class Import:
             self.report.count("file", files)
         if conversation.is_main and not is_main:
             self.report.notes.append(
-                f"Conversation {conversation.title or conversation.id!r} was a main one; there is a main one "
-                "with this agent, so it is a further one now."
+                f"Conversation {conversation.title or conversation.id!r} was the main conversation, but "
+                "this agent already has one, so it was imported as a regular conversation."
             )
 
     async def _take_document(self, source: ImportSource, document: Document) -> None:

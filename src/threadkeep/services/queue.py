@@ -32,7 +32,7 @@ class Queue:
         check_user_content(content, most=agent.settings.max_message_chars, has_files=has_files)
         edited = await self._store.queue.edit(conversation.id, id_, content)
         if edited is None:
-            raise MessageNotFound("This message does not wait any more, or never did.")
+            raise MessageNotFound("This message isn't in the queue.")
         await self._turns.announce(UserEventType.CONVERSATION_CHANGED, conversation)
         return edited, conversation
 
@@ -40,5 +40,5 @@ class Queue:
         """Removes a message that waits."""
         conversation = await own_conversation(self._store, user, conversation_id)
         if not await self._store.queue.remove(conversation.id, to_message_id(message_id)):
-            raise MessageNotFound("This message does not wait any more, or never did.")
+            raise MessageNotFound("This message isn't in the queue.")
         await self._turns.announce(UserEventType.CONVERSATION_CHANGED, conversation)

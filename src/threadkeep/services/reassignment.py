@@ -11,7 +11,7 @@ INDEXED_AT_ONCE = 200
 async def reassign(store: Store, giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Moved:
     """Moves everything of a user in one transaction, then makes it searchable for the other one."""
     if giver == receiver:
-        raise InvalidRequest("The two users are the same one.", param="user")
+        raise InvalidRequest("The two users are the same.", param="user")
     moved = await store.exchange.reassign(giver, receiver, now, alone=alone)
     for conversation_id in moved.unsearchable:
         await make_searchable(store, conversation_id)

@@ -71,7 +71,7 @@ class Reports:
     ) -> Sequence[ToolRecord]:
         """Calls of tools in the user's conversations, newest first, with what they gave."""
         if which.turn_id is not None and not is_uuid(which.turn_id):
-            raise InvalidRequest("This is not the id of a turn.", param="turnId")
+            raise InvalidRequest("This isn't a turn id.", param="turnId")
         records = await self._store.messages.tool_calls(
             user.id, which, before=before, offset=offset, limit=limit
         )

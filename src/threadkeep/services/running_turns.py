@@ -51,7 +51,7 @@ class RunningTurns:
         )
         if not await self._node.abort(turn.id):
             raise TurnInProgress(
-                "The node that runs this turn does not answer; try again in a moment.",
+                "The node running this turn isn't responding. Try again in a moment.",
                 details={"turnId": turn.id},
             )
         return True
@@ -67,4 +67,4 @@ class RunningTurns:
 
 def _check_admin(user: User) -> None:
     if not user.is_admin:
-        raise Forbidden("Only an admin may see and stop the turns of all users.")
+        raise Forbidden("Only an admin can see and stop other users' turns.")

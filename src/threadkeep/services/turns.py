@@ -117,7 +117,7 @@ class Turns:
                     conversation = before.ended.conversation
                 elif conversation.active_turn_id is not None:
                     if when_busy is not WhenBusy.REJECT and position.parent_id is not UNSET:
-                        raise InvalidRequest("A queued message cannot name its parent.", param="parentId")
+                        raise InvalidRequest("A queued message can't set `parentId`.", param="parentId")
                     return await self._send_while_busy(conversation, content, files, when_busy, key)
                 branch = await self._branch(conversation, position)
                 # A message with a place of its own is sent from there; what is held comes after it.
@@ -136,7 +136,7 @@ class Turns:
                 return await self._begin(user, agent, begun, key, before=before)
             except StorageConflict:
                 continue  # somebody else wrote first: read it again and decide again
-        raise TurnInProgress("The conversation changes too quickly; try again.")
+        raise TurnInProgress("The conversation is changing too quickly. Try again.")
 
     async def regenerate(
         self,
@@ -156,7 +156,7 @@ class Turns:
             before = await self._store.turns.get(user.id, reply.turn_id) if reply.turn_id else None
             branch = await self._store.branches.up_to(conversation.id, reply.parent_id)
             if before is None or branch is None:
-                raise NothingToRegenerate("This reply answers no question.")
+                raise NothingToRegenerate("This reply doesn't answer a question.")
             begun = conversation.regenerate(
                 before.user_message_id, branch, self._clock(), model=self._answers.model(agent)
             )
@@ -164,7 +164,7 @@ class Turns:
                 return await self._begin(user, agent, begun, None)
             except StorageConflict:
                 continue
-        raise TurnInProgress("The conversation changes too quickly; try again.")
+        raise TurnInProgress("The conversation is changing too quickly. Try again.")
 
     async def get(self, user: User, turn_id: str) -> Turn:
         """One of the user's turns."""
@@ -217,7 +217,7 @@ class Turns:
         turn = await self.get(user, conversation.active_turn_id)
         if not await self._node.abort(turn.id):
             raise TurnInProgress(
-                "The node that runs this turn does not answer; try again in a moment.",
+                "The node running this turn isn't responding. Try again in a moment.",
                 details={"turnId": turn.id},
             )
         return Aborted(turn.id, await self._reply(turn))
@@ -233,7 +233,7 @@ class Turns:
         else:
             return None
         if request_hash != key.request_hash:
-            raise IdempotencyMismatch("This Idempotency-Key was used with another body.")
+            raise IdempotencyMismatch("This Idempotency-Key was already used with a different body.")
         return found
 
     async def _send_while_busy(
@@ -250,7 +250,9 @@ class Turns:
         if when_busy is WhenBusy.REJECT:
             conversation.check_idle()
         if when_busy is WhenBusy.STEER and files:
-            raise InvalidRequest("A message with files cannot steer a turn; queue it.", param="whenBusy")
+            raise InvalidRequest(
+                "A message with files can't steer a turn. Queue it instead.", param="whenBusy"
+            )
         steers = turn_id if when_busy is WhenBusy.STEER else None
         message = QueuedMessage.of(
             conversation.id, content, self._clock(), steers_turn_id=steers, files=files
@@ -330,7 +332,7 @@ class Turns:
 
     def _check_open(self) -> None:
         if self.is_draining:
-            raise ShuttingDown("This process is ending; try again in a moment.")
+            raise ShuttingDown("This process is shutting down. Try again in a moment.")
 
     async def _open(self, user: User, conversation_id: str) -> tuple[Conversation, Agent]:
         """A conversation in which the user may begin a turn, and its agent."""
@@ -351,7 +353,7 @@ class Turns:
         else:
             reply = await own_message(self._store, conversation, message_id)
         if reply is None or reply.role is not MessageRole.ASSISTANT:
-            raise NothingToRegenerate("There is no reply to answer again.")
+            raise NothingToRegenerate("There is no reply to regenerate.")
         return reply
 
     async def _latest_reply(self, conversation: Conversation) -> Message | None:

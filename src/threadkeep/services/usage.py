@@ -30,9 +30,9 @@ class Usages:
         last = last or time_in(self._clock()).date()
         since, until = _begin(first) if first else _begin(last) - (DEFAULT_DAYS - 1) * DAY, _begin(last) + DAY
         if since >= until:
-            raise InvalidRequest("`from` must not be later than `to`.", param="from")
+            raise InvalidRequest("`from` can't be later than `to`.", param="from")
         if until - since > MOST_DAYS * DAY:
-            raise InvalidRequest(f"At most {MOST_DAYS} days can be asked for at once.", param="from")
+            raise InvalidRequest(f"You can request at most {MOST_DAYS} days at once.", param="from")
         if agent_id is not None and not is_uuid(agent_id):
             return ()
         wanted = AgentId(agent_id.lower()) if agent_id else None

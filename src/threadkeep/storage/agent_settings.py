@@ -76,8 +76,8 @@ async def use_keys(database: Database, box: SecretBox) -> None:
         return
     if box.sealing_key is None:
         raise SettingsError(
-            "Secrets are stored, but the key that they were encrypted with is missing: set "
-            "THREADKEEP_SECRET_KEY, or bring the key file back into the data folder."
+            "The database contains encrypted secrets, but their key is missing. Set THREADKEEP_SECRET_KEY, "
+            "or restore the key file to the data folder."
         )
     column = SettingsColumn(box)
     after, unreadable = FIRST_UUID, 0
@@ -86,7 +86,7 @@ async def use_keys(database: Database, box: SecretBox) -> None:
             unreadable += await database.write(lambda id_=id_: _seal_anew(column, id_))
         after = found[-1][0]
     if unreadable:
-        log.error("%d stored secrets cannot be read with the keys that are set", unreadable)
+        log.error("can't decrypt %d stored secrets with the configured keys", unreadable)
     else:
         await database.execute(_REMEMBER_KEY(value=box.sealing_key))
 

@@ -29,9 +29,9 @@ def back_up(folder: Path, file: Path) -> int:
     before, so that nothing in the backup refers to a file that is not in it.
     """
     if not (folder / DATABASE_NAME).is_file():
-        raise StorageRefused(f"There is no database in {folder}; name the data folder with --data.")
+        raise StorageRefused(f"No database found in {folder}. Set the data folder with --data.")
     if file.exists():
-        raise StorageRefused(f"{file} exists already and is not overwritten.")
+        raise StorageRefused(f"{file} already exists. Choose another file name.")
     partial = file.with_name(f"{file.name}.partial")
     try:
         with TemporaryDirectory(dir=file.parent, prefix=".threadkeep-backup-") as beside:
@@ -42,25 +42,25 @@ def back_up(folder: Path, file: Path) -> int:
     except (OSError, sqlite3.Error) as exc:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-        raise StorageRefused(f"The backup could not be written, and nothing is left of it: {exc}.") from exc
+        raise StorageRefused(f"Couldn't write the backup; no file was left behind: {exc}.") from exc
     return file.stat().st_size
 
 
 def restore(file: Path, folder: Path) -> None:
     """Makes a data folder of a backup; refuses one that has something in it already."""
     if folder.exists() and any(it.name != LOCK_NAME for it in folder.iterdir()):
-        raise StorageRefused(f"The data folder {folder} is not empty; choose another one with --data.")
+        raise StorageRefused(f"The data folder {folder} isn't empty. Choose another one with --data.")
     lock = FolderLock.take(folder)
     try:
         with tarfile.open(file) as archive:
             members = archive.getmembers()
             if DATABASE_NAME not in (member.name for member in members):
-                raise StorageRefused(f"{file} is no backup of Threadkeep.")
+                raise StorageRefused(f"{file} isn't a Threadkeep backup.")
             for member in members:
                 _extract(archive, member, folder)
         _check(folder / DATABASE_NAME)
     except (OSError, tarfile.TarError, sqlite3.Error) as exc:
-        raise StorageRefused(f"The backup {file} cannot be restored: {exc}.") from exc
+        raise StorageRefused(f"Couldn't restore the backup {file}: {exc}.") from exc
     finally:
         lock.release()
 
@@ -83,8 +83,8 @@ def copy_beside(database: Path, version: int) -> Path:
         _sync(copy.parent)
     except (OSError, sqlite3.Error) as exc:
         raise StorageRefused(
-            f"The database is of an older version, and cannot be copied to {copy} before it is migrated: "
-            f"{exc}. Nothing was changed."
+            f"The database needs a migration, but couldn't be copied to {copy} first: {exc}. Nothing was "
+            "changed."
         ) from exc
     return copy
 
@@ -96,9 +96,9 @@ def _check_room(database: Path) -> None:
     free = shutil.disk_usage(database.parent).free
     if free < COPIES * size:
         raise StorageRefused(
-            f"The database is of an older version, and migrating it takes {_megabytes(COPIES * size)} on the "
-            f"disk of {database.parent}, where {_megabytes(free)} are free: for a copy, and for tables that "
-            "are built again. Make room, and start again; nothing was changed."
+            f"The database needs a migration, which takes {_megabytes(COPIES * size)} on the disk of "
+            f"{database.parent} for a copy and for rebuilt tables; {_megabytes(free)} are free. Free up "
+            "space and start again. Nothing was changed."
         )
 
 
@@ -118,7 +118,7 @@ def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) ->
     """Takes one file out of a backup: nothing outside the folder, no links, no devices."""
     name = PurePosixPath(member.name)
     if name.is_absolute() or ".." in name.parts or not member.isreg():
-        raise StorageRefused(f"The backup holds {member.name!r}, which no backup of Threadkeep does.")
+        raise StorageRefused(f"The backup contains {member.name!r}, which isn't part of a Threadkeep backup.")
     content = archive.extractfile(member)
     assert content is not None
     path = folder / name

@@ -136,7 +136,7 @@ def _add_card(briefing: Briefing, conversation: Conversation, message: Message) 
         before=briefing.message_id or "",
     )
     if not linked:
-        raise StorageConflict("The briefing has got a card, or is gone, since it was read.")
+        raise StorageConflict("The briefing got a card or was deleted since it was read.")
 
 
 def _briefing(row: Row) -> Briefing:

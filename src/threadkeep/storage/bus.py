@@ -80,7 +80,7 @@ class PostgresBus(LocalBus):
                     await self._database.execute(_NOTIFY(channel=CHANNEL, payload=payload))
                 except StorageError as exc:
                     # Whoever waits for a signal also looks by itself from time to time.
-                    log.warning("other nodes could not be told: %s", exc.message)
+                    log.warning("couldn't notify other nodes: %s", exc.message)
 
     async def _listen(self) -> None:
         async for payload in self._database.listen(CHANNEL):

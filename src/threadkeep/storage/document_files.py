@@ -42,21 +42,21 @@ class FolderDocumentFiles:
         try:
             return await asyncio.to_thread(_copy, file, folder, document_id, most)
         except OSError as exc:
-            raise StorageUnavailable(f"The file cannot be kept: {exc.strerror}.") from exc
+            raise StorageUnavailable(f"Couldn't store the file: {exc.strerror}.") from exc
 
     async def open(self, agent_id: AgentId, document_id: DocumentId) -> BinaryIO | None:
         """An open file, which the caller closes; None if it no longer exists."""
         try:
             return await asyncio.to_thread(_open, self._workspaces.of(agent_id), document_id)
         except OSError as exc:
-            raise StorageUnavailable(f"The file cannot be read: {exc.strerror}.") from exc
+            raise StorageUnavailable(f"Couldn't read the file: {exc.strerror}.") from exc
 
     async def remove(self, agent_id: AgentId, document_id: DocumentId) -> None:
         """Removes a file, if it is there."""
         try:
             await asyncio.to_thread(_remove, self._workspaces.of(agent_id), document_id)
         except OSError as exc:
-            raise StorageUnavailable(f"The file cannot be removed: {exc.strerror}.") from exc
+            raise StorageUnavailable(f"Couldn't delete the file: {exc.strerror}.") from exc
 
     async def agent_ids(self) -> Sequence[AgentId]:
         """The agents that have files."""
@@ -68,7 +68,7 @@ class FolderDocumentFiles:
         try:
             await asyncio.to_thread(_keep_only, folder, known, time.time() - idle_s)
         except OSError as exc:
-            raise StorageUnavailable(f"The folder {folder} cannot be cleared: {exc.strerror}.") from exc
+            raise StorageUnavailable(f"Couldn't clear the folder {folder}: {exc.strerror}.") from exc
 
 
 @contextmanager

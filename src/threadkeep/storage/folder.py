@@ -49,7 +49,7 @@ class FolderLock:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as exc:
-            raise StorageRefused(f"The data folder {folder} cannot be written: {exc.strerror}.") from exc
+            raise StorageRefused(f"Can't write to the data folder {folder}: {exc.strerror}.") from exc
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as exc:
@@ -65,7 +65,7 @@ class FolderLock:
             os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         except OSError as exc:
             lock.release()
-            raise StorageRefused(f"The data folder {folder} cannot be written: {exc.strerror}.") from exc
+            raise StorageRefused(f"Can't write to the data folder {folder}: {exc.strerror}.") from exc
         return lock
 
     def release(self) -> None:

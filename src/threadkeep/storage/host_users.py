@@ -31,14 +31,14 @@ def find_host_column(user_table: str) -> Plan[Row]:
     *place, column = user_table.split(".")
     rows = yield _FIND(name=".".join(f'"{name}"' for name in place), column=column)
     if not rows:
-        raise _refused(user_table, "there is no such table in the database")
+        raise _refused(user_table, "the table doesn't exist in the database")
     _, _, number, _, kind, is_unique = rows[0]
     if number is None:
-        raise _refused(user_table, "the table has no such column")
+        raise _refused(user_table, "the column doesn't exist in the table")
     if kind not in KEY_TYPES:
-        raise _refused(user_table, f"the column is of type {kind}; it can be {', '.join(KEY_TYPES)}")
+        raise _refused(user_table, f"the column has type {kind}; use {', '.join(KEY_TYPES)}")
     if not is_unique:
-        raise _refused(user_table, "the column is neither the primary key nor unique")
+        raise _refused(user_table, "the column must be the primary key or unique")
     return rows[0]
 
 

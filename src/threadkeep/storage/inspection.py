@@ -54,7 +54,7 @@ async def inspect_database(url: str, *, schema: str | None, box: SecretBox) -> I
         path = sqlite_path(url)
         if not path.exists():
             return None
-        refusal = None if os.access(path, os.W_OK) else f"The file {path} can only be read."
+        refusal = None if os.access(path, os.W_OK) else f"The file {path} is read-only."
     database = await open_snapshot(url, schema=schema, as_found=True)
     try:
         return await _inspect(database, refusal, box)

@@ -53,8 +53,8 @@ def missing_migrations(known: list[Migration]) -> Plan[list[Migration]]:
     applied = {version for (version,) in (yield APPLIED())} if has_table else set[int]()
     if unknown := applied - {migration.version for migration in known}:
         raise StorageRefused(
-            f"The database was changed by a newer Threadkeep (migration {max(unknown)}, this one knows "
-            f"{known[-1].version}). Upgrade Threadkeep; the data was not touched."
+            f"A newer Threadkeep has migrated this database (migration {max(unknown)}; this version knows "
+            f"{known[-1].version}). Upgrade Threadkeep. The data was not changed."
         )
     return [migration for migration in known if migration.version not in applied]
 
@@ -76,7 +76,9 @@ def check_migrated(known: list[Migration]) -> Plan[None]:
     applied = {version for (version,) in (yield APPLIED())}
     ((is_unfinished,),) = yield IS_WAITING()
     if applied != {migration.version for migration in known} or is_unfinished:
-        raise StorageRefused("The database is of another version: start the server of this version once.")
+        raise StorageRefused(
+            "The database has a different version. Start this version's server once to migrate it."
+        )
 
 
 @cache  # a host, and a test, opens more than one database

@@ -79,7 +79,9 @@ def rebuild_some(rebuild: RebuildReply | None) -> Plan[bool]:
         yield _DROP()
         return False
     if rebuild is None:
-        raise StorageRefused("The database is of an older version: start the server of this version once.")
+        raise StorageRefused(
+            "The database has an older version. Start this version's server once to migrate it."
+        )
     yield from _rebuild(rows, rebuild)
     yield _FORGET(ids=_json_list(row[0] for row in rows))
     return True

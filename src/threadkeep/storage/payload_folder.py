@@ -35,14 +35,14 @@ class FolderContents:
         try:
             await asyncio.to_thread(_write, self._folder / conversation_id, sha256, content)
         except OSError as exc:
-            raise StorageRefused(f"The folder of payloads cannot be written: {exc.strerror}.") from exc
+            raise StorageRefused(f"Can't write to the payload folder: {exc.strerror}.") from exc
 
     def write_within(self, conversation_id: ConversationId, sha256: str, content: bytes) -> Plan[None]:
         """Keeps a content before the unit of work goes on; where that fails, `collect` removes it."""
         try:
             _write(self._folder / conversation_id, sha256, content)
         except OSError as exc:
-            raise StorageRefused(f"The folder of payloads cannot be written: {exc.strerror}.") from exc
+            raise StorageRefused(f"Can't write to the payload folder: {exc.strerror}.") from exc
         yield from ()
 
     async def copy(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> None:
@@ -51,7 +51,7 @@ class FolderContents:
             for name in names:
                 await asyncio.to_thread(_copy, self._folder / source, self._folder / target, name)
         except OSError as exc:
-            raise StorageRefused(f"The folder of payloads cannot be written: {exc.strerror}.") from exc
+            raise StorageRefused(f"Can't write to the payload folder: {exc.strerror}.") from exc
 
     def copy_within(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> Plan[None]:
         """They lie outside the database."""
@@ -139,7 +139,7 @@ class FolderContents:
             for name, source in contents.items():
                 await asyncio.to_thread(_link_or_copy, source, folder, name)
         except OSError as exc:
-            raise StorageRefused(f"The folder of payloads cannot be written: {exc.strerror}.") from exc
+            raise StorageRefused(f"Can't write to the payload folder: {exc.strerror}.") from exc
 
 
 def _write(folder: Path, name: str, content: bytes) -> None:
@@ -207,7 +207,7 @@ def _read(file: Path, payload: Payload) -> bytes | None:
         with file.open("rb") as opened:
             return opened.read(payload.size + 1)
     except OSError as exc:
-        log.error("the content of payload %s cannot be read: %s", payload.id, exc.strerror)
+        log.error("couldn't read payload %s: %s", payload.id, exc.strerror)
         return None
 
 

@@ -140,7 +140,7 @@ class SqlPayloads:
                 found[payload.id] = content if intact else DAMAGED
         for payload_id, content in found.items():
             if isinstance(content, Lost):
-                log.error("payload %s cannot be loaded: %s", payload_id, content.reason)
+                log.error("couldn't load payload %s: %s", payload_id, content.reason)
         return found
 
     async def artifact(self, user_id: UserId, payload_id: PayloadId) -> Payload | None:

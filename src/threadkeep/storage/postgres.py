@@ -46,7 +46,7 @@ MIGRATION_LOCK = 0x7468_7265_6164  # "thread": one process migrates, the others 
 
 # Whatever the server, the role or the environment would choose: people write in every script.
 _ENCODING = "UTF8"
-_AWAY = "The database cannot be reached at present; try again in a moment."
+_AWAY = "Couldn't connect to the database. Try again in a moment."
 
 
 class ConnectionBroke(StorageUnavailable):
@@ -84,7 +84,7 @@ class PostgresDatabase:
         except psycopg.Error as exc:
             await pool.close()
             await urgent_pool.close()
-            raise StorageRefused(f"The PostgreSQL database cannot be used: {_for_operators(exc)}") from exc
+            raise StorageRefused(f"Can't use the PostgreSQL database: {_for_operators(exc)}") from exc
         return PostgresDatabase(url, pool, urgent_pool)
 
     @staticmethod
@@ -101,13 +101,13 @@ class PostgresDatabase:
                 client_encoding=_ENCODING,
             )
         except psycopg.Error as exc:
-            raise StorageRefused(f"The PostgreSQL database cannot be used: {_for_operators(exc)}") from exc
+            raise StorageRefused(f"Can't use the PostgreSQL database: {_for_operators(exc)}") from exc
 
         async def drive(plan: Plan[T]) -> T:
             try:
                 return await _drive(connection, plan)
             except psycopg.Error as exc:
-                raise StorageRefused(f"The database cannot be read: {_for_operators(exc)}") from exc
+                raise StorageRefused(f"Couldn't read the database: {_for_operators(exc)}") from exc
 
         try:
             await _configure(connection, schema)
@@ -158,7 +158,7 @@ class PostgresDatabase:
                     async for notify in connection.notifies():
                         yield notify.payload
             except psycopg.Error as exc:
-                log.warning("the connection that listens broke: %s", _for_operators(exc))
+                log.warning("the LISTEN connection broke: %s", _for_operators(exc))
             await asyncio.sleep(LISTEN_AGAIN_S)
 
     async def close(self) -> None:
@@ -173,10 +173,10 @@ class PostgresDatabase:
                 yield connection
         except (psycopg.IntegrityError, psycopg.DataError, psycopg.errors.DeadlockDetected) as exc:
             raise StorageConflict(
-                f"The database refused the row: {exc.diag.message_primary or exc}."
+                f"The database rejected the row: {exc.diag.message_primary or exc}."
             ) from exc
         except UnicodeEncodeError as exc:
-            raise StorageConflict(f"The database refused the row: {exc}.") from exc
+            raise StorageConflict(f"The database rejected the row: {exc}.") from exc
         except PoolTimeout as exc:
             raise StorageUnavailable(_AWAY) from exc
         except psycopg.Error as exc:
@@ -284,7 +284,7 @@ async def _migrate(
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != _ENCODING:
             raise SettingsError(
-                f"The database keeps text as {encoding}; make one that keeps every script: createdb -E UTF8."
+                f"The database uses the encoding {encoding}. Create one that uses UTF-8: createdb -E UTF8."
             )
         await _configure(connection, None)
         async with _alone(connection):
@@ -328,8 +328,8 @@ async def _tie_users(connection: Connection, host_column: Row) -> None:
         await _drive(connection, tie_users(host_column))
     except (psycopg.IntegrityError, psycopg.DataError) as exc:
         raise SettingsError(
-            "THREADKEEP_USER_TABLE: tk_users has users whom the table does not have. Delete them, or move "
-            "their conversations, first; nothing was changed."
+            "THREADKEEP_USER_TABLE: tk_users contains users that the table doesn't. Delete them or move "
+            "their conversations first. Nothing was changed."
         ) from exc
 
 
@@ -342,16 +342,16 @@ def _check_url(url: str) -> None:
     # An @ or / in the password ends it early, and the rest of it is taken for the host or the database.
     if parts is None or any("@" in str(parts.get(name)) for name in ("host", "dbname")):
         raise SettingsError(
-            "The database URL cannot be read. It looks like sqlite:///folder/file.db or "
-            "postgresql://user:password@host/database; special characters in the password are "
-            "percent-encoded, an @ as %40."
+            "The database URL is invalid. Use sqlite:///folder/file.db or "
+            "postgresql://user:password@host/database, and percent-encode special characters in the "
+            "password (@ as %40)."
         )
 
 
 def _for_clients(error: psycopg.Error) -> str:
     """The server's own sentence. What libpq says of a connection names hosts and users: it stays inside."""
     told = error.diag.message_primary
-    return f"The database cannot do this now: {told}." if told else _AWAY
+    return f"The database is unavailable: {told}." if told else _AWAY
 
 
 def _for_operators(error: psycopg.Error) -> str:

@@ -47,7 +47,7 @@ class FolderPromptFiles:
         try:
             await asyncio.to_thread(_write, self._workspaces.of(agent_id), component, text)
         except OSError as exc:
-            raise StorageUnavailable(f"{component} cannot be written: {exc.strerror}.") from exc
+            raise StorageUnavailable(f"Can't write {component}: {exc.strerror}.") from exc
 
     async def agent_ids(self) -> Sequence[AgentId]:
         """The agents that have a folder."""
@@ -61,7 +61,7 @@ class FolderPromptFiles:
         try:
             return await asyncio.to_thread(_remove, self._workspaces.of(agent_id), idle_s)
         except OSError as exc:
-            raise StorageUnavailable(f"The folder of {agent_id} cannot be removed: {exc.strerror}.") from exc
+            raise StorageUnavailable(f"Couldn't delete the folder of {agent_id}: {exc.strerror}.") from exc
 
     def _read(self, agent_id: AgentId) -> Sequence[PromptFile]:
         shared = self._read_folder(self._workspaces.shared, "shared/")
@@ -103,7 +103,7 @@ class FolderPromptFiles:
 
 def _unreadable(name: str, error: OSError) -> PromptFile:
     why = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
-    return PromptFile(name, problem=f"{name} is left out, it cannot be read: {why}.")
+    return PromptFile(name, problem=f"{name} was left out because it can't be read: {why}.")
 
 
 def _version(status: os.stat_result) -> _Version:
@@ -115,7 +115,9 @@ def _read_file(folder: int, file_name: str, name: str) -> tuple[_Version, Prompt
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            return _version(status), PromptFile(name, problem=f"{name} is left out, it is not a plain file.")
+            return _version(status), PromptFile(
+                name, problem=f"{name} was left out because it isn't a regular file."
+            )
         size = status.st_size
         if size <= 2 * MOST_BYTES_AN_END:
             return _version(status), _decoded(name, os.pread(descriptor, size, 0))
@@ -130,7 +132,7 @@ def _decoded(name: str, raw: bytes) -> PromptFile:
     try:
         return PromptFile(name, raw.decode())
     except UnicodeDecodeError:
-        told = f"{name} is not valid UTF-8; what cannot be decoded shows as \ufffd."
+        told = f"{name} isn't valid UTF-8; invalid bytes appear as �."
         return PromptFile(name, raw.decode(errors="replace"), problem=told)
 
 

@@ -101,7 +101,7 @@ class SqlQueue:
 
 def _add(message: QueuedMessage, active_turn_id: TurnId, key: IdempotencyKey | None) -> Plan[None]:
     if not (yield _NOTE_ADDED(turn_id=active_turn_id)):
-        raise StorageConflict("The turn has ended meanwhile.")
+        raise StorageConflict("The turn has already ended.")
     yield from add_queued(message, key)
 
 
@@ -124,7 +124,7 @@ def _take_in(
     messages = [to_queued(row) for row in rows]
     chunk = tell(messages)
     if not (yield append_query(chunk, fence)):
-        raise StorageConflict("The turn has ended, or is another node's.")
+        raise StorageConflict("The turn has ended, or another node runs it.")
     ids = to_json([message.id for message in messages])
     yield _FORGET(ids=ids)
     yield _MARK_TAKEN(ids=ids, now=now)  # those with a key: it is recognised for a day

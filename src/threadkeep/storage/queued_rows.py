@@ -48,7 +48,7 @@ def add_queued(message: QueuedMessage, key: IdempotencyKey | None) -> Plan[None]
     where = {"conversation_id": message.conversation_id}
     yield _FORGET_OLD_KEYS(**where, expired=message.created_at - KEYS_LIVE_MS)
     if key is not None and (yield _FIND_KEY(**where, key=key.name)):
-        raise StorageConflict("The message is in the queue already.")
+        raise StorageConflict("The message is already in the queue.")
     ((waiting,),) = yield _COUNT(**where)
     check_room(waiting)
     yield _ADD(

@@ -71,9 +71,9 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     """Moves all rows; while a turn of the giver runs in another process this is refused."""
     whose = {"giver": giver, "receiver": receiver}
     if not (yield _KNOWN(**whose)):
-        raise UserNotFound(f"Nothing is kept of a user {giver!r}.")
+        raise UserNotFound(f"No data found for the user {giver!r}.")
     if not alone and (yield _RUNNING(**whose)):
-        raise TurnInProgress(f"An agent is answering {giver!r} at this moment; try again when it has ended.")
+        raise TurnInProgress(f"An agent is answering {giver!r} right now. Try again when it has finished.")
     yield ENSURE_USER(id=receiver, now=now)
     former_mains = yield _MAKE_FURTHER(**whose)
     yield _FORGET_SAME_BRIEFINGS(**whose)

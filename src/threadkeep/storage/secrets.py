@@ -59,8 +59,8 @@ class SecretBox:
             return self._keys[name].decrypt(sealed.encode()).decode()
         except (KeyError, InvalidToken):
             raise SecretUnreadable(
-                "A stored secret cannot be read: it was encrypted with a key that is not there any more. "
-                "Give its value again, or add the key to THREADKEEP_SECRET_KEY."
+                "A stored secret can't be decrypted because its key is missing. Enter the secret again, or "
+                "add the key to THREADKEEP_SECRET_KEY."
             ) from None
 
     def make_key(self) -> None:
@@ -70,14 +70,14 @@ class SecretBox:
     def _written_key(self) -> str:
         if self._key_file is None:
             raise SecretKeyRequired(
-                "Secrets cannot be stored before the operator has set THREADKEEP_SECRET_KEY."
+                "Threadkeep can't store secrets until the operator sets THREADKEEP_SECRET_KEY."
             )
         key = secrets.token_urlsafe(32)
         try:
             _write(self._key_file, key)
         except OSError as exc:
             raise StorageRefused(
-                f"The key for secrets {self._key_file} cannot be written: {exc.strerror}."
+                f"Can't write the secret key file {self._key_file}: {exc.strerror}."
             ) from exc
         return key
 
@@ -128,7 +128,7 @@ def _read(key_file: Path | None) -> Sequence[str]:
     except FileNotFoundError:
         return ()
     except (OSError, UnicodeDecodeError) as exc:
-        raise StorageRefused(f"The key for secrets {key_file} cannot be read.") from exc
+        raise StorageRefused(f"Can't read the secret key file {key_file}.") from exc
 
 
 def _write(key_file: Path, key: str) -> None:

@@ -69,7 +69,7 @@ async def seal_sessions(database: Database, box: SecretBox) -> None:
         await database.write(lambda fresh=fresh: _keep(box, fresh))
         after, replaced = found[-1][0], replaced + len(lost)
     if replaced:
-        log.warning("%d session ids cannot be read with the keys that are set; they have new ones", replaced)
+        log.warning("can't decrypt %d session ids with the configured keys; created new ones", replaced)
     await database.execute(_REMEMBER_KEY(value=key))
 
 

@@ -41,11 +41,11 @@ class Snapshot:
 
     async def execute(self, query: Query, *, urgent: bool = False) -> NoReturn:
         """Nothing is written."""
-        raise StorageRefused("A snapshot is for reading only.")
+        raise StorageRefused("A snapshot is read-only.")
 
     async def write(self, plan: Callable[[], Plan[T]]) -> NoReturn:
         """Nothing is written."""
-        raise StorageRefused("A snapshot is for reading only.")
+        raise StorageRefused("A snapshot is read-only.")
 
     async def listen(self, channel: str) -> AsyncGenerator[str]:
         """Nothing happens within a moment."""
@@ -69,7 +69,7 @@ async def sqlite_snapshot(path: Path, *, leave_no_trace: bool = False) -> Snapsh
         try:
             return await asyncio.to_thread(run, connection, lambda: plan)
         except StorageUnavailable as exc:
-            raise StorageRefused(f"The database {path} cannot be read: {exc.__cause__}.") from exc
+            raise StorageRefused(f"Couldn't read the database {path}: {exc.__cause__}.") from exc
 
     async def close() -> None:
         await asyncio.to_thread(connection.close)
@@ -79,7 +79,7 @@ async def sqlite_snapshot(path: Path, *, leave_no_trace: bool = False) -> Snapsh
 
 def _begin(path: Path, *, leave_no_trace: bool) -> sqlite3.Connection:
     if not path.is_file():
-        raise StorageRefused(f"There is no database in {path.parent}; name the data folder with --data.")
+        raise StorageRefused(f"No database found in {path.parent}. Set the data folder with --data.")
     is_open = path.with_name(f"{path.name}-wal").exists()
     how = "immutable=1" if leave_no_trace and not is_open else "mode=ro"
     try:
@@ -97,5 +97,5 @@ def _begin(path: Path, *, leave_no_trace: bool) -> sqlite3.Connection:
             connection.close()
             raise
     except sqlite3.Error as exc:
-        raise StorageRefused(f"The database {path} cannot be read: {exc}.") from exc
+        raise StorageRefused(f"Couldn't read the database {path}: {exc}.") from exc
     return connection

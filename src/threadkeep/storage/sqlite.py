@@ -205,7 +205,7 @@ def run(connection: sqlite3.Connection, plan: Callable[[], Plan[T]], get_rows: "
     except sqlite3.Error as exc:
         raise _translate(exc) from exc
     except (UnicodeEncodeError, OverflowError) as exc:  # half a surrogate pair, more than 64 bits
-        raise StorageConflict(f"The database refused the row: {exc}.") from exc
+        raise StorageConflict(f"The database rejected the row: {exc}.") from exc
 
 
 def _drive(connection: sqlite3.Connection, plan: Plan[T], get_rows: "_GetRows") -> T:
@@ -330,7 +330,7 @@ def _prepare(path: Path, connection_count: int, rebuild: RebuildReply | None) ->
             connection.close()
         if isinstance(exc, StorageRefused):
             raise
-        raise StorageRefused(f"The database {path} cannot be opened: {exc}.") from exc
+        raise StorageRefused(f"Couldn't open the database {path}: {exc}.") from exc
     return connections
 
 
@@ -344,7 +344,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         return
     if len(missing) < len(known):
         copy = copy_beside(path, missing[0].version)
-        log.info("the database is migrated; as it was before it is in %s, until you delete that", copy)
+        log.info("migrated the database; a copy of the previous version is in %s until you delete it", copy)
     # Neither can be changed within a transaction. A table that is built again is dropped, which with foreign
     # keys on deletes all that refers to it; and other tables go on naming it by the name that it gets back.
     connection.execute("PRAGMA foreign_keys = OFF")
@@ -381,14 +381,14 @@ def _check_foreign_keys(before: Counter[tuple[str, str]], after: Counter[tuple[s
     """Refuses a migration that loses a row to which another refers. One that was missing before stays so."""
     for (table, missing_in), count in (after - before).items():
         raise StorageRefused(
-            f"The migration was undone: {count} rows of {table} would refer to rows of {missing_in} that are "
-            "missing. The database is as it was: go on with the version of Threadkeep before this one, and "
-            "report this."
+            f"The migration was rolled back: {count} rows of {table} would refer to missing rows of "
+            f"{missing_in}. The database is unchanged. Continue with the previous version of Threadkeep "
+            "and report this."
         )
     for (table, missing_in), count in before.items():
         log.warning(
-            "%d rows of %s refer to rows of %s that are missing, as they did before the migration: "
-            "somebody has deleted these by hand; nothing else is wrong, and there is nothing to do",
+            "%d rows of %s refer to missing rows of %s, as they did before the migration: someone deleted "
+            "those rows by hand. Nothing else is affected, and you don't need to do anything",
             count,
             table,
             missing_in,
@@ -412,8 +412,8 @@ def _configure(connection: sqlite3.Connection) -> None:
 
 def _translate(error: sqlite3.Error) -> ThreadkeepError:
     if isinstance(error, sqlite3.IntegrityError):
-        translated = StorageConflict(f"The database refused the row: {error}.")
+        translated = StorageConflict(f"The database rejected the row: {error}.")
     else:
-        translated = StorageUnavailable(f"The database cannot do this now: {error}.")
+        translated = StorageUnavailable(f"The database is unavailable: {error}.")
     translated.__cause__ = error
     return translated

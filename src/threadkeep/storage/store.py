@@ -93,7 +93,7 @@ def _postgres() -> "type[PostgresDatabase]":
     try:
         from threadkeep.storage.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
     except ImportError as exc:
-        raise SettingsError("PostgreSQL needs the extra: pip install 'threadkeep[postgres]'.") from exc
+        raise SettingsError("PostgreSQL requires an extra: pip install 'threadkeep[postgres]'.") from exc
     return PostgresDatabase
 
 
@@ -156,5 +156,5 @@ def sqlite_path(url: str) -> Path:
     """The file that sqlite:///relative/path or sqlite:////absolute/path names."""
     parts = urlsplit(url)
     if parts.netloc or len(parts.path) < 2:
-        raise SettingsError("A SQLite URL looks like sqlite:///folder/file.db.")
+        raise SettingsError("A SQLite URL has the form sqlite:///folder/file.db.")
     return Path(unquote(parts.path[1:]))

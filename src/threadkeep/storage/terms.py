@@ -38,7 +38,7 @@ def collection_of(owner: AgentId | UserId, kind: Literal["agent_id", "user_id"])
         if rows := (yield _NUMBERS[kind](id=owner)):
             return rows[0][0]
         yield _ADD_NUMBERS[kind](id=owner)
-    raise StorageConflict("The collection could not be made: others were quicker.")
+    raise StorageConflict("Couldn't create the collection because of concurrent writes.")
 
 
 def reserve(name: str, count: int) -> Plan[int]:

@@ -273,7 +273,7 @@ class SqlTurnLog:
 def _pause(turn_id: TurnId, fence: int, requests: Collection[str]) -> Plan[Paused]:
     held = yield _LOCK_HELD(turn_id=turn_id, fence=fence)
     if not held:
-        raise StorageConflict("The turn has ended already, or is another node's.")
+        raise StorageConflict("The turn has already ended, or another node runs it.")
     if held[0][0]:
         return "aborting"
     if (yield _ANSWERED(turn_id=turn_id, ids=to_json(sorted(requests)))):

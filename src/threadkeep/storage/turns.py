@@ -202,7 +202,7 @@ class SqlTurns:
         else:
             done = await self._database.write(lambda: _end(ended, values, following))
         if not done:
-            raise StorageConflict("The turn has ended, or is another node's, or messages were queued.")
+            raise StorageConflict("The turn has ended, another node runs it, or messages were queued.")
 
     async def get(self, user_id: UserId, turn_id: TurnId) -> Turn | None:
         """One turn in a conversation of the user that is not deleted."""

@@ -14,7 +14,7 @@ IDS_AT_ONCE = 1000
 
 ENSURE_USER = Statement(
     "INSERT INTO tk_users (id, created_at) VALUES (:id, :now) ON CONFLICT DO NOTHING",
-    refusal="The application has no such user.",
+    refusal="The application doesn't have this user.",
 )
 
 _HAS_OTHERS = """EXISTS (SELECT 1 FROM tk_conversations

@@ -58,7 +58,7 @@ def read_resources(top: Path) -> list[Resource]:
     left = MOST_BYTES
     for folder, file, content in _files(top):
         if content is None or len(content) > left or len(found) == MOST_FILES:
-            log.warning("role file left out, for it is no plain file or too much: %s", file[0])
+            log.warning("skipped a role file that is too large or not a regular file: %s", file[0])
             continue
         left -= len(content)
         text = storable(content.decode("utf-8-sig", errors="replace"))
@@ -76,7 +76,7 @@ def compose(role_id: str, resources: Sequence[Resource]) -> Role:
     role = next((it for it in roles if it.id == wanted), None)
     role = role or next((it for it in roles if it.title == wanted), None)
     if role is None:
-        raise RoleNotFound(f"There is no role {wanted[:100]!r}. There are: {_names(roles)}.")
+        raise RoleNotFound(f"Role {wanted[:100]!r} not found. Available roles: {_names(roles)}.")
     others = [it for it in resources if not _lies_in(it, role.folder)]
     own = [it for it in resources if _lies_in(it, role.folder)]
     composition = _Composition({(it.kind, it.id): it for it in reversed([*own, *others])})
@@ -139,7 +139,7 @@ def _files(top: Path) -> Iterator[tuple[str, re.Match[str], bytes | None]]:
     """Each file that bears such a name: its folder, its name, and what is in it if it is small and plain."""
 
     def tell(error: OSError) -> None:
-        log.warning("roles cannot be read: %s", error)
+        log.warning("couldn't read roles: %s", error)
 
     try:
         for folder, inner, names, descriptor in os.fwalk(top, onerror=tell):

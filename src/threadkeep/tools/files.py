@@ -61,13 +61,13 @@ class FilesServer:
         """Shows a file, or reads its text."""
         id_, query, offset = arguments.get("id"), arguments.get("query"), arguments.get("offset", 0)
         if name != RECALL_FILE.name:
-            yield Outcome("error", error=f"There is no tool named {name!r}.")
+            yield Outcome("error", error=f"Tool {name!r} not found.")
         elif not isinstance(offset, int) or offset < 0:
-            yield Outcome("error", error="`offset` must be a number from 0 on.")
+            yield Outcome("error", error="`offset` must be 0 or greater.")
         elif query is not None and not isinstance(query, str):
-            yield Outcome("error", error="`query` must be a text.")
+            yield Outcome("error", error="`query` must be a string.")
         elif not isinstance(id_, str) or (file := await self._find(caller, id_)) is None:
-            yield Outcome("error", error=f"There is no file {id_!r} in this conversation.")
+            yield Outcome("error", error=f"File {id_!r} not found in this conversation.")
         else:
             yield await self._recall(caller, file, query, offset)
 
@@ -83,7 +83,7 @@ class FilesServer:
             return Outcome("ok", about | {"width": file.width, "height": file.height}, recalled=(file.part,))
         text_id = file.id if is_text(file.media_type) else file.part.refs.get(AS_TEXT)
         if text_id is None:
-            return Outcome("error", error=f"{file.file_name} has no text that can be read.")
+            return Outcome("error", error=f"{file.file_name} contains no readable text.")
         content = (await self._store.payloads.load(caller.conversation.id, [text_id]))[text_id]
         if isinstance(content, Lost):
             return Outcome("error", error=content.reason)

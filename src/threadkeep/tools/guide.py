@@ -22,7 +22,7 @@ _ROWS = [
 _HANDBOOK = (
     RetrievalHit(
         source="handbook.md",
-        text="Every piece of an answer is stored before anybody sees it. What you have seen is never lost.",
+        text="Every part of an answer is stored before anybody sees it. What you have seen is never lost.",
         score=0.91,
         chunk_id="guide-handbook-1",
         page=1,
@@ -83,4 +83,4 @@ class GuideServer:
                 asyncio.get_running_loop().call_later(UNPLUG_AFTER_S, self._lose, turn_id)
                 yield Outcome("ok", "The server stops in a moment.")
             case _:
-                yield Outcome("error", error=f"There is no tool named {name!r}.")
+                yield Outcome("error", error=f"Tool {name!r} not found.")

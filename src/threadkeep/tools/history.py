@@ -67,9 +67,9 @@ class HistoryServer:
         """Searches."""
         query, limit = arguments.get("query"), arguments.get("limit", 5)
         if name != SEARCH_HISTORY.name:
-            yield Outcome("error", error=f"There is no tool named {name!r}.")
+            yield Outcome("error", error=f"Tool {name!r} not found.")
         elif not isinstance(query, str) or not query_terms(query[:MOST_QUERY_CHARACTERS]):
-            yield Outcome("error", error="`query` must be a text with words to look for.")
+            yield Outcome("error", error="`query` must be a string of words to look for.")
         elif not isinstance(limit, int) or not 1 <= limit <= MOST_FOUND:
             yield Outcome("error", error=f"`limit` must be a number from 1 to {MOST_FOUND}.")
         else:

@@ -38,12 +38,12 @@ class FileNotebook:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "ab", buffering=0) as file:
                 if file.tell() > MOST_BYTES:
-                    raise InvalidRequest(f"The memory of this project is full; shorten {FILE}.")
+                    raise InvalidRequest(f"This project's memory is full. Shorten {FILE}.")
                 # A line that was cut off by a crash must not take the next one with it: the end comes first.
                 file.write(b"\n" + _encode(memory))
                 os.fsync(descriptor)
         except OSError as exc:
-            raise InvalidRequest(f"The memory of this project cannot be written: {exc.strerror}.") from exc
+            raise InvalidRequest(f"Couldn't write this project's memory: {exc.strerror}.") from exc
 
     def _latest(self) -> Sequence[Memory]:
         try:
@@ -51,7 +51,7 @@ class FileNotebook:
         except FileNotFoundError:
             return []
         except OSError as exc:
-            raise InvalidRequest(f"The memory of this project cannot be read: {exc.strerror}.") from exc
+            raise InvalidRequest(f"Couldn't read this project's memory: {exc.strerror}.") from exc
         newest: dict[str, Memory] = {}
         for memory in _backwards(content):
             newest.setdefault(memory.content, memory)

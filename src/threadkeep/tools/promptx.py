@@ -103,7 +103,7 @@ class PromptX:
                         _text(arguments, "content"), tuple(dict.fromkeys(tags.split()))
                     )
                 case _:
-                    return Outcome("error", error=f"There is no tool named {name!r}.")
+                    return Outcome("error", error=f"Tool {name!r} not found.")
         except (InvalidRequest, RoleNotFound) as exc:
             return Outcome("error", error=exc.message)
 
@@ -172,7 +172,7 @@ class _StoredNotebook:
 def _text(arguments: Mapping[str, Any], name: str, *, default: str | None = None) -> str:
     value = arguments.get(name, default)
     if not isinstance(value, str):
-        raise InvalidRequest(f"`{name}` must be a text.", param=name)
+        raise InvalidRequest(f"`{name}` must be a string.", param=name)
     return storable(value)
 
 

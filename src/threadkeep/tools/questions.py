@@ -51,4 +51,4 @@ class QuestionServer:
         self, caller: Caller, name: str, arguments: Mapping[str, Any]
     ) -> AsyncGenerator[Progress | Outcome]:
         """Never called: a question is for the user, not for a server."""
-        yield Outcome("error", error="The user cannot be asked here.")
+        yield Outcome("error", error="The user can't be asked here.")

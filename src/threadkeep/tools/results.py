@@ -79,23 +79,23 @@ class ResultsServer:
         """Reads a result."""
         id_, query, offset = arguments.get("id"), arguments.get("query"), arguments.get("offset", 0)
         if name != RECALL_RESULT.name:
-            yield Outcome("error", error=f"There is no tool named {name!r}.")
+            yield Outcome("error", error=f"Tool {name!r} not found.")
         elif not isinstance(id_, str) or not id_:
-            yield Outcome("error", error="`id` must be the id of a tool call.")
+            yield Outcome("error", error="`id` must be a tool call id.")
         elif not isinstance(offset, int) or offset < 0:
-            yield Outcome("error", error="`offset` must be a number from 0 on.")
+            yield Outcome("error", error="`offset` must be 0 or greater.")
         elif query is not None and not isinstance(query, str):
-            yield Outcome("error", error="`query` must be a text.")
+            yield Outcome("error", error="`query` must be a string.")
         else:
             yield await self._recall(caller, id_[:MOST_ID_CHARACTERS], query, offset)
 
     async def _recall(self, caller: Caller, id_: str, query: str | None, offset: int) -> Outcome:
         call = await self._find(caller, storable(id_))
         if call is None:
-            return Outcome("error", error=f"There is no tool call {id_!r} in this conversation.")
+            return Outcome("error", error=f"Tool call {id_!r} not found in this conversation.")
         text = await self._text(caller, call)
         if text is None:
-            return Outcome("error", error="The result is no longer there.")
+            return Outcome("error", error="The result is no longer available.")
         # In a thread: a result may have millions of characters.
         found = await asyncio.to_thread(find_places, text, query) if query else passage(text, offset)
         return Outcome("ok", {"id": id_, "tool": call.tool_name, "characters": len(text), **found})

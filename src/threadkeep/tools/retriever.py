@@ -66,6 +66,6 @@ class RetrieverServer:
         if found.notice:
             yield Progress(0, message=found.notice)
         if not found.hits:
-            yield Outcome("ok", result="No passage of the documents fits.")
+            yield Outcome("ok", result="No matching passages in the documents.")
             return
         yield Outcome("ok", query=query, hits=tuple(map(to_retrieval_hit, found.hits)))

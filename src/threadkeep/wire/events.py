@@ -112,7 +112,7 @@ def decode_event(raw: bytes | str) -> TurnEvent:
         head = _decode_head(raw)
         body = _BODIES.get(head.type)
         if body is None:
-            raise UnreadableEvent(f"There is no event of the type {head.type!r}.")
+            raise UnreadableEvent(f"Unknown event type {head.type!r}.")
         return TurnEvent(head.turn_id, head.seq, head.at, body.decode(raw))
     except msgspec.DecodeError as exc:
-        raise UnreadableEvent(f"An event cannot be read: {exc}") from exc
+        raise UnreadableEvent(f"Couldn't read an event: {exc}") from exc

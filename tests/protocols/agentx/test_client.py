@@ -414,7 +414,7 @@ async def test_file_that_is_refused_is_named_and_nothing_is_said(talk: Talk):
         for data, code, why in (
             (in_base64(png_bomb()), "UNSUPPORTED_FILE", "pixels"),
             ("data:image/png;base64," + in_base64(b"<html>"), "UNSUPPORTED_FILE", "HTML"),
-            ("https://example.com/cat.png", "INVALID_REQUEST", "Addresses are not fetched"),
+            ("https://example.com/cat.png", "INVALID_REQUEST", "Threadkeep doesn't fetch addresses"),
             ("", "UNSUPPORTED_FILE", "cat.png is empty"),
         ):
             picture = {"type": "image", "data": data, "mediaType": "image/png", "name": "cat.png"}
@@ -425,7 +425,7 @@ async def test_file_that_is_refused_is_named_and_nothing_is_said(talk: Talk):
             assert "cat.png" in answer["error"]
         many = [{"type": "file", "data": in_base64(b"x"), "mediaType": "text/plain"}] * 21
         answer = await client.request("message_send", imageId=image_id, content=many)
-        assert answer["error"] == "A message may have at most 20 files."
+        assert answer["error"] == "A message can have at most 20 files."
         answer = await client.request("message_send", imageId=image_id, content=[{"type": "thinking"}])
         assert "`thinking`" in answer["error"]
         assert await talk.messages(image_id) == []

@@ -265,7 +265,7 @@ def test_turn_that_said_nothing_has_no_assistant_message():
 
 
 def test_turn_that_broke_off_before_its_first_event_still_names_its_message():
-    assert said(Failed("INTERRUPTED", "The server was stopped during this turn."))[1] == (
+    assert said(Failed("INTERRUPTED", "The server stopped during this turn."))[1] == (
         "message_complete",
         {"messageId": "m2", "content": "", "status": "FAILED"},
     )

@@ -90,7 +90,7 @@ class Tab:
     async def settle(self) -> None:
         """Until all that was sent before has been handled."""
         await self.send(type="anything")
-        while (await self.receive())["data"].get("message") != "There is no message of this type.":
+        while (await self.receive())["data"].get("message") != "Unknown message type.":
             pass
 
     async def error(self) -> tuple[str, str]:
@@ -689,7 +689,7 @@ async def test_client_that_does_not_read_is_dropped_and_comes_back(
         with monkeypatch.context() as patch:
             patch.setattr(ws, "SLOWEST_READ_S", 0.1)
             await stuck.subscribe(session_id)
-            await until(lambda: "does not read and is dropped" in caplog.text)
+            await until(lambda: "client that stopped reading" in caplog.text)
         gate.open()
         whole = await reading.until("conversation_end")  # neither the turn nor others waited
         assert await stuck.closed() == 1006

@@ -144,7 +144,9 @@ def _milliseconds(moment: str | None, param: str) -> int | None:
     try:
         read = msgspec.convert(moment, Annotated[datetime, Meta(tz=True)])
     except msgspec.ValidationError as exc:
-        raise InvalidRequest("This is not a time as RFC 3339 has it.", param=param) from exc
+        raise InvalidRequest(
+            "This isn't an RFC 3339 time, such as 2026-01-31T09:00:00Z.", param=param
+        ) from exc
     return nearest_time(int(read.timestamp() * 1000))
 
 

@@ -100,7 +100,7 @@ async def decode(raw: bytes) -> Frame:
         return Request(named[1], _request_id(incoming.data), incoming.data)
     if incoming.ack is not None:
         return Ack()
-    raise InvalidRequest("There is no message of this type.", param="type")
+    raise InvalidRequest("Unknown message type.", param="type")
 
 
 def _refused(raw: bytes, refusal: ThreadkeepError) -> Request | None:
@@ -117,7 +117,7 @@ def _refused(raw: bytes, refusal: ThreadkeepError) -> Request | None:
 def _authorization(headers: dict[str, Any]) -> str:
     given = [value for name, value in headers.items() if name.lower() == "authorization"]
     if len(given) != 1 or not isinstance(given[0], str) or not given[0].isascii():
-        raise InvalidRequest("Send one header: `Authorization: Bearer <token>`.", param="headers")
+        raise InvalidRequest("Send one header `Authorization: Bearer <token>`.", param="headers")
     return given[0]
 
 
@@ -214,8 +214,7 @@ def files_of(content: str | list[ContentPart]) -> list[ContentPart]:
     for part in content:
         if part.type not in {"text", "image", "file"}:
             raise InvalidRequest(
-                f"Parts of the type `{part.type[:_MOST_SHOWN]}` are not supported; "
-                "send text, images and files.",
+                f"Parts of type `{part.type[:_MOST_SHOWN]}` aren't supported. Send text, images and files.",
                 param="content",
             )
     return [part for part in content if part.type != "text"]

@@ -110,7 +110,7 @@ def parse_cursor(text: str) -> Cursor:
     """A cursor as a client sends it back."""
     parts = _CURSOR.fullmatch(text)
     if parts is None:
-        raise InvalidRequest("This is not a cursor of an AgentX stream.", param="afterCursor")
+        raise InvalidRequest("This isn't a cursor of an AgentX stream.", param="afterCursor")
     return Cursor(parts[1], int(parts[2]), int(parts[3]))
 
 

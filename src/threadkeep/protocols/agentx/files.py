@@ -32,7 +32,7 @@ async def take_in(
 ) -> tuple[FilePart, ...]:
     """The files of a message, once all of them are accepted."""
     if len(sent) > MOST_FILES_OF_A_MESSAGE:
-        raise InvalidRequest(f"A message may have at most {MOST_FILES_OF_A_MESSAGE} files.", param="content")
+        raise InvalidRequest(f"A message can have at most {MOST_FILES_OF_A_MESSAGE} files.", param="content")
     contents = [(_name(part), BytesIO(await asyncio.to_thread(_bytes, part))) for part in sent]
     added = await files.add(user, *contents)
     return await files.parts(user, conversation, [file.id for file in added])
@@ -89,6 +89,7 @@ def _bytes(part: ContentPart) -> bytes:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         raise InvalidRequest(
-            f"{_name(part)} is not base64: put the content of the file in `data`. Addresses are not fetched.",
+            f"{_name(part)} isn't base64. Put the file's content in `data`; Threadkeep doesn't fetch "
+            "addresses.",
             param="content",
         ) from None

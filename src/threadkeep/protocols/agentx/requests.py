@@ -75,7 +75,7 @@ async def answer(services: Services, sign_in: Callable[[], Awaitable[User]], req
 
 def internal_error() -> ThreadkeepError:
     """The error that clients get when our own code fails."""
-    return ThreadkeepError("Something went wrong on our side; it has been logged.")
+    return ThreadkeepError("Something went wrong on our side. The error has been logged.")
 
 
 def _error(error: ThreadkeepError) -> Data:
@@ -84,7 +84,7 @@ def _error(error: ThreadkeepError) -> Data:
 
 def _find(name: str) -> "tuple[type[Struct], Handler]":
     if name not in REQUESTS:
-        raise InvalidRequest(f"There is no request `{name}_request`.", param="type")
+        raise InvalidRequest(f"Unknown request `{name}_request`.", param="type")
     return REQUESTS[name]
 
 
@@ -274,7 +274,7 @@ async def _conversations(services: Services, user: User, container_id: str | Non
 
 def _conversation_id(body: ImageOrAgent) -> str:
     if (given := body.image_id or body.agent_id) is None:
-        raise InvalidRequest("Name the conversation: `imageId`.", param="imageId")
+        raise InvalidRequest("Name the conversation with `imageId`.", param="imageId")
     return given
 
 

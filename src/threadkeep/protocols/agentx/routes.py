@@ -149,13 +149,13 @@ class Socket:
                         return
                     await self._websocket.send_text(message)
         except TimeoutError:
-            log.info("a client of /ws does not read and is dropped")
+            log.info("dropping a /ws client that stopped reading")
         except WebSocketDisconnect:
             return
 
     def make_room(self) -> None:
         """Another socket needs its place."""
-        self._end(Close(_TRY_LATER, "Too many sockets follow no session."))
+        self._end(Close(_TRY_LATER, "Too many connections without a session."))
 
     def _end(self, close: Close) -> None:
         if not self._ending.done():
@@ -174,7 +174,7 @@ class Socket:
 
     def _end_stranger(self) -> None:
         if self._is_strange and not self._subscriptions:
-            self._end(Close(_POLICY_VIOLATION, "Nobody signed in or followed a session in time."))
+            self._end(Close(_POLICY_VIOLATION, "No sign-in or session arrived in time."))
 
     def _let_large_messages_in(self) -> None:
         allow = self._websocket.scope.get("extensions", {}).get(LARGE_MESSAGES)
@@ -197,8 +197,8 @@ class Socket:
     async def _handle(self, raw: bytes) -> None:
         most = MOST_MESSAGE_BYTES if self._is_strange else self._limits.most_message_bytes
         if len(raw) > most:
-            await self._fail(PayloadTooLarge(f"A message may have at most {most} bytes."))
-            await self._close(_TOO_BIG, "The message is too big.")
+            await self._fail(PayloadTooLarge(f"A message can have at most {most} bytes."))
+            await self._close(_TOO_BIG, "The message is too large.")
             return
         match await decode(raw):
             case Request() as request:
@@ -256,7 +256,9 @@ class Socket:
         if owner_id == user_id or len(self._subscriptions) < MOST_SUBSCRIPTIONS:
             return
         if sum(it.owner_id != user_id for it in self._subscriptions.values()) >= MOST_SUBSCRIPTIONS:
-            raise InvalidRequest(f"A socket may follow at most {MOST_SUBSCRIPTIONS} sessions of others.")
+            raise InvalidRequest(
+                f"A connection can follow at most {MOST_SUBSCRIPTIONS} sessions of other users."
+            )
 
     def _note_signed_in(self) -> None:
         self._has_signed_in = True

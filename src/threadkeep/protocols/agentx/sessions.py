@@ -97,7 +97,7 @@ class Sessions:
             reply = await self._store.messages.get(conversation.id, turn.assistant_message_id)
             if reply is not None:
                 return reply.seq
-        raise InvalidRequest("This is not a cursor of this session.", param="afterCursor")
+        raise InvalidRequest("This isn't a cursor of this session.", param="afterCursor")
 
 
 class Subscription:
@@ -157,12 +157,12 @@ class Subscription:
                         await self._reader.move(now.tip_id)
                     known = now
                 except StorageError as exc:
-                    log.warning("conversation %s cannot be read: %s", self._conversation.id, exc.message)
+                    log.warning("couldn't read conversation %s: %s", self._conversation.id, exc.message)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._look_every_s()):
                         await changed.wait()
         await end_tasks(self._telling)
-        await self._reader.end(ConversationNotFound("This session has been closed."))
+        await self._reader.end(ConversationNotFound("This session is closed."))
 
     async def _tell(self) -> None:
         while True:
@@ -172,12 +172,12 @@ class Subscription:
                     await self._more.wait()
                     continue
             except ThreadkeepError as exc:
-                log.warning("conversation %s cannot be read: %s", self._conversation.id, exc.message)
+                log.warning("couldn't read conversation %s: %s", self._conversation.id, exc.message)
             except Exception:
-                log.exception("conversation %s cannot be told", self._conversation.id)
+                log.exception("couldn't send conversation %s", self._conversation.id)
                 await end_tasks(self._watching)
                 await self._reader.end(
-                    ThreadkeepError("Something went wrong on our side; it has been logged.")
+                    ThreadkeepError("Something went wrong on our side. The error has been logged.")
                 )
                 return
             await asyncio.sleep(TRY_AGAIN_S)

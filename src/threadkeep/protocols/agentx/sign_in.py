@@ -50,7 +50,7 @@ class SocketSignIn:
     async def _user_of(self, connection: WebSocket) -> User:
         user = await self._sign_in.user(connection)
         if self._user_id not in {None, user.id}:
-            raise Forbidden("This socket is another user's; open one of your own.")
+            raise Forbidden("This connection belongs to another user. Open a new one.")
         self._user_id = user.id
         return user
 
