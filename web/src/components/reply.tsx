@@ -4,8 +4,8 @@ import { Fragment, useCallback, useId, useMemo, type ReactNode } from "react";
 import { type LiveReply } from "../turn/fold";
 import { citationsOf, contentOf, isBlank, type Message, type Part } from "../turn/parts";
 import { waitingCalls, waitsForUser } from "../turn/requests";
-import { isAtWork, isOnlyRetries } from "../turn/activity";
-import { isOutput, segmentKey, segmentsOf, type Segment } from "../turn/segments";
+import { liveActivity, shownSegments } from "../turn/activity";
+import { segmentKey, type Segment } from "../turn/segments";
 import { useWords } from "../words";
 import { CopyButton } from "./copy-button";
 import { IconButton } from "./icon-button";
@@ -81,38 +81,27 @@ export function Reply({ message, live, isLast, running, busy, children, ...actio
       {!running && (
         <ReplyEnding message={message} hasText={hasText} isLast={isLast} onRegenerate={onRegenerate} onContinue={onContinue} />
       )}
-      {!running && (
+      {(!running || turnId) && (
         <div className="actions">
-          {children}
-          {hasText && <CopyButton text={contentOf(parts)} />}
-          <IconButton
-            icon={RefreshCw}
-            label={words.regenerate}
-            unavailable={busy ? words.regenerateBusy : undefined}
-            onClick={onRegenerate}
-          />
-          {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
+          {!running && (
+            <>
+              {children}
+              {hasText && <CopyButton text={contentOf(parts)} />}
+              <IconButton
+                icon={RefreshCw}
+                label={words.regenerate}
+                unavailable={busy ? words.regenerateBusy : undefined}
+                onClick={onRegenerate}
+              />
+              {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
+            </>
+          )}
           {turnId && <IconButton icon={Info} label={words.details} onClick={() => onDetails(turnId)} />}
-          <MessageTime at={message.completedAt ?? message.createdAt} />
+          {!running && <MessageTime at={message.completedAt ?? message.createdAt} />}
         </div>
       )}
     </article>
   );
-}
-
-/** The segments without activities in which the model was only asked again, once something has come of it. */
-function shownSegments(parts: readonly Part[], running: boolean): Segment[] {
-  return segmentsOf(parts).filter(
-    (it, index, all) => it.kind !== "activity" || !isOnlyRetries(it.steps) || (running && index === all.length - 1),
-  );
-}
-
-/** The activity that goes on: the last segment, or one whose tools work while what they gave stands below it; or -1. */
-function liveActivity(segments: readonly Segment[]): number {
-  const at = segments.findLastIndex((it) => !isOutput(it));
-  const segment = segments[at];
-  if (segment?.kind !== "activity") return -1;
-  return at === segments.length - 1 || isAtWork(segment.steps) ? at : -1;
 }
 
 function Continued() {
