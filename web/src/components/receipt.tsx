@@ -1,8 +1,7 @@
 import { ChevronRight } from "lucide-react";
 import { type ReactNode } from "react";
 
-import { type ReceiptView } from "../api/schema";
-import { type EventUsage } from "../turn/events";
+import { type ReceiptView, type UsageView } from "../api/schema";
 import { useWords } from "../words";
 import { useTurnWords } from "../words/turn";
 import { Fact } from "./fact";
@@ -12,16 +11,16 @@ import { SentMessages } from "./sent-messages";
 interface Props {
   receipt: ReceiptView;
   conversationId: string;
-  /** What the first model call cost: it is the one that was sent this. */
-  first: EventUsage | null;
+  /** What all model calls of the turn cost. */
+  usage: UsageView | null;
 }
 
 /** What the model was sent. The prompt's own words are shown to whom the agent belongs. */
-export function Receipt({ receipt, conversationId, first }: Props) {
+export function Receipt({ receipt, conversationId, usage }: Props) {
   const words = useWords();
   const told = useTurnWords();
   const { components, messageIds, droppedMessages, tools, files = [], summary, prefixShare } = receipt;
-  const cached = first?.cache_read_tokens ?? 0;
+  const cached = usage?.cacheReadTokens ?? 0;
   const counted = (count: number) => count.toLocaleString(words.locale);
   return (
     <>
@@ -34,12 +33,12 @@ export function Receipt({ receipt, conversationId, first }: Props) {
         {prefixShare !== null && (
           <Fact name={told.prefixShare} value={prefixShare.toLocaleString(words.locale, { style: "percent" })} />
         )}
-        {tools.length > 0 && <Fact name={told.contextTools} value={tools.join(", ")} />}
-        {files.length > 0 && <Fact name={told.contextFiles} value={files.map((it) => it.fileName).join(", ")} />}
+        {tools.length > 0 && <Fact wide name={told.contextTools} value={tools.join(", ")} />}
+        {files.length > 0 && <Fact wide name={told.contextFiles} value={files.map((it) => it.fileName).join(", ")} />}
       </dl>
-      {first && cached > 0 && (
-        <Share name={told.fromCache} share={cached / Math.max(1, first.input_tokens)}>
-          {told.cachedOf(counted(cached), counted(first.input_tokens))}
+      {usage && cached > 0 && (
+        <Share name={told.fromCache} share={cached / Math.max(1, usage.inputTokens)}>
+          {told.cachedOf(counted(cached), counted(usage.inputTokens))}
         </Share>
       )}
       {components.map((it) => (

@@ -28,7 +28,20 @@ export function ReplayPlayer({ dialog, turn, replay, timeline }: Props) {
   const words = useWords();
   const told = useTurnWords();
   const player = usePlayer(replay.duration);
-  const { isPlaying, isAtEnd, toggle, seek, speed, setSpeed } = player;
+  const { isPlaying, isAtEnd, speed, setSpeed } = player;
+  const box = useRef<HTMLDivElement>(null);
+  // The whole answer is the highest: what is below it does not move while it grows.
+  const keepHeight = () => {
+    if (isAtEnd && box.current) box.current.style.minHeight = `${box.current.offsetHeight}px`;
+  };
+  const seek = (to: number) => {
+    keepHeight();
+    player.seek(to);
+  };
+  const toggle = () => {
+    keepHeight();
+    player.toggle();
+  };
   const stops = useMemo(() => stopsOf(replay, timeline), [replay, timeline]);
   const rewind = useMemo(() => new Rewind(replyBefore(turn), replay.events), [turn, replay]);
   const position = isPlaying && prefersStillness() ? stopAt(stops, player.position) : player.position;
@@ -99,7 +112,7 @@ export function ReplayPlayer({ dialog, turn, replay, timeline }: Props) {
           {duration(time)} / {duration(timeline.duration)}
         </span>
       </p>
-      <ReplayedReply reply={rewind.at(played)} isRunning={!isAtEnd} />
+      <ReplayedReply box={box} reply={rewind.at(played)} isRunning={!isAtEnd} />
       <p className="about">
         {replay.events[0]?.replayed
           ? told.madeFromAnswer

@@ -1,5 +1,5 @@
 import { Clock } from "lucide-react";
-import { memo, useLayoutEffect, useMemo, useRef } from "react";
+import { memo, useLayoutEffect, useMemo, useRef, type RefObject } from "react";
 
 import { liveActivity, shownSegments } from "../turn/activity";
 import { type LiveReply } from "../turn/fold";
@@ -13,13 +13,15 @@ interface Props {
   reply: LiveReply;
   /** Whether more comes. */
   isRunning: boolean;
+  box?: RefObject<HTMLDivElement | null>;
 }
 
 /** A reply as it stood at a moment, for reading only. */
-export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning }: Props) {
+export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box: place }: Props) {
   const words = useWords();
   const told = useTurnWords();
-  const box = useRef<HTMLDivElement>(null);
+  const own = useRef<HTMLDivElement>(null);
+  const box = place ?? own;
   const { parts } = reply.message;
   const segments = useMemo(() => shownSegments(parts, isRunning), [parts, isRunning]);
   const waiting = useMemo(() => waitingCalls(parts), [parts]);
@@ -27,7 +29,7 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning }: P
   useLayoutEffect(() => {
     // What grows is followed; the whole is read from its beginning.
     box.current?.scrollTo({ top: isRunning ? box.current.scrollHeight : 0 });
-  }, [reply, isRunning]);
+  }, [box, reply, isRunning]);
   return (
     <div ref={box} className="reply replayed" role="group" aria-label={told.answerThen} tabIndex={0}>
       {!segments.length && <p className="about">{told.nothingYet}</p>}

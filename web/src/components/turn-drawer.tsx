@@ -88,12 +88,14 @@ function Story({ dialog, turn, receipt, events, isRunning }: WatchedTurn & { dia
   const status = !isRunning ? turn.status : waitsForUser(reply.message.parts) ? "WAITING" : "RUNNING";
   return (
     <>
+      <p className="turn-status" data-status={status}>
+        {told.turnStatus[status]}
+      </p>
       <dl className="facts">
         <Fact name={told.started} value={dateTime(turn.startedAt, words.locale)} />
         <Fact name={told.duration} value={duration(timeline.duration)} />
         <Fact name={words.model} value={turn.model ?? "–"} />
         {usage && <Spent usage={usage} />}
-        <Fact name={told.status} value={told.turnStatus[status]} />
       </dl>
       {error && (
         <p className="ending" data-kind="failed">
@@ -120,7 +122,7 @@ function Story({ dialog, turn, receipt, events, isRunning }: WatchedTurn & { dia
       {receipt && (
         <>
           <h3>{told.context}</h3>
-          <Receipt receipt={receipt} conversationId={turn.conversationId} first={modelCallsOf(events)[0]?.usage ?? null} />
+          <Receipt receipt={receipt} conversationId={turn.conversationId} usage={usage} />
         </>
       )}
     </>
