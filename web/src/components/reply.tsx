@@ -1,5 +1,5 @@
 import { GitFork, History, Info, RefreshCw } from "lucide-react";
-import { Fragment, useCallback, useId, useMemo, type ReactNode } from "react";
+import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
 
 import { type LiveReply } from "../turn/fold";
 import { citationsOf, contentOf, isBlank, type Message, type Part } from "../turn/parts";
@@ -7,6 +7,7 @@ import { waitingCalls, waitsForUser } from "../turn/requests";
 import { liveActivity, shownSegments } from "../turn/activity";
 import { segmentKey, type Segment } from "../turn/segments";
 import { useWords } from "../words";
+import { CitationPlace } from "./citation-place";
 import { CopyButton } from "./copy-button";
 import { IconButton } from "./icon-button";
 import { MessageTime } from "./message-time";
@@ -34,7 +35,9 @@ interface Props {
 export function Reply({ message, live, isLast, running, busy, children, ...actions }: Props) {
   const { onRegenerate, onContinue, onAnswer, onFork, onDetails } = actions;
   const words = useWords();
-  const place = useId();
+  const article = useRef<HTMLElement>(null);
+  /** The number of the source that one opened. */
+  const [source, setSource] = useState<number | null>(null);
   const { parts, turnId } = message;
   const segments = useMemo(() => shownSegments(parts, running), [parts, running]);
   const liveAt = running ? liveActivity(segments) : -1;
@@ -42,12 +45,8 @@ export function Reply({ message, live, isLast, running, busy, children, ...actio
   const waiting = useMemo(() => waitingCalls(parts), [parts]);
   const isAsking = running && waitsForUser(parts);
   const hasText = segments.some((it) => it.kind === "text");
-  const onSource = useCallback(
-    (index: number) => document.getElementById(`${place}-source-${index}`)?.focus(),
-    [place],
-  );
   return (
-    <article className="reply" aria-label={words.replied}>
+    <article ref={article} className="reply" aria-label={words.replied}>
       {segments.map((segment, index) => (
         <Fragment key={segmentKey(segment)}>
           {isContinued(live, segments, index) && <Continued />}
@@ -60,7 +59,7 @@ export function Reply({ message, live, isLast, running, busy, children, ...actio
               waiting={waiting}
               progress={live?.progress}
               sources={citations.at(-1)?.index ?? 0}
-              onSource={onSource}
+              onSource={setSource}
               onAnswer={onAnswer}
             />
           </div>
@@ -77,7 +76,10 @@ export function Reply({ message, live, isLast, running, busy, children, ...actio
           <span className="unseen">{words.thinking}</span>
         </p>
       )}
-      {citations.length > 0 && !running && <Sources citations={citations} place={place} />}
+      {citations.length > 0 && !running && <Sources citations={citations} onOpen={setSource} />}
+      {citations.length > 0 && (
+        <CitationPlace reply={article} parts={parts} opened={source} onClose={() => setSource(null)} />
+      )}
       {!running && (
         <ReplyEnding message={message} hasText={hasText} isLast={isLast} onRegenerate={onRegenerate} onContinue={onContinue} />
       )}

@@ -1,3 +1,4 @@
+import "../styles/drawer.css";
 import "../styles/turn.css";
 
 import { Link, X } from "lucide-react";
