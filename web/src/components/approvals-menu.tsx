@@ -41,12 +41,19 @@ export function ApprovalsMenu() {
         {open.map((it) => (
           <button key={it.requestId} type="button" onClick={() => follow(it)}>
             <span dir="auto">{it.kind === "tool" && it.toolName ? words.allowCall(it.toolName, it.server ?? "") : it.message}</span>
-            <small dir="auto">{items.find(({ id }) => id === it.conversationId)?.title || words.untitled}</small>
+            <small dir="auto">
+              {[items.find(({ id }) => id === it.conversationId)?.title || words.untitled, gistOf(it)].filter(Boolean).join(" · ")}
+            </small>
           </button>
         ))}
       </div>
     </details>
   );
+}
+
+/** What a call is about, as far as a line can say it: two calls of one tool are told apart by it. */
+function gistOf({ arguments: values = {} }: ApprovalView): string {
+  return Object.values(values).find((it) => typeof it === "string") ?? "";
 }
 
 const LOOK_MS = 100;
