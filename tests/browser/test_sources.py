@@ -1,8 +1,11 @@
 """Answers from documents: what was found stands below them, and marks lead to it."""
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from tests.browser.going import open_agent
+from tests.browser.test_access import violations
 from tests.browser.test_talking import answer, done, say
 from threadkeep.testing import Say, ScriptedModel, UseTool
 
@@ -25,7 +28,35 @@ def test_person_uploads_a_document_asks_about_it_and_sees_the_source(page: Page,
     expect(sources).to_contain_text("handbook.md")
     expect(sources).to_contain_text("within 30 days")
     expect(answer(page).get_by_role("button")).to_have_text(["[1]"])
-    answer(page).get_by_role("button", name="[1]").click()
-    expect(sources.get_by_role("listitem").first).to_be_focused()
+    expect(sources.locator(".snippet").first).not_to_contain_text("#")  # rendered, not Markdown
+    _look_at_the_citation(page)
     page.reload()
     expect(page.get_by_role("group", name="Sources")).to_contain_text("handbook.md")
+
+
+def _look_at_the_citation(page: Page) -> None:
+    """A preview for the pointer and for the keyboard; the passage where one opens it."""
+    mark = answer(page).get_by_role("button", name="[1]")
+    preview = page.get_by_role("tooltip")
+    mark.hover()
+    expect(preview).to_contain_text("handbook.md")
+    expect(preview).to_contain_text("% match")
+    preview.hover()
+    page.wait_for_timeout(500)  # longer than a pointer may be away
+    expect(preview).to_be_visible()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    expect(preview).to_be_hidden()
+    page.mouse.move(0, 0)
+    page.get_by_role("group", name="Sources").get_by_role("button").first.focus()
+    page.keyboard.press("Shift+Tab")
+    expect(mark).to_be_focused()
+    expect(mark).to_have_accessible_description(re.compile("within 30 days"))
+    page.keyboard.press("Enter")
+    drawer = page.get_by_role("dialog", name="handbook.md")
+    expect(drawer.locator(".passage").first).to_contain_text("within 30 days")
+    expect(preview).to_be_hidden()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    expect(mark).to_be_focused()

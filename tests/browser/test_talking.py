@@ -19,7 +19,7 @@ def log(page: Page) -> Locator:
 
 def answer(page: Page) -> Locator:
     """The text of the latest reply."""
-    return page.get_by_role("article", name="Reply").last.locator(".markdown")
+    return page.get_by_role("article", name="Reply").last.locator(".part .markdown")
 
 
 def done(page: Page) -> None:

@@ -45,7 +45,7 @@ function beginning(it: Recording): { state: ThreadState; turnId: string } {
 
 /** What stands in a reply, from top to bottom. */
 function order(drawn: Drawn): string[] {
-  return [...drawn.place.querySelectorAll<HTMLElement>(".markdown, [role=group], .chart, .notice-line, .waiting")].map(
+  return [...drawn.place.querySelectorAll<HTMLElement>(".part .markdown, [role=group], .chart, .notice-line, .waiting")].map(
     (it) => it.getAttribute("aria-label") ?? it.textContent!,
   );
 }
@@ -232,15 +232,18 @@ it("names sources with page and match, and links to the web only", () => {
   const { citations } = recording("documents").message;
   const web = { ...citations[1]!, index: 3, title: "site", url: "https://example.org/" };
   const harm = { ...citations[1]!, index: 4, title: "harm", url: "javascript:alert(1)" };
-  const drawn = draw(<Sources citations={[...citations, web, harm]} place="r" />);
+  const drawn = draw(<Sources citations={[...citations, web, harm]} onOpen={ignored} />);
   expect(drawn.find("li").textContent).toContain("newton.pdfp. 1291 % match");
   expect([...drawn.place.querySelectorAll("a")].map((it) => it.href)).toEqual(["https://example.org/"]);
 });
 
-it("leads from a mark to its source", async () => {
+it("leads from a mark to its source, which is rendered, not shown as Markdown", async () => {
   const drawn = draw(last(ended(recording("documents").message)));
   await click(drawn.named("[1]"));
-  expect(document.activeElement!.textContent).toContain("newton.pdf");
+  await vi.waitFor(() => drawn.find("dialog h2"));
+  expect(drawn.find("dialog h2").textContent).toBe("newton.pdf");
+  expect(drawn.find("dialog .passage[data-cited] .markdown").textContent).toBeTruthy();
+  expect(drawn.find(".source .markdown")).toBeTruthy();
 });
 
 it("says why an answer failed, and offers to go on or to try again", async () => {

@@ -38,13 +38,13 @@ it("does not speak of a cache where there is none", async () => {
 });
 
 async function facts(usage: UsageView, prefixShare: number | null = null): Promise<string[]> {
-  const turn: Partial<TurnView> = { startedAt: "2026-01-01T00:00:00.000Z", model: "m", usage };
+  const turn: Partial<TurnView> = { conversationId: "c", status: "COMPLETED", endedAt: "2026-01-01T00:00:01.000Z", startedAt: "2026-01-01T00:00:00.000Z", model: "m", usage };
   const receipt = { components: [], messageIds: [], tools: [], tokenEstimate: 1, droppedMessages: 0, summary: null, prefixShare };
   answer.mockImplementation((url) => {
     if (url.pathname.endsWith("/events")) return Promise.resolve(new Response(null, { status: 204 }));
     return json(url.pathname.endsWith("/context") ? receipt : turn);
   });
-  const drawn = await settled(draw(<TurnDrawer turnId="t" onClose={() => {}} />));
+  const drawn = await settled(draw(<TurnDrawer conversationId="c" turnId="t" onClose={() => {}} />));
   await vi.waitFor(() => drawn.find(".facts"));
   return [...drawn.place.querySelectorAll(".facts > *")].map((it) => it.textContent!);
 }

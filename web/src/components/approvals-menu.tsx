@@ -20,7 +20,7 @@ export function ApprovalsMenu() {
   };
   const choices = open.map((it) => ({
     label: it.kind === "tool" && it.toolName ? words.allowCall(it.toolName, it.server ?? "") : it.message,
-    detail: items.find(({ id }) => id === it.conversationId)?.title || words.untitled,
+    detail: [items.find(({ id }) => id === it.conversationId)?.title || words.untitled, gistOf(it)].filter(Boolean).join(" · "),
     run: () => follow(it),
   }));
   return (
@@ -31,6 +31,11 @@ export function ApprovalsMenu() {
       </span>
     </Menu>
   );
+}
+
+/** What a call is about, as far as a line can say it: two calls of one tool are told apart by it. */
+function gistOf({ arguments: values = {} }: ApprovalView): string {
+  return Object.values(values).find((it) => typeof it === "string") ?? "";
 }
 
 const LOOK_MS = 100;

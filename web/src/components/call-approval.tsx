@@ -1,3 +1,4 @@
+import { Wrench } from "lucide-react";
 import { useId, useState } from "react";
 
 import { type CallApprovalView, type ToolCallPartView } from "../api/schema";
@@ -33,7 +34,10 @@ export function CallApproval({ call, running, onAnswer }: Props) {
   const label = words.allowCall(call.toolName, call.server);
   return (
     <div className="card approval open" role="group" aria-label={label} aria-busy={sending} {...open}>
-      <p className="asked">{label}</p>
+      <p className="asked">
+        <Wrench aria-hidden />
+        <span>{label}</span>
+      </p>
       {says(approval, call) && <p className="detail">{approval.message}</p>}
       {editing ? (
         <EditArguments

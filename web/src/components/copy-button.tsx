@@ -1,10 +1,19 @@
-import { Check, Copy } from "lucide-react";
+import { Check, Copy, type LucideIcon } from "lucide-react";
 import { useState } from "react";
 
 import { useWords } from "../words";
 
-export function CopyButton({ text, className = "icon" }: { text: string; className?: string }) {
+interface Props {
+  text: string;
+  className?: string;
+  /** What it says in place of “Copy”. */
+  label?: string;
+  icon?: LucideIcon;
+}
+
+export function CopyButton({ text, className = "icon", label, icon: Icon = Copy }: Props) {
   const words = useWords();
+  const name = label ?? words.copy;
   const [copied, setCopied] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text);
@@ -14,10 +23,10 @@ export function CopyButton({ text, className = "icon" }: { text: string; classNa
   // The clipboard is missing where the page came without TLS.
   if (!("clipboard" in navigator)) return null;
   return (
-    <button type="button" className={className} onClick={() => void copy()} title={words.copy}>
-      {copied ? <Check aria-hidden /> : <Copy aria-hidden />}
+    <button type="button" className={className} onClick={() => void copy()} title={name}>
+      {copied ? <Check aria-hidden /> : <Icon aria-hidden />}
       <span className="unseen" aria-live="polite">
-        {copied ? words.copied : words.copy}
+        {copied ? words.copied : name}
       </span>
     </button>
   );

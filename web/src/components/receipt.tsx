@@ -1,49 +1,91 @@
 import { ChevronRight } from "lucide-react";
+import { type ReactNode } from "react";
 
-import { type ReceiptView } from "../api/schema";
+import { type ReceiptView, type UsageView } from "../api/schema";
 import { useWords } from "../words";
+import { useTurnWords } from "../words/turn";
+import { Fact } from "./fact";
 import { LongText } from "./long-text";
-import { Fact } from "./turn-drawer";
+import { SentMessages } from "./sent-messages";
+
+interface Props {
+  receipt: ReceiptView;
+  conversationId: string;
+  /** What all model calls of the turn cost. */
+  usage: UsageView | null;
+}
 
 /** What the model was sent. The prompt's own words are shown to whom the agent belongs. */
-export function Receipt({ receipt }: { receipt: ReceiptView }) {
+export function Receipt({ receipt, conversationId, usage }: Props) {
   const words = useWords();
-  const { components, messageIds, droppedMessages, tools, summary, prefixShare } = receipt;
+  const told = useTurnWords();
+  const { components, messageIds, droppedMessages, tools, files = [], summary, prefixShare } = receipt;
+  const cached = usage?.cacheReadTokens ?? 0;
+  const counted = (count: number) => count.toLocaleString(words.locale);
   return (
     <>
       <dl className="facts">
-        <Fact name={words.tokenEstimate} value={receipt.tokenEstimate.toLocaleString(words.locale)} />
+        <Fact name={told.tokenEstimate} value={counted(receipt.tokenEstimate)} />
         <Fact
           name={words.conversation}
-          value={words.contextMessages(messageIds.length) + (droppedMessages ? `, ${words.contextDropped(droppedMessages)}` : "")}
+          value={told.contextMessages(messageIds.length) + (droppedMessages ? `, ${told.contextDropped(droppedMessages)}` : "")}
         />
         {prefixShare !== null && (
-          <Fact name={words.prefixShare} value={prefixShare.toLocaleString(words.locale, { style: "percent" })} />
+          <Fact name={told.prefixShare} value={prefixShare.toLocaleString(words.locale, { style: "percent" })} />
         )}
-        {tools.length > 0 && <Fact name={words.contextTools} value={tools.join(", ")} />}
+        {tools.length > 0 && <Fact wide name={told.contextTools} value={tools.join(", ")} />}
+        {files.length > 0 && <Fact wide name={told.contextFiles} value={files.map((it) => it.fileName).join(", ")} />}
       </dl>
+      {usage && cached > 0 && (
+        <Share name={told.fromCache} share={cached / Math.max(1, usage.inputTokens)}>
+          {told.cachedOf(counted(cached), counted(usage.inputTokens))}
+        </Share>
+      )}
       {components.map((it) => (
-        <details key={it.name} className="card">
-          <summary>
-            <ChevronRight aria-hidden className="fold" />
-            <span>{it.name}</span>
-            <small>
-              {words.characters(it.length.toLocaleString(words.locale))}
-              {it.truncated && ` · ${words.cut}`}
-            </small>
-          </summary>
+        <Folded
+          key={it.name}
+          title={it.name}
+          about={words.characters(counted(it.length)) + (it.truncated ? ` · ${words.cut}` : "")}
+        >
           <LongText text={it.text ?? it.sha256} />
-        </details>
+        </Folded>
       ))}
       {summary && (
-        <details className="card">
-          <summary>
-            <ChevronRight aria-hidden className="fold" />
-            <span>{words.contextSummary}</span>
-          </summary>
+        <Folded title={words.contextSummary}>
           <LongText text={summary} />
-        </details>
+        </Folded>
       )}
+      {messageIds.length > 0 && <SentMessages conversationId={conversationId} ids={messageIds} />}
     </>
+  );
+}
+
+/** The part of the input that the provider had in its cache. */
+function Share({ name, share, children }: { name: string; share: number; children: ReactNode }) {
+  const { locale } = useWords();
+  return (
+    <div className="share">
+      <p>
+        <span>{name}</span>
+        <span>{share.toLocaleString(locale, { style: "percent" })}</span>
+      </p>
+      <span className="bar" aria-hidden>
+        <i style={{ width: `${Math.min(1, share) * 100}%` }} />
+      </span>
+      <small>{children}</small>
+    </div>
+  );
+}
+
+function Folded({ title, about, children }: { title: string; about?: string; children: ReactNode }) {
+  return (
+    <details className="card">
+      <summary>
+        <ChevronRight aria-hidden className="fold" />
+        <span>{title}</span>
+        {about && <small>{about}</small>}
+      </summary>
+      {children}
+    </details>
   );
 }

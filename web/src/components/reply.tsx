@@ -1,12 +1,13 @@
 import { GitFork, History, Info, RefreshCw } from "lucide-react";
-import { Fragment, useCallback, useId, useMemo, type ReactNode } from "react";
+import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
 
 import { type LiveReply } from "../turn/fold";
 import { citationsOf, contentOf, isBlank, type Message, type Part } from "../turn/parts";
 import { waitingCalls, waitsForUser } from "../turn/requests";
-import { isAtWork, isOnlyRetries } from "../turn/activity";
-import { isOutput, segmentKey, segmentsOf, type Segment } from "../turn/segments";
+import { liveActivity, shownSegments } from "../turn/activity";
+import { segmentKey, type Segment } from "../turn/segments";
 import { useWords } from "../words";
+import { CitationPlace } from "./citation-place";
 import { CopyButton } from "./copy-button";
 import { IconButton } from "./icon-button";
 import { MessageTime } from "./message-time";
@@ -34,7 +35,9 @@ interface Props {
 export function Reply({ message, live, isLast, running, busy, children, ...actions }: Props) {
   const { onRegenerate, onContinue, onAnswer, onFork, onDetails } = actions;
   const words = useWords();
-  const place = useId();
+  const article = useRef<HTMLElement>(null);
+  /** The number of the source that one opened. */
+  const [source, setSource] = useState<number | null>(null);
   const { parts, turnId } = message;
   const segments = useMemo(() => shownSegments(parts, running), [parts, running]);
   const liveAt = running ? liveActivity(segments) : -1;
@@ -42,12 +45,8 @@ export function Reply({ message, live, isLast, running, busy, children, ...actio
   const waiting = useMemo(() => waitingCalls(parts), [parts]);
   const isAsking = running && waitsForUser(parts);
   const hasText = segments.some((it) => it.kind === "text");
-  const onSource = useCallback(
-    (index: number) => document.getElementById(`${place}-source-${index}`)?.focus(),
-    [place],
-  );
   return (
-    <article className="reply" aria-label={words.replied}>
+    <article ref={article} className="reply" aria-label={words.replied}>
       {segments.map((segment, index) => (
         <Fragment key={segmentKey(segment)}>
           {isContinued(live, segments, index) && <Continued />}
@@ -60,7 +59,7 @@ export function Reply({ message, live, isLast, running, busy, children, ...actio
               waiting={waiting}
               progress={live?.progress}
               sources={citations.at(-1)?.index ?? 0}
-              onSource={onSource}
+              onSource={setSource}
               onAnswer={onAnswer}
             />
           </div>
@@ -77,42 +76,34 @@ export function Reply({ message, live, isLast, running, busy, children, ...actio
           <span className="unseen">{words.thinking}</span>
         </p>
       )}
-      {citations.length > 0 && !running && <Sources citations={citations} place={place} />}
+      {citations.length > 0 && !running && <Sources citations={citations} onOpen={setSource} />}
+      {citations.length > 0 && (
+        <CitationPlace reply={article} parts={parts} opened={source} onClose={() => setSource(null)} />
+      )}
       {!running && (
         <ReplyEnding message={message} hasText={hasText} isLast={isLast} onRegenerate={onRegenerate} onContinue={onContinue} />
       )}
-      {!running && (
+      {(!running || turnId) && (
         <div className="actions">
-          {children}
-          {hasText && <CopyButton text={contentOf(parts)} />}
-          <IconButton
-            icon={RefreshCw}
-            label={words.regenerate}
-            unavailable={busy ? words.regenerateBusy : undefined}
-            onClick={onRegenerate}
-          />
-          {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
+          {!running && (
+            <>
+              {children}
+              {hasText && <CopyButton text={contentOf(parts)} />}
+              <IconButton
+                icon={RefreshCw}
+                label={words.regenerate}
+                unavailable={busy ? words.regenerateBusy : undefined}
+                onClick={onRegenerate}
+              />
+              {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
+            </>
+          )}
           {turnId && <IconButton icon={Info} label={words.details} onClick={() => onDetails(turnId)} />}
-          <MessageTime at={message.completedAt ?? message.createdAt} />
+          {!running && <MessageTime at={message.completedAt ?? message.createdAt} />}
         </div>
       )}
     </article>
   );
-}
-
-/** The segments without activities in which the model was only asked again, once something has come of it. */
-function shownSegments(parts: readonly Part[], running: boolean): Segment[] {
-  return segmentsOf(parts).filter(
-    (it, index, all) => it.kind !== "activity" || !isOnlyRetries(it.steps) || (running && index === all.length - 1),
-  );
-}
-
-/** The activity that goes on: the last segment, or one whose tools work while what they gave stands below it; or -1. */
-function liveActivity(segments: readonly Segment[]): number {
-  const at = segments.findLastIndex((it) => !isOutput(it));
-  const segment = segments[at];
-  if (segment?.kind !== "activity") return -1;
-  return at === segments.length - 1 || isAtWork(segment.steps) ? at : -1;
 }
 
 function Continued() {

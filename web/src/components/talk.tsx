@@ -36,7 +36,7 @@ interface OpenProps {
   onMenu: () => void;
 }
 
-function OpenThread({ at: { id, seq, branchId }, begun, onMenu }: OpenProps) {
+function OpenThread({ at: { id, seq, branchId, turnId }, begun, onMenu }: OpenProps) {
   const thread = useMemo(() => begun ?? new Thread(id), [id, begun]);
   const [joined, setJoined] = useState(false);
   useEffect(() => {
@@ -53,7 +53,15 @@ function OpenThread({ at: { id, seq, branchId }, begun, onMenu }: OpenProps) {
   useEffect(() => {
     if (listed) thread.retitle(listed.title);
   }, [thread, listed]);
-  return <ThreadView thread={thread} seq={seq} branchId={seq === lookedAt ? branchId : undefined} onMenu={onMenu} />;
+  return (
+    <ThreadView
+      thread={thread}
+      seq={seq}
+      branchId={seq === lookedAt ? branchId : undefined}
+      turnId={turnId}
+      onMenu={onMenu}
+    />
+  );
 }
 
 /** The agent that was asked for, also where the list does not have it yet: never another one. */

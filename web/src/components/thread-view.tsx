@@ -5,7 +5,7 @@ import { agents, isGuide } from "../state/agents";
 import { attachmentsOf, keepFiles, takeAttachments } from "../state/attachments";
 import { refreshConversations } from "../state/conversations";
 import { forgetDraft, keepDraft, readDraft } from "../state/drafts";
-import { go, hrefOf } from "../state/route";
+import { closeTurn, go, hrefOf, openTurn } from "../state/route";
 import { useSelected, useStore } from "../state/store";
 import { toast } from "../state/toasts";
 import { isRunning, isWaiting } from "../thread/reduce";
@@ -30,10 +30,12 @@ interface Props {
   seq: number | undefined;
   /** Its id, where it is known to have been on another branch. */
   branchId: string | undefined;
+  /** The turn whose details are open. */
+  turnId: string | undefined;
   onMenu: () => void;
 }
 
-export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
+export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   const words = useWords();
   // Only what changes seldom: the text that streams in is the list's alone.
   const conversation = useSelected(thread.state, (it) => it.conversation);
@@ -46,7 +48,6 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
   const held = useSelected(thread.state, (it) => it.queued.some(({ held }) => held));
   const all = useStore(agents);
   const [renaming, setRenaming] = useState(false);
-  const [turnId, setTurnId] = useState<string | null>(null);
   const [edited, setEdited] = useState<Message | null>(null);
   // Each has a draft of its own: what was typed before is there when the editing ends.
   const draftOf = (message: Message | null) => (message ? `${thread.id}.${message.id}` : thread.id);
@@ -138,7 +139,7 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
         editedId={edited?.id}
         onEdit={edit}
         onFork={agent?.settings?.conversationMode === "single" ? undefined : (message) => void fork(message)}
-        onDetails={setTurnId}
+        onDetails={openTurn}
       />
       {branchId !== undefined && seq !== undefined && <BranchBar thread={thread} messageId={branchId} seq={seq} />}
       {problem && (
@@ -162,7 +163,7 @@ export function ThreadView({ thread, seq, branchId, onMenu }: Props) {
         {waiting ? words.waitingForYou : running ? words.running : ""}
       </p>
       <ViewerPlace images={() => imagesOf(thread.state.get().messages)} />
-      <TurnDrawerPlace turnId={turnId} onClose={() => setTurnId(null)} />
+      <TurnDrawerPlace conversationId={thread.id} turnId={turnId} onClose={closeTurn} />
     </div>
   );
 }
@@ -180,5 +181,5 @@ function AgentLink({ agent }: { agent: AgentView }) {
 
 function isForSomethingElse({ target }: KeyboardEvent): boolean {
   const isField = target instanceof Element && target.matches("input, textarea, select");
-  return isField || document.querySelector("dialog[open], .menu, [data-menu], .drop-overlay") !== null;
+  return isField || document.querySelector("dialog[open], .menu, [data-menu], .drop-overlay, [role=tooltip]") !== null;
 }

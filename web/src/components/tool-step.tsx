@@ -6,6 +6,7 @@ import { type Progress } from "../turn/fold";
 import { useWords } from "../words";
 import { duration } from "../words/format";
 import { LongText } from "./long-text";
+import { outcomeOf } from "./request-outcome";
 
 interface Props {
   call: ToolCallPartView;
@@ -19,7 +20,7 @@ interface Props {
 /** A tool call: its name and what became of it; its arguments and its result on demand. */
 export const ToolStep = memo(function ToolStep({ call, progress, isWaiting, open }: Props) {
   const words = useWords();
-  const { toolName, server, status, durationMs, error } = call;
+  const { toolName, server, status, durationMs, error, approval } = call;
   return (
     <details
       className="tool"
@@ -45,6 +46,12 @@ export const ToolStep = memo(function ToolStep({ call, progress, isWaiting, open
       {status === "running" && progress?.message && <p className="detail">{progress.message}</p>}
       <p className="label">{words.arguments}</p>
       <LongText text={readable(call.arguments)} />
+      {approval && !isWaiting && (
+        <>
+          <p className="label">{outcomeOf(words, approval.action, approval.scope)}</p>
+          {approval.arguments && <LongText text={readable(approval.arguments)} />}
+        </>
+      )}
       {status !== "running" && (
         <>
           <p className="label">{words.result}</p>

@@ -2,9 +2,15 @@ import { useChunk } from "./use-chunk";
 
 const loadDrawer = () => import("./turn-drawer");
 
+interface Props {
+  conversationId: string;
+  turnId: string | undefined;
+  onClose: () => void;
+}
+
 /** Shows the details of a turn when one asks for them; what does that is loaded then. */
-export function TurnDrawerPlace({ turnId, onClose }: { turnId: string | null; onClose: () => void }) {
-  const drawer = useChunk(loadDrawer, turnId !== null, onClose);
+export function TurnDrawerPlace({ conversationId, turnId, onClose }: Props) {
+  const drawer = useChunk(loadDrawer, turnId !== undefined, onClose);
   if (!turnId || !drawer) return null;
-  return <drawer.TurnDrawer key={turnId} turnId={turnId} onClose={onClose} />;
+  return <drawer.TurnDrawer key={turnId} conversationId={conversationId} turnId={turnId} onClose={onClose} />;
 }

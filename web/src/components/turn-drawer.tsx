@@ -1,70 +1,131 @@
-import { X } from "lucide-react";
-import { useCallback, useEffect, useRef } from "react";
+import "../styles/drawer.css";
+import "../styles/turn.css";
 
-import { get } from "../api/client";
-import { type ReceiptView, type TurnView, type UsageView } from "../api/schema";
-import { useLoaded } from "../state/use-loaded";
-import { follow } from "../turn/follow";
-import { type TurnEvent } from "../turn/events";
+import { Link, X } from "lucide-react";
+import { useLayoutEffect, useMemo, useRef, type RefObject } from "react";
+
+import { type UsageView } from "../api/schema";
+import { hrefOf } from "../state/route";
+import { modelCallsOf } from "../turn/calls";
+import { foldAll } from "../turn/fold";
+import { waitsForUser } from "../turn/requests";
+import { replayOf } from "../turn/replay";
 import { timelineOf } from "../turn/timeline";
 import { useWords } from "../words";
 import { dateTime, duration } from "../words/format";
+import { useTurnWords } from "../words/turn";
+import { CopyButton } from "./copy-button";
+import { Fact } from "./fact";
 import { IconButton } from "./icon-button";
 import { Receipt } from "./receipt";
+import { replyBefore, ReplayPlayer } from "./replay-player";
+import { ReplayedReply } from "./replayed-reply";
 import { TimelineView } from "./timeline-view";
 import { toldProblem } from "./problem-bar";
+import { TurnTokens } from "./turn-tokens";
+import { TurnTools } from "./turn-tools";
+import { useTurn, type WatchedTurn } from "./use-turn";
 
-interface TurnStory {
-  turn: TurnView;
-  receipt: ReceiptView;
-  events: TurnEvent[];
+interface Props {
+  conversationId: string;
+  turnId: string;
+  onClose: () => void;
 }
 
-async function readTurn(turnId: string, signal: AbortSignal): Promise<TurnStory> {
-  const events: TurnEvent[] = [];
-  const [turn, receipt] = await Promise.all([
-    get<TurnView>(`/api/turns/${turnId}`, {}, signal),
-    get<ReceiptView>(`/api/turns/${turnId}/context`, {}, signal),
-    follow(turnId, { onEvents: (more) => events.push(...more), onLost: () => {}, onBack: () => {} }, signal),
-  ]);
-  return { turn, receipt, events };
-}
-
-/** What happened in a turn: its timeline, what the model was sent, what it cost. */
-export function TurnDrawer({ turnId, onClose }: { turnId: string; onClose: () => void }) {
+/** What happened in a turn: watched while it runs, replayed afterwards; what the model was sent, what it cost. */
+export function TurnDrawer({ conversationId, turnId, onClose }: Props) {
   const words = useWords();
+  const told = useTurnWords();
   const dialog = useRef<HTMLDialogElement>(null);
-  const { loaded } = useLoaded(useCallback((signal: AbortSignal) => readTurn(turnId, signal), [turnId]));
-  useEffect(() => dialog.current?.showModal(), []);
+  const heading = useRef<HTMLHeadingElement>(null);
+  const watched = useTurn(conversationId, turnId);
+  useLayoutEffect(() => {
+    const shown = dialog.current;
+    shown?.showModal();
+    // Not on a button: the keys that play are for the whole of it.
+    heading.current?.focus();
+    // Where one leaves by going back, the focus returns as well.
+    return () => shown?.close();
+  }, []);
+  const link = new URL(hrefOf({ name: "conversation", id: conversationId, turnId }), location.href).href;
   return (
-    <dialog ref={dialog} className="drawer" aria-label={words.turnDetails} onClose={onClose}>
+    <dialog
+      ref={dialog}
+      className="drawer"
+      aria-labelledby="turn-details"
+      onClose={(event) => event.target === dialog.current && !dialog.current.open && onClose()}
+    >
       <header>
-        <h2>{words.turnDetails}</h2>
+        <h2 id="turn-details" ref={heading} tabIndex={-1}>
+          {told.turnDetails}
+        </h2>
+        {watched.state === "there" && <CopyButton text={link} label={told.copyLink} icon={Link} />}
         <IconButton icon={X} label={words.close} onClick={() => dialog.current?.close()} />
       </header>
-      {loaded.state === "loading" && <p className="hint">{words.loading}</p>}
-      {loaded.state === "failed" && <p className="hint">{toldProblem(words, loaded.problem)}</p>}
-      {loaded.state === "ready" && <Story {...loaded.value} />}
+      {watched.state === "loading" && <p className="hint">{words.loading}</p>}
+      {watched.state === "missing" && (
+        <p className="hint" role="alert">
+          {told.turnNotFound}
+        </p>
+      )}
+      {watched.state === "failed" && (
+        <p className="hint" role="alert">
+          {toldProblem(words, watched.problem)}
+        </p>
+      )}
+      {watched.state === "there" && <Story dialog={dialog} {...watched} />}
     </dialog>
   );
 }
 
-function Story({ turn, receipt, events }: TurnStory) {
+function Story({ dialog, turn, receipt, events, isRunning }: WatchedTurn & { dialog: RefObject<HTMLDialogElement | null> }) {
   const words = useWords();
-  const timeline = timelineOf(events);
-  const { usage } = turn;
+  const told = useTurnWords();
+  const timeline = useMemo(() => timelineOf(events), [events]);
+  const replay = useMemo(() => replayOf(events), [events]);
+  const reply = useMemo(() => foldAll(replyBefore(turn), events), [turn, events]);
+  const { usage, error } = turn;
+  // What was read of a turn that runs is old by now.
+  const status = !isRunning ? turn.status : waitsForUser(reply.message.parts) ? "WAITING" : "RUNNING";
   return (
     <>
+      <p className="turn-status" data-status={status}>
+        {told.turnStatus[status]}
+      </p>
       <dl className="facts">
-        <Fact name={words.started} value={dateTime(turn.startedAt, words.locale)} />
-        <Fact name={words.duration} value={duration(timeline.duration)} />
+        <Fact name={told.started} value={dateTime(turn.startedAt, words.locale)} />
+        <Fact name={told.duration} value={duration(timeline.duration)} />
         <Fact name={words.model} value={turn.model ?? "–"} />
         {usage && <Spent usage={usage} />}
       </dl>
-      <h3>{words.timeline}</h3>
-      <TimelineView timeline={timeline} />
-      <h3>{words.context}</h3>
-      <Receipt receipt={receipt} />
+      {error && (
+        <p className="ending" data-kind="failed">
+          <code>{error.code}</code> {error.message}
+        </p>
+      )}
+      {isRunning ? (
+        <section aria-label={told.live}>
+          <h3>
+            <i className="beat" aria-hidden /> {told.live}
+          </h3>
+          <ReplayedReply reply={reply} isRunning />
+          <p className="hint about">{told.liveHint}</p>
+          <h3>{told.timeline}</h3>
+          <TimelineView timeline={timeline} />
+        </section>
+      ) : events.length ? (
+        <ReplayPlayer dialog={dialog} turn={turn} replay={replay} timeline={timeline} />
+      ) : (
+        <p className="hint about">{told.noEvents}</p>
+      )}
+      <TurnTools parts={reply.message.parts} progress={reply.progress} />
+      <TurnTokens calls={modelCallsOf(events)} usage={usage} />
+      {receipt && (
+        <>
+          <h3>{told.context}</h3>
+          <Receipt receipt={receipt} conversationId={turn.conversationId} usage={usage} />
+        </>
+      )}
     </>
   );
 }
@@ -80,14 +141,5 @@ function Spent({ usage }: { usage: UsageView }) {
       {usage.cacheReadTokens > 0 && <Fact name={words.cacheReadTokens} value={counted(usage.cacheReadTokens)} />}
       {usage.cacheWriteTokens > 0 && <Fact name={words.cacheWriteTokens} value={counted(usage.cacheWriteTokens)} />}
     </>
-  );
-}
-
-export function Fact({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
   );
 }

@@ -1,4 +1,4 @@
-import { memo, useEffect, useMemo, useState } from "react";
+import { memo, useEffect, useMemo, useState, type ReactNode } from "react";
 import ReactMarkdown, { type Components, type Options } from "react-markdown";
 import remarkGfm from "remark-gfm";
 
@@ -21,25 +21,33 @@ interface Props {
   live?: boolean;
   sources?: number;
   onSource?: (index: number) => void;
+  /** Whether it is a piece of another text: its headings are none of the page's. */
+  isPassage?: boolean;
 }
 
 /** Text of a model. HTML in it is not read, and nothing in it is loaded from anywhere. */
-export const Markdown = memo(function Markdown({ text, live = false, sources = 0, onSource }: Props) {
+export const Markdown = memo(function Markdown({ text, live = false, sources = 0, onSource, isPassage = false }: Props) {
   const blocks = useMemo(() => blocksOf(text), [text]);
   return (
     <div className="markdown" dir="auto">
       {blocks.map((block, index) => (
         <PlainWhenBroken key={index} text={block}>
-          <Block text={block} live={live && index === blocks.length - 1} sources={sources} onSource={onSource} />
+          <Block
+            text={block}
+            live={live && index === blocks.length - 1}
+            sources={sources}
+            onSource={onSource}
+            isPassage={isPassage}
+          />
         </PlainWhenBroken>
       ))}
     </div>
   );
 });
 
-const Block = memo(function Block({ text, live = false, sources = 0, onSource }: Props) {
+const Block = memo(function Block({ text, live = false, sources = 0, onSource, isPassage = false }: Props) {
   const math = useMath(hasMath(text));
-  const components = useMemo(() => componentsFor(live, onSource), [live, onSource]);
+  const components = useMemo(() => componentsFor(live, onSource, isPassage), [live, onSource, isPassage]);
   const remark = useMemo(
     () => [remarkGfm, ...(sources ? [citationMarks(sources)] : []), ...(math ? [math] : [])],
     [sources, math],
@@ -60,13 +68,15 @@ function useMath(wanted: boolean): Plugin | null {
   return wanted ? plugin : null;
 }
 
-function componentsFor(live: boolean, onSource: ((index: number) => void) | undefined): Components {
+function componentsFor(live: boolean, onSource: ((index: number) => void) | undefined, isPassage: boolean): Components {
+  const heading = ({ children }: { children?: ReactNode }) => <p className="heading">{children}</p>;
   return {
+    ...(isPassage && { h1: heading, h2: heading, h3: heading, h4: heading, h5: heading, h6: heading }),
     a: ({ href, children }) => {
       if (href?.startsWith(CITATION)) {
         const index = Number(href.slice(CITATION.length));
         return (
-          <button type="button" className="citation" onClick={() => onSource?.(index)}>
+          <button type="button" className="citation" data-source={index} onClick={() => onSource?.(index)}>
             [{children}]
           </button>
         );

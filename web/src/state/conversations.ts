@@ -38,6 +38,14 @@ export async function refreshConversations(): Promise<void> {
   }
 }
 
+/** A turn has ended: the list says so now, not when it is read again. */
+export function settleTurn(turnId: string): void {
+  conversations.update((list) => {
+    if (!list.items.some((it) => it.activeTurnId === turnId)) return list;
+    return { ...list, items: list.items.map((it) => (it.activeTurnId === turnId ? { ...it, activeTurnId: null } : it)) };
+  });
+}
+
 export async function readMoreConversations(): Promise<void> {
   const { nextCursor, state } = conversations.get();
   if (!nextCursor || state === "loading") return;

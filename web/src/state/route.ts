@@ -4,8 +4,8 @@ import { Store } from "./store";
 
 export type Route =
   | { name: "new"; agentId: string | null }
-  /** `seq`: the message that one came for; `branchId`: its id, where it is on another branch. */
-  | { name: "conversation"; id: string; seq?: number; branchId?: string }
+  /** `seq`: the message that one came for; `branchId`: its id, where it is on another branch; `turnId`: the turn whose details are open. */
+  | { name: "conversation"; id: string; seq?: number; branchId?: string; turnId?: string }
   | { name: "agent"; id: string }
   | { name: Plain };
 
@@ -16,6 +16,8 @@ type Plain = (typeof PLAIN)[number];
 export function parseRoute(hash: string): Route {
   const [, name, id, seq = "", branchId] = hash.replace(/^#/, "").split("/");
   if (name === "c" && id) {
+    // Its third part is a message's number, or says that a turn's id follows.
+    if (seq === "turn" && branchId) return { name: "conversation", id, turnId: branchId };
     if (!/^\d{1,15}$/.test(seq)) return { name: "conversation", id };
     return { name: "conversation", id, seq: Number(seq), ...(branchId && { branchId }) };
   }
@@ -28,6 +30,7 @@ export function parseRoute(hash: string): Route {
 export function hrefOf(route: Route): string {
   switch (route.name) {
     case "conversation":
+      if (route.turnId) return `#/c/${route.id}/turn/${route.turnId}`;
       return ["#/c", route.id, route.seq, route.branchId].filter((it) => it !== undefined).join("/");
     case "agent":
       return `#/agents/${route.id}`;
@@ -69,4 +72,24 @@ export function rename(next: Route): void {
 
 export function go(next: Route): void {
   location.hash = hrefOf(next);
+}
+
+/** Shows the details of a turn above the conversation; going back closes them. */
+export function openTurn(turnId: string): void {
+  const at = route.get();
+  if (at.name !== "conversation" || at.turnId === turnId) return;
+  // What else the route says stays: the list does not move below the details.
+  const next = { ...at, turnId };
+  history.pushState({ isOpened: true }, "", hrefOf(next));
+  route.set(next);
+}
+
+/** Closes them; whoever came by a link to them has nowhere to go back to. */
+export function closeTurn(): void {
+  const at = route.get();
+  if (at.name !== "conversation" || !at.turnId) return;
+  const { turnId: _, ...conversation } = at;
+  if ((history.state as { isOpened?: boolean } | null)?.isOpened) history.back();
+  else history.replaceState(null, "", hrefOf(conversation));
+  route.set(conversation);
 }

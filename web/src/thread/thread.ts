@@ -16,6 +16,7 @@ import {
 import { socket, type News } from "../api/socket";
 import { pause } from "../api/sse";
 import { markExpired } from "../state/attachments";
+import { settleTurn } from "../state/conversations";
 import { whenTold } from "../state/my-events";
 import { Store } from "../state/store";
 import { follow } from "../turn/follow";
@@ -406,6 +407,8 @@ export class Thread {
     // A message to a turn that waited has begun another, which is followed already.
     if (this.#following === turnId) this.#following = null;
     this.#tell({ type: "ended", turnId });
+    // What waits in the queue is answered next: then the conversation goes on.
+    if (!this.state.get().queued.length) settleTurn(turnId);
     // The stored message is the last word: it has what no event carries.
     await this.refresh();
   }

@@ -3,8 +3,8 @@
 import { type Words } from "../words";
 import { capitalized, seconds } from "../words/format";
 import { type Progress } from "./fold";
-import { isBlank, type PartOf } from "./parts";
-import { isRetry, type Step } from "./segments";
+import { isBlank, type Part, type PartOf } from "./parts";
+import { isOutput, isRetry, segmentsOf, type Segment, type Step } from "./segments";
 
 type Call = PartOf<"tool_call">;
 
@@ -22,6 +22,21 @@ export interface Now {
 /** Whether nothing happened but that the model was asked again. */
 export function isOnlyRetries(steps: readonly Step[]): boolean {
   return steps.every(isRetry);
+}
+
+/** The segments without activities in which the model was only asked again, once something has come of it. */
+export function shownSegments(parts: readonly Part[], running: boolean): Segment[] {
+  return segmentsOf(parts).filter(
+    (it, index, all) => it.kind !== "activity" || !isOnlyRetries(it.steps) || (running && index === all.length - 1),
+  );
+}
+
+/** The activity that goes on: the last segment, or one whose tools work while what they gave stands below it; or -1. */
+export function liveActivity(segments: readonly Segment[]): number {
+  const at = segments.findLastIndex((it) => !isOutput(it));
+  const segment = segments[at];
+  if (segment?.kind !== "activity") return -1;
+  return at === segments.length - 1 || isAtWork(segment.steps) ? at : -1;
 }
 
 /** Whether one of its tools is at work, or waits. */

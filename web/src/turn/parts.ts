@@ -40,11 +40,15 @@ export function contentOf(parts: readonly Part[]): string {
   return content;
 }
 
+/** Everything that was found, in order: the model cites the first as 1. */
+export function hitsOf(parts: readonly Part[]): RetrievalHitView[] {
+  return parts.flatMap((part) => (part.type === "retrieval" && !part.superseded ? part.hits : []));
+}
+
 /** Everything that was found, a chunk only once, under the number by which the model cites it. */
 export function citationsOf(parts: readonly Part[]): CitationView[] {
-  const hits = parts.flatMap((part) => (part.type === "retrieval" && !part.superseded ? part.hits : []));
   const seen = new Set<string>();
-  return hits.flatMap((hit, index) => {
+  return hitsOf(parts).flatMap((hit, index) => {
     if (hit.chunkId && seen.has(hit.chunkId)) return [];
     if (hit.chunkId) seen.add(hit.chunkId);
     return [citation(hit, index + 1)];

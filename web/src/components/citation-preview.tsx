@@ -1,0 +1,63 @@
+import { useId, useLayoutEffect, useRef } from "react";
+
+import { type RetrievalHitView } from "../api/schema";
+import { Markdown } from "../markdown/markdown";
+import { useWords } from "../words";
+
+const GAP_PX = 6;
+const EDGE_PX = 8;
+/** More of a passage is read where it stands. */
+const MOST_CHARACTERS = 400;
+
+interface Props {
+  /** The mark at which it stands. */
+  mark: HTMLElement;
+  hit: RetrievalHitView;
+  onEnter: () => void;
+  onLeave: () => void;
+}
+
+/** What a mark refers to, beside it. It stays for as long as the pointer is on it. */
+export function CitationPreview({ mark, hit, onEnter, onLeave }: Props) {
+  const words = useWords();
+  const id = useId();
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const shown = box.current!;
+    // Above everything: the list cuts off what is in it.
+    shown.showPopover?.();
+    mark.setAttribute("aria-describedby", id);
+    const place = () => putAt(shown, mark);
+    place();
+    window.addEventListener("scroll", place, { capture: true, passive: true });
+    window.addEventListener("resize", place);
+    return () => {
+      mark.removeAttribute("aria-describedby");
+      window.removeEventListener("scroll", place, { capture: true });
+      window.removeEventListener("resize", place);
+    };
+  }, [mark, id]);
+  return (
+    <div ref={box} id={id} className="citation-preview" role="tooltip" popover="manual" onPointerEnter={onEnter} onPointerLeave={onLeave}>
+      <p className="from">
+        <strong>{hit.source}</strong>
+        {hit.page != null && <small>{words.page(hit.page)}</small>}
+        <small>{words.score(Math.round(hit.score * 100))}</small>
+      </p>
+      <div className="snippet">
+        <Markdown text={hit.text.slice(0, MOST_CHARACTERS)} isPassage />
+      </div>
+    </div>
+  );
+}
+
+/** Below the mark, or above it where there is no room. */
+function putAt(box: HTMLElement, mark: HTMLElement): void {
+  const at = mark.getBoundingClientRect();
+  const { offsetWidth: width, offsetHeight: height } = box;
+  const left = Math.max(EDGE_PX, Math.min(at.left - GAP_PX, window.innerWidth - width - EDGE_PX));
+  const below = at.bottom + GAP_PX;
+  const top = below + height > window.innerHeight - EDGE_PX ? Math.max(EDGE_PX, at.top - GAP_PX - height) : below;
+  box.style.left = `${left}px`;
+  box.style.top = `${top}px`;
+}

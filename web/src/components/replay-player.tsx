@@ -1,0 +1,156 @@
+import { Pause, Play, RotateCcw } from "lucide-react";
+import { useEffect, useMemo, useRef, type RefObject } from "react";
+
+import { type TurnView } from "../api/schema";
+import { startReply, type LiveReply } from "../turn/fold";
+import { nextStop, playedAt, positionOf, Rewind, stepAt, stopAt, stopsOf, timeAt, type Replay } from "../turn/replay";
+import { type Timeline } from "../turn/timeline";
+import { useWords } from "../words";
+import { duration } from "../words/format";
+import { useTurnWords } from "../words/turn";
+import { ReplayedReply } from "./replayed-reply";
+import { TimelineView, titleOf } from "./timeline-view";
+import { SPEEDS, usePlayer } from "./use-player";
+
+/** What an arrow key moves by, as a share of the whole. */
+const KEY_SHARE = 1 / 20;
+
+interface Props {
+  /** Wherever in it the focus is, keys play and scrub. */
+  dialog: RefObject<HTMLDialogElement | null>;
+  turn: TurnView;
+  replay: Replay;
+  timeline: Timeline;
+}
+
+/** Plays a turn again: the answer as it grew, and which step was at that moment. */
+export function ReplayPlayer({ dialog, turn, replay, timeline }: Props) {
+  const words = useWords();
+  const told = useTurnWords();
+  const player = usePlayer(replay.duration);
+  const { isPlaying, isAtEnd, speed, setSpeed } = player;
+  const box = useRef<HTMLDivElement>(null);
+  // The whole answer is the highest: what is below it does not move while it grows.
+  const keepHeight = () => {
+    if (isAtEnd && box.current) box.current.style.minHeight = `${box.current.offsetHeight}px`;
+  };
+  const seek = (to: number) => {
+    keepHeight();
+    player.seek(to);
+  };
+  const toggle = () => {
+    keepHeight();
+    player.toggle();
+  };
+  const stops = useMemo(() => stopsOf(replay, timeline), [replay, timeline]);
+  const rewind = useMemo(() => new Rewind(replyBefore(turn), replay.events), [turn, replay]);
+  const position = isPlaying && prefersStillness() ? stopAt(stops, player.position) : player.position;
+  const time = timeAt(replay, position);
+  const played = playedAt(replay, position);
+  const step = timeline.spans[stepAt(timeline, time)];
+  const now = isAtEnd ? told.ended : step ? titleOf(words, told, step) : told.beginning;
+
+  const onKey = (event: KeyboardEvent) => {
+    if (event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || isForSomethingElse(event.target)) return;
+    const isSlider = event.target instanceof HTMLInputElement;
+    const by = replay.duration * KEY_SHARE;
+    const moves: Record<string, () => void> = {
+      " ": toggle,
+      ArrowLeft: () => seek(position - by),
+      ArrowRight: () => seek(position + by),
+      // Elsewhere these scroll.
+      ...(isSlider && {
+        ArrowDown: () => seek(position - by),
+        ArrowUp: () => seek(position + by),
+        PageDown: () => seek(nextStop(stops, position, -1)),
+        PageUp: () => seek(nextStop(stops, position, 1)),
+      }),
+    };
+    const move = moves[event.key];
+    if (!move) return;
+    event.preventDefault();
+    move();
+  };
+  const latest = useRef(onKey);
+  latest.current = onKey;
+  useEffect(() => {
+    const drawer = dialog.current;
+    const listen = (event: KeyboardEvent) => latest.current(event);
+    drawer?.addEventListener("keydown", listen);
+    return () => drawer?.removeEventListener("keydown", listen);
+  }, [dialog]);
+
+  const [PlayIcon, playLabel] = isPlaying ? [Pause, told.pause] : isAtEnd ? [RotateCcw, told.playAgain] : [Play, told.play];
+  return (
+    <section aria-label={told.replay}>
+      <h3>{told.replay}</h3>
+      <div className="player">
+        <button type="button" className="primary icon" aria-label={playLabel} title={`${playLabel} (${told.playKeys})`} onClick={toggle}>
+          <PlayIcon aria-hidden />
+        </button>
+        <input
+          type="range"
+          aria-label={told.position}
+          aria-valuetext={told.positionText(duration(time), duration(timeline.duration), now)}
+          min={0}
+          max={Math.max(1, replay.duration)}
+          step="any"
+          value={position}
+          onChange={(event) => seek(Number(event.target.value))}
+        />
+        <select aria-label={told.speed} title={told.speed} value={speed} onChange={(event) => setSpeed(Number(event.target.value))}>
+          {SPEEDS.map((it) => (
+            <option key={it} value={it}>
+              {it === Infinity ? told.instant : `${it}×`}
+            </option>
+          ))}
+        </select>
+      </div>
+      <p className="moment">
+        <span>{now}</span>
+        <span>
+          {duration(time)} / {duration(timeline.duration)}
+        </span>
+      </p>
+      <ReplayedReply box={box} reply={rewind.at(played)} isRunning={!isAtEnd} />
+      <p className="about">
+        {replay.events[0]?.replayed
+          ? told.madeFromAnswer
+          : [replay.leftOut > 0 && told.idleShortened(duration(replay.leftOut)), told.playKeys].filter(Boolean).join(" · ")}
+      </p>
+      <h3>{told.timeline}</h3>
+      <TimelineView timeline={timeline} time={time} onSeek={(to) => seek(positionOf(replay, to))} />
+    </section>
+  );
+}
+
+/** The reply of a turn before its first event. */
+export function replyBefore(turn: TurnView): LiveReply {
+  return startReply({
+    id: turn.assistantMessageId,
+    conversationId: turn.conversationId,
+    turnId: turn.id,
+    runId: turn.runId,
+    role: "assistant",
+    seq: 0,
+    parentId: turn.userMessageId,
+    parts: [],
+    status: "PENDING",
+    tokenCount: null,
+    usage: null,
+    model: turn.model,
+    archived: false,
+    createdAt: turn.startedAt,
+    completedAt: null,
+  });
+}
+
+/** Whether motion is to be avoided: then a replay goes from step to step. */
+function prefersStillness(): boolean {
+  return window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+}
+
+function isForSomethingElse(target: EventTarget | null): boolean {
+  if (target instanceof HTMLInputElement) return target.type !== "range";
+  return target instanceof Element && target.matches("button, summary, select, textarea, a, [tabindex='0']");
+}

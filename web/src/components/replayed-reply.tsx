@@ -1,0 +1,68 @@
+import { Clock } from "lucide-react";
+import { memo, useLayoutEffect, useMemo, useRef, type RefObject } from "react";
+
+import { liveActivity, shownSegments } from "../turn/activity";
+import { type LiveReply } from "../turn/fold";
+import { waitingCalls } from "../turn/requests";
+import { segmentKey, type Segment } from "../turn/segments";
+import { useWords } from "../words";
+import { useTurnWords } from "../words/turn";
+import { ReplyPart } from "./reply-part";
+
+interface Props {
+  reply: LiveReply;
+  /** Whether more comes. */
+  isRunning: boolean;
+  box?: RefObject<HTMLDivElement | null>;
+}
+
+/** A reply as it stood at a moment, for reading only. */
+export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box: place }: Props) {
+  const words = useWords();
+  const told = useTurnWords();
+  const own = useRef<HTMLDivElement>(null);
+  const box = place ?? own;
+  const { parts } = reply.message;
+  const segments = useMemo(() => shownSegments(parts, isRunning), [parts, isRunning]);
+  const waiting = useMemo(() => waitingCalls(parts), [parts]);
+  const liveAt = isRunning ? liveActivity(segments) : -1;
+  useLayoutEffect(() => {
+    // What grows is followed; the whole is read from its beginning.
+    box.current?.scrollTo({ top: isRunning ? box.current.scrollHeight : 0 });
+  }, [box, reply, isRunning]);
+  return (
+    <div ref={box} className="reply replayed" role="group" aria-label={told.answerThen} tabIndex={0}>
+      {!segments.length && <p className="about">{told.nothingYet}</p>}
+      {segments.map((segment, index) => (
+        <div className="part" key={segmentKey(segment)} data-kind={segment.kind}>
+          {isRunning && isUnanswered(segment) ? (
+            <p className="outcome" data-action="none">
+              <Clock aria-hidden />
+              <span>{words.waitingForYou}</span>
+            </p>
+          ) : (
+            <ReplyPart
+              segment={segment}
+              growing={isRunning && reply.isGrowing && segment.to === parts.length - 1}
+              live={index === liveAt}
+              running={false}
+              waiting={waiting}
+              progress={reply.progress}
+              sources={0}
+              onSource={ignored}
+              onAnswer={ignored}
+            />
+          )}
+        </div>
+      ))}
+    </div>
+  );
+});
+
+/** Whether it asks something that was not answered at that moment: here nobody answers it. */
+function isUnanswered(segment: Segment): boolean {
+  if (segment.kind === "question") return segment.question.answer === undefined;
+  return segment.kind === "approval" && segment.call.approval?.action === undefined && segment.call.status === "running";
+}
+
+async function ignored(): Promise<void> {}

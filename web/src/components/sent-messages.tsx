@@ -1,0 +1,63 @@
+import { ChevronRight } from "lucide-react";
+import { useState } from "react";
+
+import { get } from "../api/client";
+import { type MessageView, type PageView_MessageView } from "../api/schema";
+import { toast } from "../state/toasts";
+import { contentOf } from "../turn/parts";
+import { useWords } from "../words";
+import { useTurnWords } from "../words/turn";
+
+const PAGE = 200;
+/** What lies further back than so many pages is not looked for. */
+const MOST_PAGES = 5;
+
+/** The messages that the model was sent; read when one opens them. */
+export function SentMessages({ conversationId, ids }: { conversationId: string; ids: readonly string[] }) {
+  const words = useWords();
+  const told = useTurnWords();
+  const [found, setFound] = useState<ReadonlyMap<string, MessageView> | null>(null);
+  const open = async () => {
+    try {
+      setFound(await readMessages(conversationId, ids));
+    } catch {
+      toast(words.away);
+    }
+  };
+  return (
+    <details className="card" onToggle={(event) => event.currentTarget.open && !found && void open()}>
+      <summary>
+        <ChevronRight aria-hidden className="fold" />
+        <span>{told.messagesSent}</span>
+        <small>{told.contextMessages(ids.length)}</small>
+      </summary>
+      {!found && <p className="hint">{words.loading}</p>}
+      {found && (
+        <ol className="sent-messages">
+          {ids.map((id) => {
+            const message = found.get(id);
+            return (
+              <li key={id}>
+                <small>{message?.role === "user" ? told.you : told.assistant}</small>
+                <p dir="auto">{message ? contentOf(message.parts) || "–" : told.messageGone}</p>
+              </li>
+            );
+          })}
+        </ol>
+      )}
+    </details>
+  );
+}
+
+async function readMessages(conversationId: string, ids: readonly string[]): Promise<ReadonlyMap<string, MessageView>> {
+  const found = new Map<string, MessageView>();
+  let cursor: string | null = null;
+  for (let page = 0; page < MOST_PAGES; page++) {
+    const query = { order: "desc", include: "overwritten", limit: PAGE, ...(cursor && { cursor }) };
+    const read: PageView_MessageView = await get(`/api/conversations/${conversationId}/messages`, query);
+    for (const message of read.items) found.set(message.id, message);
+    cursor = read.nextCursor;
+    if (!cursor || ids.every((id) => found.has(id))) break;
+  }
+  return found;
+}

@@ -1,0 +1,68 @@
+import { useEffect, useState } from "react";
+
+import { ApiError, get } from "../api/client";
+import { type ReceiptView, type TurnView } from "../api/schema";
+import { Paced } from "../thread/paced";
+import { type Problem } from "../thread/reduce";
+import { problemOf } from "../thread/thread";
+import { type TurnEvent } from "../turn/events";
+import { follow } from "../turn/follow";
+
+/** What is known of a turn, as far as it has come. */
+export interface WatchedTurn {
+  turn: TurnView;
+  /** Null until the model was asked. */
+  receipt: ReceiptView | null;
+  events: readonly TurnEvent[];
+  /** Whether more may come. */
+  isRunning: boolean;
+}
+
+export type Watched = { state: "loading" } | { state: "missing" } | { state: "failed"; problem: Problem } | ({ state: "there" } & WatchedTurn);
+
+/** Reads a turn of a conversation and follows it to its end. */
+export function useTurn(conversationId: string, turnId: string): Watched {
+  const [watched, setWatched] = useState<Watched>({ state: "loading" });
+  useEffect(() => {
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const tell = (next: Watched) => !signal.aborted && setWatched(next);
+    watch(conversationId, turnId, signal, tell).catch((error: unknown) => {
+      if (!signal.aborted) tell(isMissing(error) ? { state: "missing" } : { state: "failed", problem: problemOf(error) });
+    });
+    return () => leaving.abort();
+  }, [conversationId, turnId]);
+  return watched;
+}
+
+async function watch(conversationId: string, turnId: string, signal: AbortSignal, tell: (next: Watched) => void): Promise<void> {
+  let [turn, receipt] = await read(turnId, signal);
+  if (turn.conversationId !== conversationId) return tell({ state: "missing" });
+  let events: readonly TurnEvent[] = [];
+  const wasRunning = turn.endedAt === null;
+  const show = (isRunning: boolean) => tell({ state: "there", turn, receipt, events, isRunning });
+  const paced = new Paced<TurnEvent>((more) => {
+    events = [...events, ...more];
+    if (wasRunning) show(true);
+  });
+  if (wasRunning) show(true);
+  await follow(turnId, { onEvents: (more) => paced.add(more), onLost: () => {}, onBack: () => {} }, signal);
+  paced.flush();
+  if (wasRunning) [turn, receipt] = await read(turnId, signal);
+  show(false);
+}
+
+async function read(turnId: string, signal: AbortSignal): Promise<[TurnView, ReceiptView | null]> {
+  return Promise.all([
+    get<TurnView>(`/api/turns/${turnId}`, {}, signal),
+    get<ReceiptView>(`/api/turns/${turnId}/context`, {}, signal).catch((error: unknown) => {
+      if (isMissing(error)) return null; // it has not come so far
+      throw error;
+    }),
+  ]);
+}
+
+/** Whether there is no such turn; what is no id names none. */
+function isMissing(error: unknown): boolean {
+  return error instanceof ApiError && [400, 404, 422].includes(error.status);
+}

@@ -1,0 +1,30 @@
+/** The calls of the model in a turn, each with what it cost. Pure. */
+
+import { type EventUsage, type TurnEvent } from "./events";
+
+export interface ModelCall {
+  /** From 1. */
+  iteration: number;
+  /** How long it took, as far as the log knows. */
+  ms: number | null;
+  /** Missing where it was cut off, or where the log is gone. */
+  usage: EventUsage | null;
+}
+
+export function modelCallsOf(events: readonly TurnEvent[]): ModelCall[] {
+  const calls: ModelCall[] = [];
+  let from = 0;
+  for (const event of events) {
+    if (event.type === "iteration_start" || event.type === "iteration_restart") {
+      calls.push({ iteration: event.iteration, ms: null, usage: null });
+      from = event.at;
+    }
+    const call = calls.at(-1);
+    // A log that was made from the message has one sum for all calls.
+    if (event.type === "usage" && call && !event.replayed) {
+      call.usage = event;
+      call.ms = Math.max(0, event.at - from);
+    }
+  }
+  return calls;
+}

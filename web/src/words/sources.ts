@@ -1,0 +1,20 @@
+/** What is said of a source that is opened; loaded with it. */
+
+import { language, type Language } from "../state/preferences";
+import { useStore } from "../state/store";
+
+const en = {
+  cited: "Cited passage",
+  othersFound: "Other passages found in this document",
+};
+
+const zh: typeof en = {
+  cited: "引用段落",
+  othersFound: "在该文档中找到的其他段落",
+};
+
+export const sourceWords: Record<Language, typeof en> = { en, zh };
+
+export function useSourceWords(): typeof en {
+  return sourceWords[useStore(language)];
+}
