@@ -148,7 +148,7 @@ def search(page: Page, query: str) -> Locator:
 def gone(page: Page, _: ScriptedModel) -> None:
     """A conversation that is not there."""
     page.goto("/#/c/0198c0de-0000-7000-8000-000000000000")
-    expect(page.get_by_role("alert")).to_contain_text("not found")
+    expect(page.get_by_role("heading", name="Conversation not found", level=1)).to_be_visible()
 
 
 def briefings(page: Page, _: ScriptedModel) -> None:

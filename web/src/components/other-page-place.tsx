@@ -21,6 +21,8 @@ export function OtherPagePlace({ at, me, onMenu }: Props) {
       return <pages.AgentPage key={at.id} id={at.id} me={me} onMenu={onMenu} />;
     case "briefings":
       return <pages.BriefingsPage onMenu={onMenu} />;
+    case "missing":
+      return <pages.MissingPage what="page" onMenu={onMenu} />;
     case "settings":
       return <pages.SettingsPage me={me} onMenu={onMenu} />;
     case "usage":

@@ -5,5 +5,6 @@ import "../styles/other-pages.css";
 export { AgentPage } from "./agent-page";
 export { AgentsPage } from "./agents-page";
 export { BriefingsPage } from "./briefings-page";
+export { MissingPage } from "./missing-page";
 export { SettingsPage } from "./settings-page";
 export { UsagePage } from "./usage-page";

@@ -10,7 +10,9 @@ export type Route =
   | { name: "agent"; id: string }
   | { name: "settings" }
   | { name: "briefings" }
-  | { name: "usage" };
+  | { name: "usage" }
+  /** An address that leads nowhere. */
+  | { name: "missing" };
 
 export function parseRoute(hash: string): Route {
   const [, name, id, seq = "", branchId] = hash.replace(/^#/, "").split("/");
@@ -20,7 +22,7 @@ export function parseRoute(hash: string): Route {
   }
   if (name === "agents") return id ? { name: "agent", id } : { name };
   if (name === "settings" || name === "usage" || name === "briefings") return { name };
-  return { name: "new", agentId: name === "new" && id ? id : null };
+  return name && name !== "new" ? { name: "missing" } : { name: "new", agentId: id || null };
 }
 
 export function hrefOf(route: Route): string {

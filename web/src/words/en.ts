@@ -330,6 +330,14 @@ export const en = {
   stopUploadsText: "Files that are not uploaded yet will not be added.",
   stopUploadsAction: "Stop",
 
+  missing: {
+    page: { title: "Page not found", text: "There is nothing at this address." },
+    conversation: { title: "Conversation not found", text: "It may have been deleted, or it belongs to someone else." },
+    agent: { title: "Agent not found", text: "It may have been deleted, or it isn’t shared with you." },
+  },
+  search: "Search",
+  searchHint: (keys: string) => `Press ${keys} to search conversations and agents.`,
+
   account: "Account",
   userId: "User ID",
   userRole: "Role",

@@ -329,6 +329,14 @@ export const zh: Words = {
   stopUploadsText: "尚未上传完成的文件不会被添加。",
   stopUploadsAction: "停止",
 
+  missing: {
+    page: { title: "页面不存在", text: "此地址没有内容。" },
+    conversation: { title: "未找到对话", text: "对话可能已被删除，或属于其他用户。" },
+    agent: { title: "未找到智能体", text: "智能体可能已被删除，或未对你公开。" },
+  },
+  search: "搜索",
+  searchHint: (keys: string) => `按 ${keys} 搜索对话和智能体`,
+
   account: "账号",
   userId: "用户 ID",
   userRole: "角色",
