@@ -173,7 +173,8 @@ def usage(page: Page, model: ScriptedModel) -> None:
     """What was spent."""
     conversation(page, model)
     page.get_by_role("link", name="Usage").click()
-    expect(page.get_by_role("table")).to_be_visible()
+    page.get_by_text("By day").click()
+    expect(page.get_by_role("table", name="By day")).to_be_visible()
 
 
 def nothing_used(page: Page, _: ScriptedModel) -> None:

@@ -265,6 +265,10 @@ export const en = {
   day: "Day",
   noUsage: "No usage yet",
   total: "Total",
+  cachedShare: "Cached input",
+  byAgent: "By agent",
+  byDay: "By day",
+  deletedAgent: "Deleted agent",
 
   signIn: "Sign in",
   signInHint: "Paste your access token.",

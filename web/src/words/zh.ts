@@ -264,6 +264,10 @@ export const zh: Words = {
   day: "日期",
   noUsage: "暂无用量",
   total: "合计",
+  cachedShare: "输入缓存占比",
+  byAgent: "按智能体",
+  byDay: "按日期",
+  deletedAgent: "已删除的智能体",
 
   signIn: "登录",
   signInHint: "请粘贴访问令牌",
