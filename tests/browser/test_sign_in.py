@@ -64,7 +64,7 @@ def test_next_person_sees_nothing_of_the_one_before(page: Page):
     expect(page.get_by_role("navigation").get_by_text("My secret")).to_have_count(0)
     page.goto(address)
     page.reload()
-    expect(page.get_by_role("alert")).to_contain_text("not found")
+    expect(page.get_by_role("heading", name="Conversation not found")).to_be_visible()
 
 
 def test_wrong_token_is_refused_and_another_can_be_tried(page: Page):

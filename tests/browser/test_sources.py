@@ -21,7 +21,7 @@ def test_person_uploads_a_document_asks_about_it_and_sees_the_source(page: Page,
         [UseTool("search_documents", {"query": "When can goods be returned?"})],
         [Say("Within 30 days [1]. Not [9].")],
     )
-    page.get_by_role("button", name="Start a conversation").click()
+    page.get_by_role("button", name="Start chat").click()
     say(page, "When can goods be returned?")
     done(page)
     sources = page.get_by_role("group", name="Sources")

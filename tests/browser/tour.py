@@ -149,7 +149,7 @@ def search(page: Page, query: str) -> Locator:
 def gone(page: Page, _: ScriptedModel) -> None:
     """A conversation that is not there."""
     page.goto("/#/c/0198c0de-0000-7000-8000-000000000000")
-    expect(page.get_by_role("alert")).to_contain_text("not found")
+    expect(page.get_by_role("heading", name="Conversation not found", level=1)).to_be_visible()
 
 
 def briefings(page: Page, _: ScriptedModel) -> None:
@@ -174,7 +174,8 @@ def usage(page: Page, model: ScriptedModel) -> None:
     """What was spent."""
     conversation(page, model)
     choose(page, "Profile", "Usage")
-    expect(page.get_by_role("table")).to_be_visible()
+    page.get_by_text("By day").click()
+    expect(page.get_by_role("table", name="By day")).to_be_visible()
 
 
 def nothing_used(page: Page, _: ScriptedModel) -> None:
@@ -202,16 +203,22 @@ def server_form(page: Page, model: ScriptedModel) -> None:
 
 
 def documents(page: Page, _: ScriptedModel) -> None:
-    """Documents of an agent, one of them broken, and a search."""
+    """Documents of an agent, one of them broken, files that it did not take, and a search."""
     agent = made(page, "/api/agents", {"name": "Librarian"})
     page.goto(f"/#/agents/{agent}")
     page.get_by_role("tab", name="Documents").click()
     files = [
         {"name": "handbook.md", "mimeType": "text/markdown", "buffer": HANDBOOK},
         {"name": "broken.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7 nonsense"},
+        {"name": "photo.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n\x00\x00"},
+        {"name": "handbook (1).md", "mimeType": "text/markdown", "buffer": HANDBOOK},
     ]
     page.locator("input[type=file]").set_input_files(files)  # pyright: ignore[reportArgumentType]
-    expect(page.get_by_role("listitem").filter(has_text="handbook.md")).to_contain_text("ready")
+    refused = page.get_by_role("list", name="Uploads").get_by_role("listitem")
+    expect(refused.filter(has_text="photo.png")).to_contain_text("This file type isn’t supported.")
+    expect(refused.filter(has_text="handbook (1).md")).to_contain_text("already has this file as “handbook.md”")
+    expect(refused).to_have_count(2)
+    expect(page.get_by_role("listitem").filter(has_text=re.compile("^handbook.md"))).to_contain_text("ready")
     expect(page.get_by_role("listitem").filter(has_text="broken.pdf")).to_contain_text("failed")
     page.get_by_role("searchbox", name="Test search").fill("When can I return it?")
     page.keyboard.press("Enter")

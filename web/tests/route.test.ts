@@ -12,10 +12,17 @@ it.each<[string, Route]>([
   ["#/c/1/12/m", { name: "conversation", id: "1", seq: 12, branchId: "m" }],
   ["#/c/1/turn/t", { name: "conversation", id: "1", turnId: "t" }],
   ["#/agents/a", { name: "agent", id: "a" }],
+  ["#/agents", { name: "agents" }],
+  ["#/settings", { name: "settings" }],
   ["#/usage", { name: "usage" }],
+  ["#/missing", { name: "missing" }],
 ])("%s is a place, and its address", (hash, place) => {
   expect(parseRoute(hash)).toEqual(place);
   expect(hrefOf(place)).toBe(hash);
+});
+
+it.each(["#/nowhere", "#/c"])("knows that %s leads nowhere", (hash) => {
+  expect(parseRoute(hash)).toEqual({ name: "missing" });
 });
 
 it("takes what is no turn for the conversation", () => {

@@ -4,6 +4,7 @@ import { expect, it, vi } from "vitest";
 import { type DayUsageView, type TurnView, type UsageView } from "../src/api/schema";
 import { TurnDrawer } from "../src/components/turn-drawer";
 import { UsagePage } from "../src/components/usage-page";
+import { daysOf } from "../src/state/usage";
 import { answer, draw, type Drawn } from "./draw";
 
 const json = (value: unknown) => Promise.resolve(new Response(JSON.stringify(value)));
@@ -16,25 +17,42 @@ async function settled(drawn: Drawn): Promise<Drawn> {
   return drawn;
 }
 
-async function usagePage(...items: DayUsageView[]): Promise<string[][]> {
+async function usagePage(...items: DayUsageView[]): Promise<string[][][]> {
   answer.mockImplementation(() => json({ items }));
   const drawn = await settled(draw(<UsagePage onMenu={() => {}} />));
-  return [...drawn.place.querySelectorAll("tr")].map((row) => [...row.children].map((cell) => cell.textContent!.trim()));
+  const cells = (row: Element) => [...row.children].map((cell) => cell.textContent!.trim());
+  return [...drawn.place.querySelectorAll("table")].map((table) => [...table.querySelectorAll("tr")].map(cells));
 }
 
-it("counts turns and tokens by day, with those of the provider's cache", async () => {
-  const cached = { ...DAY, date: "2026-01-02", estimated: true, cacheReadTokens: 1200, cacheWriteTokens: 90 };
-  expect(await usagePage(DAY, cached)).toEqual([
-    ["Day", "Agent", "Turns", "Input tokens", "Cached input tokens", "Tokens written to cache", "Output tokens"],
-    ["2026-01-02", "–", "2", "1,500", "1,200", "90", "30 estimated"],
-    ["2026-01-01", "–", "2", "1,500", "0", "0", "30"],
-    ["Total", "4", "3,000", "1,200", "90", "60"],
+it("adds up turns and tokens by agent and by day, with the share that came from the provider's cache", async () => {
+  const now = Date.parse("2026-01-02T12:00:00Z");
+  vi.spyOn(Date, "now").mockReturnValue(now);
+  const cached = { ...DAY, date: "2026-01-02", estimated: true, cacheReadTokens: 1200 };
+  const [agents, days] = await usagePage(DAY, cached, { ...DAY, agentId: "b", inputTokens: 9000 });
+  vi.restoreAllMocks();
+  expect(agents).toEqual([
+    ["Agent", "Turns", "Input tokens", "Cached input", "Output tokens"],
+    ["Deleted agent", "2", "9,000", "–", "30"],
+    ["Deleted agent", "4", "3,000", "40%", "60 (estimated)"],
+    ["Total", "6", "12,000", "10%", "90 (estimated)"],
   ]);
+  expect(days!.slice(1, 4)).toEqual([
+    ["2026-01-02", "2", "1,500", "80%", "30 (estimated)"],
+    ["2026-01-01", "4", "10,500", "–", "60"],
+    ["2025-12-31", "0", "0", "–", "0"],
+  ]);
+  expect(days).toHaveLength(1 + 30 + 1);
 });
 
 it("does not speak of a cache where there is none", async () => {
-  const [head] = await usagePage(DAY);
-  expect(head).toEqual(["Day", "Agent", "Turns", "Input tokens", "Output tokens"]);
+  const [agents] = await usagePage(DAY);
+  expect(agents![0]).toEqual(["Agent", "Turns", "Input tokens", "Output tokens"]);
+});
+
+it("has a day for every day, also for those before the last 30 that the server tells of", () => {
+  const now = Date.parse("2026-03-30T23:59:00Z");
+  expect([daysOf([], now)[0], daysOf([], now).at(-1), daysOf([], now).length]).toEqual(["2026-03-01", "2026-03-30", 30]);
+  expect(daysOf([{ ...DAY, date: "2026-02-27" }], now).slice(0, 3)).toEqual(["2026-02-27", "2026-02-28", "2026-03-01"]);
 });
 
 async function facts(usage: UsageView, prefixShare: number | null = null): Promise<string[]> {

@@ -10,9 +10,13 @@ import { useWords } from "../words";
 import { DocumentRow } from "./document-row";
 import { DocumentSearch } from "./document-search";
 import { ProblemBar, toldProblem } from "./problem-bar";
+import { UploadRow } from "./upload-row";
+import { useDocumentUploads } from "./use-document-uploads";
 
 const LOOK_EVERY_MS = 1200;
 const KINDS = ".pdf,.docx,.html,.htm,.md,.markdown,.txt,.csv";
+
+const NONE: readonly DocumentView[] = [];
 
 /** What an agent can search. */
 export function AgentDocuments({ agentId }: { agentId: string }) {
@@ -21,8 +25,7 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
   const read = useCallback((signal: AbortSignal) => readAll(path, signal), [path]);
   const { loaded, again } = useLoaded(read);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const [uploading, setUploading] = useState(0);
-  const documents = loaded.state === "ready" ? loaded.value : [];
+  const documents = loaded.state === "ready" ? loaded.value : NONE;
   const isBusy = documents.some((it) => it.status === "processing");
   useEffect(() => {
     if (!isBusy) return;
@@ -39,22 +42,46 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
     }
     await again();
   };
-  const upload = async (files: readonly File[]) => {
-    if (!files.length) return;
-    const body = new FormData();
-    for (const file of files) body.append("files", file);
-    setUploading(files.length);
-    await change(path, { method: "POST", body });
-    setUploading(0);
+  const { uploads, add, retry, dismiss } = useDocumentUploads(path, documents, again);
+  const active = uploads.filter(({ status }) => status.state === "waiting" || status.state === "uploading").length;
+  const refused = uploads.length - active;
+  const [over, setOver] = useState(false);
+  useEffect(() => {
+    const leaving = new AbortController();
+    // Dropped beside its place, a file would be opened by the browser instead of the page.
+    const ignore = (event: globalThis.DragEvent) => event.dataTransfer?.types.includes("Files") && event.preventDefault();
+    window.addEventListener("dragover", ignore, { signal: leaving.signal });
+    window.addEventListener("drop", ignore, { signal: leaving.signal });
+    return () => leaving.abort();
+  }, []);
+  const drop = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(false);
+    add([...event.dataTransfer.files]);
   };
   return (
-    <div className="form">
+    <div
+      className="form documents"
+      onDragOver={(event) => {
+        event.preventDefault();
+        setOver(event.dataTransfer.types.includes("Files"));
+      }}
+      onDragLeave={(event) => {
+        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false);
+      }}
+      onDrop={drop}
+    >
       <p className="hint">{words.documentsHint}</p>
-      <DropZone onFiles={(files) => void upload(files)} />
-      {uploading > 0 && (
-        <p className="hint" role="status">
-          {words.uploading(uploading)}
-        </p>
+      <DropZone isOver={over} onFiles={add} />
+      <p className="hint" role="status">
+        {active > 0 ? words.uploading(active) : refused > 0 ? words.filesNotAdded(refused) : ""}
+      </p>
+      {uploads.length > 0 && (
+        <ul className="cards" aria-label={words.uploads}>
+          {uploads.map((it) => (
+            <UploadRow key={it.key} upload={it} onRetry={() => retry(it)} onDismiss={() => dismiss(it)} />
+          ))}
+        </ul>
       )}
       {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
       {loaded.state === "failed" && <p className="hint">{toldProblem(words, loaded.problem)}</p>}
@@ -86,26 +113,11 @@ async function readAll(path: string, signal: AbortSignal): Promise<DocumentView[
   return found;
 }
 
-function DropZone({ onFiles }: { onFiles: (files: readonly File[]) => void }) {
+function DropZone({ isOver, onFiles }: { isOver: boolean; onFiles: (files: readonly File[]) => void }) {
   const words = useWords();
   const input = useRef<HTMLInputElement>(null);
-  const [over, setOver] = useState(false);
-  const drop = (event: DragEvent) => {
-    event.preventDefault();
-    setOver(false);
-    onFiles([...event.dataTransfer.files]);
-  };
   return (
-    <div
-      className="drop"
-      data-over={over}
-      onDragOver={(event) => {
-        event.preventDefault();
-        setOver(true);
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={drop}
-    >
+    <div className="drop" data-over={isOver}>
       <Upload aria-hidden />
       <p>{words.dropFiles}</p>
       <button type="button" onClick={() => input.current?.click()}>

@@ -16,6 +16,7 @@ import { AgentGeneral } from "./agent-general";
 import { AgentLimits } from "./agent-limits";
 import { AgentPrompt } from "./agent-prompt";
 import { AgentServers } from "./agent-servers";
+import { MissingPage } from "./missing-page";
 import { ProblemBar, toldProblem } from "./problem-bar";
 import { Tabs } from "./tabs";
 import { TopBar } from "./top-bar";
@@ -72,6 +73,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
   const [problem, setProblem] = useState<Problem | null>(null);
   const unsaved = useUnsavedTabs();
   useLeaveQuestion(words);
+  if (loaded.state === "failed" && loaded.problem.code === "AGENT_NOT_FOUND") return <MissingPage what="agent" onMenu={onMenu} />;
   if (loaded.state !== "ready")
     return (
       <div className="page">

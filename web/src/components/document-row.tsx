@@ -17,16 +17,18 @@ export function DocumentRow({ document, onRetry, onDelete }: Props) {
   return (
     <li className="card server" data-status={status}>
       <div className="row">
-        <strong dir="auto">{fileName}</strong>
-        <small>
-          {bytes(size)}
-          {status === "ready" && ` · ${words.passages(chunkCount)}`}
-        </small>
+        <span className="file">
+          <strong dir="auto">{fileName}</strong>{" "}
+          <small>
+            {bytes(size)}
+            {status === "ready" && ` · ${words.passages(chunkCount)}`}
+          </small>
+        </span>
         <span className="status">{words.documentStatus[status]}</span>
-        {status === "processing" && <progress value={progress} aria-label={words.documentStatus.processing} />}
         {status === "failed" && <IconButton icon={RotateCcw} label={words.retryDocument(fileName)} onClick={onRetry} />}
         <IconButton icon={Trash2} label={words.deleteDocument(fileName)} onClick={onDelete} />
       </div>
+      {status === "processing" && <progress value={progress} aria-label={words.documentStatus.processing} />}
       {error && <p className="wrong">{error}</p>}
     </li>
   );

@@ -25,6 +25,8 @@ export function OtherPagePlace({ at, me, onMenu }: Props) {
       return <pages.BriefingsPage onMenu={onMenu} />;
     case "deleted":
       return <pages.DeletedPage onMenu={onMenu} />;
+    case "missing":
+      return <pages.MissingPage what="page" onMenu={onMenu} />;
     case "settings":
       return <pages.SettingsPage me={me} onMenu={onMenu} />;
     case "usage":

@@ -7,5 +7,6 @@ export { AgentsPage } from "./agents-page";
 export { ArchivePage } from "./archive-page";
 export { BriefingsPage } from "./briefings-page";
 export { DeletedPage } from "./deleted-page";
+export { MissingPage } from "./missing-page";
 export { SettingsPage } from "./settings-page";
 export { UsagePage } from "./usage-page";

@@ -13,6 +13,7 @@ import { type Problem } from "../thread/reduce";
 import { type KeptFile } from "../turn/files";
 import { useWords } from "../words";
 import { Composer } from "./composer";
+import { MissingPlace } from "./missing-place";
 import { ProblemBar } from "./problem-bar";
 import { ThreadView } from "./thread-view";
 import { TopBar } from "./top-bar";
@@ -84,9 +85,14 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const isMissing = agentId !== null && !agent;
+  /** The agent that the server does not have for us, either. */
+  const [unknownId, setUnknownId] = useState<string | null>(null);
   useEffect(() => {
-    if (isMissing) refreshAgents().catch(() => {}); // made elsewhere since the list was read
-  }, [isMissing]);
+    if (!isMissing) return;
+    refreshAgents() // made elsewhere since the list was read
+      .then(() => setUnknownId(agentId))
+      .catch(() => {});
+  }, [isMissing, agentId]);
   const begin = async (content: string, files: readonly KeptFile[] = []): Promise<boolean> => {
     setBusy(true);
     try {
@@ -112,6 +118,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
       setBusy(false);
     }
   };
+  if (isMissing && unknownId === agentId) return <MissingPlace what="agent" onMenu={onMenu} />;
   return (
     <div className="thread">
       <TopBar onMenu={onMenu} title="" />

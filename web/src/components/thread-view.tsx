@@ -16,6 +16,7 @@ import { useWords } from "../words";
 import { BranchBar } from "./branch-bar";
 import { Composer } from "./composer";
 import { MessageList } from "./message-list";
+import { MissingPlace } from "./missing-place";
 import { ProblemBar, toldProblem } from "./problem-bar";
 import { RenameForm } from "./rename-form";
 import { ThreadMenu } from "./thread-menu";
@@ -97,6 +98,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
     return () => window.removeEventListener("keydown", stop, { capture: true });
   }, [thread, running]);
 
+  if (!conversation && problem?.code === "CONVERSATION_NOT_FOUND") return <MissingPlace what="conversation" onMenu={onMenu} />;
   if (!conversation && problem)
     return (
       <div className="thread">

@@ -1,3 +1,4 @@
+import { ChevronRight } from "lucide-react";
 import { useCallback, useMemo } from "react";
 
 import { get } from "../api/client";
@@ -5,8 +6,10 @@ import { type DayUsageView, type UsageReportView } from "../api/schema";
 import { Chart } from "../chart/chart";
 import { agentName, agents } from "../state/agents";
 import { useStore } from "../state/store";
+import { agentSums, cachedShare, daysOf, sumOf, type Sum } from "../state/usage";
 import { useLoaded } from "../state/use-loaded";
 import { useWords, type Words } from "../words";
+import { shortDay } from "../words/format";
 import { toldProblem } from "./problem-bar";
 import { TopBar } from "./top-bar";
 
@@ -14,14 +17,22 @@ const readUsage = (signal: AbortSignal) => get<UsageReportView>("/api/usage", {}
 
 export function UsagePage({ onMenu }: { onMenu: () => void }) {
   const words = useWords();
-  const { loaded } = useLoaded(useCallback(readUsage, []));
+  const { loaded, again } = useLoaded(useCallback(readUsage, []));
   return (
     <div className="page">
       <TopBar title={words.usageTitle} subtitle={words.usageOf} onMenu={onMenu} />
-      <div className="content">
+      <div className="content usage">
         {loaded.state === "loading" && <p className="hint">{words.loading}</p>}
-        {loaded.state === "failed" && <p className="hint">{toldProblem(words, loaded.problem)}</p>}
-        {loaded.state === "ready" && (loaded.value.items.length ? <Usage days={loaded.value.items} /> : <p className="hint">{words.noUsage}</p>)}
+        {loaded.state === "failed" && (
+          <p className="hint" role="alert">
+            {toldProblem(words, loaded.problem)}{" "}
+            <button type="button" className="link" onClick={() => void again()}>
+              {words.retry}
+            </button>
+          </p>
+        )}
+        {loaded.state === "ready" &&
+          (loaded.value.items.length ? <Usage items={loaded.value.items} /> : <p className="hint">{words.noUsage}</p>)}
       </div>
     </div>
   );
@@ -29,95 +40,129 @@ export function UsagePage({ onMenu }: { onMenu: () => void }) {
 
 interface Column {
   name: string;
-  of: (day: DayUsageView) => number;
+  told: (sum: Sum) => string;
 }
 
-function columnsOf(words: Words, days: readonly DayUsageView[]): Column[] {
-  const cached = [
-    { name: words.cacheReadTokens, of: (it: DayUsageView) => it.cacheReadTokens },
-    { name: words.cacheWriteTokens, of: (it: DayUsageView) => it.cacheWriteTokens },
-  ];
+function columnsOf(words: Words, all: Sum): Column[] {
+  const counted = (count: number) => count.toLocaleString(words.locale);
+  const percent = new Intl.NumberFormat(words.locale, { style: "percent", maximumFractionDigits: 1 });
+  const cached = (sum: Sum) => {
+    const share = cachedShare(sum);
+    return share === null ? "–" : percent.format(share);
+  };
   return [
-    { name: words.turns, of: (it) => it.turns },
-    { name: words.inputTokens, of: (it) => it.inputTokens },
+    { name: words.turns, told: (it) => counted(it.turns) },
+    { name: words.inputTokens, told: (it) => counted(it.inputTokens) },
     // Not every provider has a cache.
-    ...cached.filter(({ of }) => days.some(of)),
-    { name: words.outputTokens, of: (it) => it.outputTokens },
+    ...(all.cacheReadTokens ? [{ name: words.cachedShare, told: cached }] : []),
+    { name: words.outputTokens, told: (it) => counted(it.outputTokens) + (it.estimated ? ` (${words.estimated})` : "") },
   ];
 }
 
-function Usage({ days }: { days: readonly DayUsageView[] }) {
+function Usage({ items }: { items: readonly DayUsageView[] }) {
   const words = useWords();
   const all = useStore(agents);
+  const nameOf = (id: string) => agentName(all, id) || words.deletedAgent;
+  const days = useMemo(() => daysOf(items, Date.now()), [items]);
+  const byAgent = useMemo(() => agentSums(items), [items]);
   const plots = useMemo(() => {
-    const dates = everyDay(days);
-    const ids = [...new Set(days.map((it) => it.agentId))];
-    const plot = (title: string, count: (day: DayUsageView) => number) => ({
+    const plot = (title: string, count: (sum: Sum) => number) => ({
       title,
-      labels: dates.map((it) => it.slice(5)),
-      series: ids.map((id) => ({
-        name: agentName(all, id) || "–",
+      labels: days.map((it) => shortDay(it, words.locale)),
+      series: byAgent.map(({ agentId }) => ({
+        name: nameOf(agentId),
         type: "bar",
         stack: true,
-        data: dates.map((date) => days.filter((it) => it.agentId === id && it.date === date).reduce((sum, it) => sum + count(it), 0)),
+        data: days.map((day) => count(sumOf(items.filter((it) => it.agentId === agentId && it.date === day)))),
       })),
     });
     return [plot(words.tokens, (it) => it.inputTokens + it.outputTokens), plot(words.turns, (it) => it.turns)];
-  }, [days, all, words]);
-  const columns = columnsOf(words, days);
-  const counted = (count: number) => count.toLocaleString(words.locale);
+  }, [items, days, byAgent, all, words]);
+  const total = sumOf(items);
+  const columns = columnsOf(words, total);
   return (
     <>
+      <dl className="facts totals">
+        {columns.map(({ name, told }) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{told(total)}</dd>
+          </div>
+        ))}
+      </dl>
       {plots.map((plot) => (
         <Chart key={plot.title} data={plot} />
       ))}
-      <div className="table" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">{words.day}</th>
-              <th scope="col">{words.agent}</th>
-              {columns.map(({ name }) => (
-                <th key={name} scope="col">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {days.toReversed().map((it) => (
-              <tr key={`${it.date} ${it.agentId}`}>
-                <td>{it.date}</td>
-                <td>{agentName(all, it.agentId) || "–"}</td>
-                {columns.map(({ name, of }) => (
-                  <td key={name}>
-                    {counted(of(it))} {name === words.outputTokens && it.estimated && <small>{words.estimated}</small>}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-          <tfoot>
-            <tr>
-              <th scope="row" colSpan={2}>
-                {words.total}
-              </th>
-              {columns.map(({ name, of }) => (
-                <td key={name}>{counted(days.reduce((total, it) => total + of(it), 0))}</td>
-              ))}
-            </tr>
-          </tfoot>
-        </table>
-      </div>
+      <h2 id="usage-agents">{words.byAgent}</h2>
+      <Table
+        label="usage-agents"
+        first={words.agent}
+        columns={columns}
+        rows={byAgent.map(({ agentId, sum }) => ({ key: agentId, name: nameOf(agentId), sum }))}
+        total={total}
+      />
+      <details className="card">
+        <summary>
+          <ChevronRight aria-hidden className="fold" />
+          <span id="usage-days">{words.byDay}</span>
+        </summary>
+        <Table
+          label="usage-days"
+          first={words.day}
+          columns={columns}
+          rows={days.toReversed().map((day) => ({ key: day, name: day, sum: sumOf(items.filter((it) => it.date === day)) }))}
+          total={total}
+        />
+      </details>
     </>
   );
 }
 
-/** All days from the first that is known to the last, so that a pause is seen as one. */
-function everyDay(days: readonly DayUsageView[]): string[] {
-  const known = days.map((it) => it.date).sort();
-  const dates: string[] = [];
-  const last = Date.parse(known.at(-1)!);
-  for (let day = Date.parse(known[0]!); day <= last; day += 86_400_000) dates.push(new Date(day).toISOString().slice(0, 10));
-  return dates;
+interface TableProps {
+  /** The id of what names it. */
+  label: string;
+  first: string;
+  columns: readonly Column[];
+  rows: readonly { key: string; name: string; sum: Sum }[];
+  total: Sum;
+}
+
+function Table({ label, first, columns, rows, total }: TableProps) {
+  const words = useWords();
+  return (
+    <div className="table" tabIndex={0} role="region" aria-labelledby={label}>
+      <table aria-labelledby={label}>
+        <thead>
+          <tr>
+            <th scope="col">{first}</th>
+            {columns.map(({ name }) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ key, name, sum }) => (
+            <tr key={key} data-empty={sum.turns === 0}>
+              <th scope="row" dir="auto">
+                {name}
+              </th>
+              {columns.map((column) => (
+                <td key={column.name}>{column.told(sum)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+        <tfoot>
+          <tr>
+            <th scope="row">{words.total}</th>
+            {columns.map(({ name, told }) => (
+              <td key={name}>{told(total)}</td>
+            ))}
+          </tr>
+        </tfoot>
+      </table>
+    </div>
+  );
 }

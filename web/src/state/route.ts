@@ -7,7 +7,9 @@ export type Route =
   /** `seq`: the message that one came for; `branchId`: its id, where it is on another branch; `turnId`: the turn whose details are open. */
   | { name: "conversation"; id: string; seq?: number; branchId?: string; turnId?: string }
   | { name: "agent"; id: string }
-  | { name: Plain };
+  | { name: Plain }
+  /** An address that leads nowhere. */
+  | { name: "missing" };
 
 /** Pages of which there is one. */
 const PLAIN = ["agents", "archive", "briefings", "deleted", "settings", "usage"] as const;
@@ -24,7 +26,7 @@ export function parseRoute(hash: string): Route {
   if (name === "agents" && id) return { name: "agent", id };
   const plain = PLAIN.find((it) => it === name);
   if (plain) return { name: plain };
-  return { name: "new", agentId: name === "new" && id ? id : null };
+  return name && name !== "new" ? { name: "missing" } : { name: "new", agentId: id || null };
 }
 
 export function hrefOf(route: Route): string {

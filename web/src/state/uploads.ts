@@ -65,7 +65,7 @@ function enqueue(draftKey: string, { key, source, localUrl }: Attachment): void 
     if (cancel.signal.aborted || !isWanted) return;
     const onProgress = (progress: number) => change(draftKey, key, { status: { state: "uploading", progress } });
     try {
-      const file = kept(await upload(source, onProgress, cancel.signal));
+      const file = kept(await upload<UploadedFileView>("/api/files", source, onProgress, cancel.signal));
       if (localUrl && file.width) seedPreview(file.fileId, localUrl);
       const { fileName, mediaType, size } = file;
       change(draftKey, key, { fileName, mediaType, size, status: { state: "ready", file } });
