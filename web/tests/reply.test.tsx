@@ -300,7 +300,7 @@ describe("the versions of a message", () => {
     drawn.again(last(ended(third), {}, { onChoose }));
     expect(document.activeElement).toBe(next);
     expect(next.getAttribute("aria-disabled")).toBe("true");
-    expect(next.title).toBe("This is the latest version.");
+    expect(next.dataset["tip"]).toBe("This is the latest version.");
     await click(next);
     await press(next, "ArrowRight");
     expect(onChoose).not.toHaveBeenCalled();

@@ -1,5 +1,8 @@
 """Charts are drawn as SVG: well-formed, without script, whatever a tool calls a chart."""
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -8,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threadkeep.domain.chart import read_chart
-from threadkeep.http.reports.chart_svg import draw
+from threadkeep.http.reports.chart_svg import COLOURS, draw
 
 ROWS = [{"m": "<b>", "n": 3, "k": -1}, {"m": "二月", "n": 5, "k": None}]
 
@@ -78,3 +81,9 @@ def test_whatever_a_tool_calls_a_chart_is_drawn_well_formed_or_not_at_all(value:
         assert "nan" not in svg.lower() or "nan" in str(value).lower()
         # What XML cannot hold at all, a browser's HTML parser replaces.
         ET.fromstring("".join(it if it.isprintable() or it == " " else "?" for it in svg))
+
+
+def test_report_and_page_draw_in_the_same_colours():
+    palette = Path(__file__).parents[3] / "web/src/chart/palette.ts"
+    (light,) = re.findall(r"light: \[(.*)\]", palette.read_text("utf-8"))
+    assert tuple(json.loads(f"[{light}]")) == COLOURS

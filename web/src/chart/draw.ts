@@ -6,6 +6,7 @@ import { init, use, type EChartsType } from "echarts/core";
 import { CanvasRenderer } from "echarts/renderers";
 
 import { type ChartPlan } from "./option";
+import { COLOURS } from "./palette";
 
 use([
   AriaComponent,
@@ -19,11 +20,6 @@ use([
   TitleComponent,
   TooltipComponent,
 ]);
-
-const COLOURS = {
-  light: ["#2f7a63", "#b5651d", "#3b5ba9", "#8a4b86", "#9a8a2a", "#4a8fa8", "#b0484a", "#6b6f3a"],
-  dark: ["#7cc4ab", "#e0a267", "#90a8ea", "#cf9bcb", "#d9c865", "#8cc7dc", "#e99a9b", "#b9bd83"],
-};
 
 /** Draws into a place and keeps to its size; gives what ends it. */
 export function draw(place: HTMLElement, plan: ChartPlan, theme: "light" | "dark"): () => void {

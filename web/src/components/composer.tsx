@@ -134,7 +134,7 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
           onKeyDown={onKeyDown}
         />
         {isQueueing && ready && !hasFiles && (
-          <button type="button" className="icon" aria-label={words.steer} title={words.steerHint} onClick={() => void submit(true)}>
+          <button type="button" className="icon" aria-label={words.steer} data-tip={words.steerHint} onClick={() => void submit(true)}>
             <CornerDownRight aria-hidden />
           </button>
         )}

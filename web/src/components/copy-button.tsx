@@ -23,7 +23,7 @@ export function CopyButton({ text, className = "icon", label, icon: Icon = Copy 
   // The clipboard is missing where the page came without TLS.
   if (!("clipboard" in navigator)) return null;
   return (
-    <button type="button" className={className} onClick={() => void copy()} title={name}>
+    <button type="button" className={className} onClick={() => void copy()} data-tip={name}>
       {copied ? <Check aria-hidden /> : <Icon aria-hidden />}
       <span className="unseen" aria-live="polite">
         {copied ? words.copied : name}

@@ -13,6 +13,7 @@ import { OverlayPlace } from "./overlay-place";
 import { Sidebar } from "./sidebar";
 import { Talk } from "./talk";
 import { Toasts } from "./toasts";
+import { Tooltip } from "./tooltip";
 
 export function Home({ me }: { me: MeView }) {
   const words = useWords();
@@ -46,6 +47,7 @@ export function Home({ me }: { me: MeView }) {
       </main>
       <OverlayPlace me={me} />
       <Toasts />
+      <Tooltip />
     </div>
   );
 }

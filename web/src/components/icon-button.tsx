@@ -17,7 +17,7 @@ export function IconButton({ icon: Icon, label, onClick, pressed, disabled, unav
       type="button"
       className="icon"
       aria-label={label}
-      title={unavailable ?? label}
+      data-tip={unavailable ?? label}
       aria-pressed={pressed}
       disabled={disabled}
       aria-disabled={unavailable === undefined ? undefined : true}

@@ -2,6 +2,7 @@ import { Check } from "lucide-react";
 import { useEffect, useLayoutEffect, useRef, type KeyboardEvent, type RefObject } from "react";
 
 import { type MenuGroup, type MenuItem } from "./menu";
+import { standBeside } from "./stand-beside";
 
 interface Props {
   label: string;
@@ -11,9 +12,6 @@ interface Props {
   onClose: () => void;
 }
 
-const GAP = 4;
-const EDGE = 8;
-
 /** The open menu, above everything else and beside its button. */
 export function MenuList({ label, groups, button, focused, onClose }: Props) {
   const place = useRef<HTMLDivElement>(null);
@@ -21,7 +19,7 @@ export function MenuList({ label, groups, button, focused, onClose }: Props) {
   useLayoutEffect(() => {
     const list = place.current!;
     list.showPopover?.();
-    stand(list, button.current!);
+    standBeside(list, button.current!);
     itemsOf().at(focused === "first" ? 0 : -1)?.focus();
   }, []);
   useEffect(() => {
@@ -89,18 +87,6 @@ export function MenuList({ label, groups, button, focused, onClose }: Props) {
         ))}
     </div>
   );
-}
-
-/** Puts the list below its button, or above where there is more room, and always on the screen. */
-function stand(list: HTMLElement, button: HTMLElement): void {
-  const at = button.getBoundingClientRect();
-  const { offsetWidth: width, offsetHeight: height } = list;
-  const isLeft = at.left + at.right < innerWidth;
-  const left = isLeft ? at.left : at.right - width;
-  const isBelow = at.bottom + GAP + height + EDGE <= innerHeight || at.top < innerHeight - at.bottom;
-  const top = isBelow ? at.bottom + GAP : at.top - GAP - height;
-  list.style.left = `${Math.max(EDGE, Math.min(left, innerWidth - width - EDGE))}px`;
-  list.style.top = `${Math.max(EDGE, Math.min(top, innerHeight - height - EDGE))}px`;
 }
 
 function beginningWith(letter: string, items: readonly HTMLElement[]): HTMLElement | undefined {

@@ -24,12 +24,14 @@ interface Props {
   label: string;
   groups: readonly MenuGroup[];
   className?: string;
+  /** Whether it shows too little to be understood without its name. */
+  hasTip?: boolean;
   /** What the button shows. */
   children: ReactNode;
 }
 
 /** A button that opens a menu: arrow keys, first letters, Escape, and a click elsewhere work as in any other program. */
-export function Menu({ label, groups, className = "icon", children }: Props) {
+export function Menu({ label, groups, className = "icon", hasTip = true, children }: Props) {
   const button = useRef<HTMLButtonElement>(null);
   /** Which item has the focus when the menu opens. */
   const [opened, setOpened] = useState<"first" | "last" | null>(null);
@@ -46,7 +48,7 @@ export function Menu({ label, groups, className = "icon", children }: Props) {
         type="button"
         className={className}
         aria-label={label}
-        title={label}
+        data-tip={hasTip ? label : undefined}
         aria-haspopup="menu"
         aria-expanded={opened !== null}
         onClick={() => setOpened(opened ? null : "first")}

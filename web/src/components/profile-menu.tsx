@@ -45,7 +45,7 @@ export function ProfileMenu({ me }: { me: MeView }) {
     { items: isSignedIn ? [{ label: words.logOut, icon: LogOut, run: logOut }] : [] },
   ];
   return (
-    <Menu label={words.profile(name)} className="row profile" groups={groups}>
+    <Menu label={words.profile(name)} className="row profile" hasTip={false} groups={groups}>
       <span className="face" aria-hidden data-letter={[...name][0]?.toUpperCase()} />
       <span className="title">{name}</span>
       <ChevronsUpDown aria-hidden />

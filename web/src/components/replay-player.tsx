@@ -85,7 +85,7 @@ export function ReplayPlayer({ dialog, turn, replay, timeline }: Props) {
     <section aria-label={told.replay}>
       <h3>{told.replay}</h3>
       <div className="player">
-        <button type="button" className="primary icon" aria-label={playLabel} title={`${playLabel} (${told.playKeys})`} onClick={toggle}>
+        <button type="button" className="primary icon" aria-label={playLabel} data-tip={`${playLabel} (${told.playKeys})`} onClick={toggle}>
           <PlayIcon aria-hidden />
         </button>
         <input

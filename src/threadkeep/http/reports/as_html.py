@@ -38,14 +38,16 @@ from threadkeep.wire.view import rfc3339
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1rem; color: #666; } h3 { font-size: .9rem; margin-bottom: .3rem; }
-.asked { border-left: 3px solid #5470c6; padding-left: .8rem; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem;
+  color: #23211d; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1rem; color: #5b574f; }
+h3 { font-size: .9rem; margin-bottom: .3rem; }
+.asked { border-left: 3px solid #24604f; padding-left: .8rem; }
 .asked, .answered, .thought { white-space: pre-wrap; overflow-wrap: anywhere; }
-.answered { margin: .8rem 0; } .thought, .notice, summary { color: #666; }
-pre { background: #f5f5f5; padding: .6rem; overflow: auto; max-height: 24rem; white-space: pre-wrap; }
-.failed { color: #b00020; } section { border-top: 1px solid #ddd; margin-top: 1.5rem; }
-svg { width: 100%; max-width: 640px; } figure { margin: .8rem 0; } figcaption { color: #666; }
+.answered { margin: .8rem 0; } .thought, .notice, summary { color: #5b574f; }
+pre { background: #f6f4f0; padding: .6rem; overflow: auto; max-height: 24rem; white-space: pre-wrap; }
+.failed { color: #a3271c; } section { border-top: 1px solid #e3dfd7; margin-top: 1.5rem; }
+svg { width: 100%; max-width: 640px; } figure { margin: .8rem 0; } figcaption { color: #5b574f; }
 img { display: block; max-width: 100%; max-height: 30rem; }
 """
 

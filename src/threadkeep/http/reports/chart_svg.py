@@ -9,7 +9,8 @@ from threadkeep.domain.chart import Chart, ChartKind, Series
 
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 48, 44
-COLOURS = ("#5470c6", "#91cc75", "#fac858", "#ee6666", "#73c0de", "#3ba272", "#fc8452", "#9a60b4", "#ea7ccc")
+# The page draws with the same: web/src/chart/palette.ts.
+COLOURS = ("#2f7a63", "#b5651d", "#3b5ba9", "#8a4b86", "#9a8a2a", "#4a8fa8", "#b0484a", "#6b6f3a")
 MOST_LABELS = 12
 TICKS = 5
 
@@ -32,7 +33,7 @@ def _plot(chart: Chart) -> Iterator[str]:
     for tick in range(TICKS + 1):
         value = low + (high - low) * tick / TICKS
         y = _y(value, scale)
-        yield f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" stroke="#ddd"/>'
+        yield f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" stroke="#e3dfd7"/>'
         yield _text(LEFT - 6, y + 4, f"{value:.4g}", "end")
     scatter = [x for series in chart.series for x in series.xs]
     across = _Scale.of(scatter, 0) if scatter else None
