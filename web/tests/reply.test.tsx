@@ -310,7 +310,7 @@ describe("the versions of a message", () => {
     const onChoose = vi.fn();
     const drawn = draw(last({ ...ended(second("user")), sending: true }, {}, { onChoose }));
     const previous = drawn.named<HTMLButtonElement>("Previous version");
-    expect(previous.title).toContain("Wait for the answer");
+    expect(previous.dataset["tip"]).toContain("Wait for the answer");
     await click(previous);
     await press(previous, "ArrowLeft");
     expect(onChoose).not.toHaveBeenCalled();

@@ -17,6 +17,7 @@ export function IconButton({ icon: Icon, label, onClick, pressed, disabled, unav
       type="button"
       className="icon"
       aria-label={label}
+      aria-description={unavailable}
       data-tip={unavailable ?? label}
       aria-pressed={pressed}
       disabled={disabled}
