@@ -88,7 +88,7 @@ def test_snippets_work_against_a_running_server(tmp_path: Path, model: ScriptedM
         assert [it["id"] for it in listed["items"]] == [sent["turnId"]]
         assert stopped == {"turnId": sent["turnId"], "status": "GENERATION_ABORTED"}
         gate.open()
-        assert "0 problems" in sh(blocks("sh", "Is it well?")[0], tmp_path, settings)
+        assert "0 problems" in sh(blocks("sh", "Health checks")[0], tmp_path, settings)
         assert "Restored " in sh(blocks("sh", "Backup and restore")[0], tmp_path, settings)
         assert server.stop() == 0
     # The line that is shown is one that there is.

@@ -30,7 +30,7 @@ def test_person_attaches_files_and_sends_them(tmp_path: Path, model: ScriptedMod
         somebody.types("/file nowhere.png\n")
         somebody.sees("Error: nowhere.png: No such file or directory")
         somebody.types("/unfile 3\n")
-        somebody.sees("no attached file has the number 3")
+        somebody.sees("no attached file has number 3")
         somebody.types("/unfile 1\n")
         somebody.sees("1 [file lease.md · 7 B]")
         somebody.types("\n")
@@ -56,7 +56,7 @@ def test_pipe_can_attach_files_too(tmp_path: Path, model: ScriptedModel):
     (tmp_path / "lease.md").write_text("# Lease")
     (tmp_path / "page.png").write_text("<html>")
     told = piped(tmp_path, "/file page.png 'lease.md'\nWhat?\n", settings=settings_for(model))
-    assert "Error: page.png is not a PNG image" in told.stdout
+    assert "Error: page.png has the name of a PNG image" in told.stdout
     assert told.stdout.endswith("[file lease.md · 7 B]\nA lease.\n")
     assert "# Lease" in json.dumps(model.requests[0].body)
 
