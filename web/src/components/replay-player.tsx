@@ -113,10 +113,10 @@ export function ReplayPlayer({ dialog, turn, replay, timeline }: Props) {
         </span>
       </p>
       <ReplayedReply box={box} reply={rewind.at(played)} isRunning={!isAtEnd} />
-      <p className="about">
-        {replay.events[0]?.replayed
-          ? told.madeFromAnswer
-          : [replay.leftOut > 0 && told.idleShortened(duration(replay.leftOut)), told.playKeys].filter(Boolean).join(" · ")}
+      <p className="about replay-about">
+        {replay.events[0]?.replayed && <span>{told.madeFromAnswer}</span>}
+        {replay.leftOut > 0 && <span>{told.idleShortened(duration(replay.leftOut))}</span>}
+        <span className="keys">{told.playKeys}</span>
       </p>
       <h3>{told.timeline}</h3>
       <TimelineView timeline={timeline} time={time} onSeek={(to) => seek(positionOf(replay, to))} />

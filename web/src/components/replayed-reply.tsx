@@ -5,7 +5,7 @@ import { liveActivity, shownSegments } from "../turn/activity";
 import { type LiveReply } from "../turn/fold";
 import { waitingCalls } from "../turn/requests";
 import { segmentKey, type Segment } from "../turn/segments";
-import { useWords } from "../words";
+import { useWords, type Words } from "../words";
 import { useTurnWords } from "../words/turn";
 import { ReplyPart } from "./reply-part";
 
@@ -38,7 +38,7 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
           {isRunning && isUnanswered(segment) ? (
             <p className="outcome" data-action="none">
               <Clock aria-hidden />
-              <span>{words.waitingForYou}</span>
+              <span>{askedIn(words, segment)}</span>
             </p>
           ) : (
             <ReplyPart
@@ -63,6 +63,11 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
 function isUnanswered(segment: Segment): boolean {
   if (segment.kind === "question") return segment.question.answer === undefined;
   return segment.kind === "approval" && segment.call.approval?.action === undefined && segment.call.status === "running";
+}
+
+function askedIn(words: Words, segment: Segment): string {
+  if (segment.kind === "question") return segment.question.message;
+  return segment.kind === "approval" ? words.allowCall(segment.call.toolName, segment.call.server) : "";
 }
 
 async function ignored(): Promise<void> {}
