@@ -10,6 +10,9 @@ export type ThemeChoice = Theme | "system";
 const LANGUAGE = "threadkeep.language";
 const THEME = "threadkeep.theme";
 
+/** `--paper` of each theme. */
+const PAPER = { light: "#fdfcfa", dark: "#1b1a18" };
+
 function firstLanguage(): Language {
   const kept = localStorage.getItem(LANGUAGE);
   if (kept === "en" || kept === "zh") return kept;
@@ -50,6 +53,8 @@ export function applyPreferences(): void {
   const apply = () => {
     document.documentElement.lang = language.get() === "zh" ? "zh-CN" : "en";
     document.documentElement.dataset["theme"] = theme.get();
+    // The browser's own bar, also where the theme is not the system's.
+    for (const it of document.querySelectorAll<HTMLMetaElement>("meta[name=theme-color]")) it.content = PAPER[theme.get()];
   };
   language.subscribe(apply);
   theme.subscribe(apply);
