@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
@@ -26,9 +27,48 @@ function packed(): Plugin {
   };
 }
 
+/** What makes the page installable. All of it is relative, for the page may be mounted below a path. */
+function installable(): Plugin {
+  const hashed = (name: string, ending: string, content: Uint8Array | string) =>
+    `${name}-${createHash("sha256").update(content).digest("hex").slice(0, 8)}.${ending}`;
+  const icons = [
+    { name: "icon-192", sizes: "192x192", purpose: "any" },
+    { name: "icon-512", sizes: "512x512", purpose: "any" },
+    { name: "icon-maskable-512", sizes: "512x512", purpose: "maskable" },
+  ].map(({ name, ...icon }) => {
+    const content = readFileSync(join(import.meta.dirname, "src", "icons", `${name}.png`));
+    return { content, entry: { src: `./${hashed(name, "png", content)}`, type: "image/png", ...icon } };
+  });
+  const manifest = JSON.stringify({
+    name: "Threadkeep",
+    short_name: "Threadkeep",
+    // The manifest is one folder below the page.
+    start_url: "../",
+    scope: "../",
+    display: "standalone",
+    background_color: "#fdfcfa",
+    theme_color: "#fdfcfa",
+    icons: icons.map(({ entry }) => entry),
+  });
+  const fileName = `assets/${hashed("manifest", "webmanifest", manifest)}`;
+  return {
+    name: "installable",
+    apply: "build",
+    generateBundle() {
+      this.emitFile({ type: "asset", fileName, source: manifest });
+      for (const { content, entry } of icons)
+        this.emitFile({ type: "asset", fileName: `assets/${entry.src.slice(2)}`, source: content });
+    },
+    // Behind a sign-in of a proxy or a host, it is not given without the cookie.
+    transformIndexHtml: () => [
+      { tag: "link", attrs: { rel: "manifest", href: `./${fileName}`, crossorigin: "use-credentials" }, injectTo: "head" },
+    ],
+  };
+}
+
 export default defineConfig({
   base: "./", // the page may be mounted below a path
-  plugins: [react(), packed()],
+  plugins: [react(), installable(), packed()],
   build: {
     target: "es2022",
     sourcemap: false,

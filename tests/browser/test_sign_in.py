@@ -1,4 +1,4 @@
-"""Signing in with a token: kept in this tab only, never in an address."""
+"""Signing in with a token: kept by the tabs that are open, never on disk or in an address."""
 
 from collections.abc import Iterator
 
@@ -83,8 +83,14 @@ def test_sign_in_breaks_no_rule_of_accessibility(page: Page):
     assert problems + violations(page) == []
 
 
-def test_another_tab_must_sign_in_itself(page: Page, context: BrowserContext):
-    sign_in(page, "alice")
+def test_tabs_share_a_sign_in_until_one_logs_out(page: Page, context: BrowserContext):
+    token = sign_in(page, "alice")
     other = context.new_page()
     other.goto("/")
-    expect(other.get_by_label("Access token")).to_be_visible()
+    expect(other.get_by_role("textbox", name="Message")).to_be_visible()
+    assert token not in other.evaluate("JSON.stringify(localStorage)")
+    other.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Access token")).to_be_visible()
+    assert token not in page.evaluate("JSON.stringify({...sessionStorage})")
+    sign_in(page, "bob")
+    expect(other.get_by_role("textbox", name="Message")).to_be_visible()

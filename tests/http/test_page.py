@@ -22,6 +22,8 @@ def folder(tmp_path: Path) -> Path:
     (assets / "index-abc.js.gz").write_bytes(b"packed with gzip")
     (assets / "index-abc.js.br").write_bytes(b"packed with brotli")
     (assets / "font-abc.woff2").write_bytes(b"font")
+    (assets / "icon-abc.png").write_bytes(b"icon")
+    (assets / "manifest-abc.webmanifest").write_text("{}")
     return tmp_path
 
 
@@ -86,7 +88,12 @@ async def test_only_files_of_the_page_are_given(folder: Path):
     async with client(folder) as web:
         for name in ("other.js", "..%2findex.html", "..%2fsecret.txt", "index-abc.js.gz", "", "%00"):
             assert (await web.get(f"/assets/{name}")).status_code == 404
-        assert (await web.get("/assets/font-abc.woff2")).headers["content-type"] == "font/woff2"
+        for name, kind in (
+            ("font-abc.woff2", "font/woff2"),
+            ("icon-abc.png", "image/png"),
+            ("manifest-abc.webmanifest", "application/manifest+json"),
+        ):
+            assert (await web.get(f"/assets/{name}")).headers["content-type"] == kind
 
 
 async def test_page_works_below_a_path(folder: Path):

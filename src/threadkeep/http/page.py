@@ -33,7 +33,9 @@ _FOREVER = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Acc
 _TYPES = {
     ".css": "text/css",
     ".js": "text/javascript",
+    ".png": "image/png",
     ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
     ".woff2": "font/woff2",
 }
 _ENCODINGS = {"br": ".br", "gzip": ".gz"}

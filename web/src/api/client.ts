@@ -22,7 +22,7 @@ export class Unreachable extends Error {}
 
 const TOKEN = "threadkeep.token";
 
-/** The token of the user who signed in: in memory and for this tab only. */
+/** The token of the user who signed in: in memory and for this tab; other tabs are told it while they are open. */
 export const token = new Store<string | null>(sessionStorage.getItem(TOKEN));
 
 export function setToken(value: string | null): void {

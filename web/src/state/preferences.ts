@@ -11,6 +11,9 @@ const LANGUAGE = "threadkeep.language";
 const THEME = "threadkeep.theme";
 const SIDEBAR = "threadkeep.sidebar";
 
+/** `--paper` of each theme. */
+const PAPER = { light: "#fdfcfa", dark: "#1b1a18" };
+
 function keptLanguage(): Language {
   const kept = localStorage.getItem(LANGUAGE);
   if (kept === "en" || kept === "zh") return kept;
@@ -60,6 +63,8 @@ export function applyPreferences(): void {
   const apply = () => {
     document.documentElement.lang = language.get() === "zh" ? "zh-CN" : "en";
     document.documentElement.dataset["theme"] = theme.get();
+    // The browser's own bar, also where the theme is not the system's.
+    for (const it of document.querySelectorAll<HTMLMetaElement>("meta[name=theme-color]")) it.content = PAPER[theme.get()];
   };
   language.subscribe(apply);
   theme.subscribe(apply);

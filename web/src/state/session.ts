@@ -2,6 +2,7 @@
 
 import { ApiError, Unreachable, get, setToken, token, whenSignedOut } from "../api/client";
 import { type MeView } from "../api/schema";
+import { SiblingTabs, type TabMessage } from "../api/sibling-tabs";
 import { forgetAttachments } from "./attachments";
 import { forgetDrafts } from "./drafts";
 import { go } from "./route";
@@ -15,6 +16,12 @@ export type Session =
 
 export const session = new Store<Session>({ state: "asking" });
 
+/** A tab answers within a few milliseconds, unless it is busy or asleep: then one signs in by hand. */
+const SIBLINGS_ANSWER_MS = 400;
+
+const siblings = new SiblingTabs();
+siblings.listen(hear);
+
 whenSignedOut(() => {
   if (session.get().state !== "in") return;
   setToken(null);
@@ -23,17 +30,35 @@ whenSignedOut(() => {
 
 /** Asks who we are; without a sign-in everyone is `local`. */
 export async function findOut(): Promise<void> {
-  const tried = token.get() !== null;
+  const tried = token.get();
   try {
     session.set({ state: "in", me: await get<MeView>("/api/me") });
+    if (tried !== null) siblings.tell({ type: "signed-in", token: tried });
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) {
       setToken(null);
-      session.set({ state: "out", refused: tried });
+      if (tried === null && session.get().state === "asking" && (await takeToken())) return findOut();
+      session.set({ state: "out", refused: tried !== null });
     } else if (error instanceof Unreachable || error instanceof ApiError) {
       session.set({ state: "away" });
     } else throw error;
   }
+}
+
+/** Whether another tab gave us its token. */
+async function takeToken(): Promise<boolean> {
+  const given = await siblings.askForToken(SIBLINGS_ANSWER_MS);
+  if (given !== null) setToken(given);
+  return given !== null;
+}
+
+function hear(message: TabMessage): void {
+  const now = session.get();
+  const held = token.get();
+  if (message.type === "asked" && now.state === "in" && held !== null) siblings.tell({ type: "signed-in", token: held });
+  if (message.type === "signed-in" && now.state === "out") void signIn(message.token);
+  // A tab may have been opened for somebody else, with a link that has their token.
+  if (message.type === "signed-out" && now.state === "in" && now.me.id === message.userId) end();
 }
 
 export async function signIn(given: string): Promise<void> {
@@ -41,7 +66,14 @@ export async function signIn(given: string): Promise<void> {
   await findOut();
 }
 
+/** Signs out here and in the other tabs. */
 export function logOut(): void {
+  const now = session.get();
+  if (now.state === "in") siblings.tell({ type: "signed-out", userId: now.me.id });
+  end();
+}
+
+function end(): void {
   setToken(null);
   forgetDrafts();
   forgetAttachments();

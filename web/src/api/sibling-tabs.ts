@@ -1,0 +1,51 @@
+/** The other tabs of this page: they share a sign-in while they are open, and nothing of it is written to disk. */
+
+export type TabMessage =
+  /** A tab that was just opened asks who is signed in. */
+  | { type: "asked" }
+  | { type: "signed-in"; token: string }
+  | { type: "signed-out"; userId: string };
+
+/** Other applications, and other servers of ours, may have a path beside us. */
+const name = () => `threadkeep.session.${new URL(".", document.baseURI).pathname}`;
+
+export class SiblingTabs {
+  #channel = new BroadcastChannel(name());
+
+  tell(message: TabMessage): void {
+    this.#channel.postMessage(message);
+  }
+
+  listen(told: (message: TabMessage) => void): void {
+    this.#channel.addEventListener("message", ({ data }: MessageEvent) => isOurs(data) && told(data));
+  }
+
+  /** The token of a tab that is signed in; null where none says so in time. */
+  askForToken(waitMs: number): Promise<string | null> {
+    return new Promise((resolve) => {
+      const hear = ({ data }: MessageEvent) => isOurs(data) && data.type === "signed-in" && end(data.token);
+      const timer = setTimeout(() => end(null), waitMs);
+      const end = (token: string | null) => {
+        clearTimeout(timer);
+        this.#channel.removeEventListener("message", hear);
+        resolve(token);
+      };
+      this.#channel.addEventListener("message", hear);
+      this.tell({ type: "asked" });
+    });
+  }
+
+  close(): void {
+    this.#channel.close();
+  }
+}
+
+/** Whatever else runs at this address may say what it likes on the channel. */
+function isOurs(data: unknown): data is TabMessage {
+  const { type, token, userId } = (data ?? {}) as Record<string, unknown>;
+  return (
+    type === "asked" ||
+    (type === "signed-in" && typeof token === "string") ||
+    (type === "signed-out" && typeof userId === "string")
+  );
+}

@@ -1,0 +1,72 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+
+import { setToken, token } from "../src/api/client";
+import { SiblingTabs, type TabMessage } from "../src/api/sibling-tabs";
+import { findOut, logOut, session, signIn } from "../src/state/session";
+import { answer } from "./draw";
+
+let sibling: SiblingTabs;
+let heard: TabMessage[];
+
+/** The server knows tokens like `of-alice`. */
+beforeEach(() => {
+  setToken(null);
+  session.set({ state: "asking" });
+  heard = [];
+  sibling = new SiblingTabs();
+  sibling.listen((message) => heard.push(message));
+  answer.mockImplementation(async (_, { headers }) => {
+    const user = /^Bearer of-(\w+)$/.exec(new Headers(headers).get("Authorization") ?? "")?.[1];
+    return user
+      ? Response.json({ id: user, role: "user" })
+      : Response.json({ error: { code: "UNAUTHENTICATED", message: "", requestId: "" } }, { status: 401 });
+  });
+});
+
+afterEach(() => {
+  sibling.close();
+  setToken(null);
+  session.set({ state: "asking" });
+});
+
+const userId = () => {
+  const now = session.get();
+  return now.state === "in" ? now.me.id : now.state;
+};
+
+it("takes the sign-in of a tab that is open", async () => {
+  sibling.listen(({ type }) => type === "asked" && sibling.tell({ type: "signed-in", token: "of-alice" }));
+  await findOut();
+  expect([userId(), token.get()]).toEqual(["alice", "of-alice"]);
+});
+
+it("asks for a sign-in where no tab has one, and takes one that comes later", async () => {
+  await findOut();
+  expect([session.get(), heard]).toEqual([{ state: "out", refused: false }, [{ type: "asked" }]]);
+  sibling.tell({ type: "signed-in", token: "of-alice" });
+  await vi.waitFor(() => expect(userId()).toBe("alice"));
+});
+
+it("says so when the user signs in, and answers those that ask", async () => {
+  await signIn("of-alice");
+  await vi.waitFor(() => expect(heard).toEqual([{ type: "signed-in", token: "of-alice" }]));
+  sibling.tell({ type: "asked" });
+  await vi.waitFor(() => expect(heard).toHaveLength(2));
+});
+
+it("does not ask again with a token that was refused", async () => {
+  await signIn("nonsense");
+  expect([session.get(), heard]).toEqual([{ state: "out", refused: true }, []]);
+});
+
+it("signs out in all tabs of the user, and in nobody else's", async () => {
+  await signIn("of-alice");
+  sibling.tell({ type: "signed-out", userId: "bob" });
+  sibling.tell({ type: "signed-out" } as unknown as TabMessage);
+  sibling.tell({ type: "signed-out", userId: "alice" });
+  await vi.waitFor(() => expect(session.get()).toEqual({ state: "out", refused: false }));
+  expect([token.get(), sessionStorage.length]).toEqual([null, 0]);
+  await signIn("of-bob");
+  logOut();
+  await vi.waitFor(() => expect(heard.at(-1)).toEqual({ type: "signed-out", userId: "bob" }));
+});
