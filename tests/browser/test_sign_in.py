@@ -47,7 +47,7 @@ def test_person_signs_in_talks_and_logs_out(page: Page, model: ScriptedModel):
     assert token not in page.url
     assert token not in page.evaluate("JSON.stringify(localStorage)")
     assert page.context.cookies() == []
-    choose(page, "Profile: alice", "Log out")
+    choose(page, "Profile: alice", "Sign out")
     expect(page.get_by_label("Access token")).to_be_visible()
     assert token not in page.evaluate("JSON.stringify({...sessionStorage})")
     page.reload()
@@ -59,7 +59,7 @@ def test_next_person_sees_nothing_of_the_one_before(page: Page):
     say(page, "My secret")
     done(page)
     address = page.url
-    choose(page, "Profile: alice", "Log out")
+    choose(page, "Profile: alice", "Sign out")
     sign_in(page, "bob")
     expect(page.get_by_role("navigation").get_by_text("My secret")).to_have_count(0)
     page.goto(address)
@@ -89,7 +89,7 @@ def test_tabs_share_a_sign_in_until_one_logs_out(page: Page, context: BrowserCon
     other.goto("/")
     expect(other.get_by_role("textbox", name="Message")).to_be_visible()
     assert token not in other.evaluate("JSON.stringify(localStorage)")
-    other.get_by_role("button", name="Log out").click()
+    other.get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Access token")).to_be_visible()
     assert token not in page.evaluate("JSON.stringify({...sessionStorage})")
     sign_in(page, "bob")
