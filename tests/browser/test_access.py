@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import outlines, tour
 from tests.browser.conftest import NARROW
 from tests.browser.test_talking import done, log, say
-from threadkeep.testing import Say, ScriptedModel
+from threadkeep.testing import Gate, Say, ScriptedModel, Think, Wait
 
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
 
@@ -88,3 +88,33 @@ def test_conversation_can_be_had_with_the_keyboard_alone(page: Page, model: Scri
     assert violations(page) == []
     page.keyboard.press("Escape")
     expect(shortcuts).to_be_hidden()
+
+
+# What a screen reader would say: each new text of a region that is announced.
+LISTEN = """() => {
+    const said = (window.said = []);
+    const regions = "[role=status], [role=alert], [aria-live]";
+    new MutationObserver(changes => {
+        for (const { target } of changes) {
+            const region = (target.closest ? target : target.parentElement)?.closest(regions);
+            const text = region?.textContent.trim();
+            if (text && said.at(-1) !== text) said.push(text);
+        }
+    }).observe(document.body, { subtree: true, childList: true, characterData: true });
+}"""
+
+
+def test_screen_reader_is_told_once_that_an_answer_comes(page: Page, model: ScriptedModel):
+    gate = Gate()
+    model.script(
+        [Think("Well."), *(Say(f"Word {number}. ") for number in range(100)), Wait(gate), Say("End.")]
+    )
+    expect(page.get_by_role("textbox", name="Message")).to_be_focused()
+    page.evaluate(LISTEN)
+    say(page, "Go")
+    expect(log(page)).to_contain_text("Word 99.")
+    expect(log(page)).to_have_attribute("aria-busy", "true")  # nothing of it is read out yet
+    gate.open()
+    done(page)
+    expect(log(page)).to_have_attribute("aria-busy", "false")
+    assert page.evaluate("said") == ["Answering…"]

@@ -14,7 +14,16 @@ it("offers what fits best first", () => {
 });
 
 it("offers everything, though not too much, before anything is typed", () => {
-  expect(labels(" ", ...Array.from({ length: 30 }, (_, index) => `${index}`))).toHaveLength(8);
+  expect(labels(" ", ...Array.from({ length: 30 }, (_, index) => `${index}`))).toHaveLength(12);
+});
+
+it("begins with the kind that fits best", () => {
+  const groups = [
+    { label: "Actions", choices: [choice("Archived conversations")] },
+    { label: "Conversations", choices: [choice("Hi")] },
+  ];
+  expect(matching(groups, "hi").map(({ label }) => label)).toEqual(["Conversations", "Actions"]);
+  expect(matching(groups, "").map(({ label }) => label)).toEqual(["Actions", "Conversations"]);
 });
 
 it("names a conversation once, whether the list has it or the server found it", () => {

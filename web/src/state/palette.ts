@@ -16,23 +16,28 @@ export interface ChoiceGroup {
   choices: readonly Choice[];
 }
 
-const MOST_OF_A_KIND = 8;
+const MOST_OF_A_KIND = 12;
 
-/** The groups with what fits the text, the best first; groups without any are left out. */
+interface Ranked {
+  choice: Choice;
+  rank: number;
+}
+
+/** The groups with what fits the text, the best first in each and among them; groups without any are left out. */
 export function matching(groups: readonly ChoiceGroup[], text: string): ChoiceGroup[] {
   const wanted = text.trim().toLowerCase();
   return groups
-    .map(({ label, choices }) => ({ label, choices: fitting(choices, wanted).slice(0, MOST_OF_A_KIND) }))
-    .filter(({ choices }) => choices.length > 0);
+    .map(({ label, choices }) => ({ label, ranked: fitting(choices, wanted) }))
+    .filter(({ ranked }) => ranked.length > 0)
+    .sort((one, other) => one.ranked[0]!.rank - other.ranked[0]!.rank)
+    .map(({ label, ranked }) => ({ label, choices: ranked.slice(0, MOST_OF_A_KIND).map(({ choice }) => choice) }));
 }
 
-function fitting(choices: readonly Choice[], wanted: string): readonly Choice[] {
-  if (!wanted) return choices;
-  const ranked = choices.map((choice) => ({ choice, rank: rankOf(choice.label.toLowerCase(), wanted) }));
-  return ranked
+function fitting(choices: readonly Choice[], wanted: string): Ranked[] {
+  return choices
+    .map((choice) => ({ choice, rank: rankOf(choice.label.toLowerCase(), wanted) }))
     .filter(({ rank }) => rank < Infinity)
-    .sort((one, other) => one.rank - other.rank)
-    .map(({ choice }) => choice);
+    .sort((one, other) => one.rank - other.rank);
 }
 
 /** How well a label fits: at its beginning, at that of a word, anywhere, or with all words somewhere. */
