@@ -145,6 +145,33 @@ async def test_answer_that_comes_before_the_node_has_let_go_of_the_turn(
         talking.cancel()
 
 
+async def test_abort_that_comes_before_the_node_has_let_go_of_the_turn(
+    tmp_path: Path, model: ScriptedModel, server: ToolServer, monkeypatch: pytest.MonkeyPatch
+):
+    paused, go_on = asyncio.Event(), asyncio.Event()
+
+    async def tell(signals: Signals, turn: Any) -> None:
+        paused.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(Signals, "paused", tell)
+    settings = settings_of(model, tmp_path, f"sqlite:///{tmp_path}/data/threadkeep.db")
+    async with dying_node(settings) as node:
+        ask_first = agent_settings(server, tools={"desk.note": {"access": "ask"}})
+        person = await Person.meet(
+            node.client, await converse(node.client, ask_first), "it", is_answered=True
+        )
+        talking = asyncio.create_task(person.talk(node.client))
+        await paused.wait()
+        aborting = asyncio.create_task(node.client.post(f"/api/conversations/{person.conversation}/abort"))
+        await asyncio.sleep(0.1)  # by then it was told to stop
+        go_on.set()
+        aborted = await aborting
+        assert aborted.status_code == 200, aborted.text
+        await talking
+        assert person.seen[-1]["status"] == "CANCELLED"
+
+
 @pytest.mark.parametrize("seconds", [30, -30])
 async def test_clock_of_the_node_that_dies_is_off(
     tmp_path: Path,

@@ -22,7 +22,7 @@ from threadkeep.cli.completion import complete_with
 from threadkeep.cli.keyboard import LOOK_EVERY_S, Keyboard, NoLongerAsked
 from threadkeep.cli.target import connect, find_agent
 from threadkeep.cli.wrapping import Wrap
-from threadkeep.client.blocking import LoopThread
+from threadkeep.client.blocking import LoopThread, result_of
 from threadkeep.client.client import Client
 from threadkeep.client.errors import ClientError
 from threadkeep.domain.approval import ApprovalAction, ApprovalScope
@@ -348,8 +348,10 @@ class Chat:
 
     async def stop(self) -> None:
         """Stops the answer that is under way."""
-        with suppress(ThreadkeepError):
+        try:
             await self._client.abort(self._conversation.id)
+        except ThreadkeepError as exc:
+            self._screen.line(f"Error: {exc.message} Ctrl-C leaves.")
 
     async def begin_anew(self) -> None:
         """Begins a new conversation."""
@@ -467,7 +469,7 @@ def _wait_for(loop: LoopThread, talk: Chat, work: Coroutine[Any, Any, None], key
             answering.result()
         except KeyboardInterrupt:
             loop.wait(talk.stop())
-            answering.result()
+            result_of(answering)
     finally:
         answering.cancel()
 

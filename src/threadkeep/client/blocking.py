@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -12,6 +12,8 @@ from threadkeep.tasks import end_tasks
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+LOOK_EVERY_S = 0.1
 
 
 class LoopThread:
@@ -30,7 +32,7 @@ class LoopThread:
         """Waits for work in the loop; Ctrl-C ends it."""
         future = self.start(work)
         try:
-            return future.result()
+            return result_of(future)
         except KeyboardInterrupt:
             future.cancel()
             raise
@@ -43,6 +45,16 @@ class LoopThread:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
+
+
+def result_of(future: "Future[T]") -> T:
+    """What work in a loop gives, once it is done; Ctrl-C is heard meanwhile.
+
+    Python does not hear one that comes just before it begins to wait, so no single wait is long.
+    """
+    while not future.done():
+        wait([future], LOOK_EVERY_S)
+    return future.result()
 
 
 async def _end_all() -> None:

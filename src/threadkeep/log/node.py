@@ -13,6 +13,7 @@ from threadkeep.log.end_writer import EndWriter
 from threadkeep.log.following import Follower, Following
 from threadkeep.log.heartbeat import attempt, beat
 from threadkeep.log.leases import Leases
+from threadkeep.log.live import LiveLog
 from threadkeep.log.mirrors import Mirrors
 from threadkeep.log.recovery import Recovery
 from threadkeep.log.runner import ContinuedSteps, Runner, Steps
@@ -122,16 +123,25 @@ class Node:
 
         Where it waits and this node cannot end it, for it is ending or too old, another one does.
         """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ABORT_S):
+                live = await self._stop_once(turn_id)
+                # It began to wait for its user just then, or went on elsewhere: it is stopped there.
+                while live.moved and not live.ended:
+                    live = await self._stop_once(turn_id)
+                return live.ended
+        return False
+
+    async def _stop_once(self, turn_id: TurnId) -> LiveLog:
+        """Has a turn stopped where it is now; its log, once no more comes there."""
         if not self._running.stop(turn_id, "abort") and not await self._recovery.end_waiting(
             turn_id, "abort"
         ):
             await self._store.log.request_abort(turn_id)
             await self._signals.abort(turn_id)
         async with self._following.watch(turn_id) as live:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(ABORT_S):
-                    await live.until_closed()
-            return live.ended
+            await live.until_closed()
+        return live
 
     def lose(self, turn_id: TurnId) -> None:
         """Lets go of a turn that runs here, as if this process had ended: it is continued from its log."""
