@@ -5,28 +5,28 @@ PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
 EXTRAS = --extra documents --extra local --extra postgres
 
-help: ## show this list
+help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 14
 
-check: ## format, lint, type-check and test: run it before every commit
+check: ## format, lint, type-check and test; run it before every commit
 	@sh scripts/env dev
 	@$(PYTHON) -m ruff format
 	@sh scripts/test
 
-test: ## all tests, without formatting
+test: ## run all tests without formatting
 	@sh scripts/test tests -n auto --dist worksteal
 
 MINUTES = 10
 
-fuzz: ## hostile input for everything that reads any, for MINUTES=10 or as long as you say
+fuzz: ## fuzz everything that reads external input, for MINUTES=10 by default
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.fuzz $(MINUTES)
 
-chaos: ## a server that is killed at random while people talk, for MINUTES=10 or as long as you say
+chaos: ## kill a server at random while users chat, for MINUTES=10 by default
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.faults.chaos $(MINUTES) $(SEED)
 
-audit: ## report known vulnerabilities of the locked packages, where their registries answer
+audit: ## report known vulnerabilities of the locked packages, if their registries respond
 	@sh scripts/audit
 
 run: ## start the server
@@ -36,11 +36,11 @@ page: ## build the web page after a change in web/
 	@sh scripts/env dev
 	@$(PYTHON) scripts/page.py
 
-screens: ## pictures of every screen, in build/screens/index.html, and the outlines that the tests compare
+screens: ## take pictures of every screen (build/screens/index.html) and accept its outlines
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.browser.gallery
 
-types: ## write the page's types and docs/api.md from the OpenAPI document
+types: ## generate the page's types and docs/api.md from the OpenAPI document
 	@sh scripts/env dev
 	@$(PYTHON) scripts/page_types.py
 	@$(PYTHON) scripts/api_reference.py
@@ -50,11 +50,11 @@ bench: ## print the benchmark tables
 	@$(PYTHON) -m bench
 	@$(PYTHON) -m bench.hostile
 
-conformance: ## write docs/conformance.md from the tests
+conformance: ## generate docs/conformance.md from the tests
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.conformance
 
-lock: ## renew requirements/*.lock from pyproject.toml (UPGRADE=--upgrade for newer versions)
+lock: ## update requirements/*.lock from pyproject.toml (UPGRADE=--upgrade for newer versions)
 	@set -e; \
 	uv=$$(command -v uv) || { \
 	  folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \

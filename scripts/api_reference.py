@@ -18,15 +18,16 @@ from threadkeep.http.routes import ROUTES
 FILE = Path(__file__).resolve().parents[1] / "docs" / "api.md"
 HEAD = """# API reference
 
-Made from the OpenAPI document by `scripts/api_reference.py`; do not edit. A running server shows the same
-at `/docs`, with an example of every call, and gives the document itself at `/openapi.json`.
+Generated from the OpenAPI document by `scripts/api_reference.py`; do not edit. A running server shows the
+same reference at `/docs`, with an example for every endpoint, and serves the OpenAPI document at
+`/openapi.json`.
 
-JSON over HTTP in `camelCase`, times as RFC 3339 in UTC, ids as UUIDs. [Concepts](concepts.md) tells what the
-words mean, how [errors](concepts.md#errors) look and how [lists](concepts.md#lists) are read page by page;
-[A front end](front-end.md#what-to-draw) has the events of a stream. Every call but those marked needs
-`Authorization: Bearer …` where users sign in, and may also answer 401 `UNAUTHENTICATED`, 403 `FORBIDDEN`,
-413 `PAYLOAD_TOO_LARGE`, 422 `INVALID_REQUEST` or 503 `STORAGE_UNAVAILABLE`. A field
-marked with ? may be missing.
+The API uses JSON over HTTP with `camelCase` fields, RFC 3339 times in UTC, and UUIDs as ids.
+[Concepts](concepts.md) explains the terms, the shape of [errors](concepts.md#errors) and the pagination of
+[lists](concepts.md#lists); [the front-end guide](front-end.md#what-to-draw) describes the events of a
+stream. If the server has sign-in, every endpoint requires `Authorization: Bearer …` unless marked
+otherwise, and can also return 401 `UNAUTHENTICATED`, 403 `FORBIDDEN`, 413 `PAYLOAD_TOO_LARGE`, 422
+`INVALID_REQUEST` or 503 `STORAGE_UNAVAILABLE`. Fields marked with ? are optional.
 """
 ANYWHERE = {"UNAUTHENTICATED", "FORBIDDEN", "PAYLOAD_TOO_LARGE", "INVALID_REQUEST", "STORAGE_UNAVAILABLE"}
 _PAGE = re.compile(r"PageView_(\w+)_")
@@ -79,7 +80,7 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
     also = ""
     if path.startswith("/api/agents"):
         also = f"Also `{path.replace('/api/agents', '/api/domains', 1)}`. "
-    free = "" if operation["security"] else "Needs no sign-in. "
+    free = "" if operation["security"] else "No sign-in needed. "
     summary = operation["summary"].rstrip(".") + "."
     parts = [f"\n### `{method} {path}`\n\n{summary} {also}{free}".rstrip() + "\n"]
     described = [it for it in operation["parameters"] if it["in"] != "path"]
@@ -105,7 +106,7 @@ def _answers(responses: dict[str, Any]) -> str:
         else:
             codes = [code for code in _CODE.findall(answer["description"]) if code not in ANYWHERE]
             told += [f"{status} {', '.join(f'`{code}`' for code in codes)}"] if codes else []
-    return "Answers " + " · ".join(told)
+    return "Returns " + " · ".join(told)
 
 
 def _object(name: str, schema: Schema) -> str:

@@ -1,4 +1,4 @@
-"""Builds the adapters and hands them to the services; the only file that knows them all."""
+"""Builds the adapters and passes them to the services; the only module that knows them all."""
 
 import asyncio
 import logging
@@ -114,7 +114,7 @@ DEFAULT_URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api
 
 
 def create_app(settings: Settings | None = None, *, current_user: CurrentUser | None = None) -> Threadkeep:
-    """Threadkeep as an ASGI app. `current_user(request)` lets a host application decide who asks."""
+    """Threadkeep as an ASGI app. `current_user(request)` lets a host application identify the user."""
     settings = settings or Settings.load()
     door = sign_in(settings, current_user)
     runtime = Runtime(settings)

@@ -46,7 +46,7 @@ _LISTS = (
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How this Threadkeep runs. Each field is an environment name in lower case without its prefix."""
+    """Threadkeep's settings. Each field is an environment variable in lower case without its prefix."""
 
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks a free one.")] = 8710
@@ -368,7 +368,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def load(
         environment: Mapping[str, str] = os.environ, file: Path | None = None, **overrides: object
     ) -> "Settings":
-        """Reads `threadkeep.toml`, then the environment, then what the caller says; the last one wins."""
+        """Reads `threadkeep.toml`, then the environment, then the arguments; later ones take precedence."""
         given: dict[str, object] = {}
         file = file or settings_file(environment)
         given |= _read_file(file, required=f"{PREFIX}CONFIG" in environment)
@@ -390,7 +390,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return settings
 
     def check(self) -> None:
-        """Refuses combinations that cannot work or would be unsafe."""
+        """Rejects combinations that can't work or would be unsafe."""
         self.check_sign_in()
         if self.gateway_url:
             _split(self.gateway_url, "GATEWAY_URL")
@@ -437,7 +437,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             )
 
     def check_sign_in(self) -> None:
-        """Refuses ways to sign in that would let in the wrong people."""
+        """Rejects sign-in settings that would let in the wrong people."""
         if self.jwt_secret and self.jwks_url:
             raise SettingsError("Set either THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL, not both.")
         if self.jwt_secret and len(self.jwt_secret) < 32:
@@ -457,7 +457,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             )
 
     def check_safe_to_listen(self) -> None:
-        """Refuses to serve strangers without a sign-in."""
+        """Refuses to listen beyond loopback without sign-in."""
         if not self.signs_in and not is_loopback(self.host):
             raise SettingsError(
                 f"Without sign-in, Threadkeep listens only on loopback, not on {self.host}. Set "
@@ -466,7 +466,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def signs_in(self) -> bool:
-        """Whether users sign in; without it whoever gets in is the user `local`."""
+        """Whether users sign in; without sign-in, everyone with access is the user `local`."""
         return bool(self.jwt_secret or self.jwks_url)
 
     @property

@@ -1,4 +1,4 @@
-"""Talking to a Threadkeep from Python, over the network or inside one process."""
+"""The Python client, over the network or in the same process."""
 
 from threadkeep.client.blocking import BlockingClient
 from threadkeep.client.client import Client

@@ -1,4 +1,4 @@
-"""The client for programs that do not use asyncio: the same calls, waited for."""
+"""The client for programs without asyncio: the same calls, blocking."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ LOOK_EVERY_S = 0.1
 
 
 class LoopThread:
-    """An event loop in a thread of its own."""
+    """An event loop in a separate thread."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -25,11 +25,11 @@ class LoopThread:
         self._thread.start()
 
     def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Begins work in the loop."""
+        """Starts work in the loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Waits for work in the loop; Ctrl-C ends it."""
+        """Waits for work in the loop; Ctrl-C cancels it."""
         future = self.start(work)
         try:
             return result_of(future)
@@ -38,7 +38,7 @@ class LoopThread:
             raise
 
     def close(self) -> None:
-        """Ends whatever still runs, then the thread."""
+        """Cancels running work, then ends the thread."""
         if self.loop.is_closed():
             return
         self.start(_end_all()).result()
@@ -67,7 +67,7 @@ async def _end_all() -> None:
 def _waited(
     method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate["BlockingClient", P], T]:
-    """A call of the client that gives its result."""
+    """A client call that returns its result."""
 
     @wraps(method)
     def call(self: "BlockingClient", *args: P.args, **kwargs: P.kwargs) -> T:
@@ -79,7 +79,7 @@ def _waited(
 def _iterated(
     method: Callable[Concatenate[Client, P], AsyncGenerator[T]],
 ) -> Callable[Concatenate["BlockingClient", P], Generator[T]]:
-    """A call of the client that gives one thing after another."""
+    """A client call that yields items."""
 
     @wraps(method)
     def call(self: "BlockingClient", *args: P.args, **kwargs: P.kwargs) -> Generator[T]:
@@ -116,7 +116,7 @@ class BlockingClient:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the connections and ends the thread."""
+        """Closes the connections and ends the thread."""
         if not self.loop.loop.is_closed():
             self.loop.wait(self.client.close())
             self.loop.close()

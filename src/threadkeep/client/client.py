@@ -35,13 +35,13 @@ Json = Mapping[str, Any]
 Status = Literal["active", "archived", "deleted"]
 Visibility = Literal["private", "public"]
 MessageRef = str | UnsetType | None
-"""A message's id; None for the place before the first one."""
+"""A message's id; None for the position before the first message."""
 WhenBusy = Literal["reject", "queue", "steer"]
-"""What becomes of a message while the agent answers."""
+"""What to do with a message while the agent answers."""
 AnswerAction = Literal["allow", "deny", "edit", "answer"]
-"""A tool takes `allow`, `deny` and `edit`; a question takes `answer` and `deny`."""
+"""For a tool: `allow`, `deny` or `edit`; for a question: `answer` or `deny`."""
 AnswerScope = Literal["once", "conversation"]
-"""Whether leave is for this call, or for every call of this tool in the conversation."""
+"""Whether the approval covers this call, or every call of this tool in the conversation."""
 ACCEPTED = 202
 _AS_JSON = {"Accept": "application/json"}
 
@@ -71,11 +71,13 @@ class _Accepted(View, frozen=True, kw_only=True):
 
 
 class Client:
-    """A Threadkeep, and who we are to it.
+    """A Threadkeep server, and the user to sign in as.
 
-    `token` signs a user in; `headers` go along with every request, for a host application that signs in
-    its own way. With `app` the calls go to an application in this process instead of over the network.
-    What the server refuses is raised as ClientError with its `code`, what cannot be reached as NotReached.
+    `token` signs a user in; `headers` are sent with every request, for a host application with its own
+    sign-in. With `app`, calls go to an application in this process instead of over the network.
+
+    If the server rejects a request, calls raise ClientError with its `code`; if it can't be reached,
+    NotReached.
     """
 
     def __init__(
@@ -99,21 +101,21 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Lets go of the connections."""
+        """Closes the connections."""
         await self._connection.close()
 
     async def is_there(self) -> bool:
-        """Whether a Threadkeep answers at all."""
+        """Whether a Threadkeep server responds."""
         return await self._connection.is_threadkeep(HEALTH_S)
 
     async def me(self) -> MeView:
-        """Who is signed in."""
+        """The signed-in user."""
         return await self._connection.ask(MeView, "GET", "/api/me")
 
     # Agents
 
     def agents(self) -> AsyncGenerator[AgentView]:
-        """One's own agents and the public ones."""
+        """Your own agents and the public ones."""
         return self._connection.pages(AgentView, "/api/agents", {})
 
     async def agent(self, agent_id: str) -> AgentView:
@@ -131,7 +133,7 @@ class Client:
         visibility: Visibility | None = None,
         settings: Json | None = None,
     ) -> AgentView:
-        """Makes an agent; `settings` has the names of the API, such as `contextMessages`."""
+        """Creates an agent; `settings` uses the API's names, such as `contextMessages`."""
         fields = {
             "name": name,
             "description": description,
@@ -146,7 +148,7 @@ class Client:
     async def update_agent(
         self, agent_id: str, patch: Json, *, version: int | UnsetType | None = None
     ) -> AgentView:
-        """Changes an agent by a JSON merge patch; with its `version` only if nobody else has meanwhile."""
+        """Changes an agent with a JSON merge patch; with `version`, only if nobody has changed it since."""
         headers = {"If-Match": f'"{version}"'} if isinstance(version, int) else {}
         path = f"/api/agents/{agent_id}"
         return await self._connection.ask(AgentView, "PATCH", path, json=patch, headers=headers)
@@ -156,7 +158,7 @@ class Client:
         return await self._connection.ask(AgentView, "POST", f"/api/agents/{agent_id}/duplicate")
 
     async def delete_agent(self, agent_id: str) -> None:
-        """Hides an agent; conversations with it stay readable."""
+        """Deletes an agent; conversations with it stay readable."""
         await self._connection.send("DELETE", f"/api/agents/{agent_id}")
 
     # Documents
@@ -166,7 +168,7 @@ class Client:
         return self._connection.pages(DocumentView, f"/api/agents/{agent_id}/documents", {})
 
     async def add_document(self, agent_id: str, file_name: str, file: BinaryIO | bytes) -> DocumentView:
-        """Sends a file for an agent to search; the same file again is the document that is there already."""
+        """Uploads a file for an agent to search; an already added file returns its document."""
         path = f"/api/agents/{agent_id}/documents"
         sent = {"files": (file_name, file)}
         return (await self._connection.ask(DocumentsView, "POST", path, files=sent)).items[0]
@@ -178,7 +180,7 @@ class Client:
         *,
         on_progress: Callable[[Sending], None] | None = None,
     ) -> list[DocumentView]:
-        """Sends files from the disk, one after another, in pieces; `on_progress` is told of every piece."""
+        """Uploads files from disk one after another, in chunks; reports each chunk to `on_progress`."""
         sent: list[DocumentView] = []
         for path in map(Path, paths):
             with SentFile(path, on_progress) as file:
@@ -192,7 +194,7 @@ class Client:
         *,
         on_progress: Callable[[DocumentView], None] | None = None,
     ) -> DocumentView:
-        """A document once it is ready or has failed; `on_progress` is told how it stands until then."""
+        """Waits until a document is ready or has failed; reports its status to `on_progress`."""
         while (found := await self.document(agent_id, document_id)).status is DocumentStatus.PROCESSING:
             if on_progress is not None:
                 on_progress(found)
@@ -200,24 +202,24 @@ class Client:
         return found
 
     async def document(self, agent_id: str, document_id: str) -> DocumentView:
-        """How a document stands."""
+        """A document's status."""
         return await self._connection.ask(
             DocumentView, "GET", f"/api/agents/{agent_id}/documents/{document_id}"
         )
 
     async def retry_document(self, agent_id: str, document_id: str) -> DocumentView:
-        """Has a failed document read again."""
+        """Processes a failed document again."""
         path = f"/api/agents/{agent_id}/documents/{document_id}/retry"
         return await self._connection.ask(DocumentView, "POST", path)
 
     async def delete_document(self, agent_id: str, document_id: str) -> None:
-        """Deletes a document; nothing of it is found any more."""
+        """Deletes a document and removes it from search."""
         await self._connection.send("DELETE", f"/api/agents/{agent_id}/documents/{document_id}")
 
     async def search_documents(
         self, agent_id: str, query: str, *, top_k: int | None = None, threshold: float | None = None
     ) -> HitsView:
-        """What an agent's documents say to a query, best first."""
+        """Searches an agent's documents, best match first."""
         params = without_none({"q": query, "topK": top_k, "threshold": threshold})
         return await self._connection.ask(HitsView, "GET", f"/api/agents/{agent_id}/search", params=params)
 
@@ -226,18 +228,19 @@ class Client:
     async def upload_file(
         self, file: GivenFile, *, on_progress: Callable[[Sending], None] | None = None
     ) -> UploadedFileView:
-        """Sends a file that a message can then have, also several messages; one from the disk in pieces.
+        """Uploads a file for one or more messages; streams a path from disk in chunks.
 
-        A path, `bytes`, or a pair of name and `bytes`. The server removes what no message has after a day.
+        Accepts a path, `bytes`, or a pair of name and `bytes`. The server deletes files that no message uses
+        after a day.
         """
         return await self._files.upload(file, on_progress)
 
     async def read_file(self, file_id: str, *, preview: bool = False) -> bytes:
-        """A file of one's own; of an image also its preview, which is small."""
+        """The content of one of your files; for an image, optionally its small preview."""
         return await self._files.read(file_id, preview=preview)
 
     async def save_file(self, file_id: str, path: str | PathLike[str], *, preview: bool = False) -> Path:
-        """Writes a file of one's own to the disk, in pieces."""
+        """Saves one of your files to disk, in chunks."""
         await self._files.save(file_id, target := Path(path), preview=preview)
         return target
 
@@ -246,21 +249,21 @@ class Client:
     def conversations(
         self, *, agent_id: str | None = None, status: Status | None = None, pinned: bool | None = None
     ) -> AsyncGenerator[ConversationView]:
-        """One's conversations, newest activity first; with `pinned` only those, or only the others.
+        """Your conversations, latest activity first; with `pinned` only those, or only the others.
 
-        With the status `deleted`, newest deletion first, those that can be restored until their `purge_at`.
+        With the status `deleted`, latest deletion first: those you can restore until their `purge_at`.
         """
         path = f"/api/agents/{agent_id}/conversations" if agent_id else "/api/conversations"
         return self._connection.pages(ConversationView, path, {"status": status, "pinned": pinned})
 
     async def main_conversation(self, agent_id: str) -> ConversationView:
-        """The main conversation with an agent, made if missing."""
+        """The main conversation with an agent, created if needed."""
         return await self._connection.ask(ConversationView, "PUT", f"/api/agents/{agent_id}/conversation")
 
     async def create_conversation(
         self, agent_id: str, *, title: str | None = None, metadata: Json | None = None
     ) -> ConversationView:
-        """A further conversation with an agent."""
+        """Starts another conversation with an agent."""
         body = without_none({"title": title, "metadata": metadata})
         return await self._connection.ask(
             ConversationView, "POST", f"/api/agents/{agent_id}/conversations", json=body
@@ -273,17 +276,17 @@ class Client:
         )
 
     async def update_conversation(self, conversation_id: str, patch: Json) -> ConversationView:
-        """Changes title, status, pin or metadata by a JSON merge patch."""
+        """Changes title, status, pin or metadata with a JSON merge patch."""
         path = f"/api/conversations/{conversation_id}"
         return await self._connection.ask(ConversationView, "PATCH", path, json=patch)
 
     async def delete_conversation(self, conversation_id: str, *, purge: bool = False) -> None:
-        """Deletes a conversation; it can be restored unless it is purged."""
+        """Deletes a conversation; you can restore it unless it is purged."""
         query = {"purge": "true"} if purge else {}
         await self._connection.send("DELETE", f"/api/conversations/{conversation_id}", params=query)
 
     async def restore_conversation(self, conversation_id: str) -> ConversationView:
-        """Brings a deleted conversation back."""
+        """Restores a deleted conversation."""
         path = f"/api/conversations/{conversation_id}/restore"
         return await self._connection.ask(ConversationView, "POST", path)
 
@@ -296,7 +299,7 @@ class Client:
         return await self._connection.ask(ConversationView, "POST", path, json=body)
 
     async def fork(self, conversation_id: str, message_id: str) -> ConversationView:
-        """A new conversation with everything up to a message."""
+        """Starts a new conversation with everything up to a message."""
         path = f"/api/conversations/{conversation_id}/fork"
         return await self._connection.ask(ConversationView, "POST", path, json={"messageId": message_id})
 
@@ -308,7 +311,7 @@ class Client:
         after_seq: int | None = None,
         include_overwritten: bool = False,
     ) -> AsyncGenerator[MessageView]:
-        """The messages of the active path, or of every branch."""
+        """The messages on the active path, or on every branch."""
         query = {
             "order": "desc" if newest_first else "asc",
             "afterSeq": after_seq,
@@ -317,12 +320,12 @@ class Client:
         return self._connection.pages(MessageView, f"/api/conversations/{conversation_id}/messages", query)
 
     async def context(self, conversation_id: str, *, limit: int | None = None) -> ContextView:
-        """The latest messages as another engine can send them."""
+        """The latest messages in a form that another engine can send."""
         path = f"/api/conversations/{conversation_id}/context"
         return await self._connection.ask(ContextView, "GET", path, params=without_none({"limit": limit}))
 
     async def record(self, conversation_id: str, events: Sequence[Json]) -> RunsView:
-        """Tells of turns that ran in another engine; `Recorder` does it in the background."""
+        """Records turns that ran in another engine; `Recorder` does so in the background."""
         path = f"/api/conversations/{conversation_id}/executions"
         return await self._connection.ask(RunsView, "POST", path, json={"events": list(events)})
 
@@ -339,18 +342,22 @@ class Client:
         when_busy: WhenBusy = "reject",
         idempotency_key: str | None = None,
     ) -> AsyncGenerator[TurnEvent]:
-        """Says something; the events of the turn until it has ended, also where the connection breaks.
+        """Sends a message and yields the turn's events until it ends, even if the connection breaks.
 
-        A turn that asks its user has the event `approval_request`: `answer` it, and further events come; the
-        stream waits for as long as the turn does. The turn goes on when nobody listens any more; `abort`
-        stops it. `parent_id` is the message that this one follows: with the parent of a sent message, this
-        one is its edited version. `tip` is the last message that one has seen: if the conversation went on
-        differently, nothing is sent (PATH_CHANGED).
-        While the agent answers, `when_busy` queues the message or steers the answer with it; then there are
-        no events, as where messages are held that go first: `queued` lists what waits, and `post` tells which
-        it was.
-        `files` are uploaded first: paths, `bytes`, pairs of name and `bytes`, or what `upload_file` gave. If
-        one of them is refused, nothing is said.
+        If the turn asks its user, it sends the event `approval_request`: call `answer`, and further events
+        follow; the stream waits as long as the turn does. The turn continues if you stop listening; `abort`
+        stops it.
+
+        `parent_id` is the message that this one follows: to send an edited version of a message, use that
+        message's parent. `tip` is the last message you have seen: if the conversation has moved on, nothing
+        is sent (PATH_CHANGED).
+
+        While the agent answers, `when_busy` queues the message or steers the answer with it. Then there are
+        no events, and likewise if held messages go first: `queued` lists queued messages, and `post` returns
+        what happened.
+
+        `files` are uploaded first: paths, `bytes`, pairs of name and `bytes`, or results of `upload_file`. If
+        the server rejects one, the message is not sent.
         """
         busy = UNSET if when_busy == "reject" else when_busy
         events = self._connection.stream(
@@ -373,10 +380,10 @@ class Client:
         tip: MessageRef = UNSET,
         idempotency_key: str | None = None,
     ) -> MessageView:
-        """Says something, as `send` does, and waits for the whole answer, also while the server restarts.
+        """Sends a message like `send` and waits for the whole answer, even while the server restarts.
 
-        TurnWaiting where the turn asks its user: `answer` what it asks, then `reply` has the answer.
-        MessageQueued where messages are held in the conversation: they go first.
+        Raises TurnWaiting if the turn asks its user: `answer` its requests, then `reply` returns the answer.
+        Raises MessageQueued if held messages in the conversation go first.
         """
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
@@ -401,9 +408,9 @@ class Client:
         tip: MessageRef = UNSET,
         idempotency_key: str | None = None,
     ) -> StartedTurnView:
-        """Says something, as `send` does, without waiting; `follow` gives the events.
+        """Sends a message like `send` without waiting; `follow` yields the events.
 
-        MessageQueued where messages are held in the conversation: they go first.
+        Raises MessageQueued if held messages in the conversation go first.
         """
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
@@ -423,7 +430,7 @@ class Client:
         when_busy: WhenBusy = "queue",
         idempotency_key: str | None = None,
     ) -> StartedTurnView | QueuedView | SteeredView:
-        """Says something, whether the agent answers or not; tells what became of it, without waiting."""
+        """Sends a message, even while the agent answers, and returns what happened without waiting."""
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
         body = await self._message(content, files, whenBusy=when_busy)
@@ -431,34 +438,34 @@ class Client:
         return self._connection.read(_Accepted, answer).place()
 
     async def queued(self, conversation_id: str) -> Sequence[QueuedMessageView]:
-        """The messages that wait in a conversation, the next one first."""
+        """The queued messages of a conversation, next one first."""
         return (await self.conversation(conversation_id)).queued
 
     async def edit_queued(self, conversation_id: str, message_id: str, content: str) -> QueuedMessageView:
-        """Changes a message that waits; MESSAGE_NOT_FOUND once it was sent."""
+        """Edits a queued message; MESSAGE_NOT_FOUND once it has been sent."""
         path = f"/api/conversations/{conversation_id}/queued/{message_id}"
         return await self._connection.ask(QueuedMessageView, "PATCH", path, json={"content": content})
 
     async def remove_queued(self, conversation_id: str, message_id: str) -> None:
-        """Removes a message that waits; MESSAGE_NOT_FOUND once it was sent."""
+        """Removes a queued message; MESSAGE_NOT_FOUND once it has been sent."""
         await self._connection.send("DELETE", f"/api/conversations/{conversation_id}/queued/{message_id}")
 
     def regenerate(
         self, conversation_id: str, message_id: str | None = None, *, tip: MessageRef = UNSET
     ) -> AsyncGenerator[TurnEvent]:
-        """Answers a question again, beside the answer that it has; without one, the latest."""
+        """Regenerates an answer and keeps the old one as a version; by default, the latest answer."""
         body = _set({"messageId": message_id or UNSET, "tip": tip})
         return self._connection.stream("POST", f"/api/conversations/{conversation_id}/regenerate", json=body)
 
     def follow(self, turn_id: str, *, after: int = 0) -> AsyncGenerator[TurnEvent]:
-        """The events of a turn with numbers above `after`, until it has ended."""
+        """Yields a turn's events with numbers above `after`, until the turn ends."""
         headers = {"Last-Event-ID": str(after)} if after else {}
         return self._connection.stream("GET", f"/api/turns/{turn_id}/events", headers=headers)
 
     async def reply(self, turn_id: str) -> MessageView:
-        """The whole answer of a turn once it has ended, however it ended: its `status` tells.
+        """The whole answer of a turn once it has ended, however it ended: check its `status`.
 
-        TurnWaiting where the turn asks its user.
+        Raises TurnWaiting if the turn asks its user.
         """
         async for event in self.follow(turn_id):
             if isinstance(event.body, ApprovalRequest):
@@ -470,7 +477,7 @@ class Client:
         return await anext(message async for message in messages if message.id == turn.assistant_message_id)
 
     async def approvals(self) -> Sequence[ApprovalView]:
-        """What one's turns wait for, over all conversations, oldest first."""
+        """The open requests of your turns in all conversations, oldest first."""
         return (await self._connection.ask(ApprovalsView, "GET", "/api/approvals")).items
 
     async def answer(
@@ -483,10 +490,11 @@ class Client:
         arguments: Json | None = None,
         content: str | Json | None = None,
     ) -> TurnView:
-        """Answers what a turn asks; the turn continues. The same answer again changes nothing.
+        """Answers a turn's request; the turn continues. Repeating the same answer changes nothing.
 
-        `arguments` belong to `edit`, `content` to `answer`: a text for a question, an object that fits the
-        schema for a form, nothing for a URL. APPROVAL_ANSWERED where another answer was first.
+        Pass `arguments` with `edit`, and `content` with `answer`: a text for a question, an object that
+        matches the schema for a form, nothing for a URL. Raises APPROVAL_ANSWERED if the request already has
+        a different answer.
         """
         fields = {"action": action, "scope": scope, "arguments": arguments, "content": content}
         path = f"/api/turns/{turn_id}/approvals/{request_id}"
@@ -494,19 +502,19 @@ class Client:
         return self._connection.read(TurnView, answer)
 
     async def abort(self, conversation_id: str) -> AbortView:
-        """Stops the turn that runs in a conversation; what was said is kept."""
+        """Stops the turn running in a conversation and keeps its partial answer."""
         return await self._connection.ask(AbortView, "POST", f"/api/conversations/{conversation_id}/abort")
 
     async def turn(self, turn_id: str) -> TurnView:
-        """How a turn stands."""
+        """A turn's status."""
         return await self._connection.ask(TurnView, "GET", f"/api/turns/{turn_id}")
 
     async def receipt(self, turn_id: str) -> ReceiptView:
-        """What the model was sent in a turn."""
+        """What the model received in a turn."""
         return await self._connection.ask(ReceiptView, "GET", f"/api/turns/{turn_id}/context")
 
     async def usage(self, **query: str) -> UsageReportView:
-        """What one's turns have cost, by day and agent."""
+        """Your usage, by day and agent."""
         return await self._connection.ask(UsageReportView, "GET", "/api/usage", params=query)
 
     async def _message(self, content: str, files: Sequence[GivenFile], **place: MessageRef) -> dict[str, Any]:

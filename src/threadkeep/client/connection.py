@@ -1,4 +1,4 @@
-"""What the client sends and gets: typed answers, errors with their codes, streams that go on."""
+"""The client's connection: typed responses, errors with their codes, streams that resume."""
 
 import asyncio
 import time
@@ -21,24 +21,25 @@ T = TypeVar("T")
 CONNECT_S = 5.0
 SILENCE_S = 60.0  # a stream that lives has a heartbeat every 15 s
 MOST_TRIES = 5
-"""So often a server is tried that has never answered."""
+"""How often to try a server that has never responded."""
 PATIENCE_S = 60.0
-"""So long we look for one that has: it restarts, or another node takes its place."""
+"""How long to keep trying a server that has responded before: it restarts, or another node takes its place.
+"""
 STEADY_S = 10.0
-"""A connection that has lasted so long was a good one, also where nothing happened."""
+"""A connection that lasted this long was healthy, even if nothing happened."""
 PAUSE_S = 0.5
 LONGEST_PAUSE_S = 5.0
 PAGE_SIZE = 100
 
 _BROKEN = (httpx2.ReadError, httpx2.WriteError, httpx2.ReadTimeout, httpx2.RemoteProtocolError)
 _GATEWAY = {502, 503, 504}
-"""What a proxy says for a server that it cannot reach, or that broke off before it answered."""
+"""The statuses with which a proxy reports a server that it can't reach."""
 
 _PORTS = range(1, 65536)
 
 
 class Connection:
-    """One server, and who we are to it."""
+    """A server, and the user to sign in as."""
 
     def __init__(
         self, url: str, headers: Mapping[str, str], transport: httpx2.AsyncBaseTransport | None = None
@@ -57,11 +58,11 @@ class Connection:
             raise _no_address(url) from exc
 
     async def close(self) -> None:
-        """Lets go of the connections."""
+        """Closes the connections."""
         await self._http.aclose()
 
     async def is_threadkeep(self, within_s: float) -> bool:
-        """Whether a Threadkeep answers at all."""
+        """Whether a Threadkeep server responds."""
         try:
             answer = await self._http.get("/healthz", timeout=within_s)
         except httpx2.HTTPError:

@@ -1,4 +1,4 @@
-"""What a client's calls raise."""
+"""The errors that client calls raise."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,9 @@ from threadkeep.wire.approvals import ApprovalView
 
 
 class ClientError(ThreadkeepError):
-    """The server refused: `code`, `status` and `message` say what; `param` and `details` where."""
+    """The server rejected the request: see `code`, `status` and `message`; `param` and `details` give the
+    location.
+    """
 
     def __init__(
         self,
@@ -29,13 +31,13 @@ class ClientError(ThreadkeepError):
 
 
 class NotReached(ThreadkeepError):
-    """The server does not answer, the connection broke, or what answers is no Threadkeep."""
+    """The server didn't respond, the connection broke, or the server isn't Threadkeep."""
 
     code = "NOT_REACHED"
 
 
 class MessageQueued(ThreadkeepError):
-    """The message waits behind others, so there is no answer to it yet; `message_id` names it."""
+    """The message is queued behind others, so there is no answer yet; `message_id` is its id."""
 
     code = "MESSAGE_QUEUED"
 
@@ -45,7 +47,7 @@ class MessageQueued(ThreadkeepError):
 
 
 class TurnWaiting(ThreadkeepError):
-    """The turn waits for its user: `approvals` are what it asks. `answer` each one, then take its `reply`."""
+    """The turn is waiting for its user: `answer` each of its `approvals`, then call `reply`."""
 
     code = "TURN_WAITING"
 

@@ -1,4 +1,4 @@
-"""Files for messages: sent one by one and in pieces before their message, saved while they arrive."""
+"""Files for messages: uploaded one by one in chunks before their message, and saved as they arrive."""
 
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
@@ -12,10 +12,10 @@ from threadkeep.wire.files import UploadedFilesView, UploadedFileView
 from threadkeep.wire.parts import FilePartView
 
 GivenFile = str | PathLike[str] | bytes | tuple[str, bytes] | UploadedFileView | FilePartView
-"""A path, contents with or without a name, or what the server has: an uploaded file, a part of a message."""
+"""A path, contents with or without a name, or a file on the server: an uploaded file, a part of a message."""
 
 UNNAMED = "file"
-"""What contents without a name are called."""
+"""The name of contents that have none."""
 
 
 class MessageFiles:

@@ -1,4 +1,4 @@
-"""Calls an ASGI application in this process as if over HTTP, its streams included."""
+"""Calls an ASGI application in this process as if over HTTP, including its streams."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping

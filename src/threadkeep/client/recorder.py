@@ -1,4 +1,4 @@
-"""Hands an engine's events over in the background, so that the engine never waits for us."""
+"""Sends another engine's events in the background, so that the engine never waits."""
 
 import asyncio
 import logging
@@ -17,10 +17,10 @@ TRYING_AGAIN_HELPS = 500
 
 
 class Recorder:
-    """Records the runs of another engine in a conversation: `recorder.handle(event)` returns at once.
+    """Records the runs of another engine in a conversation: `recorder.handle(event)` returns immediately.
 
-    Events are sent in order and in batches; while the server is away they wait, and nothing is sent twice
-    in vain, since the server counts an event once. Leaving the block sends what is left.
+    Sends events in order and in batches. While the server is unreachable, they wait; the server counts each
+    event once, so retries are safe. Leaving the block sends the remaining events.
     """
 
     def __init__(self, client: Client, conversation_id: str) -> None:
@@ -39,11 +39,11 @@ class Recorder:
             await end_tasks(self._sending)
 
     def handle(self, event: Mapping[str, Any]) -> None:
-        """Takes an event of a run, as `POST …/executions` has it."""
+        """Adds an event of a run, in the form of `POST …/executions`."""
         self._events.put_nowait(event)
 
     async def flush(self) -> None:
-        """Waits until all that was handed over has been told."""
+        """Waits until all events have been sent."""
         await self._events.join()
 
     async def _send_all(self) -> None:

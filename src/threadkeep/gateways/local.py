@@ -307,6 +307,6 @@ class _Answer:
 def _failure(error: _Error) -> GatewayError:
     if error.n_prompt_tokens is not None:
         return GatewayError(
-            f"The request has {error.n_prompt_tokens} tokens, but this model accepts {error.n_ctx}."
+            f"The request is too long for this model: {error.n_prompt_tokens} tokens of {error.n_ctx}."
         )
     return GatewayError(f"The local model failed: {error.message}")

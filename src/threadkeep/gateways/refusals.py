@@ -62,7 +62,7 @@ def refusal(status: int, body: bytes, *, after_s: float | None, secret: str) -> 
     error = _find_error(body)
     reason = _readable(error.get("message"), secret)
     if status in _PASSING and "insufficient_quota" not in (error.get("code"), error.get("type")):
-        problem = "is busy" if status in _BUSY else "has failed"
+        problem = "is busy" if status in _BUSY else "failed"
         return Unanswered(_sentence(f"The model provider {problem} ({status})", reason), after_s=after_s)
     return Refused(_sentence(f"The model provider rejected the request ({status})", reason), reason)
 

@@ -42,7 +42,7 @@ Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
 class AgentSettingsBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """An agent's limits and habits; 0 means no limit."""
+    """An agent's limits and behavior; 0 means no limit."""
 
     retrieval_top_k: Annotated[int, Meta(ge=1, le=100)] = 5
     retrieval_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.3
@@ -66,7 +66,7 @@ class AgentSettingsBody(Struct, frozen=True, kw_only=True, rename="camel", forbi
 
 
 class AgentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """An agent to be made."""
+    """The agent to create."""
 
     name: str
     description: str = ""
@@ -78,7 +78,7 @@ class AgentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
 
 
 class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What to change: a JSON merge patch (RFC 7396), in which null means the default."""
+    """The fields to change: a JSON merge patch (RFC 7396), in which null restores the default."""
 
     name: str | UnsetType = UNSET
     description: str | UnsetType | None = UNSET
@@ -92,12 +92,12 @@ class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 
 
 async def create_agent(call: ApiCall, *, body: AgentBody) -> Reply[AgentDetailView]:
-    """Make an agent. The caller owns it."""
+    """Create an agent. You become its owner."""
     return await _detail(await call.services.agents.create(call.user, _draft(body, {})), call)
 
 
 async def list_agents(call: ApiCall, *, query: PageQuery) -> PageView[AgentView]:
-    """List one's own agents and the public ones, oldest first."""
+    """List your own agents and the public ones, oldest first."""
     pager = Pager(call.services.cursors, call.user, "agents", query)
     found = await call.services.agents.page(
         call.user, after=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
@@ -108,12 +108,12 @@ async def list_agents(call: ApiCall, *, query: PageQuery) -> PageView[AgentView]
 
 
 async def get_agent(call: ApiCall, *, agent_id: str) -> Reply[AgentDetailView]:
-    """Read an agent. Others than its owner and admins see a public one's name, description and owner."""
+    """Read an agent. Only its owner and admins see more than name, description and owner."""
     return await _detail(await call.services.agents.get(call.user, agent_id), call)
 
 
 async def patch_agent(call: ApiCall, *, agent_id: str, body: AgentPatch) -> Reply[AgentDetailView]:
-    """Change an agent by a JSON merge patch. With `If-Match` only if nobody has changed it meanwhile."""
+    """Change an agent with a JSON merge patch. With `If-Match`, only if it hasn't changed."""
 
     def revise(agent: Agent) -> AgentDraft:
         merged = merge_patch(msgspec.to_builtins(_body(agent)), msgspec.to_builtins(body))
@@ -138,12 +138,12 @@ async def duplicate_agent(call: ApiCall, *, agent_id: str) -> Reply[AgentDetailV
 
 
 async def delete_agent(call: ApiCall, *, agent_id: str) -> None:
-    """Delete an agent. Conversations with it stay readable; the default agent cannot be deleted."""
+    """Delete an agent. Conversations with it stay readable. You can't delete the default agent."""
     await call.services.agents.delete(call.user, agent_id)
 
 
 async def list_audit(call: ApiCall, *, query: PageQuery) -> PageView[AuditEntryView]:
-    """Read who changed which agent, newest first. For admins."""
+    """List who changed which agent, newest first. For admins."""
     pager = Pager(call.services.cursors, call.user, "audit", query)
     found = await call.services.agents.audit(
         call.user, before=pager.after(str), offset=pager.offset, limit=pager.fetch_limit

@@ -1,4 +1,4 @@
-"""The ASGI application: routes, sign-in and edge put together."""
+"""The ASGI application: routes, sign-in and edge combined."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -38,7 +38,7 @@ _NOBODY = User(UserId("nobody"))
 
 
 class Threadkeep:
-    """Threadkeep as an ASGI application, on its own or mounted in another."""
+    """Threadkeep as an ASGI application, standalone or mounted in another."""
 
     def __init__(
         self,
@@ -68,11 +68,11 @@ class Threadkeep:
         await self._app(scope, receive, send)
 
     def lifespan(self) -> AbstractAsyncContextManager[None]:
-        """Runs Threadkeep while the block does; for hosts, which do not run a mounted app's lifespan."""
+        """Runs Threadkeep inside the block; for hosts, which don't run a mounted app's lifespan."""
         return self._running()
 
     async def delete_user(self, user_id: str) -> None:
-        """Removes all that is kept of a user, for good; for hosts, when they delete theirs."""
+        """Permanently deletes a user's data; for hosts, when they delete a user."""
         services = await self.services()
         await services.users.delete(User(UserId(user_id)), user_id)
 

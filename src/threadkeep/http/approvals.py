@@ -1,4 +1,4 @@
-"""What turns ask their users, over HTTP."""
+"""Approvals and questions over HTTP."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -14,30 +14,32 @@ from threadkeep.wire.turns import TurnView
 
 
 class AnswerBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What the user says."""
+    """The user's answer."""
 
     action: Annotated[
         Literal["allow", "deny", "edit", "answer"],
-        Meta(description="A tool takes `allow`, `deny` and `edit`, a question `answer` and `deny`."),
+        Meta(description="For a tool: `allow`, `deny` or `edit`; for a question: `answer` or `deny`."),
     ]
     scope: Annotated[
-        ApprovalScope, Meta(description="`conversation` allows every call of this tool in the conversation.")
+        ApprovalScope,
+        Meta(description="`conversation` allows every further call of this tool in the conversation."),
     ] = ApprovalScope.ONCE
     arguments: Annotated[
-        Mapping[str, Any] | None, Meta(description="With `edit`: what the tool is called with instead.")
+        Mapping[str, Any] | None, Meta(description="With `edit`: the arguments to call the tool with.")
     ] = None
     content: Annotated[
-        Any, Meta(description="With `answer`: a text, or an object that fits the schema; nothing for a URL.")
+        Any,
+        Meta(description="With `answer`: a text, or an object that matches the schema; nothing for a URL."),
     ] = None
 
 
 async def list_approvals(call: ApiCall) -> ApprovalsView:
-    """List what one's turns wait for, over all conversations, oldest first."""
+    """List the open requests of your turns in all conversations, oldest first."""
     return ApprovalsView(items=[approval_view(it) for it in await call.services.approvals.open(call.user)])
 
 
 async def answer_approval(call: ApiCall, *, turn_id: str, request_id: str, body: AnswerBody) -> TurnView:
-    """Answer what a turn asks its user; the turn continues. The same answer again changes nothing."""
+    """Answer a turn's request; the turn continues. Repeating the same answer changes nothing."""
     answer = Answer(
         action=ApprovalAction(body.action),
         at=system_clock(),

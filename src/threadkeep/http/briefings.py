@@ -1,4 +1,4 @@
-"""Briefings over HTTP: send, list, read, talk about."""
+"""Briefings over HTTP: send, list, read, open."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ MOST_EXTRA_BYTES = 64 * 1024
 
 
 class BriefingBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A briefing to be sent."""
+    """The briefing to send."""
 
     agent_id: str
     user_id: str
@@ -29,13 +29,13 @@ class BriefingBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
 
 
 class BriefingQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which briefings."""
+    """Which briefings to list."""
 
-    unread: Annotated[bool, Meta(description="Only those that are not read yet.")] = False
+    unread: Annotated[bool, Meta(description="Only unread ones.")] = False
 
 
 class BriefingView(View, frozen=True, kw_only=True):
-    """A notice of an agent. `messageId` is its card in the conversation, once there is one."""
+    """A notice from an agent. `messageId` is its card in the conversation, if there is one."""
 
     id: Id
     agent_id: Id
@@ -52,17 +52,17 @@ class BriefingView(View, frozen=True, kw_only=True):
 
 
 class StartedConversationView(View, frozen=True, kw_only=True):
-    """Where a briefing is talked about."""
+    """The conversation that the briefing opened."""
 
     conversation_id: Id
     conversation_alias: Annotated[
-        str, Meta(description="The same as `conversationId`; some clients spell it so.")
+        str, Meta(description="Alias of `conversationId`, for clients that use this spelling.")
     ] = field(name="conversation_id")
     message_id: Id
 
 
 async def create_briefing(call: ApiCall, *, body: BriefingBody) -> BriefingView:
-    """Send a known user a briefing in an agent's name. For the agent's owner and admins."""
+    """Send a briefing to a known user on behalf of an agent. For the agent's owner and admins."""
     if len(msgspec.json.encode((body.data, body.actions))) > MOST_EXTRA_BYTES:
         raise InvalidRequest(
             f"`data` and `actions` can have at most {MOST_EXTRA_BYTES} bytes as JSON.", param="data"
@@ -80,7 +80,7 @@ async def create_briefing(call: ApiCall, *, body: BriefingBody) -> BriefingView:
 
 
 async def list_briefings(call: ApiCall, *, query: BriefingQuery) -> PageView[BriefingView]:
-    """List one's briefings, newest first."""
+    """List your briefings, newest first."""
     pager = Pager(call.services.cursors, call.user, f"briefings {query.unread}", query)
     found = await call.services.briefings.page(
         call.user,
@@ -93,7 +93,7 @@ async def list_briefings(call: ApiCall, *, query: BriefingQuery) -> PageView[Bri
 
 
 async def start_conversation(call: ApiCall, *, briefing_id: str) -> StartedConversationView:
-    """Talk about a briefing: its card is put into the main conversation with the agent, once."""
+    """Open a briefing: adds its card to your main conversation with the agent, once."""
     conversation_id, message_id = await call.services.briefings.start_conversation(call.user, briefing_id)
     return StartedConversationView(
         conversation_id=conversation_id, conversation_alias=conversation_id, message_id=message_id

@@ -1,4 +1,4 @@
-"""Compactions over HTTP: make one, list them, undo the newest."""
+"""Compactions over HTTP: create, list, undo the latest."""
 
 from typing import Annotated
 
@@ -15,12 +15,12 @@ class CompactBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
 
     keep_last: Annotated[
         Annotated[int, Meta(ge=0, le=1_000_000)] | None,
-        Meta(description="How many of the latest messages stay as they are; by default up to ten."),
+        Meta(description="How many of the latest messages to keep as they are; by default, up to ten."),
     ] = None
 
 
 class CompactionView(View, frozen=True, kw_only=True):
-    """A summary that stands in the context for the messages `fromSeq` to `toSeq`, which stay archived."""
+    """A summary that replaces the messages `fromSeq` to `toSeq` in the context; they stay archived."""
 
     id: Id
     summary: str
@@ -33,7 +33,7 @@ class CompactionView(View, frozen=True, kw_only=True):
 
 
 async def compact(call: ApiCall, *, conversation_id: str, body: CompactBody) -> CompactionView:
-    """Put a summary in the place of all but the last messages. They stay readable, flagged as archived."""
+    """Replace older messages in the context with a summary. They stay readable, marked as archived."""
     compaction = await call.services.compactions.compact(call.user, conversation_id, keep_last=body.keep_last)
     return _view(compaction)
 
@@ -50,7 +50,7 @@ async def list_compactions(
 
 
 async def undo_compaction(call: ApiCall, *, conversation_id: str, compaction_id: str) -> None:
-    """Undo the newest compaction: its messages are in the context again."""
+    """Undo the latest compaction: its messages return to the context."""
     await call.services.compactions.undo(call.user, conversation_id, compaction_id)
 
 

@@ -32,14 +32,14 @@ MOST_METADATA_BYTES = 16 * 1024
 
 
 class ConversationBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A conversation to be made."""
+    """The conversation to create."""
 
     title: str | None = None
     metadata: dict[str, Any] = {}
 
 
 class ConversationPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What to change: a JSON merge patch. A null `title` forgets the user's own."""
+    """The fields to change: a JSON merge patch. A null `title` removes the user's own title."""
 
     title: str | UnsetType | None = UNSET
     status: ConversationStatus | UnsetType = UNSET
@@ -48,7 +48,7 @@ class ConversationPatch(Struct, frozen=True, kw_only=True, rename="camel", forbi
 
 
 class ConversationQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which conversations."""
+    """Which conversations to list."""
 
     status: Annotated[
         ListedStatus | None,
@@ -60,7 +60,7 @@ class ConversationQuery(PageQuery, frozen=True, kw_only=True, rename="camel", fo
 
 
 class MessageQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which messages."""
+    """Which messages to list."""
 
     order: Annotated[
         Literal["asc", "desc"] | None, Meta(description="`asc` (the default): oldest first.")
@@ -73,7 +73,7 @@ class MessageQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_
 
 
 class PathBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which branch."""
+    """Which branch to select."""
 
     message_id: Annotated[str, Meta(description="A message of the branch.")]
     tip: Tip = UNSET
@@ -82,17 +82,17 @@ class PathBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown
 class ForkBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Where to fork."""
 
-    message_id: Annotated[str, Meta(description="The last message that the new conversation has.")]
+    message_id: Annotated[str, Meta(description="The last message of the new conversation.")]
 
 
 class DeleteQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to delete."""
 
-    purge: Annotated[bool, Meta(description="Remove it for good instead of hiding it.")] = False
+    purge: Annotated[bool, Meta(description="Delete it permanently instead of hiding it.")] = False
 
 
 class ContextQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much context."""
+    """How much context to return."""
 
     limit: Limit | None = None
 
@@ -100,7 +100,7 @@ class ContextQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 async def create_conversation(
     call: ApiCall, *, agent_id: str, body: ConversationBody
 ) -> Reply[ConversationView]:
-    """Start a further conversation with an agent."""
+    """Start another conversation with an agent."""
     conversation, made = await call.services.conversations.create(
         call.user, agent_id, title=body.title, metadata=_checked_metadata(body.metadata)
     )
@@ -108,24 +108,24 @@ async def create_conversation(
 
 
 async def put_main_conversation(call: ApiCall, *, agent_id: str) -> Reply[ConversationView]:
-    """Get the main conversation with an agent, made if missing: 201 when made, else 200."""
+    """Get the main conversation with an agent, creating it if needed: 201 if created, otherwise 200."""
     return _made_or_found(call, *await call.services.conversations.main(call.user, agent_id))
 
 
 async def list_agent_conversations(
     call: ApiCall, *, agent_id: str, query: ConversationQuery
 ) -> PageView[ConversationView]:
-    """List one's own conversations with an agent, newest activity first."""
+    """List your conversations with an agent, latest activity first."""
     return await _conversation_page(call, AgentId(agent_id.lower()), query)
 
 
 async def list_conversations(call: ApiCall, *, query: ConversationQuery) -> PageView[ConversationView]:
-    """List one's own conversations, newest activity first."""
+    """List your conversations, latest activity first."""
     return await _conversation_page(call, None, query)
 
 
 async def get_conversation(call: ApiCall, *, conversation_id: str) -> ConversationDetailView:
-    """Read a conversation with its latest 50 messages; `nextCursor` leads to the older ones."""
+    """Read a conversation with its latest 50 messages; `nextCursor` continues with older ones."""
     detail = await call.services.conversations.detail(call.user, conversation_id, latest=LATEST_IN_DETAIL + 1)
     messages = detail.messages[-LATEST_IN_DETAIL:]
     cursor = None
@@ -145,7 +145,7 @@ async def get_conversation(call: ApiCall, *, conversation_id: str) -> Conversati
 async def patch_conversation(
     call: ApiCall, *, conversation_id: str, body: ConversationPatch
 ) -> ConversationView:
-    """Rename, archive, pin or annotate a conversation. This does not move it in the list."""
+    """Rename, archive, pin or annotate a conversation. This does not change its position in the list."""
 
     def change(conversation: Conversation) -> Conversation:
         if body.title is not UNSET:
@@ -164,17 +164,17 @@ async def patch_conversation(
 
 
 async def delete_conversation(call: ApiCall, *, conversation_id: str, query: DeleteQuery) -> None:
-    """Delete a conversation. It can be restored until it is purged; `purge=true` purges it at once."""
+    """Delete a conversation. You can restore it until it is purged; `purge=true` purges it immediately."""
     await call.services.conversations.delete(call.user, conversation_id, purge=query.purge)
 
 
 async def restore_conversation(call: ApiCall, *, conversation_id: str) -> ConversationView:
-    """Bring a deleted conversation back."""
+    """Restore a deleted conversation."""
     return conversation_view(await call.services.conversations.restore(call.user, conversation_id))
 
 
 async def rotate_session(call: ApiCall, *, conversation_id: str) -> ConversationView:
-    """Give a conversation a new `sessionId`; the old one opens nothing any more."""
+    """Give a conversation a new `sessionId`; the old one stops working."""
     conversation = await call.services.conversations.rotate_session(call.user, conversation_id)
     return conversation_view(conversation, with_session=True)
 
@@ -214,7 +214,7 @@ async def get_context(call: ApiCall, *, conversation_id: str, query: ContextQuer
 
 
 async def list_chat_messages(call: ApiCall, *, query: MessageQuery) -> PageView[MessageView]:
-    """List the messages of one's main conversation with the default agent, as any conversation's."""
+    """List the messages of your main conversation with the default agent."""
     conversation = await call.services.conversations.find_main_with_default_agent(call.user)
     if conversation is None:
         pager = Pager(call.services.cursors, call.user, "messages", query)
@@ -224,7 +224,7 @@ async def list_chat_messages(call: ApiCall, *, query: MessageQuery) -> PageView[
 
 
 async def choose_path(call: ApiCall, *, conversation_id: str, body: PathBody) -> ConversationView:
-    """Make the branch through a message the active path, from there on along the newest message each time."""
+    """Make the branch through a message the active path, continuing with the newest message at each step."""
     return conversation_view(
         await call.services.branches.choose(call.user, conversation_id, body.message_id, tip_id=body.tip)
     )
@@ -233,7 +233,7 @@ async def choose_path(call: ApiCall, *, conversation_id: str, body: PathBody) ->
 async def fork_conversation(
     call: ApiCall, *, conversation_id: str, body: ForkBody
 ) -> Reply[ConversationView]:
-    """Start a new conversation with everything up to a message. It counts in no usage."""
+    """Start a new conversation with everything up to a message. It does not count as usage."""
     forked = await call.services.branches.fork(call.user, conversation_id, body.message_id)
     return _made_or_found(call, forked, True)
 

@@ -13,15 +13,15 @@ from threadkeep.wire.view import PageView
 
 
 class DocumentSearchQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What to look for; the rest is as the agent's settings say."""
+    """What to search for; the agent's settings define the rest."""
 
-    q: Annotated[str, Meta(min_length=1, max_length=2000, description="What to look for.")]
+    q: Annotated[str, Meta(min_length=1, max_length=2000, description="What to search for.")]
     top_k: Annotated[int, Meta(ge=1, le=100)] | None = None
     threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
 
 
 async def add_documents(call: ApiCall, *, agent_id: str, files: Files) -> DocumentsView:
-    """Send one or more files (PDF, DOCX, HTML, Markdown, text, CSV) for an agent to search."""
+    """Upload one or more files (PDF, DOCX, HTML, Markdown, text, CSV) for an agent to search."""
     documents = call.services.documents
     agent = await call.services.agents.get_open(call.user, agent_id)
     async with files.read() as uploads:
@@ -46,22 +46,22 @@ async def list_documents(call: ApiCall, *, agent_id: str, query: PageQuery) -> P
 
 
 async def get_document(call: ApiCall, *, agent_id: str, document_id: str) -> DocumentView:
-    """Read how a document stands."""
+    """Read a document's status."""
     return document_view(await call.services.documents.get(call.user, agent_id, document_id))
 
 
 async def retry_document(call: ApiCall, *, agent_id: str, document_id: str) -> DocumentView:
-    """Have a failed document read again."""
+    """Process a failed document again."""
     return document_view(await call.services.documents.retry(call.user, agent_id, document_id))
 
 
 async def delete_document(call: ApiCall, *, agent_id: str, document_id: str) -> None:
-    """Delete a document; nothing of it is found any more."""
+    """Delete a document and remove it from search."""
     await call.services.documents.delete(call.user, agent_id, document_id)
 
 
 async def search_documents(call: ApiCall, *, agent_id: str, query: DocumentSearchQuery) -> HitsView:
-    """Search an agent's documents, by words and by meaning."""
+    """Search an agent's documents by keyword and by meaning."""
     found = await call.services.documents.search(
         call.user, agent_id, query.q, top_k=query.top_k, threshold=query.threshold
     )

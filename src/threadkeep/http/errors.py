@@ -1,4 +1,4 @@
-"""Errors as clients see them: one shape, one status for each code."""
+"""Errors as clients see them: one shape, and one status per code."""
 
 from typing import Any
 
@@ -77,7 +77,7 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
 
 
 class ErrorAnswer(msgspec.Struct, frozen=True):
-    """Every error has this shape."""
+    """The shape of every error."""
 
     error: ErrorBody
 
@@ -95,7 +95,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def error_response(error: ThreadkeepError, *, path: str, request_id: str) -> Response:
-    """An error as an answer. On `/api/domains` paths an agent is called a domain."""
+    """An error as a response. On `/api/domains` paths, an agent is called a domain."""
     code = error.code
     if code == errors.AgentNotFound.code and path.startswith("/api/domains"):
         code = "DOMAIN_NOT_FOUND"

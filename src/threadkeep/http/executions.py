@@ -1,4 +1,4 @@
-"""Turns that ran elsewhere, over HTTP."""
+"""Turns that ran in another engine, over HTTP."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -27,7 +27,7 @@ class _Body(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
 
 
 class ExecutedToolBody(_Body, frozen=True, kw_only=True):
-    """A tool that a node has used."""
+    """A tool that a node used."""
 
     tool_name: Annotated[str, Meta(min_length=1, max_length=200)]
     arguments: dict[str, Any] = {}
@@ -40,7 +40,7 @@ class ExecutedToolBody(_Body, frozen=True, kw_only=True):
 
 
 class CitationBody(_Body, frozen=True, kw_only=True):
-    """A source; they are numbered in the order in which they come."""
+    """A source; sources are numbered in order of arrival."""
 
     title: str
     snippet: str = ""
@@ -52,7 +52,7 @@ class CitationBody(_Body, frozen=True, kw_only=True):
 
 
 class ExecutionUsageBody(_Body, frozen=True, kw_only=True):
-    """Tokens that were spent."""
+    """Tokens spent."""
 
     input_tokens: Length
     output_tokens: Length
@@ -60,10 +60,13 @@ class ExecutionUsageBody(_Body, frozen=True, kw_only=True):
 
 
 class ExecutionEventBody(_Body, frozen=True, kw_only=True):
-    """One event of a run. `ExecutionStarted` has the user's `input`, `NodeCompleted` its `node`,
-    `ExecutionCompleted` the `output`, `ExecutionFailed` the `error`."""
+    """An event of a run. `ExecutionStarted` has the user's `input`, `NodeCompleted` its `node`,
+    `ExecutionCompleted` the `output`, `ExecutionFailed` the `error`.
+    """
 
-    id: Annotated[str, Meta(description="The engine's own name of the event: told twice, it counts once.")]
+    id: Annotated[
+        str, Meta(description="The engine's id of the event; an event that arrives twice counts once.")
+    ]
     type: ExecutionEventType
     run_id: str
     at: Milliseconds
@@ -90,10 +93,10 @@ class ExecutionsBody(_Body, frozen=True, kw_only=True):
 
 
 async def record_executions(call: ApiCall, *, conversation_id: str, body: ExecutionsBody) -> RunsView:
-    """Tell of turns that ran in another engine.
+    """Record turns that ran in another engine.
 
-    Events may come in any order and more than once. They are kept until the run's start and its end have both
-    been told; then the run becomes a turn with its messages, once. What comes after that is ignored.
+    Events can arrive in any order and more than once. Threadkeep keeps them until both the start and the end
+    of the run have arrived; then the run becomes a turn with its messages, once. Later events are ignored.
     """
     events = [_event(event) for event in body.events]
     runs = await call.services.executions.record(call.user, conversation_id, events)

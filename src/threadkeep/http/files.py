@@ -13,16 +13,16 @@ from threadkeep.wire.files import UploadedFilesView, file_view
 
 
 class FileQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which form of the file."""
+    """Which form of the file to return."""
 
-    preview: Annotated[bool, Meta(description="Of an image, a small form that a page can show.")] = False
+    preview: Annotated[bool, Meta(description="For an image: a small version for display.")] = False
 
 
 async def add_files(call: ApiCall, *, files: Files) -> UploadedFilesView:
-    """Send one or more files for a message: images, PDF, DOCX, text, CSV, Markdown, JSON, source code.
+    """Upload one or more files for a message: images, PDF, DOCX, text, CSV, Markdown, JSON, source code.
 
-    The content decides what a file is, not its name. If one is refused, none is taken. A file that no message
-    uses is removed after a day.
+    The content determines a file's type, not its name. If Threadkeep rejects one file, it accepts none. It
+    deletes files that no message uses after a day.
     """
     async with files.read() as uploads:
         if not uploads:
@@ -32,7 +32,7 @@ async def add_files(call: ApiCall, *, files: Files) -> UploadedFilesView:
 
 
 async def get_file(call: ApiCall, *, file_id: str, query: FileQuery) -> StreamedAttachment:
-    """Read a file of one's own; only a preview is for showing, all else for saving."""
+    """Download one of your files; only the preview is for display."""
     file = await call.services.files.open(call.user, file_id, preview=query.preview)
     return StreamedAttachment(
         file.pieces,

@@ -23,7 +23,7 @@ from threadkeep.wire.mcp_servers import McpServerView, server_settings_view, ser
 
 
 class McpServerBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A server: a program (`command`) or an address (`url`), as MCP clients everywhere write it."""
+    """A server: a program (`command`) or an address (`url`), in the format of other MCP clients."""
 
     type: Literal["stdio", "http", "streamable-http"] | None = None
     command: str | None = None
@@ -42,7 +42,7 @@ class McpServerBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
 McpServersBody = Annotated[
     Any,
     Meta(
-        description="The agent's own servers by name. In `env` and `headers` a mask keeps what is stored.",
+        description="The agent's own servers by name. In `env` and `headers`, a mask keeps the stored value.",
         extra_json_schema={
             "type": "object",
             "additionalProperties": msgspec.json.schema(McpServerBody)["$defs"]["McpServerBody"],
@@ -52,9 +52,9 @@ McpServersBody = Annotated[
 
 
 async def test_mcp_server(call: ApiCall, *, agent_id: str, name: str) -> McpServerView:
-    """Connect one of an agent's MCP servers and list its tools. For its owner and admins.
+    """Connect to one of an agent's MCP servers and list its tools. For its owner and admins.
 
-    A server that cannot be reached is told by `status` and `error`; the answer is 200 all the same.
+    If the connection fails, the response is still 200; `status` and `error` give the reason.
     """
     return server_view(await call.services.mcp_servers.test(call.user, agent_id, name))
 

@@ -47,20 +47,20 @@ def render(services: Services) -> Iterator[str]:
     """All numbers, a line each."""
     metrics = services.metrics
     this = {f'version="{__version__}",node="{services.running_turns.node_id}"': 1}
-    yield from _family("threadkeep_info", "gauge", "The version that runs, and as which node.", this)
+    yield from _family("threadkeep_info", "gauge", "The running version and the node's name.", this)
     running = {"": services.turns.running_count}
-    yield from _family("threadkeep_turns_running", "gauge", "Turns that run on this node.", running)
+    yield from _family("threadkeep_turns_running", "gauge", "Turns running on this node.", running)
     ended = _labelled("status", metrics.turns_ended)
-    yield from _family("threadkeep_turns_ended_total", "counter", "Turns that have ended, by status.", ended)
+    yield from _family("threadkeep_turns_ended_total", "counter", "Ended turns by status.", ended)
     tokens = _labelled("kind", metrics.tokens)
-    yield from _family("threadkeep_tokens_total", "counter", "Tokens of turns that have ended.", tokens)
+    yield from _family("threadkeep_tokens_total", "counter", "Tokens used by ended turns.", tokens)
     states = _labelled("state", Counter(it.value for it in services.mcp_servers.states()))
-    yield from _family("threadkeep_mcp_servers", "gauge", "MCP servers of this node, by state.", states)
+    yield from _family("threadkeep_mcp_servers", "gauge", "MCP servers on this node by state.", states)
     lag = {"": metrics.event_lag}
-    help_text = "Seconds from an event's coming to its being stored and shown."
+    help_text = "Seconds from an event's arrival until it is stored and shown."
     yield from _histograms("threadkeep_event_lag_seconds", help_text, lag)
     latency = {f'kind="{kind}"': histogram for kind, histogram in metrics.store_latency.items()}
-    help_text = "Seconds that the database took."
+    help_text = "Seconds spent in the database."
     yield from _histograms("threadkeep_store_seconds", help_text, latency)
 
 

@@ -1,4 +1,4 @@
-"""OpenAPI 3.1, made from the table of routes."""
+"""OpenAPI 3.1, generated from the route table."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -20,12 +20,12 @@ from threadkeep.http.routing import Route, Shape, shape_of
 from threadkeep.version import __version__
 
 _DESCRIPTION = """Conversations that are never lost, for AI agents. Every error has one shape,
-`{"error": {"code", "message", "param", "details", "requestId"}}`; what is not yours answers 404, exactly as
-what does not exist."""
+`{"error": {"code", "message", "param", "details", "requestId"}}`; other users' data
+returns 404, exactly like data that doesn't exist."""
 
 
 def openapi(routes: Iterable[Route]) -> dict[str, Any]:
-    """The document for these routes."""
+    """The OpenAPI document for these routes."""
     shapes = [(route, shape_of(route)) for route in routes]
     types = [kind for _, shape in shapes for kind in (shape.query, shape.body, *shape.answers) if kind]
     types = list(dict.fromkeys([*types, ErrorAnswer]))
@@ -66,7 +66,7 @@ def _operation(
         "security": [{"bearer": []}] if route.signed_in else [],
     }
     if route.alias_of:
-        operation["description"] = f"The same as `{route.method} {route.alias_of}`."
+        operation["description"] = f"Alias of `{route.method} {route.alias_of}`."
     if shape.body:
         operation["requestBody"] = {
             "required": bool(components[shape.body.__name__].get("required")),
@@ -100,13 +100,13 @@ def _headers(documentation: Mapping[str, str]) -> dict[str, Any]:
 
 _HEADERS = _headers(
     {
-        "X-Request-Id": "The request's own id, or one that was made: it is in our log too.",
+        "X-Request-Id": "The request's id, sent by the client or generated; it is also in the server's log.",
         "Threadkeep-Version": "Who answers.",
     }
 )
 _ERROR_HEADERS = {
     401: {"WWW-Authenticate": "How to sign in."},
-    429: {"Retry-After": "After how many seconds to try again."},
+    429: {"Retry-After": "Seconds to wait before retrying."},
 }
 
 

@@ -1,4 +1,4 @@
-"""Operating the server, and who one is."""
+"""Operating the server, and the signed-in user."""
 
 from contextlib import suppress
 
@@ -9,12 +9,12 @@ from threadkeep.wire.views import HealthView, MeView
 
 
 async def get_health(call: ApiCall) -> HealthView:
-    """Tell that the process lives."""
+    """Check that the process is alive."""
     return HealthView(status="ok", version=__version__)
 
 
 async def get_readiness(call: ApiCall) -> HealthView:
-    """Tell that the database answers and that turns may begin here; 503 otherwise, also while it ends."""
+    """Check that the database responds and that new turns can start; 503 otherwise, also during shutdown."""
     if call.services.turns.is_draining:
         raise ShuttingDown("This process is shutting down. Try another node.")
     await call.services.store.ping()
@@ -22,12 +22,12 @@ async def get_readiness(call: ApiCall) -> HealthView:
 
 
 async def get_me(call: ApiCall) -> MeView:
-    """Tell who is signed in. From then on the user is known, and agents can send them briefings."""
+    """Read who is signed in. From then on, the user is known, and agents can send them briefings."""
     with suppress(StorageUnavailable):  # who one is can be told without the database
         await call.services.users.meet(call.user)
     return MeView(id=call.user.id, role=call.user.role)
 
 
 async def delete_user(call: ApiCall, *, user_id: str) -> None:
-    """Delete a user and everything that is theirs, for good. For that user, and for admins."""
+    """Permanently delete a user and all their data. For that user and for admins."""
     await call.services.users.delete(call.user, user_id)

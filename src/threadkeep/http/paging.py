@@ -14,15 +14,15 @@ T = TypeVar("T")
 P = TypeVar("P")
 V = TypeVar("V")
 
-Limit = Annotated[int, Meta(ge=1, le=200, description="How many at most.")]
-Offset = Annotated[int, Meta(ge=0, le=10**9, description="How many to skip; `cursor` is the better way.")]
+Limit = Annotated[int, Meta(ge=1, le=200, description="Maximum number of items.")]
+Offset = Annotated[int, Meta(ge=0, le=10**9, description="How many items to skip; prefer `cursor`.")]
 
 
 class PageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which page of a list."""
 
     limit: Limit = 20
-    cursor: Annotated[str | None, Meta(description="`nextCursor` of the page before.")] = None
+    cursor: Annotated[str | None, Meta(description="`nextCursor` of the previous page.")] = None
     offset: Offset | None = None
 
 

@@ -1,4 +1,4 @@
-"""System prompts over HTTP: what an agent is told, component by component."""
+"""System prompts over HTTP, component by component."""
 
 from collections.abc import Sequence
 
@@ -11,15 +11,15 @@ from threadkeep.wire.view import View
 
 
 class ComponentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A component's new text; an empty one removes it."""
+    """The component's new text; an empty one removes it."""
 
     text: str
 
 
 class PromptComponentView(View, frozen=True, kw_only=True):
-    """A part of a system prompt as the model gets it; `leftOut` characters did not fit.
+    """A part of a system prompt as the model receives it; `leftOut` characters did not fit.
 
-    Files come first (those that all agents share have names like `shared/RULES.md`), then the agent's own
+    Files come first (files shared by all agents have names like `shared/RULES.md`), then the agent's own
     `systemPrompt` and its `role`.
     """
 
@@ -32,14 +32,14 @@ class PromptComponentView(View, frozen=True, kw_only=True):
 
 
 class PromptNoticeView(View, frozen=True, kw_only=True):
-    """Something that is amiss with the prompt."""
+    """A problem with the prompt."""
 
     code: str
     message: str
 
 
 class PromptView(View, frozen=True, kw_only=True):
-    """An agent's system prompt in the order of its parts. `editable` names the files that can be written."""
+    """An agent's system prompt, with its parts in order. `editable` lists the files that you can change."""
 
     components: Sequence[PromptComponentView]
     length: int
@@ -53,7 +53,7 @@ async def get_prompt(call: ApiCall, *, agent_id: str) -> PromptView:
 
 
 async def put_component(call: ApiCall, *, agent_id: str, component: str, body: ComponentBody) -> PromptView:
-    """Edit one of the files of an agent's prompt, such as `RULES.md`; its next turn uses it."""
+    """Edit a file of an agent's prompt, such as `RULES.md`. It applies from the next turn on."""
     return _view(await call.services.prompts.write(call.user, agent_id, component, body.text))
 
 

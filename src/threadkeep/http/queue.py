@@ -1,4 +1,4 @@
-"""Messages that wait, over HTTP."""
+"""Queued messages over HTTP."""
 
 from msgspec import Struct
 
@@ -7,7 +7,7 @@ from threadkeep.wire.queue import QueuedMessageView, queued_message_view
 
 
 class QueuedMessagePatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What to send instead."""
+    """The new text."""
 
     content: str
 
@@ -15,7 +15,7 @@ class QueuedMessagePatch(Struct, frozen=True, kw_only=True, rename="camel", forb
 async def edit_queued_message(
     call: ApiCall, *, conversation_id: str, message_id: str, body: QueuedMessagePatch
 ) -> QueuedMessageView:
-    """Change a queued message before it is sent. It keeps its place."""
+    """Edit a queued message before it is sent. It keeps its position."""
     message, conversation = await call.services.queue.edit(
         call.user, conversation_id, message_id, body.content
     )

@@ -1,4 +1,4 @@
-"""The table of routes. OpenAPI is made from it, so a route cannot exist undocumented."""
+"""The route table. OpenAPI is generated from it, so every route is documented."""
 
 from dataclasses import replace
 
@@ -92,10 +92,14 @@ _TURN = (
 )
 _SENDING = (MessageContentRequired, MessageTooLong, AgentNotFound, FileNotFound, *_TURN)
 _ETAG = {"ETag": "The agent's version, for `If-Match`."}
-_LOCATION = {"Location": "The turn: `…/events` below it follows it again."}
-_SENT_LOCATION = {"Location": f"{_LOCATION['Location']} Of a queued message: the conversation that lists it."}
+_LOCATION = {"Location": "The turn; `…/events` below it streams its events."}
+_SENT_LOCATION = {
+    "Location": f"{_LOCATION['Location']} For a queued message: the conversation that lists it."
+}
 _CONVERSATION_LOCATION = {"Location": "The conversation."}
-_IDEMPOTENCY = {"Idempotency-Key": "A name for this request: sent again, it never starts a second turn."}
+_IDEMPOTENCY = {
+    "Idempotency-Key": "A key for this request. A retry with the same key never starts a second turn."
+}
 
 _TABLE = (
     Route("GET", "/api/me", operations.get_me, "Users"),
@@ -105,7 +109,7 @@ _TABLE = (
         user_events.get_my_events,
         "Users",
         errors=(ShuttingDown,),
-        headers={"Last-Event-ID": "The last event that was seen: those after it are given."},
+        headers={"Last-Event-ID": "The last event received; the response contains the events after it."},
     ),
     Route("DELETE", "/api/users/{user_id}", operations.delete_user, "Users", 204, (UserNotFound,)),
     # Agents
@@ -127,7 +131,7 @@ _TABLE = (
         agents.patch_agent,
         "Agents",
         errors=(*_AGENT, *_SAVING, Forbidden, PreconditionFailed),
-        headers={"If-Match": "The `ETag` of the agent: change it only if nobody else has since."},
+        headers={"If-Match": "The agent's `ETag`: change the agent only if it is unchanged since."},
         gives=_ETAG,
         most_body_bytes=MEDIUM_BODY_BYTES,
     ),
@@ -364,7 +368,7 @@ _TABLE = (
         turns.get_turn_events,
         "Turns",
         errors=(TurnNotFound, EventsExpired),
-        headers={"Last-Event-ID": "The last event that was seen: those after it are given."},
+        headers={"Last-Event-ID": "The last event received; the response contains the events after it."},
         also=(204,),
     ),
     Route("GET", "/api/turns/{turn_id}/context", turns.get_turn_context, "Turns", errors=(TurnNotFound,)),
@@ -483,7 +487,7 @@ _TABLE = (
         reports.get_artifact,
         "Reports",
         errors=(ArtifactNotFound,),
-        gives={"Content-Disposition": "An attachment, with the file's name."},
+        gives={"Content-Disposition": "An attachment with the file's name."},
     ),
     Route(
         "POST",

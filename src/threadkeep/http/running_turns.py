@@ -1,4 +1,4 @@
-"""The turns that run, over HTTP, for admins."""
+"""Running turns over HTTP, for admins."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from threadkeep.wire.view import PageView, rfc3339
 
 
 async def list_running_turns(call: ApiCall, *, query: PageQuery) -> PageView[RunningTurnView]:
-    """List the turns that run, of all users and on all nodes, oldest first, without content. For admins."""
+    """List the running turns of all users on all nodes, oldest first, without content. For admins."""
     pager = Pager(call.services.cursors, call.user, "running turns", query)
     found = await call.services.running_turns.page(
         call.user, after=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
@@ -19,7 +19,7 @@ async def list_running_turns(call: ApiCall, *, query: PageQuery) -> PageView[Run
 
 
 async def abort_running_turn(call: ApiCall, *, turn_id: str) -> StoppedTurnView:
-    """Stop a turn, whosever it is; what it has said is kept. For admins; it is in the audit."""
+    """Stop any user's turn and keep its partial answer. For admins; the audit log records it."""
     stopped = await call.services.running_turns.abort(call.user, turn_id)
     return StoppedTurnView(turn_id=turn_id.lower(), status="GENERATION_ABORTED" if stopped else "IDLE")
 

@@ -1,4 +1,4 @@
-"""Searching one's own messages and titles over HTTP."""
+"""Search of the user's own messages and titles over HTTP."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -13,20 +13,20 @@ from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 
 
 class SearchQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What to look for."""
+    """What to search for."""
 
-    q: Annotated[str, Meta(min_length=1, max_length=500, description="Words that must all be there.")]
+    q: Annotated[str, Meta(min_length=1, max_length=500, description="Words that must all occur.")]
 
 
 class HighlightView(View, frozen=True, kw_only=True):
-    """Where a word that was looked for stands, in characters."""
+    """The position of a match, in characters."""
 
     begin: int
     end: int
 
 
 class SearchHitView(View, frozen=True, kw_only=True):
-    """A message that was found; without `messageId` a conversation, by its title."""
+    """A matching message or, without `messageId`, a conversation with a matching title."""
 
     conversation_id: Id
     agent_id: Id
@@ -35,13 +35,13 @@ class SearchHitView(View, frozen=True, kw_only=True):
     seq: int | None
     role: MessageRole | None
     snippet: str
-    highlights: Annotated[Sequence[HighlightView], Meta(description="Where the words stand in `snippet`.")]
+    highlights: Annotated[Sequence[HighlightView], Meta(description="Positions of the words in `snippet`.")]
     created_at: Time
-    on_path: Annotated[bool, Meta(description="False where it is on another branch than the active one.")]
+    on_path: Annotated[bool, Meta(description="False if the message is outside the active path.")]
 
 
 async def search(call: ApiCall, *, query: SearchQuery) -> PageView[SearchHitView]:
-    """Search one's own messages and titles, on every branch, newest first."""
+    """Search your own messages and titles, on every branch, newest first."""
     pager = Pager(call.services.cursors, call.user, f"search {query.q}", query)
     found = await call.services.history.search(
         call.user, query.q, before=pager.after(int), limit=pager.fetch_limit

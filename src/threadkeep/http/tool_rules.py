@@ -1,4 +1,4 @@
-"""Rules for tools over HTTP: `settings.tools` as it is sent."""
+"""Rules for tools over HTTP: `settings.tools` in requests."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,7 +14,7 @@ PLACE = "settings.tools"
 
 
 class ToolRuleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whether tools run freely, only when the user allows it, or never; and what a call does."""
+    """Whether tools run freely, only with the user's approval, or never; and the effect of a call."""
 
     access: Literal["allow", "ask", "deny"] | None = None
     effect: Literal["read", "idempotent", "write"] | None = None
@@ -24,7 +24,7 @@ class ToolRuleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ToolRulesBody = Annotated[
     Any,
     Meta(
-        description="Rules by `server.tool`, `server.*` or `*`; the most precise one counts.",
+        description="Rules by `server.tool`, `server.*` or `*`; the most specific one applies.",
         extra_json_schema={
             "type": "object",
             "additionalProperties": msgspec.json.schema(ToolRuleBody)["$defs"]["ToolRuleBody"],

@@ -43,70 +43,68 @@ from threadkeep.wire.view import rfc3339, time_or_none
 MOST_KEY_CHARACTERS = 255
 
 DialectName = Annotated[
-    Literal["events", "text", "agentx"], Meta(description="In which form the events are streamed.")
+    Literal["events", "text", "agentx"], Meta(description="The format of the streamed events.")
 ]
 
 
 Tip = Annotated[
     str | UnsetType | None,
-    Meta(description="The last message that the client shows; where the path ends elsewhere, 409."),
+    Meta(description="The last message the client shows; 409 if the active path ends elsewhere."),
 ]
 
 
 class ChatBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What a user says."""
+    """The user's message."""
 
     content: str | None = None
     files: Annotated[
         list[str],
-        Meta(
-            description="Ids of files that were sent to `/api/files`. A message with files needs no content."
-        ),
+        Meta(description="Ids of files uploaded to `/api/files`. A message with files needs no content."),
     ] = []
 
 
 class MessageBody(ChatBody, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What a user says, and where."""
+    """The user's message, and where it goes."""
 
     parent_id: Annotated[
         str | UnsetType | None,
         Meta(
-            description="The message that this one follows (`null`: none). To edit a sent message, name the"
-            " edited one's parent. If omitted, the end of the active path."
+            description="The message that this one follows (`null`: none). To edit a sent message, use that "
+            "message's parent. If omitted, the end of the active path."
         ),
     ] = UNSET
     tip: Tip = UNSET
     when_busy: Annotated[
         WhenBusy,
         Meta(
-            description="While the agent answers: `reject` (409, the default), `queue` (202; sent when the"
-            " turn has completed) or `steer` (202; joins the turn before its next model call). A queued"
-            " message cannot name its `parentId`."
+            description="While the agent answers: `reject` (409, the default), `queue` (202; sent when the "
+            "turn has completed) or `steer` (202; joins the turn before its next model call). A queued "
+            "message can't set `parentId`."
         ),
     ] = WhenBusy.REJECT
 
 
 class RegenerateBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which answer."""
+    """Which answer to regenerate."""
 
-    message_id: Annotated[str | None, Meta(description="The answer; the latest by default.")] = None
+    message_id: Annotated[str | None, Meta(description="The answer; by default, the latest.")] = None
     tip: Tip = UNSET
 
 
 class SendQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to answer."""
+    """How to respond."""
 
     dialect: DialectName = "events"
     wait: Annotated[
-        bool, Meta(description="Answer when the turn is done, with the finished message as JSON.")
+        bool, Meta(description="Respond when the turn is done, with the finished message as JSON.")
     ] = False
 
 
 class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which events, in which form."""
+    """Which events to send, and in which form."""
 
     dialect: DialectName = "events"
-    after: Annotated[str | None, Meta(description="As `Last-Event-ID`: the last event that was seen.")] = None
+    after: Annotated[str | None, Meta(description="Like `Last-Event-ID`: the last event received.")] = None
 
 
 Begun = EventStream | Reply[StartedTurnView | MessageView | WaitingTurnView]
@@ -114,13 +112,15 @@ Sent = Begun | Reply[QueuedView | SteeredView]
 
 
 async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery, body: MessageBody) -> Sent:
-    """Say something to the agent: starts a turn and streams it.
+    """Send a message to the agent: starts a turn and streams it.
 
-    With `Accept: application/json` the answer is 202 with the turn's ids; with `wait=true` it is the finished
-    message, or 202 with what the turn asks its user. The same `Idempotency-Key` never starts a second turn.
-    While the agent answers, a message can be queued or steer the turn (`whenBusy`): 202 with its id. After a
-    turn that failed or was stopped, the queue is held; the next message sets it going, and is queued behind
-    it. A message that is sent while a turn waits for its user ends that turn and starts its own.
+    With `Accept: application/json`, the response is a 202 with the turn's ids; with `wait=true`, it is the
+    finished message, or a 202 with the turn's requests to its user. The same `Idempotency-Key` never starts a
+    second turn.
+
+    While the agent answers, you can queue a message or steer the turn with it (`whenBusy`): 202 with its id.
+    After a failed or stopped turn, the queue is held; the next message releases it and is queued behind it. A
+    message sent while a turn waits for its user ends that turn and starts its own.
     """
     files = ()
     if body.files:
@@ -142,7 +142,7 @@ async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery,
 
 
 async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery, body: RegenerateBody) -> Begun:
-    """Answer the same question again, beside the old answer; responds as sending a message does."""
+    """Regenerate an answer and keep the old one as a version; responds like sending a message."""
     turn, conversation = await call.services.turns.regenerate(
         call.user, conversation_id, message_id=body.message_id, tip_id=body.tip
     )
@@ -150,7 +150,7 @@ async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery, b
 
 
 async def send_chat(call: ApiCall, *, query: SendQuery, body: ChatBody) -> Sent:
-    """Say something in one's main conversation with the default agent, made if missing."""
+    """Send a message in your main conversation with the default agent, creating it if needed."""
     # Nothing is made for a message that is refused.
     check_user_content(body.content or "", most=0, has_files=bool(body.files))
     conversation = await call.services.conversations.main_with_default_agent(call.user)
@@ -159,7 +159,7 @@ async def send_chat(call: ApiCall, *, query: SendQuery, body: ChatBody) -> Sent:
 
 
 async def abort(call: ApiCall, *, conversation_id: str) -> AbortView:
-    """Stop the turn that runs in a conversation; what it has said is kept. `IDLE` when none runs."""
+    """Stop the turn running in a conversation and keep its partial answer. `IDLE` if none is running."""
     aborted = await call.services.turns.abort(call.user, conversation_id)
     if aborted is None:
         return AbortView(status="IDLE")
@@ -173,7 +173,7 @@ async def abort(call: ApiCall, *, conversation_id: str) -> AbortView:
 
 
 async def get_turn(call: ApiCall, *, turn_id: str) -> TurnView:
-    """Read how a turn stands."""
+    """Read a turn's status."""
     return turn_view(await call.services.turns.get(call.user, turn_id))
 
 
@@ -195,7 +195,7 @@ def turn_view(turn: Turn) -> TurnView:
 
 
 async def get_turn_context(call: ApiCall, *, turn_id: str) -> ReceiptView:
-    """Read what the model was sent in a turn. The prompt's text is for the agent's owner and admins only."""
+    """Read what the model received in a turn. Only the agent's owner and admins see the prompt's text."""
     shown = await call.services.receipts.get(call.user, turn_id)
     receipt = shown.receipt
     return ReceiptView(
@@ -234,7 +234,7 @@ async def get_turn_context(call: ApiCall, *, turn_id: str) -> ReceiptView:
 
 
 async def get_turn_events(call: ApiCall, *, turn_id: str, query: EventsQuery) -> EventStream | None:
-    """Follow a turn's events from the start or after `Last-Event-ID`, live; 204 when nothing is left."""
+    """Follow a turn's events live, from the start or after `Last-Event-ID`; 204 if none are left."""
     turn = await call.services.turns.get(call.user, turn_id)
     last_id = query.after if query.after is not None else call.request.headers.get("last-event-id")
     conversation = await call.services.conversations.get(call.user, turn.conversation_id)

@@ -1,4 +1,4 @@
-"""What one has spent, over HTTP."""
+"""A user's usage, over HTTP."""
 
 from datetime import date
 from typing import Annotated
@@ -13,10 +13,10 @@ from threadkeep.wire.turns import DayUsageView, UsageReportView
 class UsageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which days, and which agent."""
 
-    first: Annotated[date | None, Meta(description="The first day (UTC); by default 29 before the last.")] = (
-        field(default=None, name="from")
-    )
-    last: Annotated[date | None, Meta(description="The last day (UTC); by default today.")] = field(
+    first: Annotated[
+        date | None, Meta(description="The first day (UTC); by default, 29 days before the last.")
+    ] = field(default=None, name="from")
+    last: Annotated[date | None, Meta(description="The last day (UTC); by default, today.")] = field(
         default=None, name="to"
     )
     agent_id: Annotated[
@@ -26,7 +26,7 @@ class UsageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 
 
 async def get_usage(call: ApiCall, *, query: UsageQuery) -> UsageReportView:
-    """Tell how many turns one had and how many tokens they cost, by day (UTC) and agent."""
+    """Report how many turns you had and how many tokens they cost, by day (UTC) and agent."""
     days = await call.services.usages.by_day(
         call.user, first=query.first, last=query.last, agent_id=query.agent_id
     )

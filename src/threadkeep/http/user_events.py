@@ -1,4 +1,4 @@
-"""What happens to one's things, over HTTP."""
+"""Changes to the user's data, over HTTP."""
 
 import msgspec
 
@@ -23,11 +23,11 @@ class _Frames:
 
 
 async def get_my_events(call: ApiCall) -> EventStream:
-    """Follow what happens to one's conversations, turns, approvals and briefings, in every tab; no contents.
+    """Follow changes to your conversations, turns, approvals and briefings, without message contents.
 
-    `reset` comes first, and whenever events may be missing: read your lists then. With `Last-Event-ID` those
-    that were missed come instead, as long as this node remembers them. The stream ends now and then: open it
-    again.
+    The first event is `reset`; it also follows whenever events may be missing: reload your lists then. With
+    `Last-Event-ID`, you get the events you missed instead, as long as this node still has them. The stream
+    ends now and then; open it again.
     """
     last_id = call.request.headers.get("last-event-id")
     return EventStream(call.services.user_events.read(call.user.id, last_id), _Frames(), {})

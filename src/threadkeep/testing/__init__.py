@@ -1,6 +1,6 @@
-"""Fakes for the tests of applications that use Threadkeep: a scripted model, a tool server, a whole app.
+"""Fakes for testing applications that use Threadkeep: a scripted model, a tool server, a complete app.
 
-They need nothing but Threadkeep itself. docs/testing.md shows how they are used.
+They need only Threadkeep itself. docs/testing.md shows how to use them.
 """
 
 from threadkeep.testing.app import RunningApp, running_app, scripted_settings

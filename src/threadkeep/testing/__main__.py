@@ -1,4 +1,4 @@
-"""`python -m threadkeep.testing`: a scripted model in a process of its own, for load tests."""
+"""`python -m threadkeep.testing`: a scripted model in a separate process, for load tests."""
 
 import argparse
 import asyncio
@@ -11,7 +11,7 @@ from threadkeep.testing.scripted_model import ScriptedModel
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Answers every request with the same reply until the process is stopped; prints its address first."""
+    """Gives every request the same reply until the process is stopped; prints its address first."""
     options = _parse(arguments)
     piece: Step = SayTime() if options.time else Say(options.text)
     beat: Reply = [Pause(1 / options.rate), piece] if options.rate else [piece]

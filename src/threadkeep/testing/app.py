@@ -23,7 +23,7 @@ TOKEN_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class RunningApp:
-    """A Threadkeep that runs, the model that answers in it, and a client of the user `local`, an admin."""
+    """A running Threadkeep, its model, and a client of the user `local`, an admin."""
 
     app: Threadkeep
     model: ScriptedModel
@@ -34,9 +34,10 @@ class RunningApp:
         return _client(self.app, User(user_id(name), UserRole.ADMIN if admin else UserRole.USER))
 
     async def conversation(self, name: str = "Agent", **agent: Any) -> ConversationView:
-        """A conversation with a new agent, made as `Client.create_agent` makes it.
+        """A conversation with a new agent, which takes the arguments of `Client.create_agent`.
 
-        It has a title: for one without, Threadkeep asks the model, which would take a reply of the script.
+        It has a title: for a conversation without one, Threadkeep asks the model, which takes a reply of the
+        script.
         """
         made = await self.client.create_agent(name, **agent)
         return await self.client.create_conversation(made.id, title="Test")
@@ -46,8 +47,8 @@ class RunningApp:
 async def running_app(model: ScriptedModel | None = None, **settings: Any) -> AsyncGenerator[RunningApp]:
     """A Threadkeep with an empty SQLite database in a temporary folder, without a port.
 
-    Without a model it gets one that answers `OK.`; `app.model` is what answers. `settings` are those of
-    `Settings`. Users sign in by token; MCP servers may be on this machine, as a `ToolServer` is.
+    Without a model, it gets one that answers `OK.`; `app.model` is the model. `settings` are those of
+    `Settings`. Users sign in with tokens; MCP servers can be on this machine, such as a `ToolServer`.
     """
     async with AsyncExitStack() as stack:
         model = model or stack.enter_context(ScriptedModel())
@@ -64,7 +65,7 @@ def _client(app: Threadkeep, user: User) -> Client:
 
 
 def scripted_settings(model: ScriptedModel, **settings: Any) -> Settings:
-    """Settings with which a scripted model answers; neither the environment nor `threadkeep.toml` is read."""
+    """Settings for a scripted model; ignores the environment and `threadkeep.toml`."""
     usual = {
         "gateway": "openai",
         "gateway_url": model.url,

@@ -1,4 +1,4 @@
-"""An application on a port, for tests that need one: browsers, web sockets, other processes."""
+"""An application on a port, for tests that need one: browsers, WebSockets, other processes."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -15,7 +15,7 @@ HOST = "127.0.0.1"
 
 @asynccontextmanager
 async def listening(app: AsgiApplication, **config: Any) -> AsyncGenerator[str]:
-    """An application on a free port of this machine, in the loop that runs; its address."""
+    """Serves an application on a free port of this machine, in the running loop; yields its URL."""
     listener = listen(HOST, 0)
     server = SignalFreeServer(
         uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1, **config)

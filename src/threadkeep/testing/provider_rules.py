@@ -56,26 +56,26 @@ Fields = Mapping[str, Any]
 
 
 def check_anthropic(body: object) -> None:
-    """Raises AssertionError, with a sentence, where the Messages API would refuse the request."""
+    """Raises AssertionError with a sentence if the Messages API would reject the request."""
     problems = check_anthropic_request(body)
     assert not problems, f"Anthropic would refuse the request: {'; '.join(problems)}."
 
 
 def check_openai(body: object) -> None:
-    """Raises AssertionError, with a sentence, where chat completions would refuse the request."""
+    """Raises AssertionError with a sentence if chat completions would reject the request."""
     problems = check_openai_request(body)
     assert not problems, f"OpenAI would refuse the request: {'; '.join(problems)}."
 
 
 def check_anthropic_request(body: object) -> list[str]:
-    """What the Messages API would refuse; nothing where the request is valid."""
+    """What the Messages API would reject; empty if the request is valid."""
     rules = _AnthropicRules()
     rules.check(body)
     return rules.problems
 
 
 def check_openai_request(body: object) -> list[str]:
-    """What chat completions would refuse; nothing where the request is valid."""
+    """What chat completions would reject; empty if the request is valid."""
     rules = _OpenAIRules()
     rules.check(body)
     return rules.problems

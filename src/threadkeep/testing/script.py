@@ -1,4 +1,4 @@
-"""What a scripted model does, step by step: the words that scripts are written in."""
+"""The steps of a scripted model's replies."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -12,24 +12,24 @@ StopReason = Literal["end_turn", "tool_use", "max_tokens", "refusal"]
 
 
 class Gate:
-    """Holds a reply back until the test opens it; the two may live in different threads."""
+    """Pauses a reply until the test opens the gate; the two can be in different threads."""
 
     def __init__(self) -> None:
         self._opened: Future[None] = Future()
         self._reached: Future[None] = Future()
 
     def open(self) -> None:
-        """Lets the reply go on."""
+        """Lets the reply continue."""
         if not self._opened.done():
             self._opened.set_result(None)
 
     async def reached(self) -> None:
-        """Until the model stands at the gate; everything before it has been sent."""
+        """Waits until the model reaches the gate; everything before it has been sent."""
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.shield(asyncio.wrap_future(self._reached))
 
     async def pass_through(self) -> None:
-        """For the model: says that it is here, and waits."""
+        """For the model: reports its arrival and waits."""
         if not self._reached.done():
             self._reached.set_result(None)
         await asyncio.shield(asyncio.wrap_future(self._opened))
@@ -40,19 +40,19 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """A piece of the reply."""
+    """A chunk of the reply."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class SayTime:
-    """A piece that holds the moment of its sending, as `time.monotonic()` has it, and a space."""
+    """A chunk that contains the time of sending, as `time.monotonic()` returns it, and a space."""
 
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """A piece of reasoning; a signature ends the block of reasoning (Anthropic only)."""
+    """A chunk of reasoning; a signature ends the block of reasoning (Anthropic only)."""
 
     text: str
     signature: str = ""
@@ -67,7 +67,7 @@ class ThinkUnseen:
 
 @dataclass(frozen=True, slots=True)
 class UseTool:
-    """Asks for a tool. Arguments that are a text are sent as they are, broken or not."""
+    """Calls a tool. Arguments given as a string are sent as is, valid or not."""
 
     name: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict[str, Any])
@@ -76,7 +76,7 @@ class UseTool:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the call costs."""
+    """The usage of the call."""
 
     input_tokens: int
     output_tokens: int
@@ -86,12 +86,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class NoUsage:
-    """The provider does not say what the call costs."""
+    """The provider reports no usage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why the model stops, where it is not `end_turn` or, after a tool, `tool_use`."""
+    """Why the model stops, if not `end_turn` or, after a tool, `tool_use`."""
 
     reason: StopReason
 
@@ -101,14 +101,14 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nothing is sent for a while."""
+    """Sends nothing for a while."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing is sent until the test opens the gate."""
+    """Sends nothing until the test opens the gate."""
 
     gate: Gate
 
@@ -118,7 +118,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Answers with an error, in the provider's shape unless `body` is given. Only as the first step."""
+    """Returns an error, in the provider's format unless `body` is given. Only as the first step."""
 
     status: int
     message: str = "Something is wrong."
@@ -129,17 +129,17 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """Sends nothing any more and keeps the connection; as the first step, not even a status."""
+    """Stops sending and keeps the connection open; as the first step, sends not even a status."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Breaks the connection; as the first step, the request is not answered at all."""
+    """Resets the connection; as the first step, the request gets no response at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """Ends the response in good order, but in the middle of the answer."""
+    """Ends the response cleanly, but in the middle of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,29 +152,29 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class BrokenJson:
-    """An event that is no JSON."""
+    """An event that isn't valid JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownEvent:
-    """An event of a kind that nobody knows yet."""
+    """An event of an unknown type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """A sign of life: an event or a comment, as the provider does it."""
+    """A keep-alive: an event or a comment, as the provider sends it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Bytes of the stream as they are."""
+    """Raw bytes of the stream."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class NoEnd:
-    """The answer is whole but for its terminal marker (`message_stop`, `[DONE]`)."""
+    """The answer is complete except for its final marker (`message_stop`, `[DONE]`)."""
 
 
 Step = (

@@ -57,7 +57,7 @@ _CHECKS: Mapping[WireName, Callable[[object], list[str]]] = {
 
 @dataclass
 class Recorded:
-    """A request that came in, and what became of it."""
+    """A request, and its outcome."""
 
     number: int
     path: str
@@ -76,7 +76,7 @@ class Recorded:
         return self._over.result() if self._over.done() else None
 
     async def until_over(self) -> Outcome:
-        """Until it has ended, in whatever way."""
+        """Waits until it has ended, in whatever way."""
         async with asyncio.timeout(PATIENCE_S):
             return await asyncio.shield(asyncio.wrap_future(self._over))
 
@@ -87,7 +87,7 @@ class Recorded:
 
 
 class ScriptedModel:
-    """The server, in a thread of its own while the `with` block runs."""
+    """The server, in a separate thread for the duration of the `with` block."""
 
     def __init__(
         self,
@@ -111,12 +111,12 @@ class ScriptedModel:
 
     @property
     def url(self) -> str:
-        """Where it is, for either wire."""
+        """The server's URL, for both APIs."""
         return f"http://{HOST}:{self._port}"
 
     @property
     def refused(self) -> list[Recorded]:
-        """Requests that the real provider would not have taken."""
+        """Requests that the real provider would have rejected."""
         return [request for request in self.requests if request.problems]
 
     def script(self, *replies: Reply) -> None:
@@ -124,13 +124,13 @@ class ScriptedModel:
         self._replies.extend(replies)
 
     async def until_requests(self, count: int) -> list[Recorded]:
-        """Until so many requests have come in."""
+        """Waits until this many requests have arrived."""
         await until(lambda: len(self.requests) >= count)
         return self.requests
 
     @contextlib.contextmanager
     def away(self) -> Generator[None]:
-        """Refuses connections while the block runs; those that are open stay."""
+        """Refuses new connections inside the block; open ones stay open."""
         self._call(self._close_port)
         try:
             yield

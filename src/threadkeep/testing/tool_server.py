@@ -38,9 +38,9 @@ _call_key: ContextVar[str] = ContextVar("call_key", default="")
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """One use of a tool, with the arguments that it was given.
+    """A tool call with its arguments.
 
-    A call that runs again has the same `key`; it is neither compared nor shown.
+    A repeated call has the same `key`, which is neither compared nor shown.
     """
 
     tool_name: str

@@ -20,7 +20,7 @@ SEARCH_DOCUMENTS = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "query": {"type": "string", "minLength": 1, "description": "What to look for."},
+            "query": {"type": "string", "minLength": 1, "description": "What to search for."},
             "top_k": {
                 "type": "integer",
                 "minimum": 1,

@@ -1,4 +1,4 @@
-"""What clients see of what turns ask their users."""
+"""Views of turns' requests to their users."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ from threadkeep.wire.view import Id, T, Time, View, rfc3339
 
 
 class ApprovalView(View, frozen=True, kw_only=True):
-    """Something a turn asks its user; it waits until they answer, or the time is over."""
+    """A turn's request to its user; it stays open until the user answers or it expires."""
 
     request_id: Id
     turn_id: Id
@@ -25,19 +25,19 @@ class ApprovalView(View, frozen=True, kw_only=True):
     server: str | UnsetType = UNSET
     arguments: Mapping[str, Any] | UnsetType = UNSET
     schema: Annotated[
-        Mapping[str, Any] | UnsetType, Meta(description="A JSON Schema of the answer, to be shown as a form.")
+        Mapping[str, Any] | UnsetType, Meta(description="A JSON Schema of the answer, to show as a form.")
     ] = UNSET
-    url: Annotated[str | UnsetType, Meta(description="Where the user gives the answer.")] = UNSET
+    url: Annotated[str | UnsetType, Meta(description="The URL where the user answers.")] = UNSET
 
 
 class ApprovalsView(View, frozen=True, kw_only=True):
-    """What one's turns wait for, oldest first."""
+    """The open requests of your turns, oldest first."""
 
     items: Sequence[ApprovalView]
 
 
 def approval_view(approval: Approval) -> ApprovalView:
-    """Something a turn asks its user."""
+    """A turn's request to its user."""
     return ApprovalView(
         request_id=approval.request_id,
         turn_id=approval.turn_id,
@@ -60,7 +60,7 @@ def _or_unset(value: T | None) -> T | UnsetType:
 
 
 class WaitingTurnView(View, frozen=True, kw_only=True):
-    """A turn that waits for its user."""
+    """A turn that is waiting for its user."""
 
     status: Literal["WAITING"]
     turn_id: Id

@@ -1,4 +1,4 @@
-"""What clients see of documents and of what is found in them."""
+"""Views of documents and search results."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -11,7 +11,7 @@ from threadkeep.wire.view import Id, Time, View, rfc3339
 
 
 class DocumentView(View, frozen=True, kw_only=True):
-    """A document: `ready` to be searched, still `processing`, or `failed` with the reason."""
+    """A document: `ready` to search, still `processing`, or `failed` with the reason."""
 
     id: Id
     agent_id: Id
@@ -19,7 +19,7 @@ class DocumentView(View, frozen=True, kw_only=True):
     media_type: str
     size: int
     status: DocumentStatus
-    progress: Annotated[float, Meta(description="How much of it has been read, from 0 to 1.")]
+    progress: Annotated[float, Meta(description="Processing progress, from 0 to 1.")]
     chunk_count: int
     error: str | None
     created_at: Time
@@ -27,13 +27,13 @@ class DocumentView(View, frozen=True, kw_only=True):
 
 
 class DocumentsView(View, frozen=True, kw_only=True):
-    """The documents that the files became; a file that was there already is the document it was."""
+    """The documents created from the files; a file that was already added returns its existing document."""
 
     items: Sequence[DocumentView]
 
 
 class HitView(View, frozen=True, kw_only=True):
-    """A piece of a document that was found."""
+    """A matching passage of a document."""
 
     chunk_id: str
     document_id: Id
@@ -45,10 +45,10 @@ class HitView(View, frozen=True, kw_only=True):
 
 
 class HitsView(View, frozen=True, kw_only=True):
-    """What was found, best first."""
+    """The matches, best first."""
 
     items: Sequence[HitView]
-    notice: Annotated[str | None, Meta(description="What could not be used for the search.")]
+    notice: Annotated[str | None, Meta(description="What the search had to do without.")]
 
 
 def document_view(document: Document) -> DocumentView:
@@ -69,7 +69,7 @@ def document_view(document: Document) -> DocumentView:
 
 
 def hit_view(hit: Hit) -> HitView:
-    """A piece of a document that was found."""
+    """A matching passage of a document."""
     return HitView(
         chunk_id=hit.chunk_id,
         document_id=hit.document_id,

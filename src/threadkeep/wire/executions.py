@@ -1,4 +1,4 @@
-"""What clients see of turns that ran in another engine."""
+"""Views of turns that ran in another engine."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from threadkeep.wire.view import Id, View
 
 
 class RunView(View, frozen=True, kw_only=True):
-    """How a run stands: its turn, once its start and its end have been told."""
+    """The status of a run: its turn, once both its start and its end have arrived."""
 
     run_id: str
     turn_id: Id | None

@@ -1,4 +1,4 @@
-"""What clients see of files for messages."""
+"""Views of files for messages."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from threadkeep.wire.view import Id, View
 
 
 class UploadedFileView(View, frozen=True, kw_only=True, omit_defaults=True):
-    """A file that a message can have."""
+    """A file for a message."""
 
     id: Id
     file_name: str
@@ -18,13 +18,13 @@ class UploadedFileView(View, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UploadedFilesView(View, frozen=True, kw_only=True):
-    """Files in the order in which they were sent."""
+    """The files, in the order in which they were sent."""
 
     items: Sequence[UploadedFileView]
 
 
 def file_view(file: UploadedFile) -> UploadedFileView:
-    """A file that a message can have."""
+    """A file for a message."""
     return UploadedFileView(
         id=file.id,
         file_name=file.file_name,

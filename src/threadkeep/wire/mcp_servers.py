@@ -1,4 +1,4 @@
-"""What clients see of MCP servers: everything but the secrets."""
+"""Views of MCP servers: everything but the secrets."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -12,12 +12,12 @@ from threadkeep.wire.view import View
 
 Masked = Annotated[
     Mapping[str, str],
-    Meta(description="The values are secrets and shown as a mask; a mask that is sent back keeps the value."),
+    Meta(description="The values are secrets, shown as a mask. Send the mask back to keep the value."),
 ]
 
 
 class McpServerSettingsView(View, frozen=True, kw_only=True):
-    """A server as its owner has set it: a program (`command`) or an address (`url`)."""
+    """A server as its owner configured it: a program (`command`) or an address (`url`)."""
 
     command: str | UnsetType = UNSET
     args: Sequence[str] | UnsetType = UNSET
@@ -29,7 +29,7 @@ class McpServerSettingsView(View, frozen=True, kw_only=True):
     timeout_s: float | UnsetType = UNSET
     scope: ServerScope | UnsetType = UNSET
     trust_annotations: (
-        Annotated[bool, Meta(description="What the server says of its tools' effects counts.")] | UnsetType
+        Annotated[bool, Meta(description="Trust the server's hints about its tools' effects.")] | UnsetType
     ) = UNSET
 
 
@@ -41,20 +41,22 @@ class McpToolView(View, frozen=True, kw_only=True):
 
 
 class McpServerView(McpServerSettingsView, frozen=True, kw_only=True):
-    """A server of an agent and how it is. Our own ones are `readOnly` and have no settings."""
+    """An agent's server and its status. Built-in servers are `readOnly` and have no settings."""
 
     name: str
     source: ServerSource
     read_only: bool
     status: ServerState
-    changed: Annotated[bool, Meta(description="Its tools are not those of when the agent was last saved.")]
+    changed: Annotated[bool, Meta(description="Its tools have changed since the agent was last saved.")]
     error: str | UnsetType = UNSET
     tools: Sequence[McpToolView] | UnsetType = UNSET
-    stderr: Annotated[str, Meta(description="The end of what the program wrote to it.")] | UnsetType = UNSET
+    stderr: (
+        Annotated[str, Meta(description="The last lines that the program wrote to stderr.")] | UnsetType
+    ) = UNSET
 
 
 def server_settings_view(server: McpServer) -> McpServerSettingsView:
-    """A server as its owner has set it, secrets masked."""
+    """A server as its owner configured it, with masked secrets."""
     common: dict[str, Any] = {
         "disabled": server.disabled,
         "timeout_s": server.timeout_s,
@@ -72,7 +74,7 @@ def server_settings_view(server: McpServer) -> McpServerSettingsView:
 
 
 def server_view(report: ServerReport) -> McpServerView:
-    """A server of an agent and how it is."""
+    """An agent's server and its status."""
     listed, status = report.listed, report.status
     shown = server_settings_view(listed.server) if listed.server else McpServerSettingsView()
     tools = (McpToolView(name=tool.name, description=tool.description) for tool in status.tools or ())

@@ -1,4 +1,4 @@
-"""What clients see of messages."""
+"""Views of messages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from threadkeep.wire.view import Id, RunAlias, Time, View, rfc3339, time_or_none
 
 
 class ThoughtStepView(View, frozen=True, kw_only=True, omit_defaults=True):
-    """One step of how the agent came to its answer."""
+    """One step of the agent's reasoning."""
 
     kind: str
     title: str
@@ -28,7 +28,7 @@ class ThoughtStepView(View, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CitationView(View, frozen=True, kw_only=True, omit_defaults=True):
-    """One source that the answer refers to as [index]."""
+    """A source that the answer cites as [index]."""
 
     index: int
     title: str
@@ -41,7 +41,7 @@ class CitationView(View, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ToolCallView(View, frozen=True, kw_only=True):
-    """One use of a tool."""
+    """A tool call."""
 
     tool_call_id: str
     tool_name: str
@@ -55,9 +55,9 @@ class ToolCallView(View, frozen=True, kw_only=True):
 
 
 class UsageView(View, frozen=True, kw_only=True):
-    """Tokens that were spent; `estimated` where the provider gave no numbers.
+    """Tokens spent; `estimated` if the provider gave no numbers.
 
-    `inputTokens` counts all of the input, also what the provider read from its cache or wrote to it.
+    `inputTokens` counts all of the input, including what the provider read from its cache or wrote to it.
     """
 
     input_tokens: int
@@ -88,25 +88,25 @@ class BriefingCardView(View, frozen=True, kw_only=True):
 
 
 class SiblingsView(View, frozen=True, kw_only=True):
-    """The messages that follow the same one: versions of a question, or answers to it."""
+    """The messages with the same parent: versions of a question, or answers to it."""
 
     ids: Sequence[Id]
-    index: Annotated[int, Meta(description="Which of them this message is, from 0.")]
+    index: Annotated[int, Meta(description="This message's position among them, from 0.")]
 
 
 class MessageView(View, frozen=True, kw_only=True):
-    """One entry of a conversation: its parts, in the order in which they arrived.
+    """An entry of a conversation: its parts, in order of arrival.
 
-    `content` is their text, a blank line where a tool call or another call of the model lies between, or an
-    object for a briefing card. `thoughtProcess`, `citations`, `artifactIds` and `toolCalls` are views of the
-    parts, too.
+    `content` is their text, with a blank line where a tool call or another model call comes between, or an
+    object for a briefing card. `thoughtProcess`, `citations`, `artifactIds` and `toolCalls` are also views of
+    the parts.
     """
 
     id: Id
     conversation_id: Id
     seq: int
-    parent_id: Annotated[Id | None, Meta(description="The message that it follows.")]
-    siblings: Annotated[SiblingsView | UnsetType, Meta(description="Only where there are several.")] = UNSET
+    parent_id: Annotated[Id | None, Meta(description="The parent message.")]
+    siblings: Annotated[SiblingsView | UnsetType, Meta(description="Only if there are several.")] = UNSET
     turn_id: Id | None
     run_id: RunAlias
     role: MessageRole
@@ -132,7 +132,7 @@ def message_views(
     messages: Sequence[Message],
     siblings: Mapping[MessageId, Sequence[MessageId]] | None = None,
 ) -> list[MessageView]:
-    """Messages of one conversation; those that a summary stands for are flagged as archived."""
+    """Messages of a conversation; those replaced by a summary are marked as archived."""
     families = siblings or {}
     return [
         message_view(
@@ -145,7 +145,7 @@ def message_views(
 
 
 def message_view(message: Message, *, archived: bool = False, siblings: Sequence[str] = ()) -> MessageView:
-    """One message; `siblings` are all that follow the same one, itself among them."""
+    """A message; `siblings` are all messages with the same parent, including itself."""
     parts = message.parts
     card = card_of(parts)
     # Most messages are one text, and pages have many messages.
@@ -205,7 +205,7 @@ def _citation_view(citation: Citation) -> CitationView:
 
 
 def usage_view(usage: Usage) -> UsageView:
-    """What was spent."""
+    """Tokens spent."""
     return UsageView(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
@@ -221,7 +221,7 @@ def failure_view(failure: Failure) -> FailureView:
 
 
 def tool_call_view(call: ToolCall) -> ToolCallView:
-    """One use of a tool."""
+    """A tool call."""
     return ToolCallView(
         tool_call_id=call.tool_call_id,
         tool_name=call.tool_name,

@@ -1,4 +1,4 @@
-"""What clients see of a message's parts."""
+"""Views of a message's parts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, assert_never
@@ -23,8 +23,8 @@ from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.wire.view import Id, Time, View, rfc3339
 
-Iteration = Annotated[int, Meta(description="The model call that it belongs to, from 1; 0 before the first.")]
-Superseded = Annotated[bool, Meta(description="Its model call was made again: it counts for nothing.")]
+Iteration = Annotated[int, Meta(description="The model call it belongs to, from 1; 0 before the first.")]
+Superseded = Annotated[bool, Meta(description="Its model call was retried, so it no longer counts.")]
 
 
 class TextPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="text"):
@@ -47,7 +47,7 @@ class ThoughtPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="
 
 
 class CallApprovalView(View, frozen=True, kw_only=True, omit_defaults=True):
-    """What the user was asked about a tool call; without `action` while it waits."""
+    """The request for approval of a tool call; without `action` while it is open."""
 
     request_id: Id
     message: str
@@ -55,13 +55,13 @@ class CallApprovalView(View, frozen=True, kw_only=True, omit_defaults=True):
     action: ApprovalAction | UnsetType = UNSET
     scope: ApprovalScope | UnsetType = UNSET
     at: Time | UnsetType = UNSET
-    arguments: Annotated[
-        Mapping[str, Any] | UnsetType, Meta(description="The arguments that the user chose instead.")
-    ] = UNSET
+    arguments: Annotated[Mapping[str, Any] | UnsetType, Meta(description="The user's changed arguments.")] = (
+        UNSET
+    )
 
 
 class AnswerView(View, frozen=True, kw_only=True, omit_defaults=True):
-    """What the user answered."""
+    """The user's answer."""
 
     action: ApprovalAction
     at: Time
@@ -87,7 +87,7 @@ class ToolCallPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag=
 
 
 class RetrievalHitView(View, frozen=True, kw_only=True, omit_defaults=True):
-    """A piece of a document, or a memory, that was found."""
+    """A matching passage of a document, or a memory."""
 
     source: str
     text: str
@@ -100,7 +100,7 @@ class RetrievalHitView(View, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RetrievalPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="retrieval"):
-    """Passages that were found, before the reply or by a tool call."""
+    """Passages found before the reply or by a tool call."""
 
     query: str
     hits: Sequence[RetrievalHitView]
@@ -110,7 +110,7 @@ class RetrievalPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag
 
 
 class FilePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="file"):
-    """A file that the user attached, an image that a tool returned, or what another engine's run produced."""
+    """A file that the user attached, an image that a tool returned, or output of another engine's run."""
 
     file_id: Id
     file_name: str
@@ -139,21 +139,21 @@ class CardPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="car
 
 
 class QuestionPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="question"):
-    """What the model or an MCP server asked the user; without `answer` while it waits."""
+    """A question from the model or an MCP server; without `answer` while it is open."""
 
     request_id: Id
     message: str
     expires_at: Time
     iteration: Iteration
     tool_call_id: str | None = None
-    schema: Annotated[Mapping[str, Any] | None, Meta(description="The answer as a form.")] = None
-    url: Annotated[str | None, Meta(description="Where the user gives the answer.")] = None
+    schema: Annotated[Mapping[str, Any] | None, Meta(description="A JSON Schema of the answer.")] = None
+    url: Annotated[str | None, Meta(description="The URL where the user answers.")] = None
     answer: AnswerView | UnsetType = UNSET
     superseded: Superseded = False
 
 
 class UserTextPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="user_text"):
-    """What the user sent while the turn ran, where the turn took it in."""
+    """A message that steered the turn, at the point where it joined."""
 
     message_id: Id
     text: str
@@ -162,7 +162,7 @@ class UserTextPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag=
 
 
 class NoticePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="notice"):
-    """Something degraded, and the turn went on."""
+    """Something is unavailable; the turn continued."""
 
     code: str
     message: str
@@ -184,7 +184,7 @@ PartView = (
 
 
 def part_view(part: Part) -> PartView:
-    """One part."""
+    """A message part."""
     match part:
         case TextPart():
             return TextPartView(text=part.text, iteration=part.iteration, superseded=part.superseded)

@@ -1,4 +1,4 @@
-"""What clients see of messages that wait."""
+"""Views of queued messages."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -12,15 +12,13 @@ from threadkeep.wire.view import Id, Time, View, rfc3339
 
 
 class QueuedMessageView(View, frozen=True, kw_only=True):
-    """A message that waits. It is sent when the turn before it has completed."""
+    """A queued message. It is sent when the turn before it has completed."""
 
-    message_id: Annotated[Id, Meta(description="It keeps this id when it is sent.")]
+    message_id: Annotated[Id, Meta(description="The message keeps this id when it is sent.")]
     content: str
     files: Sequence[FilePartView]
     created_at: Time
-    held: Annotated[
-        bool, Meta(description="Nothing runs before it: it waits until its user sends a message.")
-    ]
+    held: Annotated[bool, Meta(description="On hold until the user sends a message.")]
     steers: Annotated[
         Literal[True] | UnsetType,
         Meta(description="It joins the running turn before the next model call, unless the turn ends first."),
@@ -35,7 +33,7 @@ class QueuedView(View, frozen=True, kw_only=True):
 
 
 class SteeredView(View, frozen=True, kw_only=True):
-    """A message that was given to the running turn; if the turn ends first, it is queued."""
+    """A message added to the running turn; if the turn ends first, it is queued."""
 
     steered: Literal[True] = True
     turn_id: Id
@@ -43,7 +41,7 @@ class SteeredView(View, frozen=True, kw_only=True):
 
 
 def queued_message_view(conversation: Conversation, message: QueuedMessage) -> QueuedMessageView:
-    """A message that waits in a conversation."""
+    """A queued message of a conversation."""
     active = conversation.active_turn_id
     return QueuedMessageView(
         message_id=message.id,
@@ -56,7 +54,7 @@ def queued_message_view(conversation: Conversation, message: QueuedMessage) -> Q
 
 
 def queued_view(message: QueuedMessage) -> QueuedView | SteeredView:
-    """What its user is told of a message that could not be sent at once."""
+    """The response for a message that could not be sent immediately."""
     if message.steers_turn_id is None:
         return QueuedView(message_id=message.id)
     return SteeredView(turn_id=message.steers_turn_id, message_id=message.id)

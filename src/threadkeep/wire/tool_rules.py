@@ -1,4 +1,4 @@
-"""What clients see of an agent's rules for tools."""
+"""Views of an agent's rules for tools."""
 
 from msgspec import UNSET, UnsetType
 
@@ -7,12 +7,12 @@ from threadkeep.wire.view import View
 
 
 class ToolRuleView(View, frozen=True, kw_only=True):
-    """Whether tools run freely, only when the user allows it, or never; and what a call does."""
+    """Whether tools run freely, only with the user's approval, or never; and the effect of a call."""
 
     access: ToolAccess | UnsetType = UNSET
     effect: ToolEffect | UnsetType = UNSET
 
 
 def tool_rule_view(rule: ToolRule) -> ToolRuleView:
-    """A rule with what it says."""
+    """A rule as clients see it."""
     return ToolRuleView(access=rule.access or UNSET, effect=rule.effect or UNSET)

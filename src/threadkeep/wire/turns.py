@@ -1,4 +1,4 @@
-"""What clients see of turns and of what they cost."""
+"""Views of turns and usage."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -12,7 +12,7 @@ from threadkeep.wire.view import Id, RunAlias, Time, View
 
 
 class StartedTurnView(View, frozen=True, kw_only=True):
-    """A turn that has begun."""
+    """A turn that has started."""
 
     turn_id: Id
     user_message_id: Id
@@ -20,7 +20,7 @@ class StartedTurnView(View, frozen=True, kw_only=True):
 
 
 class TurnView(View, frozen=True, kw_only=True):
-    """How a turn stands."""
+    """A turn's status."""
 
     id: Id
     run_id: RunAlias
@@ -36,7 +36,7 @@ class TurnView(View, frozen=True, kw_only=True):
 
 
 class ComponentReceiptView(View, frozen=True, kw_only=True):
-    """A part of the system prompt. `text` is shown to the agent's owner and to admins only."""
+    """A part of the system prompt. Only the agent's owner and admins see `text`."""
 
     name: str
     sha256: str
@@ -46,7 +46,7 @@ class ComponentReceiptView(View, frozen=True, kw_only=True):
 
 
 class SentFileView(View, frozen=True, kw_only=True):
-    """A file that the model was sent as it is, and what we take it to cost in tokens."""
+    """A file sent to the model as is, with its estimated cost in tokens."""
 
     type: Literal["image", "document"]
     file_name: str
@@ -54,9 +54,9 @@ class SentFileView(View, frozen=True, kw_only=True):
 
 
 class ReceiptView(View, frozen=True, kw_only=True):
-    """What the model was sent in a turn; the same request can be built from it again.
+    """What the model received in a turn; enough to rebuild the same request.
 
-    `sha256` names the system prompt and the messages: where it is the same, the model was told the same.
+    `sha256` identifies the system prompt and the messages: if it is the same, the model received the same.
     """
 
     turn_id: Id
@@ -73,22 +73,22 @@ class ReceiptView(View, frozen=True, kw_only=True):
     dropped_messages: int
     shortened_results: Annotated[
         Sequence[str],
-        Meta(description="The tool calls whose results, and the files, that were sent in their short form."),
+        Meta(description="The tool results and files that were sent in shortened form."),
     ]
     files: Annotated[
         Sequence[SentFileView],
-        Meta(description="The images and PDFs that were sent as they are; other files are text."),
+        Meta(description="The images and PDFs that were sent as files; other files are sent as text."),
     ]
     prefix_share: Annotated[
         float | None,
-        Meta(description="How much of the request equals the start of the previous one, from 0 to 1."),
+        Meta(description="The share of the request that equals the start of the previous one, from 0 to 1."),
     ]
 
 
 class DayUsageView(View, frozen=True, kw_only=True):
-    """One's turns with one agent on one day (UTC); `estimated` where some numbers are.
+    """Your turns with one agent on one day (UTC); `estimated` if some numbers are estimates.
 
-    `inputTokens` counts all of the input: `cacheReadTokens` is how much of it the provider had in its cache.
+    `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache.
     """
 
     date: date
@@ -102,13 +102,13 @@ class DayUsageView(View, frozen=True, kw_only=True):
 
 
 class UsageReportView(View, frozen=True, kw_only=True):
-    """What one has spent, oldest day first."""
+    """Your usage, oldest day first."""
 
     items: Sequence[DayUsageView]
 
 
 class RunningTurnView(View, frozen=True, kw_only=True):
-    """A turn that runs. `stalled`: its node has not been heard of; it is ended soon, by itself."""
+    """A running turn. `stalled`: its node has stopped responding; another node takes it over soon."""
 
     id: Id
     conversation_id: Id
@@ -121,14 +121,14 @@ class RunningTurnView(View, frozen=True, kw_only=True):
 
 
 class StoppedTurnView(View, frozen=True, kw_only=True):
-    """A turn that an admin has stopped; `IDLE` when it had ended by itself."""
+    """A turn that an admin stopped; `IDLE` if it had already ended."""
 
     turn_id: Id
     status: Literal["GENERATION_ABORTED", "IDLE"]
 
 
 class AbortView(View, frozen=True, kw_only=True, omit_defaults=True):
-    """What was stopped; `IDLE` when nothing ran."""
+    """The turn that was stopped; `IDLE` if none was running."""
 
     status: Literal["GENERATION_ABORTED", "IDLE"]
     turn_id: Id | None = None

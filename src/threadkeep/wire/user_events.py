@@ -1,4 +1,4 @@
-"""What clients are told of what happens to their things."""
+"""Views of changes to the user's data."""
 
 from typing import Annotated, Literal
 
@@ -9,12 +9,12 @@ from threadkeep.wire.view import Id, View
 
 
 class UserEventView(View, frozen=True, kw_only=True):
-    """Something has happened; what it is now can be read."""
+    """Something has changed; read it to see its current state."""
 
-    id: Annotated[str, Meta(description="For `Last-Event-ID`, when the stream is opened again.")]
+    id: Annotated[str, Meta(description="Send it as `Last-Event-ID` to resume the stream.")]
     type: Annotated[
         UserEventType | Literal["reset"],
-        Meta(description="`reset`: events may be missing before this one; read your lists again."),
+        Meta(description="`reset`: events may be missing before this one; reload your lists."),
     ]
     conversation_id: Id | UnsetType = UNSET
     turn_id: Id | UnsetType = UNSET

@@ -1,4 +1,4 @@
-"""What all views have in common. Fields are camelCase on the wire."""
+"""The common base of all views. Fields are camelCase on the wire."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,13 +14,13 @@ Id = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
 
 Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
-DomainAlias = Annotated[str, Meta(description="The same as `agentId`; some clients call agents domains.")]
+DomainAlias = Annotated[str, Meta(description="Alias of `agentId`; some clients call agents domains.")]
 
-RunAlias = Annotated[str | None, Meta(description="The same as `turnId`; some clients call turns runs.")]
+RunAlias = Annotated[str | None, Meta(description="Alias of `turnId`; some clients call turns runs.")]
 
 
 class View(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The common form of all views."""
+    """The common base of all views."""
 
 
 class PageView(View, Generic[T], frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What clients see of users, agents and conversations."""
+"""Views of users, agents and conversations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -29,21 +29,21 @@ from threadkeep.wire.view import DomainAlias, Id, Time, View, rfc3339, time_or_n
 
 
 class MeView(View, frozen=True, kw_only=True):
-    """Who is signed in."""
+    """The signed-in user."""
 
     id: str
     role: UserRole
 
 
 class HealthView(View, frozen=True, kw_only=True):
-    """How the server is."""
+    """The server's status."""
 
     status: str
     version: str
 
 
 class AgentSettingsView(View, frozen=True, kw_only=True):
-    """An agent's limits and habits; 0 means no limit."""
+    """An agent's limits and behavior; 0 means no limit."""
 
     retrieval_top_k: int
     retrieval_threshold: float
@@ -64,15 +64,17 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
     approval_timeout_s: Annotated[
         float, Meta(description="How long a turn waits for its user, in seconds; 0 means forever.")
     ]
-    ask_user: Annotated[bool, Meta(description="The model may ask the user a question while it works.")]
+    ask_user: Annotated[
+        bool, Meta(description="Whether the model can ask the user questions while it works.")
+    ]
     tools: Annotated[
         Mapping[str, ToolRuleView],
-        Meta(description="Rules by `server.tool`, `server.*` or `*`; the most precise one counts."),
+        Meta(description="Rules by `server.tool`, `server.*` or `*`; the most specific one applies."),
     ]
 
 
 class AgentView(View, frozen=True, kw_only=True):
-    """An agent. Its prompt, model and settings are shown to its owner and to admins only.
+    """An agent. Only its owner and admins see its prompt, model and settings.
 
     `ownerId` is null for the default agent, which nobody owns.
     """
@@ -93,15 +95,15 @@ class AgentView(View, frozen=True, kw_only=True):
 
 
 class AgentDetailView(AgentView, frozen=True, kw_only=True):
-    """An agent with all its MCP servers, for its owner and admins: the system's, built-in and own ones."""
+    """An agent with all its MCP servers, built-in and its own; for its owner and admins."""
 
     mcp_servers: Sequence[McpServerView] | UnsetType = UNSET
 
 
 class ConversationView(View, frozen=True, kw_only=True):
-    """A conversation without its messages. `sessionId` is given on create and detail only.
+    """A conversation without its messages. Only create and detail responses include `sessionId`.
 
-    A list of deleted ones has `deletedAt`, and `purgeAt`: until then each can be restored.
+    In the list of deleted conversations, each has `deletedAt` and `purgeAt`: you can restore it until then.
     """
 
     id: Id
@@ -125,25 +127,23 @@ class ConversationView(View, frozen=True, kw_only=True):
 
 
 class ConversationDetailView(ConversationView, frozen=True, kw_only=True):
-    """A conversation with its latest messages, oldest first; `nextCursor` leads to the older ones."""
+    """A conversation with its latest messages, oldest first; `nextCursor` continues with older ones."""
 
     messages: Sequence[MessageView]
     next_cursor: str | None
     summary: str | None
-    queued: Annotated[
-        Sequence[QueuedMessageView], Meta(description="The messages that wait, the next one first.")
-    ]
+    queued: Annotated[Sequence[QueuedMessageView], Meta(description="The queued messages, next one first.")]
 
 
 class ContextMessageView(View, frozen=True, kw_only=True):
-    """One entry of a model's history."""
+    """An entry of a model's history."""
 
     role: str
     content: str
 
 
 class ContextView(View, frozen=True, kw_only=True):
-    """The latest messages, ready to send to a model; the summary of archived ones stands first."""
+    """The latest messages, ready to send to a model; a summary of archived ones comes first."""
 
     messages: Sequence[ContextMessageView]
 
@@ -160,12 +160,12 @@ class AuditEntryView(View, frozen=True, kw_only=True):
 
 
 def agent_view(agent: Agent, user: User) -> AgentView:
-    """An agent as this user may see it."""
+    """An agent as this user sees it."""
     return AgentView(**_agent_fields(agent, user))
 
 
 def agent_detail_view(agent: Agent, user: User, servers: Sequence[ServerReport] | None) -> AgentDetailView:
-    """An agent with all its MCP servers, where the user may see them."""
+    """An agent with all its MCP servers, if the user may see them."""
     shown = UNSET if servers is None else [server_view(report) for report in servers]
     return AgentDetailView(**_agent_fields(agent, user), mcp_servers=shown)
 
@@ -243,7 +243,7 @@ def conversation_detail_view(
 
 
 def audit_view(entry: AuditEntry) -> AuditEntryView:
-    """One line of the audit."""
+    """An entry of the audit log."""
     return AuditEntryView(
         id=entry.id,
         at=rfc3339(entry.at),

@@ -70,7 +70,7 @@ export const ROUTES = new Set<string>([
   "GET /readyz",
 ]);
 
-/** What was stopped; `IDLE` when nothing ran. */
+/** The turn that was stopped; `IDLE` if none was running. */
 export interface AbortView {
   status: "GENERATION_ABORTED" | "IDLE";
   turnId?: string | null;
@@ -78,7 +78,7 @@ export interface AbortView {
   content?: string | null;
 }
 
-/** An agent to be made. */
+/** The agent to create. */
 export interface AgentBody {
   name: string;
   description?: string;
@@ -89,7 +89,7 @@ export interface AgentBody {
   settings?: AgentSettingsBody;
 }
 
-/** An agent with all its MCP servers, for its owner and admins: the system's, built-in and own ones. */
+/** An agent with all its MCP servers, built-in and its own; for its owner and admins. */
 export interface AgentDetailView {
   id: string;
   name: string;
@@ -107,7 +107,7 @@ export interface AgentDetailView {
   mcpServers?: McpServerView[];
 }
 
-/** What to change: a JSON merge patch (RFC 7396), in which null means the default. */
+/** The fields to change: a JSON merge patch (RFC 7396), in which null restores the default. */
 export interface AgentPatch {
   name?: string;
   description?: string | null;
@@ -118,7 +118,7 @@ export interface AgentPatch {
   settings?: Record<string, unknown> | null;
 }
 
-/** An agent's limits and habits; 0 means no limit. */
+/** An agent's limits and behavior; 0 means no limit. */
 export interface AgentSettingsBody {
   retrievalTopK?: number;
   retrievalThreshold?: number;
@@ -141,7 +141,7 @@ export interface AgentSettingsBody {
   tools?: Record<string, {   access?: "allow" | "ask" | "deny" | null;   effect?: "idempotent" | "read" | "write" | null; }>;
 }
 
-/** An agent's limits and habits; 0 means no limit. */
+/** An agent's limits and behavior; 0 means no limit. */
 export interface AgentSettingsView {
   retrievalTopK: number;
   retrievalThreshold: number;
@@ -164,7 +164,7 @@ export interface AgentSettingsView {
   tools: Record<string, ToolRuleView>;
 }
 
-/** An agent. Its prompt, model and settings are shown to its owner and to admins only.
+/** An agent. Only its owner and admins see its prompt, model and settings.
 
     `ownerId` is null for the default agent, which nobody owns. */
 export interface AgentView {
@@ -183,7 +183,7 @@ export interface AgentView {
   version?: number;
 }
 
-/** What the user says. */
+/** The user's answer. */
 export interface AnswerBody {
   action: "allow" | "answer" | "deny" | "edit";
   scope?: ApprovalScope;
@@ -191,7 +191,7 @@ export interface AnswerBody {
   content?: unknown;
 }
 
-/** What the user answered. */
+/** The user's answer. */
 export interface AnswerView {
   action: ApprovalAction;
   at: string;
@@ -207,7 +207,7 @@ export type ApprovalKind = "elicitation" | "question" | "tool";
 /** How far leave goes: this call, or every call of this tool in the conversation. */
 export type ApprovalScope = "conversation" | "once";
 
-/** Something a turn asks its user; it waits until they answer, or the time is over. */
+/** A turn's request to its user; it stays open until the user answers or it expires. */
 export interface ApprovalView {
   requestId: string;
   turnId: string;
@@ -224,7 +224,7 @@ export interface ApprovalView {
   url?: string;
 }
 
-/** What one's turns wait for, oldest first. */
+/** The open requests of your turns, oldest first. */
 export interface ApprovalsView {
   items: ApprovalView[];
 }
@@ -239,7 +239,7 @@ export interface AuditEntryView {
   details: Record<string, unknown>;
 }
 
-/** A briefing to be sent. */
+/** The briefing to send. */
 export interface BriefingBody {
   agentId: string;
   userId: string;
@@ -261,7 +261,7 @@ export interface BriefingCardView {
   actions: Record<string, unknown>[];
 }
 
-/** A notice of an agent. `messageId` is its card in the conversation, once there is one. */
+/** A notice from an agent. `messageId` is its card in the conversation, if there is one. */
 export interface BriefingView {
   id: string;
   agentId: string;
@@ -277,7 +277,7 @@ export interface BriefingView {
   readAt: string | null;
 }
 
-/** What the user was asked about a tool call; without `action` while it waits. */
+/** The request for approval of a tool call; without `action` while it is open. */
 export interface CallApprovalView {
   requestId: string;
   message: string;
@@ -302,13 +302,13 @@ export interface CardPartView {
   superseded?: boolean;
 }
 
-/** What a user says. */
+/** The user's message. */
 export interface ChatBody {
   content?: string | null;
   files?: string[];
 }
 
-/** A source; they are numbered in the order in which they come. */
+/** A source; sources are numbered in order of arrival. */
 export interface CitationBody {
   title: string;
   snippet?: string;
@@ -319,7 +319,7 @@ export interface CitationBody {
   page?: number | null;
 }
 
-/** One source that the answer refers to as [index]. */
+/** A source that the answer cites as [index]. */
 export interface CitationView {
   index: number;
   title: string;
@@ -336,7 +336,7 @@ export interface CompactBody {
   keepLast?: number | null;
 }
 
-/** A summary that stands in the context for the messages `fromSeq` to `toSeq`, which stay archived. */
+/** A summary that replaces the messages `fromSeq` to `toSeq` in the context; they stay archived. */
 export interface CompactionView {
   id: string;
   summary: string;
@@ -348,12 +348,12 @@ export interface CompactionView {
   createdAt: string;
 }
 
-/** A component's new text; an empty one removes it. */
+/** The component's new text; an empty one removes it. */
 export interface ComponentBody {
   text: string;
 }
 
-/** A part of the system prompt. `text` is shown to the agent's owner and to admins only. */
+/** A part of the system prompt. Only the agent's owner and admins see `text`. */
 export interface ComponentReceiptView {
   name: string;
   sha256: string;
@@ -365,24 +365,24 @@ export interface ComponentReceiptView {
 /** What the content is: a text, or a briefing shown as a card. */
 export type ContentType = "briefing_card" | "text";
 
-/** One entry of a model's history. */
+/** An entry of a model's history. */
 export interface ContextMessageView {
   role: string;
   content: string;
 }
 
-/** The latest messages, ready to send to a model; the summary of archived ones stands first. */
+/** The latest messages, ready to send to a model; a summary of archived ones comes first. */
 export interface ContextView {
   messages: ContextMessageView[];
 }
 
-/** A conversation to be made. */
+/** The conversation to create. */
 export interface ConversationBody {
   title?: string | null;
   metadata?: Record<string, unknown>;
 }
 
-/** A conversation with its latest messages, oldest first; `nextCursor` leads to the older ones. */
+/** A conversation with its latest messages, oldest first; `nextCursor` continues with older ones. */
 export interface ConversationDetailView {
   id: string;
   agentId: string;
@@ -411,7 +411,7 @@ export interface ConversationDetailView {
 /** Whether a user may have further conversations beside the main one. */
 export type ConversationMode = "multiple" | "single";
 
-/** What to change: a JSON merge patch. A null `title` forgets the user's own. */
+/** The fields to change: a JSON merge patch. A null `title` removes the user's own title. */
 export interface ConversationPatch {
   title?: string | null;
   status?: ConversationStatus;
@@ -422,9 +422,9 @@ export interface ConversationPatch {
 /** Whether the owner keeps it at hand or has put it away. */
 export type ConversationStatus = "active" | "archived";
 
-/** A conversation without its messages. `sessionId` is given on create and detail only.
+/** A conversation without its messages. Only create and detail responses include `sessionId`.
 
-    A list of deleted ones has `deletedAt`, and `purgeAt`: until then each can be restored. */
+    In the list of deleted conversations, each has `deletedAt` and `purgeAt`: you can restore it until then. */
 export interface ConversationView {
   id: string;
   agentId: string;
@@ -446,9 +446,9 @@ export interface ConversationView {
   sessionId?: string;
 }
 
-/** One's turns with one agent on one day (UTC); `estimated` where some numbers are.
+/** Your turns with one agent on one day (UTC); `estimated` if some numbers are estimates.
 
-    `inputTokens` counts all of the input: `cacheReadTokens` is how much of it the provider had in its cache. */
+    `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache. */
 export interface DayUsageView {
   date: string;
   agentId: string;
@@ -463,7 +463,7 @@ export interface DayUsageView {
 /** A document is worked on, then ready or failed; a failed one can be retried. */
 export type DocumentStatus = "failed" | "processing" | "ready";
 
-/** A document: `ready` to be searched, still `processing`, or `failed` with the reason. */
+/** A document: `ready` to search, still `processing`, or `failed` with the reason. */
 export interface DocumentView {
   id: string;
   agentId: string;
@@ -478,12 +478,12 @@ export interface DocumentView {
   updatedAt: string;
 }
 
-/** The documents that the files became; a file that was there already is the document it was. */
+/** The documents created from the files; a file that was already added returns its existing document. */
 export interface DocumentsView {
   items: DocumentView[];
 }
 
-/** Every error has this shape. */
+/** The shape of every error. */
 export interface ErrorAnswer {
   error: ErrorBody;
 }
@@ -497,13 +497,13 @@ export interface ErrorBody {
   details?: unknown;
 }
 
-/** What was asked, and what was done to answer it. */
+/** A question, and the work done to answer it. */
 export interface ExchangeView {
   asked: MessageView | null;
   answered: MessageView | null;
 }
 
-/** A tool that a node has used. */
+/** A tool that a node used. */
 export interface ExecutedToolBody {
   toolName: string;
   arguments?: Record<string, unknown>;
@@ -515,7 +515,7 @@ export interface ExecutedToolBody {
   toolCallId?: string | null;
 }
 
-/** One event of a run. `ExecutionStarted` has the user's `input`, `NodeCompleted` its `node`,
+/** An event of a run. `ExecutionStarted` has the user's `input`, `NodeCompleted` its `node`,
     `ExecutionCompleted` the `output`, `ExecutionFailed` the `error`. */
 export interface ExecutionEventBody {
   id: string;
@@ -538,7 +538,7 @@ export interface ExecutionEventBody {
 /** What an engine tells of a run. */
 export type ExecutionEventType = "ExecutionCancelled" | "ExecutionCompleted" | "ExecutionFailed" | "ExecutionStarted" | "NodeCompleted";
 
-/** Tokens that were spent. */
+/** Tokens spent. */
 export interface ExecutionUsageBody {
   inputTokens: number;
   outputTokens: number;
@@ -564,7 +564,7 @@ export interface FailureView {
   retryable: boolean;
 }
 
-/** A file that the user attached, an image that a tool returned, or what another engine's run produced. */
+/** A file that the user attached, an image that a tool returned, or output of another engine's run. */
 export interface FilePartView {
   type: "file";
   fileId: string;
@@ -579,7 +579,7 @@ export interface FilePartView {
   superseded?: boolean;
 }
 
-/** A file that a tool gave; `GET /api/artifacts/{id}` downloads it. */
+/** A file that a tool returned; download it with `GET /api/artifacts/{id}`. */
 export interface FileView {
   artifactId: string;
   fileName: string;
@@ -592,19 +592,19 @@ export interface ForkBody {
   messageId: string;
 }
 
-/** How the server is. */
+/** The server's status. */
 export interface HealthView {
   status: string;
   version: string;
 }
 
-/** Where a word that was looked for stands, in characters. */
+/** The position of a match, in characters. */
 export interface HighlightView {
   begin: number;
   end: number;
 }
 
-/** A piece of a document that was found. */
+/** A matching passage of a document. */
 export interface HitView {
   chunkId: string;
   documentId: string;
@@ -615,7 +615,7 @@ export interface HitView {
   score: number;
 }
 
-/** What was found, best first. */
+/** The matches, best first. */
 export interface HitsView {
   items: HitView[];
   notice: string | null;
@@ -624,7 +624,7 @@ export interface HitsView {
 /** How lists show it: as the owner keeps it, or as deleted, until it is purged. */
 export type ListedStatus = "active" | "archived" | "deleted";
 
-/** A server as its owner has set it: a program (`command`) or an address (`url`). */
+/** A server as its owner configured it: a program (`command`) or an address (`url`). */
 export interface McpServerSettingsView {
   command?: string;
   args?: string[];
@@ -638,7 +638,7 @@ export interface McpServerSettingsView {
   trustAnnotations?: boolean;
 }
 
-/** A server of an agent and how it is. Our own ones are `readOnly` and have no settings. */
+/** An agent's server and its status. Built-in servers are `readOnly` and have no settings. */
 export interface McpServerView {
   command?: string;
   args?: string[];
@@ -666,13 +666,13 @@ export interface McpToolView {
   description: string;
 }
 
-/** Who is signed in. */
+/** The signed-in user. */
 export interface MeView {
   id: string;
   role: UserRole;
 }
 
-/** What a user says, and where. */
+/** The user's message, and where it goes. */
 export interface MessageBody {
   content?: string | null;
   files?: string[];
@@ -687,11 +687,11 @@ export type MessageRole = "assistant" | "system" | "user";
 /** Where a message is on its way: it is asked for, streams, and ends; a reply may be regenerated. */
 export type MessageStatus = "CANCELLED" | "COMPLETED" | "FAILED" | "OVERWRITTEN" | "PENDING" | "STREAMING";
 
-/** One entry of a conversation: its parts, in the order in which they arrived.
+/** An entry of a conversation: its parts, in order of arrival.
 
-    `content` is their text, a blank line where a tool call or another call of the model lies between, or an
-    object for a briefing card. `thoughtProcess`, `citations`, `artifactIds` and `toolCalls` are views of the
-    parts, too. */
+    `content` is their text, with a blank line where a tool call or another model call comes between, or an
+    object for a briefing card. `thoughtProcess`, `citations`, `artifactIds` and `toolCalls` are also views of
+    the parts. */
 export interface MessageView {
   id: string;
   conversationId: string;
@@ -718,7 +718,7 @@ export interface MessageView {
   error?: FailureView;
 }
 
-/** Something degraded, and the turn went on. */
+/** Something is unavailable; the turn continued. */
 export interface NoticePartView {
   type: "notice";
   code: string;
@@ -790,7 +790,7 @@ export interface PageView_ToolResultView {
   nextCursor: string | null;
 }
 
-/** Which branch. */
+/** Which branch to select. */
 export interface PathBody {
   messageId: string;
   tip?: string | null;
@@ -799,9 +799,9 @@ export interface PathBody {
 /** How urgent a briefing is; P0 is the most urgent. */
 export type Priority = "P0" | "P1" | "P2" | "P3";
 
-/** A part of a system prompt as the model gets it; `leftOut` characters did not fit.
+/** A part of a system prompt as the model receives it; `leftOut` characters did not fit.
 
-    Files come first (those that all agents share have names like `shared/RULES.md`), then the agent's own
+    Files come first (files shared by all agents have names like `shared/RULES.md`), then the agent's own
     `systemPrompt` and its `role`. */
 export interface PromptComponentView {
   name: string;
@@ -812,13 +812,13 @@ export interface PromptComponentView {
   editable: boolean;
 }
 
-/** Something that is amiss with the prompt. */
+/** A problem with the prompt. */
 export interface PromptNoticeView {
   code: string;
   message: string;
 }
 
-/** An agent's system prompt in the order of its parts. `editable` names the files that can be written. */
+/** An agent's system prompt, with its parts in order. `editable` lists the files that you can change. */
 export interface PromptView {
   components: PromptComponentView[];
   length: number;
@@ -826,7 +826,7 @@ export interface PromptView {
   notices: PromptNoticeView[];
 }
 
-/** What the model or an MCP server asked the user; without `answer` while it waits. */
+/** A question from the model or an MCP server; without `answer` while it is open. */
 export interface QuestionPartView {
   type: "question";
   requestId: string;
@@ -840,12 +840,12 @@ export interface QuestionPartView {
   superseded?: boolean;
 }
 
-/** What to send instead. */
+/** The new text. */
 export interface QueuedMessagePatch {
   content: string;
 }
 
-/** A message that waits. It is sent when the turn before it has completed. */
+/** A queued message. It is sent when the turn before it has completed. */
 export interface QueuedMessageView {
   messageId: string;
   content: string;
@@ -861,9 +861,9 @@ export interface QueuedView {
   messageId: string;
 }
 
-/** What the model was sent in a turn; the same request can be built from it again.
+/** What the model received in a turn; enough to rebuild the same request.
 
-    `sha256` names the system prompt and the messages: where it is the same, the model was told the same. */
+    `sha256` identifies the system prompt and the messages: if it is the same, the model received the same. */
 export interface ReceiptView {
   turnId: string;
   sha256: string;
@@ -882,13 +882,13 @@ export interface ReceiptView {
   prefixShare: number | null;
 }
 
-/** Which answer. */
+/** Which answer to regenerate. */
 export interface RegenerateBody {
   messageId?: string | null;
   tip?: string | null;
 }
 
-/** A conversation as a report; with `toolName` only what that tool did. */
+/** A conversation as a report; with `toolName`, only that tool's calls. */
 export interface ReportView {
   conversation: ConversationView;
   agentName: string;
@@ -898,7 +898,7 @@ export interface ReportView {
   madeAt: string;
 }
 
-/** A piece of a document, or a memory, that was found. */
+/** A matching passage of a document, or a memory. */
 export interface RetrievalHitView {
   source: string;
   text: string;
@@ -913,7 +913,7 @@ export interface RetrievalHitView {
 /** Who decides to search the documents: the model by a tool, or every message by itself. */
 export type RetrievalMode = "auto" | "tool";
 
-/** Passages that were found, before the reply or by a tool call. */
+/** Passages found before the reply or by a tool call. */
 export interface RetrievalPartView {
   type: "retrieval";
   query: string;
@@ -923,13 +923,13 @@ export interface RetrievalPartView {
   superseded?: boolean;
 }
 
-/** How a run stands: its turn, once its start and its end have been told. */
+/** The status of a run: its turn, once both its start and its end have arrived. */
 export interface RunView {
   runId: string;
   turnId: string | null;
 }
 
-/** A turn that runs. `stalled`: its node has not been heard of; it is ended soon, by itself. */
+/** A running turn. `stalled`: its node has stopped responding; another node takes it over soon. */
 export interface RunningTurnView {
   id: string;
   conversationId: string;
@@ -946,7 +946,7 @@ export interface RunsView {
   items: RunView[];
 }
 
-/** A message that was found; without `messageId` a conversation, by its title. */
+/** A matching message or, without `messageId`, a conversation with a matching title. */
 export interface SearchHitView {
   conversationId: string;
   agentId: string;
@@ -960,7 +960,7 @@ export interface SearchHitView {
   onPath: boolean;
 }
 
-/** A file that the model was sent as it is, and what we take it to cost in tokens. */
+/** A file sent to the model as is, with its estimated cost in tokens. */
 export interface SentFileView {
   type: "document" | "image";
   fileName: string;
@@ -976,34 +976,34 @@ export type ServerSource = "builtin" | "system" | "user";
 /** How a server is. `idle` starts when it is needed, `inactive` has nothing to offer this agent. */
 export type ServerState = "connecting" | "disabled" | "failed" | "idle" | "inactive" | "ready";
 
-/** The messages that follow the same one: versions of a question, or answers to it. */
+/** The messages with the same parent: versions of a question, or answers to it. */
 export interface SiblingsView {
   ids: string[];
   index: number;
 }
 
-/** Where a briefing is talked about. */
+/** The conversation that the briefing opened. */
 export interface StartedConversationView {
   conversationId: string;
   conversation_id: string;
   messageId: string;
 }
 
-/** A turn that has begun. */
+/** A turn that has started. */
 export interface StartedTurnView {
   turnId: string;
   userMessageId: string;
   assistantMessageId: string;
 }
 
-/** A message that was given to the running turn; if the turn ends first, it is queued. */
+/** A message added to the running turn; if the turn ends first, it is queued. */
 export interface SteeredView {
   steered?: true;
   turnId: string;
   messageId: string;
 }
 
-/** A turn that an admin has stopped; `IDLE` when it had ended by itself. */
+/** A turn that an admin stopped; `IDLE` if it had already ended. */
 export interface StoppedTurnView {
   turnId: string;
   status: "GENERATION_ABORTED" | "IDLE";
@@ -1028,7 +1028,7 @@ export interface ThoughtPartView {
   superseded?: boolean;
 }
 
-/** One step of how the agent came to its answer. */
+/** One step of the agent's reasoning. */
 export interface ThoughtStepView {
   kind: string;
   title: string;
@@ -1062,7 +1062,7 @@ export interface ToolCallPartView {
 /** How a call stands; every call ends in exactly one of the states other than `running`. */
 export type ToolCallStatus = "denied" | "error" | "interrupted" | "ok" | "running" | "timeout" | "unknown";
 
-/** One use of a tool. */
+/** A tool call. */
 export interface ToolCallView {
   toolCallId: string;
   toolName: string;
@@ -1078,7 +1078,7 @@ export interface ToolCallView {
 /** What a call does: nothing but read, the same however often it runs, or more each time. */
 export type ToolEffect = "idempotent" | "read" | "write";
 
-/** One use of a tool, and where it was used. */
+/** A tool call, and where it was made. */
 export interface ToolResultView {
   toolCallId: string;
   toolName: string;
@@ -1096,7 +1096,7 @@ export interface ToolResultView {
   createdAt: string;
 }
 
-/** Whether tools run freely, only when the user allows it, or never; and what a call does. */
+/** Whether tools run freely, only with the user's approval, or never; and the effect of a call. */
 export interface ToolRuleView {
   access?: ToolAccess;
   effect?: ToolEffect;
@@ -1105,7 +1105,7 @@ export interface ToolRuleView {
 /** A turn runs, may wait for a person, and ends in one of three ways. */
 export type TurnStatus = "CANCELLED" | "COMPLETED" | "FAILED" | "RUNNING" | "WAITING";
 
-/** How a turn stands. */
+/** A turn's status. */
 export interface TurnView {
   id: string;
   runId: string | null;
@@ -1120,7 +1120,7 @@ export interface TurnView {
   error: FailureView | null;
 }
 
-/** A file that a message can have. */
+/** A file for a message. */
 export interface UploadedFileView {
   id: string;
   fileName: string;
@@ -1130,19 +1130,19 @@ export interface UploadedFileView {
   height?: number | null;
 }
 
-/** Files in the order in which they were sent. */
+/** The files, in the order in which they were sent. */
 export interface UploadedFilesView {
   items: UploadedFileView[];
 }
 
-/** What one has spent, oldest day first. */
+/** Your usage, oldest day first. */
 export interface UsageReportView {
   items: DayUsageView[];
 }
 
-/** Tokens that were spent; `estimated` where the provider gave no numbers.
+/** Tokens spent; `estimated` if the provider gave no numbers.
 
-    `inputTokens` counts all of the input, also what the provider read from its cache or wrote to it. */
+    `inputTokens` counts all of the input, including what the provider read from its cache or wrote to it. */
 export interface UsageView {
   inputTokens: number;
   outputTokens: number;
@@ -1154,7 +1154,7 @@ export interface UsageView {
 /** `admin` manages agents and users; it does not open other people's conversations. */
 export type UserRole = "admin" | "user";
 
-/** What the user sent while the turn ran, where the turn took it in. */
+/** A message that steered the turn, at the point where it joined. */
 export interface UserTextPartView {
   type: "user_text";
   messageId: string;
@@ -1166,7 +1166,7 @@ export interface UserTextPartView {
 /** Who may talk to an agent: its owner, or everyone. */
 export type Visibility = "private" | "public";
 
-/** A turn that waits for its user. */
+/** A turn that is waiting for its user. */
 export interface WaitingTurnView {
   status: "WAITING";
   turnId: string;

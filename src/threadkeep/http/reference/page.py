@@ -16,7 +16,7 @@ from threadkeep.http.reference.html import CODE, as_json, code_list, marked, sam
 from threadkeep.http.reference.schemas import Schemas
 
 _HOST = "http://127.0.0.1:8710"
-_ALIAS = re.compile(r"The same as `(\w+ \S+)`\.")
+_ALIAS = re.compile(r"Alias of `(\w+ \S+)`\.")
 
 
 def reference_page(document: dict[str, Any]) -> str:
@@ -108,7 +108,7 @@ class _Page:
             f"{parameters and f'<h4>Parameters</h4>{parameters}'}{self._body(spec)}{self._answers(spec)}"
             f'<h4>Errors</h4>{code_list(operation.codes())}</div><div class="shown">'
             f"{sample('Request', _curl(operation, self._examples.body(spec)))}"
-            f"{'' if answer is None else sample('Answer', as_json(answer, indent=2))}"
+            f"{'' if answer is None else sample('Response', as_json(answer, indent=2))}"
             "</div></article>"
         )
 
@@ -129,7 +129,7 @@ class _Page:
                 contents = answer.get("content", {}).values()
                 kinds = [self._schemas.type(content["schema"]) for content in contents]
                 items.append(f"<li><b>{escape(status)}</b> {' or '.join(kinds) or 'without a body'}</li>")
-        return f'<h4>Answers</h4><ul class="statuses">{"".join(items)}</ul>'
+        return f'<h4>Responses</h4><ul class="statuses">{"".join(items)}</ul>'
 
 
 def _navigation(tag: str, group: list[_Operation]) -> str:

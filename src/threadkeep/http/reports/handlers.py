@@ -1,4 +1,4 @@
-"""What tools gave, reports, exports and files over HTTP."""
+"""Tool results, reports, exports and files over HTTP."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -36,12 +36,12 @@ Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 
 class ToolResultQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which calls of tools."""
+    """Which tool calls to list."""
 
     tool_name: ToolName | None = None
     status: ToolCallStatus | None = None
     turn_id: str | None = None
-    since: Annotated[Moment | None, Meta(description="Calls from this time on (RFC 3339).")] = field(
+    since: Annotated[Moment | None, Meta(description="Calls at or after this time (RFC 3339).")] = field(
         name="from", default=None
     )
     until: Annotated[Moment | None, Meta(description="Calls before this time.")] = field(
@@ -50,33 +50,33 @@ class ToolResultQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forb
 
 
 class ReportQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """In which form, and of which tool."""
+    """The format, and which tool."""
 
     format: Literal["md", "html", "json"] = "md"
-    tool_name: Annotated[ToolName | None, Meta(description="Only what this tool did.")] = None
+    tool_name: Annotated[ToolName | None, Meta(description="Only this tool's calls.")] = None
 
 
 class ExportQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """In which form."""
+    """The format."""
 
     format: Literal["json", "md", "html"] = "json"
 
 
 async def list_tool_results(call: ApiCall, *, query: ToolResultQuery) -> PageView[ToolResultView]:
-    """List what tools gave in all of one's conversations, newest first."""
+    """List the results of tools in all your conversations, newest first."""
     return await _page(call, query, None)
 
 
 async def list_conversation_tool_results(
     call: ApiCall, *, conversation_id: str, query: ToolResultQuery
 ) -> PageView[ToolResultView]:
-    """List what tools gave in a conversation, newest first."""
+    """List the results of tools in a conversation, newest first."""
     conversation = await call.services.conversations.get(call.user, conversation_id)
     return await _page(call, query, conversation.id)
 
 
 async def get_report(call: ApiCall, *, conversation_id: str, query: ReportQuery) -> ReportView | Document:
-    """Report what was asked, what was done, by which tool, with charts and sources."""
+    """Report a conversation's questions, answers and tool calls, with charts and sources."""
     report = await call.services.reports.report(call.user, conversation_id, tool_name=query.tool_name)
     if query.format == "json":
         return Document(json_report(report), media_type="application/json")
@@ -86,7 +86,7 @@ async def get_report(call: ApiCall, *, conversation_id: str, query: ReportQuery)
 async def export_conversation(
     call: ApiCall, *, conversation_id: str, query: ExportQuery
 ) -> ExportView | Document:
-    """Export a whole conversation with every branch; messages off the active path read `OVERWRITTEN`."""
+    """Export a conversation with every branch; messages off the active path are `OVERWRITTEN`."""
     report = await call.services.reports.export(call.user, conversation_id)
     if query.format == "json":
         return Document(json_export(report), media_type="application/json")
@@ -94,7 +94,7 @@ async def export_conversation(
 
 
 async def get_artifact(call: ApiCall, *, artifact_id: str) -> Attachment:
-    """Download a file that a tool gave."""
+    """Download a file that a tool returned."""
     payload, content = await call.services.reports.artifact(call.user, artifact_id)
     media_type = payload.media_type
     if any(word in media_type for word in _ACTIVE):

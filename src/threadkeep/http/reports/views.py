@@ -1,4 +1,4 @@
-"""What clients see of what tools gave, and of reports."""
+"""Views of tool results and reports."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from threadkeep.wire.views import ConversationView
 
 
 class ToolResultView(ToolCallView, frozen=True, kw_only=True):
-    """One use of a tool, and where it was used."""
+    """A tool call, and where it was made."""
 
     conversation_id: Id
     turn_id: Id
@@ -18,7 +18,7 @@ class ToolResultView(ToolCallView, frozen=True, kw_only=True):
 
 
 class FileView(View, frozen=True, kw_only=True):
-    """A file that a tool gave; `GET /api/artifacts/{id}` downloads it."""
+    """A file that a tool returned; download it with `GET /api/artifacts/{id}`."""
 
     artifact_id: Id
     file_name: str
@@ -27,14 +27,14 @@ class FileView(View, frozen=True, kw_only=True):
 
 
 class ExchangeView(View, frozen=True, kw_only=True):
-    """What was asked, and what was done to answer it."""
+    """A question, and the work done to answer it."""
 
     asked: MessageView | None
     answered: MessageView | None
 
 
 class ReportView(View, frozen=True, kw_only=True):
-    """A conversation as a report; with `toolName` only what that tool did."""
+    """A conversation as a report; with `toolName`, only that tool's calls."""
 
     conversation: ConversationView
     agent_name: str
