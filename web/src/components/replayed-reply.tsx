@@ -62,6 +62,7 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
               sources={0}
               onSource={ignored}
               onAnswer={ignored}
+              isPassage
             />
           )}
         </div>
