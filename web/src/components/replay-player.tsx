@@ -2,8 +2,8 @@ import { Pause, Play, RotateCcw } from "lucide-react";
 import { useEffect, useMemo, useRef, type RefObject } from "react";
 
 import { type TurnView } from "../api/schema";
-import { startReply, type LiveReply } from "../turn/fold";
-import { nextStop, playedAt, positionOf, Rewind, stepAt, stopAt, stopsOf, timeAt, type Replay } from "../turn/replay";
+import { type TurnEvent } from "../turn/events";
+import { nextStop, playedAt, positionOf, replayOf, replyBefore, Rewind, stepAt, stopAt, stopsOf, timeAt } from "../turn/replay";
 import { type Timeline } from "../turn/timeline";
 import { useWords } from "../words";
 import { duration } from "../words/format";
@@ -19,14 +19,15 @@ interface Props {
   /** Wherever in it the focus is, keys play and scrub. */
   dialog: RefObject<HTMLDialogElement | null>;
   turn: TurnView;
-  replay: Replay;
+  events: readonly TurnEvent[];
   timeline: Timeline;
 }
 
 /** Plays a turn again: the answer as it grew, and which step was at that moment. */
-export function ReplayPlayer({ dialog, turn, replay, timeline }: Props) {
+export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
   const words = useWords();
   const told = useTurnWords();
+  const replay = useMemo(() => replayOf(events), [events]);
   const player = usePlayer(replay.duration);
   const { isPlaying, isAtEnd, speed, setSpeed } = player;
   const box = useRef<HTMLDivElement>(null);
@@ -122,27 +123,6 @@ export function ReplayPlayer({ dialog, turn, replay, timeline }: Props) {
       <TimelineView timeline={timeline} time={time} onSeek={(to) => seek(positionOf(replay, to))} />
     </section>
   );
-}
-
-/** The reply of a turn before its first event. */
-export function replyBefore(turn: TurnView): LiveReply {
-  return startReply({
-    id: turn.assistantMessageId,
-    conversationId: turn.conversationId,
-    turnId: turn.id,
-    runId: turn.runId,
-    role: "assistant",
-    seq: 0,
-    parentId: turn.userMessageId,
-    parts: [],
-    status: "PENDING",
-    tokenCount: null,
-    usage: null,
-    model: turn.model,
-    archived: false,
-    createdAt: turn.startedAt,
-    completedAt: null,
-  });
 }
 
 /** Whether motion is to be avoided: then a replay goes from step to step. */

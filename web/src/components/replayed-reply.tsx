@@ -1,5 +1,5 @@
 import { Clock } from "lucide-react";
-import { memo, useLayoutEffect, useMemo, useRef, type RefObject } from "react";
+import { memo, useLayoutEffect, useMemo, useRef, type RefObject, type UIEvent } from "react";
 
 import { liveActivity, shownSegments } from "../turn/activity";
 import { type LiveReply } from "../turn/fold";
@@ -16,6 +16,8 @@ interface Props {
   box?: RefObject<HTMLDivElement | null>;
 }
 
+const NEAR_PX = 24;
+
 /** A reply as it stood at a moment, for reading only. */
 export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box: place }: Props) {
   const words = useWords();
@@ -26,12 +28,21 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
   const segments = useMemo(() => shownSegments(parts, isRunning), [parts, isRunning]);
   const waiting = useMemo(() => waitingCalls(parts), [parts]);
   const liveAt = isRunning ? liveActivity(segments) : -1;
+  /** Whether one reads at its end. */
+  const pinned = useRef(true);
+  const hasGrown = useRef(false);
   useLayoutEffect(() => {
-    // What grows is followed; the whole is read from its beginning.
-    box.current?.scrollTo({ top: isRunning ? box.current.scrollHeight : 0 });
+    // What grows is followed; what is there from the start is read from its beginning.
+    if (isRunning) hasGrown.current = true;
+    const shown = box.current!;
+    if (shown.scrollHeight <= shown.clientHeight) pinned.current = true;
+    if (hasGrown.current && pinned.current) shown.scrollTo({ top: shown.scrollHeight });
   }, [box, reply, isRunning]);
+  const onScroll = ({ currentTarget: it }: UIEvent<HTMLElement>) => {
+    pinned.current = it.scrollHeight - it.scrollTop - it.clientHeight < NEAR_PX;
+  };
   return (
-    <div ref={box} className="reply replayed" role="group" aria-label={told.answerThen} tabIndex={0}>
+    <div ref={box} className="reply replayed" role="group" aria-label={told.answerThen} tabIndex={0} onScroll={onScroll}>
       {!segments.length && <p className="about">{told.nothingYet}</p>}
       {segments.map((segment, index) => (
         <div className="part" key={segmentKey(segment)} data-kind={segment.kind}>
@@ -51,6 +62,7 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
               sources={0}
               onSource={ignored}
               onAnswer={ignored}
+              isPassage
             />
           )}
         </div>

@@ -27,15 +27,17 @@ interface Props {
   sources: number;
   onSource: (index: number) => void;
   onAnswer: Answer;
+  /** Whether it is shown within something else: its headings are none of the page's. */
+  isPassage?: boolean;
 }
 
 /** One piece of a reply, where it arrived. */
 export function ReplyPart({ segment, ...props }: Props) {
-  const { growing, live, running, waiting, progress, sources, onSource, onAnswer } = props;
+  const { growing, live, running, waiting, progress, sources, onSource, onAnswer, isPassage } = props;
   const words = useWords();
   switch (segment.kind) {
     case "text":
-      return <Markdown text={segment.text} live={growing} sources={sources} onSource={onSource} />;
+      return <Markdown text={segment.text} live={growing} sources={sources} onSource={onSource} isPassage={isPassage} />;
     case "activity":
       return <Activity steps={segment.steps} live={live} waiting={waiting} progress={progress} />;
     case "approval":

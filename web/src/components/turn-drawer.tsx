@@ -7,9 +7,7 @@ import { useLayoutEffect, useMemo, useRef, type RefObject } from "react";
 import { type UsageView } from "../api/schema";
 import { hrefOf } from "../state/route";
 import { modelCallsOf } from "../turn/calls";
-import { foldAll } from "../turn/fold";
 import { waitsForUser } from "../turn/requests";
-import { replayOf } from "../turn/replay";
 import { timelineOf } from "../turn/timeline";
 import { useWords } from "../words";
 import { dateTime, duration } from "../words/format";
@@ -18,7 +16,7 @@ import { CopyButton } from "./copy-button";
 import { Fact } from "./fact";
 import { IconButton } from "./icon-button";
 import { Receipt } from "./receipt";
-import { replyBefore, ReplayPlayer } from "./replay-player";
+import { ReplayPlayer } from "./replay-player";
 import { ReplayedReply } from "./replayed-reply";
 import { TimelineView } from "./timeline-view";
 import { toldProblem } from "./problem-bar";
@@ -78,12 +76,10 @@ export function TurnDrawer({ conversationId, turnId, onClose }: Props) {
   );
 }
 
-function Story({ dialog, turn, receipt, events, isRunning }: WatchedTurn & { dialog: RefObject<HTMLDialogElement | null> }) {
+function Story({ dialog, turn, receipt, events, reply, isRunning }: WatchedTurn & { dialog: RefObject<HTMLDialogElement | null> }) {
   const words = useWords();
   const told = useTurnWords();
   const timeline = useMemo(() => timelineOf(events), [events]);
-  const replay = useMemo(() => replayOf(events), [events]);
-  const reply = useMemo(() => foldAll(replyBefore(turn), events), [turn, events]);
   const { usage, error } = turn;
   // What was read of a turn that runs is old by now.
   const status = !isRunning ? turn.status : waitsForUser(reply.message.parts) ? "WAITING" : "RUNNING";
@@ -114,7 +110,7 @@ function Story({ dialog, turn, receipt, events, isRunning }: WatchedTurn & { dia
           <TimelineView timeline={timeline} />
         </section>
       ) : events.length ? (
-        <ReplayPlayer dialog={dialog} turn={turn} replay={replay} timeline={timeline} />
+        <ReplayPlayer dialog={dialog} turn={turn} events={events} timeline={timeline} />
       ) : (
         <p className="hint about">{told.noEvents}</p>
       )}

@@ -6,7 +6,9 @@ import { Paced } from "../thread/paced";
 import { type Problem } from "../thread/reduce";
 import { problemOf } from "../thread/thread";
 import { type TurnEvent } from "../turn/events";
+import { foldAll, type LiveReply } from "../turn/fold";
 import { follow } from "../turn/follow";
+import { replyBefore } from "../turn/replay";
 
 /** What is known of a turn, as far as it has come. */
 export interface WatchedTurn {
@@ -14,6 +16,8 @@ export interface WatchedTurn {
   /** Null until the model was asked. */
   receipt: ReceiptView | null;
   events: readonly TurnEvent[];
+  /** What the events make. */
+  reply: LiveReply;
   /** Whether more may come. */
   isRunning: boolean;
 }
@@ -39,10 +43,12 @@ async function watch(conversationId: string, turnId: string, signal: AbortSignal
   let [turn, receipt] = await read(turnId, signal);
   if (turn.conversationId !== conversationId) return tell({ state: "missing" });
   let events: readonly TurnEvent[] = [];
+  let reply = replyBefore(turn);
   const wasRunning = turn.endedAt === null;
-  const show = (isRunning: boolean) => tell({ state: "there", turn, receipt, events, isRunning });
+  const show = (isRunning: boolean) => tell({ state: "there", turn, receipt, events, reply, isRunning });
   const paced = new Paced<TurnEvent>((more) => {
     events = [...events, ...more];
+    reply = foldAll(reply, more);
     if (wasRunning) show(true);
   });
   if (wasRunning) show(true);

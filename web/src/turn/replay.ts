@@ -1,7 +1,8 @@
 /** A turn played again from its events, at its own pace or faster. Pure. */
 
+import { type TurnView } from "../api/schema";
 import { type TurnEvent } from "./events";
-import { fold, type LiveReply } from "./fold";
+import { fold, startReply, type LiveReply } from "./fold";
 import { type Span, type Timeline } from "./timeline";
 
 /** A longer wait between two events is played as this long. */
@@ -85,6 +86,27 @@ export function nextStop(stops: readonly number[], position: number, direction: 
 /** The latest stop that has been reached: where motion is not wanted, a replay goes from stop to stop. */
 export function stopAt(stops: readonly number[], position: number): number {
   return stops.findLast((it) => it <= position) ?? 0;
+}
+
+/** The reply of a turn before its first event. */
+export function replyBefore(turn: TurnView): LiveReply {
+  return startReply({
+    id: turn.assistantMessageId,
+    conversationId: turn.conversationId,
+    turnId: turn.id,
+    runId: turn.runId,
+    role: "assistant",
+    seq: 0,
+    parentId: turn.userMessageId,
+    parts: [],
+    status: "PENDING",
+    tokenCount: null,
+    usage: null,
+    model: turn.model,
+    archived: false,
+    createdAt: turn.startedAt,
+    completedAt: null,
+  });
 }
 
 /** The reply as it stood after so many events; going forward costs only the events in between. */
