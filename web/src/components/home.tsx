@@ -41,7 +41,7 @@ export function Home({ me }: { me: MeView }) {
           <OtherPagePlace at={at} me={me} onMenu={() => setMenu(true)} />
         )}
       </main>
-      <OverlayPlace me={me} />
+      <OverlayPlace />
       <Toasts />
     </div>
   );

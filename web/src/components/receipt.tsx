@@ -2,8 +2,8 @@ import { ChevronRight } from "lucide-react";
 
 import { type ReceiptView } from "../api/schema";
 import { useWords } from "../words";
+import { Fact } from "./fact";
 import { LongText } from "./long-text";
-import { Fact } from "./turn-drawer";
 
 /** What the model was sent. The prompt's own words are shown to whom the agent belongs. */
 export function Receipt({ receipt }: { receipt: ReceiptView }) {

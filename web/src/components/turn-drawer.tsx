@@ -9,6 +9,7 @@ import { type TurnEvent } from "../turn/events";
 import { timelineOf } from "../turn/timeline";
 import { useWords } from "../words";
 import { dateTime, duration } from "../words/format";
+import { Fact } from "./fact";
 import { IconButton } from "./icon-button";
 import { Receipt } from "./receipt";
 import { TimelineView } from "./timeline-view";
@@ -80,14 +81,5 @@ function Spent({ usage }: { usage: UsageView }) {
       {usage.cacheReadTokens > 0 && <Fact name={words.cacheReadTokens} value={counted(usage.cacheReadTokens)} />}
       {usage.cacheWriteTokens > 0 && <Fact name={words.cacheWriteTokens} value={counted(usage.cacheWriteTokens)} />}
     </>
-  );
-}
-
-export function Fact({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
   );
 }
