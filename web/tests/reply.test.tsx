@@ -300,7 +300,7 @@ describe("the versions of a message", () => {
     drawn.again(last(ended(third), {}, { onChoose }));
     expect(document.activeElement).toBe(next);
     expect(next.getAttribute("aria-disabled")).toBe("true");
-    expect(next.dataset["tip"]).toBe("This is the latest version.");
+    expect(next.title).toBe("This is the latest version.");
     await click(next);
     await press(next, "ArrowRight");
     expect(onChoose).not.toHaveBeenCalled();
@@ -310,7 +310,7 @@ describe("the versions of a message", () => {
     const onChoose = vi.fn();
     const drawn = draw(last({ ...ended(second("user")), sending: true }, {}, { onChoose }));
     const previous = drawn.named<HTMLButtonElement>("Previous version");
-    expect(previous.dataset["tip"]).toContain("Wait for the answer");
+    expect(previous.title).toContain("Wait for the answer");
     await click(previous);
     await press(previous, "ArrowLeft");
     expect(onChoose).not.toHaveBeenCalled();

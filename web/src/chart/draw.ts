@@ -2,13 +2,13 @@
 
 import { BarChart, LineChart, PieChart, ScatterChart } from "echarts/charts";
 import { AriaComponent, GridComponent, LegendComponent, TitleComponent, TooltipComponent } from "echarts/components";
-import { init, use, type EChartsType } from "echarts/core";
+import { init, use as register, type EChartsType } from "echarts/core";
 import { CanvasRenderer } from "echarts/renderers";
 
 import { type ChartPlan } from "./option";
 import { COLOURS } from "./palette";
 
-use([
+register([
   AriaComponent,
   BarChart,
   CanvasRenderer,

@@ -76,6 +76,7 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
     if (!sendsLater || isUploading) return;
     setSendsLater(false);
     void submit(false);
+    // oxlint-disable-next-line react-hooks/exhaustive-deps -- sends once, what is there when the last file has arrived
   }, [sendsLater, isUploading]);
   const onKeyDown = (event: KeyboardEvent) => {
     // A person who writes Chinese chooses characters with Enter, and drops them with Escape.

@@ -11,7 +11,9 @@ export function DropOverlay({ onDrop }: { onDrop: (data: DataTransfer) => void }
   const words = useWords();
   const [over, setOver] = useState(false);
   const latest = useRef(onDrop);
-  latest.current = onDrop;
+  useEffect(() => {
+    latest.current = onDrop;
+  });
   useEffect(() => {
     const leaving = new AbortController();
     const { signal } = leaving;

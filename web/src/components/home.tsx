@@ -45,7 +45,7 @@ export function Home({ me }: { me: MeView }) {
           <OtherPagePlace at={at} me={me} onMenu={openMenu} />
         )}
       </main>
-      <OverlayPlace me={me} />
+      <OverlayPlace />
       <Toasts />
       <Tooltip />
     </div>

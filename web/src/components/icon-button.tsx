@@ -17,8 +17,8 @@ export function IconButton({ icon: Icon, label, onClick, pressed, disabled, unav
       type="button"
       className="icon"
       aria-label={label}
-      aria-description={unavailable}
-      data-tip={unavailable ?? label}
+      title={unavailable}
+      data-tip={unavailable === undefined ? label : undefined}
       aria-pressed={pressed}
       disabled={disabled}
       aria-disabled={unavailable === undefined ? undefined : true}

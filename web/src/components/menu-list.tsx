@@ -21,6 +21,7 @@ export function MenuList({ label, groups, button, focused, onClose }: Props) {
     list.showPopover?.();
     standBeside(list, button.current!);
     itemsOf().at(focused === "first" ? 0 : -1)?.focus();
+    // oxlint-disable-next-line react-hooks/exhaustive-deps -- once, when it opens
   }, []);
   useEffect(() => {
     const closing = new AbortController();
@@ -33,7 +34,7 @@ export function MenuList({ label, groups, button, focused, onClose }: Props) {
     window.addEventListener("scroll", closeOutside, options); // its button has moved away
     window.addEventListener("resize", onClose, options);
     return () => closing.abort();
-  }, [onClose]);
+  }, [button, onClose]);
 
   const leave = () => {
     button.current?.focus();

@@ -1,4 +1,3 @@
-import { type MeView } from "../api/schema";
 import { confirmation } from "../state/confirmation";
 import { closeOverlay, overlay } from "../state/overlay";
 import { useStore } from "../state/store";
@@ -12,14 +11,14 @@ function giveUp(): void {
 }
 
 /** The palette, the shortcuts or a question; the code that shows them is loaded when the user first asks for one. */
-export function OverlayPlace({ me }: { me: MeView }) {
+export function OverlayPlace() {
   const open = useStore(overlay);
   const question = useStore(confirmation);
   const overlays = useChunk(loadOverlays, open !== null || question !== null, giveUp);
   if (!overlays) return null;
   return (
     <>
-      {open === "palette" && <overlays.Palette me={me} />}
+      {open === "palette" && <overlays.Palette />}
       {open === "shortcuts" && <overlays.Shortcuts />}
       {question && <overlays.ConfirmDialog {...question} />}
     </>

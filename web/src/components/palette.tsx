@@ -1,10 +1,10 @@
 import "../styles/overlays.css";
 
 import { Search } from "lucide-react";
-import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent } from "react";
+import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 
 import { get, token } from "../api/client";
-import { type MeView, type PageView_SearchHitView, type SearchHitView } from "../api/schema";
+import { type PageView_SearchHitView, type SearchHitView } from "../api/schema";
 import { agents } from "../state/agents";
 import { conversations } from "../state/conversations";
 import { closeOverlay, COMMAND, overlay } from "../state/overlay";
@@ -18,13 +18,13 @@ import { useWords } from "../words";
 const WAIT_MS = 200;
 
 /** Goes anywhere and does anything by a few letters. */
-export function Palette({ me }: { me: MeView }) {
+export function Palette() {
   const words = useWords();
   const dialog = useRef<HTMLDialogElement>(null);
   const list = useId();
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
-  const groups = matching(useGroups(me, text), text);
+  const groups = matching(useGroups(text), text);
   const choices = groups.flatMap((group) => group.choices);
   const chosen = choices[Math.min(at, choices.length - 1)];
   useEffect(() => dialog.current?.showModal(), []);
@@ -102,7 +102,7 @@ export function Palette({ me }: { me: MeView }) {
   );
 }
 
-function useGroups(me: MeView, text: string): ChoiceGroup[] {
+function useGroups(text: string): ChoiceGroup[] {
   const words = useWords();
   const listed = useStore(conversations).items;
   const all = useStore(agents);
@@ -110,14 +110,11 @@ function useGroups(me: MeView, text: string): ChoiceGroup[] {
   const isSignedIn = useStore(token) !== null;
   const now = useStore(theme);
   const spoken = useStore(language);
-  return useMemo(
-    () => [
-      { label: words.actions, choices: actions() },
-      { label: words.conversations, choices: conversationChoices(listed, found, words.untitled, go) },
-      { label: words.agents, choices: agentChoices(all, words.startChatWith, go) },
-    ],
-    [words, listed, all, found, isSignedIn, now, spoken, me],
-  );
+  return [
+    { label: words.actions, choices: actions() },
+    { label: words.conversations, choices: conversationChoices(listed, found, words.untitled, go) },
+    { label: words.agents, choices: agentChoices(all, words.startChatWith, go) },
+  ];
 
   function actions(): Choice[] {
     const isDark = now === "dark";

@@ -73,7 +73,9 @@ export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
     move();
   };
   const latest = useRef(onKey);
-  latest.current = onKey;
+  useEffect(() => {
+    latest.current = onKey;
+  });
   useEffect(() => {
     const drawer = dialog.current;
     const listen = (event: KeyboardEvent) => latest.current(event);

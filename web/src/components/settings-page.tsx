@@ -1,5 +1,3 @@
-import { useCallback } from "react";
-
 import { get, token } from "../api/client";
 import { type HealthView, type MeView } from "../api/schema";
 import { overlay } from "../state/overlay";
@@ -17,7 +15,7 @@ const readHealth = (signal: AbortSignal) => get<HealthView>("/healthz", {}, sign
 export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
   const words = useWords();
   const isSignedIn = useStore(token) !== null;
-  const { loaded } = useLoaded(useCallback(readHealth, []));
+  const { loaded } = useLoaded(readHealth);
   return (
     <div className="page">
       <TopBar title={words.settings} onMenu={onMenu} />

@@ -13,11 +13,14 @@ import { shortDay } from "../words/format";
 import { toldProblem } from "./problem-bar";
 import { TopBar } from "./top-bar";
 
-const readUsage = (signal: AbortSignal) => get<UsageReportView>("/api/usage", {}, signal);
+async function readUsage(signal: AbortSignal): Promise<{ items: DayUsageView[]; days: string[] }> {
+  const { items } = await get<UsageReportView>("/api/usage", {}, signal);
+  return { items, days: daysOf(items, Date.now()) };
+}
 
 export function UsagePage({ onMenu }: { onMenu: () => void }) {
   const words = useWords();
-  const { loaded, again } = useLoaded(useCallback(readUsage, []));
+  const { loaded, again } = useLoaded(readUsage);
   return (
     <div className="page">
       <TopBar title={words.usageTitle} subtitle={words.usageOf} onMenu={onMenu} />
@@ -32,7 +35,7 @@ export function UsagePage({ onMenu }: { onMenu: () => void }) {
           </p>
         )}
         {loaded.state === "ready" &&
-          (loaded.value.items.length ? <Usage items={loaded.value.items} /> : <p className="hint">{words.noUsage}</p>)}
+          (loaded.value.items.length ? <Usage {...loaded.value} /> : <p className="hint">{words.noUsage}</p>)}
       </div>
     </div>
   );
@@ -59,11 +62,10 @@ function columnsOf(words: Words, all: Sum): Column[] {
   ];
 }
 
-function Usage({ items }: { items: readonly DayUsageView[] }) {
+function Usage({ items, days }: { items: readonly DayUsageView[]; days: readonly string[] }) {
   const words = useWords();
   const all = useStore(agents);
-  const nameOf = (id: string) => agentName(all, id) || words.deletedAgent;
-  const days = useMemo(() => daysOf(items, Date.now()), [items]);
+  const nameOf = useCallback((id: string) => agentName(all, id) || words.deletedAgent, [all, words]);
   const byAgent = useMemo(() => agentSums(items), [items]);
   const plots = useMemo(() => {
     const plot = (title: string, count: (sum: Sum) => number) => ({
@@ -77,7 +79,7 @@ function Usage({ items }: { items: readonly DayUsageView[] }) {
       })),
     });
     return [plot(words.tokens, (it) => it.inputTokens + it.outputTokens), plot(words.turns, (it) => it.turns)];
-  }, [items, days, byAgent, all, words]);
+  }, [items, days, byAgent, nameOf, words]);
   const total = sumOf(items);
   const columns = columnsOf(words, total);
   return (

@@ -33,7 +33,9 @@ export function useAttaching(draftKey: string, disabled: boolean) {
     void add(files);
   };
   const latest = useRef(add);
-  latest.current = add;
+  useEffect(() => {
+    latest.current = add;
+  });
   useEffect(() => {
     const paste = (event: ClipboardEvent) => {
       const files = pasted(event);

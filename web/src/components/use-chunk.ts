@@ -15,6 +15,7 @@ export function useChunk<T>(load: () => Promise<T>, wanted: boolean, onFailed: (
         onFailed();
         toast(words.away);
       });
+    // oxlint-disable-next-line react-hooks/exhaustive-deps -- tried again when it is wanted again, not whenever something is drawn
   }, [wanted]);
   return chunk?.module ?? null;
 }

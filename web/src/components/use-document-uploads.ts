@@ -29,7 +29,9 @@ export function useDocumentUploads(path: string, documents: readonly DocumentVie
   const running = useRef(0);
   // A file that the agent has is answered with the document that it is.
   const known = useRef(new Set<string>());
-  for (const { id } of documents) known.current.add(id);
+  useEffect(() => {
+    for (const { id } of documents) known.current.add(id);
+  }, [documents]);
   useUnsaved(
     "documents",
     uploads.some(({ status }) => status.state === "waiting" || status.state === "uploading"),

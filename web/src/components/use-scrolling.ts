@@ -72,6 +72,7 @@ export function useScrolling(
     anchor.current = { key: wanted, part: -1, top: WANTED_PX };
     setLastKey(keyAt(at + STEP));
     restore()?.focus({ preventScroll: true });
+    // oxlint-disable-next-line react-hooks/exhaustive-deps -- goes to a message once, when it is asked for
   }, [wanted]);
 
   useEffect(() => {
@@ -136,6 +137,7 @@ export function useScrolling(
   const sent = newest && isLocal(newest.id) ? newest.createdAt : queued.findLast((it) => isLocal(it.messageId))?.messageId;
   useEffect(() => {
     if (sent) void toEnd();
+    // oxlint-disable-next-line react-hooks/exhaustive-deps -- once for each message that is sent
   }, [sent]);
   return { scroller, shown, isAtEnd, onScroll, earlier, toEnd, hold };
 }

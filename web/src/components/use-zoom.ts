@@ -25,6 +25,7 @@ export function useZoom(stage: RefObject<HTMLElement | null>, shown: string) {
     };
     element.addEventListener("wheel", onWheel, { passive: false });
     return () => element.removeEventListener("wheel", onWheel);
+    // oxlint-disable-next-line react-hooks/exhaustive-deps -- the stage stays, and `zoomBy` reads nothing that changes
   }, []);
 
   const onPointerDown = (event: PointerEvent<HTMLElement>) => {

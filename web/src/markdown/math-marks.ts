@@ -32,5 +32,6 @@ function prose(text: string): string {
     .replace(/\\\((.+?)\\\)/g, (_, formula: string) => keep(`$${formula.trim()}$`))
     .replace(INLINE, (formula) => keep(formula))
     .replace(/(?<!\\)\$/g, "\\$")
+    // oxlint-disable-next-line no-control-regex -- what is kept aside stands between two of them
     .replace(/\u0000(\d+)\u0000/g, (_, index: string) => display[Number(index)] ?? "");
 }

@@ -15,6 +15,7 @@ const BLANK_LINE = "\n\n";
 const MOST_SNIPPET_CHARACTERS = 300;
 /** Anything but the characters that show nothing: the same ones as on the server. */
 const VISIBLE =
+  // oxlint-disable-next-line no-control-regex, no-misleading-character-class -- these are what is looked for
   /[^\t\n\v\f\r\x1c-\x20\x85\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180e\u2000-\u200f\u2028\u2029\u202f\u205f-\u2064\u2800\u3000\u3164\ufeff\uffa0]/;
 
 export function isBlank(text: string): boolean {
