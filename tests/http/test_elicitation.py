@@ -66,9 +66,9 @@ def talk(talk_with_tools: Talk) -> Talk:
     return talk_with_tools
 
 
-async def asked_by(talk: Talk, model: ScriptedModel, server: ToolServer) -> dict[str, Any]:
+async def asked_by(talk: Talk, model: ScriptedModel, server: ToolServer, **settings: Any) -> dict[str, Any]:
     """What a turn is asked whose tool needs something of the user."""
-    settings = {"mcpServers": {"shop": server.settings}}
+    settings = {"mcpServers": {"shop": server.settings}, **settings}
     made = await talk.client.post("/api/agents", json={"name": "Shop", "settings": settings})
     agent = made.json()["id"]
     tested = (await talk.client.post(f"/api/agents/{agent}/mcp-servers/shop/test")).json()
@@ -76,6 +76,12 @@ async def asked_by(talk: Talk, model: ScriptedModel, server: ToolServer) -> dict
     model.script([UseTool(f"shop__{name}")], [Say("Done.")])
     made = await talk.client.post(f"/api/agents/{agent}/conversations", json={"title": "Shopping"})
     await talk.begin(made.json()["id"], "Do it.")
+
+    return await next_asked(talk)
+
+
+async def next_asked(talk: Talk) -> dict[str, Any]:
+    """What the user is asked, once there is something."""
 
     async def is_asked() -> bool:
         return bool((await talk.client.get("/api/approvals")).json()["items"])
@@ -98,6 +104,24 @@ async def test_users_answer_goes_back_to_the_server(talk: Talk, model: ScriptedM
     assert "7" in str(call["result"])
     (part,) = [it for it in message["parts"] if it["type"] == "question"]
     assert part["answer"]["content"] == {"size": 7}
+
+
+@pytest.mark.parametrize("is_paused", [True, False])
+async def test_tool_that_ran_only_after_its_user_allowed_it_asks_them_too(
+    talk: Talk, model: ScriptedModel, server: ToolServer, is_paused: bool
+):
+    leave = await asked_by(talk, model, server, tools={"shop.*": {"access": "ask"}})
+    assert leave["kind"] == "tool"
+    if is_paused:
+        await until(lambda: is_status(talk, leave["turnId"], "WAITING"))
+    assert (await answer(talk, leave, action="allow")).status_code == 200
+    asked = await next_asked(talk)
+    assert (asked["kind"], asked["turnId"]) == ("elicitation", leave["turnId"])
+    assert (await answer(talk, asked, action="answer", content={"size": 7})).status_code == 200
+    message = await reply(talk, asked["turnId"])
+    (call,) = calls_of(message).values()
+    assert (message["status"], call["status"]) == ("COMPLETED", "ok")
+    assert "7" in str(call["result"])
 
 
 async def test_user_may_refuse_what_a_server_asks(talk: Talk, model: ScriptedModel, server: ToolServer):
