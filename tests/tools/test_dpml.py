@@ -56,7 +56,7 @@ def test_folder_without_roles_has_none(tmp_path: Path):
     (tmp_path / "file").touch()
     assert read_resources(tmp_path / "nowhere") == []
     assert read_resources(tmp_path / "file") == []
-    with pytest.raises(RoleNotFound, match="There are: none"):
+    with pytest.raises(RoleNotFound, match="Available roles: none"):
         read(tmp_path)
 
 

@@ -1,1 +1,1 @@
-"""One turn, from request to last event. Knows no HTTP and no SQL."""
+"""One turn, from request to last event. Free of HTTP and SQL."""

@@ -1,8 +1,8 @@
-"""Checks what a model wants to call a tool with against the tool's own schema.
+"""Validates a tool call's arguments against the tool's schema.
 
-A schema is a stranger's text. Checking must end soon, fetch nothing and freeze nobody, so patterns, which
-can take for ever, are passed over, and the steps are counted. A schema that is broken or takes too long is
-no reason to refuse a call.
+A schema is untrusted text. Validation must end soon, fetch nothing and block nobody, so it skips patterns,
+which can take forever, and counts its steps. A schema that is broken or takes too long is no reason to reject
+a call.
 """
 
 import logging
@@ -26,13 +26,13 @@ _steps: ContextVar[Iterator[int]] = ContextVar("steps")
 
 
 def problem_with(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
-    """What is wrong with the arguments, in words that the model can mend them by; None when nothing is."""
+    """What is wrong with the arguments, in words that help the model fix them; None if they are valid."""
     problem = problem_with_value(tool.input_schema, arguments, f"{tool.name} of {tool.server}")
     return problem and f"The arguments don't match the tool's schema. {problem}"
 
 
 def problem_with_value(schema: Mapping[str, Any], value: Any, name: str = "an answer") -> str | None:
-    """Where a value does not fit a schema; None where it does, or nobody can tell."""
+    """Where a value doesn't match a schema; None if it does, or if that can't be determined."""
     _steps.set(iter(range(MOST_STEPS)))
     try:
         errors = list(islice(_errors(schema, value), MOST_PROBLEMS))
@@ -55,7 +55,7 @@ def _errors(schema: Mapping[str, Any], arguments: Any) -> Iterator[Any]:
 
 @cache
 def _bounded(kind: Any) -> Any:
-    """A kind of validator whose steps are counted."""
+    """A validator class that counts its steps."""
     from jsonschema import validators  # noqa: PLC0415 - slow to load
 
     checks = {name: _counted(check) for name, check in kind.VALIDATORS.items()}

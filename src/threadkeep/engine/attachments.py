@@ -34,18 +34,18 @@ from threadkeep.ports.payloads import Lost
 RECALL_FILE = "recall_file"
 
 MOST_CHARACTERS = 100_000
-"""So much of a file's text is sent; the rest is left out, and that is said."""
+"""The maximum text of a file to send; a note marks the omission."""
 MOST_TEXT_BYTES = 4 * MOST_CHARACTERS + 1
 """More of a text need not be read for that: a character takes at most 4 bytes."""
 SHARE_FOR_A_MESSAGE = 2
-"""The texts of a message's files take at most this part of what a model reads, however short that is."""
+"""The maximum share of the model's context for the texts of a message's files."""
 
 SHARE_FOR_EARLIER_FILES = 2
-"""The files of earlier turns take at most this part of what a model can read."""
+"""The maximum share of the model's context for the files of earlier turns."""
 MOST_EARLIER_FILES = 80
-"""Providers take 100 images, or fewer."""
+"""Providers accept 100 images, or fewer."""
 MOST_EARLIER_BYTES = 16_000_000
-"""Providers take requests of 32 MB, or more, and base64 makes 4 bytes of 3."""
+"""Providers accept requests of 32 MB, or more, and base64 turns 3 bytes into 4."""
 MOST_DOCUMENT_BYTES = 16_000_000
 """Of a message's PDFs together; those after are lines, and `recall_file` reads their texts."""
 MOST_FILES_OF_A_REQUEST = 100
@@ -58,26 +58,26 @@ MOST_PDF_BYTES = 10_000_000
 PDF_PAGE_TOKENS = 2_250
 """Providers read a PDF's text and look at its pages: 1,500 to 3,000 tokens for each."""
 SHARE_FOR_A_PDF = 3
-"""A PDF that takes a larger part of what a model can read is sent as text, which can be cut."""
+"""A PDF that takes a larger share of the model's context is sent as text, which can be truncated."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileRules:
-    """Which files a model is sent as they are, and how much it can read."""
+    """Which files a model receives as is, and the size of its context."""
 
     taken: TakenFiles
     context_tokens: int
     can_recall: bool = False
-    """Whether the model has a tool that brings a file back."""
+    """Whether the model has a tool that loads a file again."""
 
     def content_ref(self, part: FilePart) -> PayloadId | None:
-        """Which text of a file a model is sent, if it is sent as text."""
+        """The text of a file to send, if it is sent as text."""
         if is_image(part.media_type) or self.is_document(part):
             return None
         return part.file_id if is_text(part.media_type) else part.refs.get(AS_TEXT)
 
     def is_document(self, part: FilePart) -> bool:
-        """Whether a file is sent as the provider's own kind of document."""
+        """Whether a file is sent as the provider's document block."""
         pages = part.pages or 0
         most_tokens = self.context_tokens // SHARE_FOR_A_PDF
         return (
@@ -88,7 +88,7 @@ class FileRules:
         )
 
     def is_unread_scan(self, part: FilePart) -> bool:
-        """Whether a PDF is sent as a line, for it has no text."""
+        """Whether a PDF is sent as a line because it has no text."""
         return part.media_type == PDF and not self.is_document(part) and AS_TEXT not in part.refs
 
     def blocks(
@@ -100,7 +100,7 @@ class FileRules:
         text_tokens: int,
         tool_use_id: str = "",
     ) -> Iterator[Block]:
-        """A file as the model is sent it."""
+        """A file as the model receives it."""
         image = part.refs.get(FOR_MODEL)
         if form is not Form.WHOLE:
             yield TextBlock(_line(part, recall=self.can_recall))
@@ -115,12 +115,12 @@ class FileRules:
             yield TextBlock(_line(part, recall=False, lost=content))
 
     def returned(self, images: Iterable[FilePart], tool_use_id: str) -> Iterator[Block]:
-        """Images that a tool returned, as the model is sent them in the same turn."""
+        """Images that a tool returned, as the model receives them in the same turn."""
         for part in images:
             yield from self.blocks(part, Form.WHOLE, {}, text_tokens=0, tool_use_id=tool_use_id)
 
     def text_tokens(self, files: Sequence[FilePart]) -> int:
-        """How much of each file's text is sent with a message that has these."""
+        """How much of each file's text to send with a message."""
         texts = sum(self.content_ref(it) is not None for it in files)
         return self.context_tokens // SHARE_FOR_A_MESSAGE // max(texts, 1)
 
@@ -131,7 +131,9 @@ class FileRules:
         before: Mapping[str, Form],
         large: Mapping[PayloadId, bytes | Lost],
     ) -> dict[str, Form]:
-        """Which files of earlier turns are sent as a line: those that were, and more where all do not fit."""
+        """Which files of earlier turns to send as a line: those that already were, and more if they don't all
+        fit.
+        """
         files = [part for message in path if message.id != question_id for part in message.files]
         shares = {
             form_key(it): SizedResult(
@@ -145,7 +147,7 @@ class FileRules:
         return choose_forms(list(shares.values()), _WHOLE) | self._documents_beyond(asked)
 
     def _documents_beyond(self, asked: Sequence[FilePart]) -> dict[str, Form]:
-        """Those PDFs of the question that are too much together."""
+        """The PDFs of the question that exceed the limit together."""
         documents = [it for it in asked if self.is_document(it)]
         sizes = accumulate(it.size for it in documents)
         return {
@@ -202,7 +204,7 @@ def tokens_of_files(messages: Iterable[ModelMessage]) -> int:
 
 
 def with_contents(request: ModelRequest, found: Mapping[PayloadId, bytes | Lost]) -> ModelRequest:
-    """A request with the contents of its files; where one is lost, or too much, the model is told."""
+    """A request with the contents of its files; tells the model if one is lost or too large."""
     contents = {**request.contents, **{id_: it for id_, it in found.items() if isinstance(it, bytes)}}
     room = _Room(contents)
     # The latest count most.
@@ -220,7 +222,7 @@ class _Room:
         self._bytes = MOST_BYTES_OF_A_REQUEST
 
     def filled(self, message: ModelMessage) -> ModelMessage:
-        """A message with those files that are there and fit."""
+        """A message with the files that exist and fit."""
         if not any(files_in([message])):
             return message
         blocks = [self._block(block) for block in reversed(message.blocks)]

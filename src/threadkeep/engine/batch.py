@@ -1,6 +1,6 @@
-"""The tools that one model call asks for: those that may run do so at once, the others wait for the user.
+"""The tools of one model call: those that need no approval run immediately, the others wait for the user.
 
-Each call ends in exactly one result. A call is handed to its tool only after that is stored, and never again
+Each call ends in exactly one result. A call is passed to its tool only after that is stored, and never again
 unless running it twice is known to be safe.
 """
 
@@ -31,13 +31,13 @@ DENIED_BY_RULE = "The agent's owner doesn't allow this tool."
 DENIED_BY_USER = "The user denied this call."
 
 HELD_OPEN_S = 600.0
-"""So long a server may hold its call open while it waits for the user."""
+"""How long a server can hold its call open while it waits for the user."""
 
 BatchStep = ToolEvent | ApprovalRequest | ApprovalResponse | Dispatched | InputAwaited
 
 
 class Paused(Exception):
-    """Nothing of the turn can go on before its user answers the requests with these ids."""
+    """The turn can't continue until its user answers the requests with these ids."""
 
     def __init__(self, requests: frozenset[str]) -> None:
         super().__init__(f"{len(requests)} requests are waiting for the user")
@@ -46,7 +46,7 @@ class Paused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """What a turn asks its user about a call, ready to be stored."""
+    """A turn's request to its user about a call, ready to store."""
 
     request: ApprovalRequest
     tool: Tool
@@ -57,32 +57,32 @@ class Approvals(Protocol):
     """How a turn asks its user."""
 
     def request_id(self, tool_call_id: str) -> str:
-        """The id of the request about a call: always the same, so that nobody is asked twice."""
+        """The id of the request for a call: always the same, so that nobody is asked twice."""
         ...
 
     @property
     def expires_at(self) -> int:
-        """When a request that is made now is no longer answered."""
+        """When a request created now expires."""
         ...
 
     def expires_in(self, seconds: float) -> int:
-        """The same for one that cannot wait longer than this."""
+        """The same for a request that can't wait longer than this."""
         ...
 
     async def granted(self) -> frozenset[tuple[str, str]]:
-        """The servers and tools that the user allows in this conversation."""
+        """The servers and tools that the user has allowed in this conversation."""
         ...
 
     async def ask(self, asking: Asking) -> None:
-        """Stores a request, once; it may be answered from now on."""
+        """Stores a request, once; the user can answer it from now on."""
         ...
 
     async def withdraw(self, request_id: str) -> bool:
-        """Ends a request that nobody waits for any more as expired; False where it has an answer."""
+        """Expires a request that nothing waits for; False if it has an answer."""
         ...
 
     async def answers(self) -> Mapping[str, Answer]:
-        """The answers that are there by now, by the ids of the requests."""
+        """The answers so far, by request id."""
         ...
 
     async def arrived(self) -> None:
@@ -92,7 +92,7 @@ class Approvals(Protocol):
 
 @dataclass(slots=True)
 class _Call:
-    """One call and how far it has come."""
+    """A call and its progress."""
 
     use: ToolUse
     tool: Tool | None
@@ -111,18 +111,18 @@ class _Call:
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """Those that the user chose, or the model's."""
+        """The user's arguments, or the model's."""
         answer = self.state.answer
         return self.use.arguments if answer is None or answer.arguments is None else answer.arguments
 
 
 _TakeAnswer = Callable[[Answer], "_Call | None"]
-"""Takes an answer; gives the call that goes on with it, if one does."""
+"""Accepts an answer; returns the call that continues with it, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Awaits:
-    """A call whose server needs answers of the user."""
+    """A call whose server needs answers from the user."""
 
     call: _Call
     required: InputRequired
@@ -164,7 +164,7 @@ class Batch:
         self._missing = 0
 
     async def run(self) -> AsyncGenerator[BatchStep]:
-        """What happens until every call has its result; Paused where only the user can go on."""
+        """Yields events until every call has its result; Paused if only the user can continue the turn."""
         unfinished = [call for call in self._calls if call.state.result is None]
         self._missing = len(unfinished)
         try:
@@ -191,7 +191,7 @@ class Batch:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def answers(self) -> Sequence[CallResult]:
-        """The results that the model gets, in the order of its calls."""
+        """The results for the model, in the order of its calls."""
         return [call.state.result or self._toolbox.answer(call.use) for call in self._calls]
 
     @property
@@ -206,7 +206,7 @@ class Batch:
         return event
 
     async def _proceed(self, calls: Sequence[_Call]) -> AsyncGenerator[BatchStep]:
-        """Takes calls as far as they can go now: asks the user, hands over, or settles."""
+        """Advances calls as far as possible: asks the user, calls the tool, or settles."""
         ready: list[tuple[_Call, Dispatch]] = []
         for call in calls:
             match self._decide(call):
@@ -231,7 +231,7 @@ class Batch:
                 self._start(self._hand_over(call))
 
     def _decide(self, call: _Call) -> Outcome | Dispatch | None:
-        """How a call goes on: it has ended, it may be handed over, or the user has to say."""
+        """The next step of a call: it has ended, it may run, or the user must decide."""
         use, tool, state = call.use, call.tool, call.state
         if state.dispatch is not None and not state.dispatch.effect.is_repeatable:
             return Outcome("unknown", error=UNKNOWN)
@@ -257,7 +257,7 @@ class Batch:
                 self._leave.note_unknown(call.tool, arguments)
 
     async def _withdraw(self, call: _Call) -> list[ApprovalResponse]:
-        """Ends what the user was asked about a call that does not go on."""
+        """Expires the requests about a call that won't continue."""
         unanswered = sorted(call.state.unanswered)
         ended = [it for it in unanswered if await self._approvals.withdraw(it)]
         return [ApprovalResponse(request_id, ApprovalAction.EXPIRE) for request_id in ended]
@@ -273,7 +273,7 @@ class Batch:
         return [request] if await self._ask(request, tool, call, self._take_leave(call)) else []
 
     async def _ask(self, request: ApprovalRequest, tool: Tool, call: _Call, take: "_TakeAnswer") -> bool:
-        """Waits for the answer to a request; False where the user was asked before."""
+        """Waits for the answer to a request; False if the user was already asked."""
         if request.request_id in call.state.inputs:
             return False
         self._waiting[request.request_id] = take
@@ -295,7 +295,7 @@ class Batch:
         return take
 
     async def _await_input(self, awaits: "_Awaits") -> AsyncGenerator[BatchStep]:
-        """A server needs answers of the user before the call can go on: nothing of it runs meanwhile."""
+        """A server needs the user's answers before the call can continue; nothing runs in the meantime."""
         call, id_ = awaits.call, awaits.call.use.id
         noted = tuple(
             InputNoted(
@@ -327,7 +327,7 @@ class Batch:
         )
 
     async def _hold_open(self, call: _Call, asked: Asked) -> None:
-        """A server asks the user and holds its call open meanwhile; the turn's clock stands still."""
+        """A server asks the user and holds its call open; the turn's clock is paused."""
         assert call.tool is not None
         request = ApprovalRequest(
             request_id=self._approvals.request_id(f"{call.use.id}#{call.asked_count}/{_asked(asked)}"),
@@ -382,7 +382,7 @@ class Batch:
             self._events.put_nowait(None)
 
     async def _take_answers(self) -> AsyncGenerator[BatchStep]:
-        """Goes on with what the user has answered by now; Paused where nothing else can happen."""
+        """Continues with the user's answers so far; Paused if nothing else can happen."""
         answers = await self._approvals.answers()
         ready: list[_Call] = []
         found = [request_id for request_id in self._waiting if request_id in answers]
@@ -477,7 +477,7 @@ def _answered_outcome(answer: Answer) -> Outcome | None:
 
 
 def _preface(answer: Answer | None, *, is_restarted: bool) -> str:
-    """What the model reads before a result: that its server lost its state, or the user changed the call."""
+    """The note before a result: that its server lost its state, or that the user changed the call."""
     told = f"{RESTARTED}\n" if is_restarted else ""
     if answer is not None and answer.arguments is not None:
         told += f"The user changed the arguments to {msgspec.json.encode(answer.arguments).decode()}.\n"

@@ -1,4 +1,4 @@
-"""Settles the ids of tool calls when they arrive, so that every provider takes them back."""
+"""Normalizes the ids of tool calls on arrival, so that every provider accepts them."""
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -12,7 +12,7 @@ _SENDABLE = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
 def is_sendable_id(id_: str) -> bool:
-    """Whether every provider takes the id."""
+    """Whether every provider accepts the id."""
     return _SENDABLE.fullmatch(id_) is not None
 
 
@@ -37,7 +37,7 @@ class CallIds:
         self._taken = taken
 
     async def settle(self, use: ToolUse) -> ToolUse:
-        """A call as it arrives: an id that cannot be kept is replaced by one of ours."""
+        """A call on arrival: an unusable id is replaced."""
         is_free = _SENDABLE.fullmatch(use.id) and use.id not in self._used and not await self._taken([use.id])
         settled = use if is_free else replace(use, id=f"call_{new_uuid().replace('-', '')}")
         self._used.add(settled.id)

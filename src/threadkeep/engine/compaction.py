@@ -1,4 +1,4 @@
-"""Summaries of long histories: by the model, or by extracts where the model is too small for it."""
+"""Summaries of long histories: by the model, or by extracts if the model is too small."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -93,7 +93,7 @@ def _outcome(call: ToolCall, most_given: int, most_returned: int) -> str:
 
 
 def extract(earlier: str | None, said: Iterable[str], *, most: int = MOST_EXTRACT_CHARACTERS) -> str:
-    """An earlier extract and the lines after it, newest first until there are enough; it says what it is."""
+    """An earlier extract and the following lines, newest first until it is full; labeled as an extract."""
     lines = [
         line for line in (earlier or "").splitlines() if line not in {*_EXTRACT_HEADINGS.values(), _LEFT_OUT}
     ]
@@ -107,7 +107,7 @@ def extract(earlier: str | None, said: Iterable[str], *, most: int = MOST_EXTRAC
 
 
 def context_tokens(message: Message, zone: tzinfo) -> int:
-    """What a message costs in a request, with what its tools were given and returned."""
+    """The cost of a message in a request, with its tools' arguments and results."""
     if not is_in_context(message):
         return 0
     sent = Rendering(zone=zone, thoughts=False, calls_as_blocks=True).messages_of(message)
@@ -115,7 +115,7 @@ def context_tokens(message: Message, zone: tzinfo) -> int:
 
 
 def summary_tokens(summary: str | None) -> int:
-    """What a summary costs in a request."""
+    """The cost of a summary in a request."""
     return estimate_tokens(f"{SUMMARY_HEADING}{summary}") if summary else 0
 
 

@@ -1,4 +1,4 @@
-"""One completion by a model, apart from any turn."""
+"""A single completion by a model, outside any turn."""
 
 from threadkeep.domain.text import storable
 from threadkeep.ports.gateway import Gateway, ModelMessage, ModelRequest, TextBlock, TextDelta

@@ -43,7 +43,7 @@ from threadkeep.ports.payloads import Lost
 
 TOKENS_KEPT_FOR_THE_REPLY = 1024
 SHARE_FOR_RESULTS = 4
-"""With a limit, the results of earlier turns take at most this part of what a model can read."""
+"""The maximum share of the model's context for results of earlier turns, if it is limited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +56,17 @@ class ContextMessage:
 
 @dataclass(frozen=True, slots=True)
 class ContextRules:
-    """How much of a conversation a model is sent, and how."""
+    """How much of a conversation a model receives, and in which form."""
 
     zone: tzinfo
     context_tokens: int
     """How much the model reads and writes in one call."""
     context_messages: int = 0
     result_tokens: int = 0
-    """How much the results of earlier turns may take (0 = no limit)."""
+    """The limit for results of earlier turns (0 = no limit)."""
     thoughts: bool = False
     files: TakenFiles = TAKES_NO_FILES
-    """Which files the model is sent as they are."""
+    """Which files the model receives as is."""
     temperature: float | None = None
     max_tokens: int | None = None
 
@@ -80,7 +80,7 @@ class ContextRules:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a request is made from."""
+    """The inputs of a request."""
 
     path: Sequence[Message]
     """The latest messages of the active path, oldest first, with the question among them."""
@@ -88,7 +88,7 @@ class Sources:
     components: Sequence[Component] = ()
     tools: Sequence[ToolSpec] = ()
     found: Sequence[RetrievalHit] = ()
-    """What was found for the question before the reply."""
+    """The passages found for the question before the reply."""
     large: Mapping[PayloadId, bytes | Lost] | None = None
     """The values of the path's calls that lie in the payload store."""
     prior: Receipt | None = None
@@ -98,7 +98,7 @@ class Sources:
 
 
 class BuiltRequest(NamedTuple):
-    """A request, its receipt, and the texts that the receipt names by their hash."""
+    """A request, its receipt, and the texts that the receipt refers to by hash."""
 
     request: ModelRequest
     receipt: Receipt
@@ -119,7 +119,9 @@ def _counts(part: Part) -> bool:
 def to_context(
     messages: Iterable[Message], *, summary: str | None, zone: tzinfo, thoughts: bool = False
 ) -> list[ContextMessage]:
-    """Messages, oldest first, as role and text, for engines that take no more; the summary comes first."""
+    """Messages, oldest first, as role and text, for engines that accept nothing else; the summary comes
+    first.
+    """
     history = [
         ContextMessage("assistant" if message.role is MessageRole.ASSISTANT else "user", text)
         for message in messages
@@ -145,7 +147,7 @@ def build_request(sources: Sources, rules: ContextRules) -> BuiltRequest:
 
 
 def rebuild_request(receipt: Receipt, texts: Mapping[str, str]) -> ModelRequest:
-    """The request that a receipt stands for, from the texts that it names."""
+    """Rebuilds a receipt's request from its texts."""
     components = [Component(it.name, texts[it.sha256]) for it in receipt.components]
     messages = messages_of(texts[it] for it in receipt.segments)
     tools = tools_of(texts[receipt.tools_sha256]) if receipt.tools_sha256 else ()
@@ -170,7 +172,7 @@ def _request(
 
 
 def _hashes(receipt: Receipt) -> list[str]:
-    """Everything that was sent, by name, in the order in which providers cache it."""
+    """Everything sent, by name, in the order in which providers cache it."""
     components = (it.sha256 for it in receipt.components)
     return [receipt.tools_sha256 or text_hash(""), *components, *receipt.segments]
 
@@ -185,7 +187,7 @@ class _Window:
     tokens: int
     left_out: int
     forms: Mapping[str, Form]
-    """The results that are not sent whole, by the ids of their calls."""
+    """The results that are shortened, by call id."""
 
 
 def _window(sources: Sources, rules: ContextRules, overhead: int) -> _Window:
@@ -279,7 +281,7 @@ def _sized(call: ToolCall, form: Form, rendering: Rendering) -> SizedResult:
 
 
 def _alternating(window: _Window) -> tuple[list[ModelMessage], list[str]]:
-    """Valid for every provider: begins and ends with the user, and the two take turns."""
+    """Valid for every provider: begins and ends with the user, and the roles alternate."""
     entries = [
         (message.role is MessageRole.ASSISTANT, entry)
         for message, entry in zip(window.path, window.entries, strict=True)

@@ -1,7 +1,7 @@
-"""How a turn ends: the one place that decides its last events, whatever ended it.
+"""The end of a turn: the one place that decides its last events, whatever ended it.
 
-A turn ends in exactly one Done or Failed. Before that, every tool call has its one result and every call of
-the model its usage, also where the turn was broken off in the middle of them.
+A turn ends in exactly one Done or Failed. Before that, every tool call gets its one result and every model
+call its usage, even if the turn was interrupted.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -18,7 +18,7 @@ from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.ports.gateway import GatewayError
 
 MAX_ITERATIONS = "max_iterations"
-"""The stop reason of a turn that used tools as often as it may."""
+"""The stop reason of a turn that reached its limit of tool rounds."""
 
 INTERNAL_ERROR = Failed("INTERNAL_ERROR", "Something went wrong on our side. The error has been logged.")
 ABANDONED = Failed("INTERRUPTED", "The server couldn't continue this turn.", retryable=True)
@@ -39,12 +39,12 @@ class OpenCall(Protocol):
 
     @property
     def tool_name(self) -> str:
-        """Its tool, as its server calls it."""
+        """The tool's name on its server."""
         ...
 
 
 def answered(turn: Turn, *, stop_reason: str, has_spoken: bool) -> Terminal:
-    """The end of a turn that nothing broke off."""
+    """The end of a turn that ran to completion."""
     if has_spoken:
         return Done("COMPLETED", turn.assistant_message_id, Usage(0, 0), stop_reason)
     message = "The model returned an empty reply."
@@ -54,7 +54,7 @@ def answered(turn: Turn, *, stop_reason: str, has_spoken: bool) -> Terminal:
 
 
 def stopped(turn: Turn, reason: StopReason, *, timeout_s: float = 0) -> Terminal:
-    """The end of a turn that was asked to stop."""
+    """The end of a turn that was stopped."""
     match reason:
         case "abort":
             return Done("CANCELLED", turn.assistant_message_id, Usage(0, 0), "aborted")
@@ -67,7 +67,7 @@ def stopped(turn: Turn, reason: StopReason, *, timeout_s: float = 0) -> Terminal
 
 
 def failed(error: Exception, *, is_prepared: bool = True) -> Failed:
-    """The end of a turn that an error broke off; before the model was asked, it can always be retried."""
+    """The end of a turn that an error interrupted; before the first model call, it can always be retried."""
     match error:
         case GatewayError() if is_prepared:
             return Failed(error.code, error.message, error.retryable)
@@ -128,7 +128,7 @@ def cut_off(
 
 
 def spent_in(iteration: int, parts: Iterable[Part], request_tokens: int) -> Usage:
-    """What a call of the model has cost so far: it was sent what came before it in its turn."""
+    """The usage of a model call so far, including everything sent before it in its turn."""
     counting = [part for part in parts if not part.superseded]
     before = sum(_tokens(part) for part in counting if part.iteration < iteration)
     written = sum(_tokens(part) for part in counting if part.iteration == iteration)

@@ -1,4 +1,4 @@
-"""Events to a message of parts, pure: the same for a stream that is watched and one that nobody sees."""
+"""Folds events into a message of parts; pure, and the same for live streams and replays."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -105,7 +105,7 @@ class Folding:
 
     @property
     def open_iteration(self) -> int | None:
-        """The call of the model that has not reported its usage, if there is one; 0 before the first."""
+        """The model call that hasn't reported its usage, if any; 0 before the first."""
         return self._iteration if self._is_asking else None
 
     @property
@@ -114,7 +114,7 @@ class Folding:
         return self._usage or Usage(0, 0)
 
     def add(self, event: TurnEvent) -> None:
-        """Takes the next event."""
+        """Adds the next event."""
         self.last_seq, at = event.seq, event.at
         match event.body:  # the commonest first: each case is looked at in turn
             case Text(text):
@@ -206,14 +206,14 @@ class Folding:
         self._growing = _Growing(kind, [text], at, at, self._iteration)
 
     def _close(self, at: int) -> None:
-        """Something else begins: the text or thought that was being written is complete."""
+        """Completes the text or thought in progress."""
         if self._growing is not None:
             self._growing.last_at = at
             self._parts.append(self._growing.part())
             self._growing = None
 
     def _supersede(self, iteration: int) -> None:
-        """A model call is made again: what there was of it stays visible and counts for nothing."""
+        """A model call restarts: its parts stay visible and no longer count."""
         for at, part in enumerate(self._parts):
             if part.iteration == iteration:
                 self._parts[at] = replace(part, superseded=True)

@@ -1,4 +1,4 @@
-"""A copy of a conversation up to one of its messages; pure."""
+"""Copies a conversation up to one of its messages; pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from threadkeep.ports.exchange import KeptTurn, WholeConversation
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """What a fork copies: the messages of one way through the tree, oldest first, and what is theirs."""
+    """The content of a fork: the messages of one branch, oldest first, and what belongs to them."""
 
     messages: Sequence[Message]
     turns: Sequence[KeptTurn]
@@ -24,7 +24,7 @@ class Forked:
 
 
 def fork(conversation: Conversation, forked: Forked, now: int) -> WholeConversation:
-    """A conversation of its own, with ids and numbers of its own."""
+    """A separate conversation with its own ids and numbers."""
     messages = _numbered(forked.messages)
     numbers = {old.seq: new.seq for old, new in zip(forked.messages, messages, strict=True)}
     compactions = _renumbered(forked.compactions, numbers)

@@ -1,6 +1,6 @@
-"""Messages as a model is sent them again: what was said, called and returned, in order, in blocks.
+"""Messages as the model receives them again: texts, calls and results, in order, in blocks.
 
-A call never goes without its result, whatever happened to its turn: every provider accepts the history.
+Every call has a result, however its turn ended, so every provider accepts the history.
 """
 
 from collections import Counter
@@ -62,7 +62,7 @@ class Rendering:
     thoughts: bool
     """Whether the reasoning of earlier replies is sent with them."""
     calls_as_blocks: bool
-    """Whether the request has tools; providers refuse tool blocks where it has none."""
+    """Whether the request has tools; providers reject tool blocks if it has none."""
     files: FileRules = NO_FILES
     passages: Mapping[str, Sequence[RetrievalHit]] = field(default_factory=dict[str, Sequence[RetrievalHit]])
     """What was found before a reply, by the id of its question."""
@@ -76,7 +76,7 @@ class Rendering:
     _results: dict[int, str] = field(default_factory=dict[int, str])
 
     def messages_of(self, message: Message) -> list[ModelMessage]:
-        """A message as the model is sent it."""
+        """A message as the model receives it."""
         if message.role is not MessageRole.ASSISTANT:
             blocks = tuple(self._said(message))
             return [ModelMessage("user", blocks)] if blocks else []
@@ -171,7 +171,7 @@ class Rendering:
         return carried_excerpt(call) or Excerpt.of(self.result_of(call))
 
     def result_of(self, call: ToolCall) -> str:
-        """What the model was sent of a result in its own turn."""
+        """What the model received of a result in its own turn."""
         # Asked for twice: to see whether all fit, and to be sent.
         text = self._results.get(id(call))
         if text is None:

@@ -1,4 +1,4 @@
-"""Whole conversations from outside: whether all of one fits together, and other ids for it; pure."""
+"""Complete conversations from outside: validates them and assigns other ids; pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -184,7 +184,7 @@ def with_new_ids(whole: WholeConversation, rename: Rename, documents: Mapping[st
 
 
 def check_id(id_: str) -> str:
-    """Refuses what does not look as our ids do."""
+    """Rejects invalid ids."""
     _require(is_uuid(id_) and id_ == id_.lower(), f"{id_!r} is not a valid id")
     return id_
 

@@ -1,6 +1,6 @@
-"""The journal of a turn: what only the server needs to continue it.
+"""A turn's journal: what only the server needs to resume it.
 
-It is stored beside the log in the same commits. Entries have no numbers, and no client ever sees one.
+It is stored with the log in the same commits. Entries have no numbers, and clients never see them.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ class CallFinished(Struct, frozen=True, omit_defaults=True, tag="call"):
 
 
 class Dispatch(Struct, frozen=True, omit_defaults=True):
-    """A call that is about to be handed to its tool, and what the tool does as far as is known."""
+    """A call about to be passed to its tool, and the tool's effect if known."""
 
     id: str
     effect: ToolEffect = ToolEffect.WRITE
@@ -35,7 +35,7 @@ class Dispatch(Struct, frozen=True, omit_defaults=True):
 
 
 class Dispatched(Struct, frozen=True, tag="dispatched"):
-    """Calls that are handed to their tools as soon as this is stored."""
+    """Calls that are passed to their tools as soon as this is stored."""
 
     calls: tuple[Dispatch, ...]
 
@@ -51,7 +51,7 @@ class InputNoted(Struct, frozen=True, omit_defaults=True):
 
 
 class InputAwaited(Struct, frozen=True, tag="input"):
-    """A call has come back: its server needs these answers, and then the call again with `state`."""
+    """A call has returned: its server needs these answers, and then the call again with `state`."""
 
     id: str
     state: str

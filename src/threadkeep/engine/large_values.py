@@ -1,4 +1,4 @@
-"""Stores large values and files apart, so that no row grows with what a tool gives."""
+"""Stores large values and files separately, so that rows don't grow with tools' results."""
 
 import asyncio
 import mimetypes
@@ -27,11 +27,11 @@ Keep = Callable[[Payload, bytes], Awaitable[None]]
 
 
 class TooLarge(Exception):
-    """More than is kept of one value or file; the message is for people."""
+    """A value or file is larger than allowed; the message is for people."""
 
 
 class LargeValues:
-    """Puts what is large into the payload store, for one conversation."""
+    """Moves large values to the payload store, for one conversation."""
 
     def __init__(self, conversation_id: ConversationId, clock: Callable[[], int], keep: Keep) -> None:
         self._conversation_id = conversation_id
@@ -54,7 +54,7 @@ class LargeValues:
         return refs
 
     async def store_files(self, files: Iterable[ProducedFile]) -> tuple[PayloadId, ...]:
-        """Keeps files that a tool gave."""
+        """Stores files that a tool returned."""
         ids: list[PayloadId] = []
         for file in files:
             if len(file.content) > MOST_FILE_BYTES:
@@ -82,13 +82,13 @@ def is_possible_image(file: ProducedFile) -> bool:
 
 
 def safe_media_type(media_type: str) -> str:
-    """A media type without parameters; what is none stands for any bytes."""
+    """A media type without parameters; an invalid one becomes generic bytes."""
     media_type = media_type.partition(";")[0].strip().lower()
     return media_type if _MEDIA_TYPE.fullmatch(media_type) else ANY_TYPE
 
 
 def safe_file_name(name: str, media_type: str) -> str:
-    """The last part of a name, without what a screen or a file system would take for something else."""
+    """The last part of a name, without characters that a screen or file system would misinterpret."""
     name = _UNSHOWN.sub("_", re.split(r"[/\\]", name)[-1]).strip(" .")
     if not name:
         return f"file{mimetypes.guess_extension(media_type) or ''}"

@@ -1,4 +1,4 @@
-"""Which calls of a turn need their user's leave."""
+"""Which calls of a turn need their user's approval."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,25 +23,25 @@ class Leave:
         self._unknown = set(unknown)
 
     def is_denied(self, tool: Tool) -> bool:
-        """Whether a rule forbids a tool."""
+        """Whether a rule denies a tool."""
         return self._access(tool) is ToolAccess.DENY
 
     def is_needed(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
-        """Whether the user has to say something before a call goes on; a question always asks."""
+        """Whether the user must decide before a call continues; a question always asks."""
         if tool.asks_user or self.is_repeated(tool, arguments):
             return True
         return self._access(tool) is ToolAccess.ASK and (tool.server, tool.name) not in self._granted
 
     def is_repeated(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
-        """Whether the same call may have taken effect before."""
+        """Whether the same call may already have taken effect."""
         return signature(tool.server, tool.name, arguments) in self._unknown
 
     def note_unknown(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        """From now on, the same call is not made without leave."""
+        """From now on, repeating this call requires approval."""
         self._unknown.add(signature(tool.server, tool.name, arguments))
 
     def take(self, tool: Tool, answer: Answer) -> None:
-        """Remembers an answer that goes further than its call."""
+        """Remembers an answer that covers more than its call."""
         if answer.is_grant:
             self._granted.add((tool.server, tool.name))
 
@@ -50,5 +50,5 @@ class Leave:
 
 
 def may_ask(rules: Rules) -> bool:
-    """Whether a rule has the user asked at all."""
+    """Whether any rule requires approval."""
     return any(rule.access is ToolAccess.ASK for rule in rules.values())

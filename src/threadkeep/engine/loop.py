@@ -1,4 +1,4 @@
-"""One turn: model, tools, model … until the model has answered, from wherever the turn stands."""
+"""One turn: model, tools, model … until the model has answered, from any state of the turn."""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -68,12 +68,12 @@ log = logging.getLogger("threadkeep.engine")
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """How long a turn may go on; 0 means no limit."""
+    """A turn's time limit; 0 means no limit."""
 
     max_iterations: int
     generation_timeout_s: float
     hands_off: bool = True
-    """Whether another node may continue the turn; if not, it ends with its process."""
+    """Whether another node can resume the turn; if not, it ends with its process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class HandOff:
-    """The turn is left to another node, which continues it from its log."""
+    """Another node resumes the turn from its log."""
 
 
 TurnStep = EventBody | JournalEntry | Pause | HandOff
@@ -101,12 +101,12 @@ async def nothing_stored(ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes |
 
 
 Build = Callable[[Sequence[ToolSpec]], Awaitable[ModelRequest]]
-"""Makes the first request, once the tools are known, and keeps its receipt."""
+"""Builds the first request, once the tools are known, and stores its receipt."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnTools:
-    """What a turn may use, who is asked about it, and what its agent's owner says of it."""
+    """The tools a turn can use, who approves them, and the owner's rules."""
 
     toolbox: Toolbox
     approvals: Approvals
@@ -168,7 +168,7 @@ async def run_turn(
 
 
 class _Run:
-    """A turn under way: what it has said, asked for and spent so far."""
+    """A running turn: its text, requests and usage so far."""
 
     def __init__(
         self,
@@ -206,12 +206,12 @@ class _Run:
         self._usage = state.usage
         self._unreported = state.unreported
         self.stop_reason = state.stop_reason or "end_turn"
-        """Why the model stopped, or we asked it no more."""
+        """Why the model stopped, or why it wasn't called again."""
         self.has_spoken = state.has_spoken
         """Whether the reply has anything to read."""
 
     async def steps(self) -> AsyncGenerator[EventBody | JournalEntry]:
-        """The turn as it goes well."""
+        """The normal course of a turn."""
         if self._state.stop_reason is not None:  # nothing but the end is missing
             return
         for notice in await self._toolbox.open():
@@ -341,7 +341,7 @@ class _Run:
         self._request = replace(self._request, messages=(*self._request.messages, *exchanged))
 
     def _cost(self, call: ModelCall) -> Usage:
-        """What a call has cost; estimated where the provider did not say, or said what cannot be."""
+        """The usage of a call; estimated if the provider reported none, or an impossible one."""
         if call.usage is not None:
             return Usage(
                 input_tokens=call.usage.input_tokens,
@@ -353,7 +353,7 @@ class _Run:
         return Usage(asked, estimate_tokens(call.written), estimated=True)
 
     def last_events(self, end: Terminal) -> Iterator[EventBody]:
-        """The turn's end, after what a turn that was broken off has left open."""
+        """The turn's end, after closing what an interrupted turn left open."""
         return last_events(
             end,
             open_calls=self._open_calls.values(),

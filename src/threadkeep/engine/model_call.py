@@ -1,4 +1,4 @@
-"""One call of the model: what it has said and asked for so far, in the order in which it came."""
+"""One model call: its text and tool calls so far, in order of arrival."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ CallResult = tuple[ToolResultBlock, *tuple[Block, ...]]
 
 
 class ModelCall:
-    """Collects an answer piece by piece; `signed_by` is who signs its reasoning."""
+    """Collects a response chunk by chunk; `signed_by` is who signs its reasoning."""
 
     def __init__(self, signed_by: str) -> None:
         self.usage: ModelUsage | None = None
@@ -38,13 +38,13 @@ class ModelCall:
         return "".join(self._written)
 
     def add_text(self, text: str) -> None:
-        """A piece of the reply."""
+        """A chunk of the reply."""
         self._thought.clear()  # nobody signed it, so it does not go back
         self._text.append(text)
         self._written.append(text)
 
     def add_thought(self, text: str) -> None:
-        """A piece of the reasoning."""
+        """A chunk of the reasoning."""
         self._close_text()
         self._thought.append(text)
         self._written.append(text)
@@ -57,7 +57,7 @@ class ModelCall:
         self._thought.clear()
 
     def add_tool_use(self, use: ToolUse) -> None:
-        """The model asks for a tool."""
+        """The model calls a tool."""
         self._close_text()
         self._thought.clear()
         self._blocks.append(use)
@@ -85,7 +85,7 @@ class FinishedCall:
 
     @property
     def tool_uses(self) -> list[ToolUse]:
-        """The tools that the model asks for."""
+        """The tools that the model calls."""
         return [block for block in self.blocks if isinstance(block, ToolUse)]
 
     def entry(self) -> CallFinished:

@@ -1,4 +1,4 @@
-"""What was found in documents, as the model reads and cites it."""
+"""Passages from documents, as the model reads and cites them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _HEAD = (
 
 
 def passages_that_fit(hits: Sequence[RetrievalHit], room: int) -> tuple[RetrievalHit, ...]:
-    """The best hits for which there are tokens left."""
+    """The best hits that fit into the remaining tokens."""
     kept: list[RetrievalHit] = []
     for hit in hits:
         room -= estimate_tokens(hit.text)
@@ -25,14 +25,14 @@ def passages_that_fit(hits: Sequence[RetrievalHit], room: int) -> tuple[Retrieva
 
 
 def passages_text(hits: Sequence[RetrievalHit]) -> str:
-    """Passages that were found before the reply, as they stand before the question."""
+    """Passages found before the reply, placed before the question."""
     numbered = zip(PassageNumbers().add(hits), hits, strict=True)
     quoted = (f"[{number}] {_source(hit)}\n{hit.text}" for number, hit in numbered)
     return "\n\n".join([_HEAD, *quoted])
 
 
 def numbered_passages(hits: Sequence[RetrievalHit], numbers: Sequence[int]) -> list[dict[str, Any]]:
-    """Passages that a tool has found, as its result; they are cited by their numbers within the turn."""
+    """Passages that a tool found, as its result; cited by their numbers within the turn."""
     return [
         {"cite": f"[{number}]", "source": _source(hit), "text": hit.text, "score": hit.score}
         for number, hit in zip(numbers, hits, strict=True)

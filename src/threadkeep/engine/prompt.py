@@ -1,4 +1,4 @@
-"""Texts to a system prompt: their order, cleaning, and limits with marks that say what is missing."""
+"""Assembles a system prompt from texts: order, cleaning, and limits with markers for omissions."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -61,13 +61,13 @@ class Component:
 
     @property
     def sha256(self) -> str:
-        """Names the text by its content; the texts of receipts are kept once."""
+        """Identifies the text by its content; receipts store each text once."""
         return text_hash(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A system prompt in its parts, and what is to be told of it."""
+    """A system prompt in its parts, and notices about it."""
 
     components: tuple[Component, ...]
     notices: tuple[Notice, ...] = ()
@@ -89,7 +89,7 @@ def joined(components: Iterable[Component]) -> str:
 
 
 def role_guidance(role_id: str) -> str:
-    """What a model that can call tools is told of its role (the role itself is what the tool gives)."""
+    """The instruction to activate a role, for models that can call tools."""
     return (
         f"Your role is `{role_id}`. Before your first answer in this conversation, activate it by calling "
         f'the tool `promptx_action` with {{"role": "{role_id}"}}, and be what it says from then on.'
@@ -97,7 +97,7 @@ def role_guidance(role_id: str) -> str:
 
 
 def role_in_force(role: Role) -> str:
-    """What a model reads of a role that it has activated: the call may have left its window since."""
+    """The text of an activated role: its call may have left the window since."""
     return (
         f"You have activated the role `{role.id}` in this conversation; be what it says. `promptx_action` "
         f"would change it.\n\n{role.text}"
@@ -107,7 +107,7 @@ def role_in_force(role: Role) -> str:
 # Files hardly ever change, and every turn reads the same texts again.
 @lru_cache(maxsize=256)
 def clean(text: str) -> str:
-    """A text without what cannot be seen, in which nothing looks like the frame around a message."""
+    """A text without invisible characters, in which nothing looks like the frame around a message."""
     text = _NEW_LINE.sub("\n", text)
     text = _SELECTORS.sub(r"\1", _UNSEEN.sub("", text))
     text = _MARKUP.sub(lambda match: f"‹{next(filter(None, match.groups()))}›", text)

@@ -31,7 +31,7 @@ class RecordedTurn:
 
 
 def record(conversation: Conversation, events: Sequence[ExecutionEvent], now: int) -> RecordedTurn | None:
-    """A run as a turn, once its start and its end are known; None before that."""
+    """A run as a turn, once its start and end are known; None before that."""
     ordered = sorted(events, key=lambda event: (event.at, event.id))
     start = next((event for event in ordered if event.type is ExecutionEventType.STARTED), None)
     end = next((event for event in ordered if event.type in ENDS), None)
@@ -198,7 +198,7 @@ def _hit(citation: Citation) -> RetrievalHit:
 
 
 def _total(ordered: Sequence[ExecutionEvent]) -> Usage | None:
-    """What the run has cost: its end knows best, else the sum over its nodes."""
+    """The run's usage: from its end if reported, otherwise the sum over its nodes."""
     ends = (event.usage for event in ordered if event.type in ENDS and event.usage)
     if (end := next(ends, None)) is not None:
         return end

@@ -1,4 +1,4 @@
-"""Where a turn stands, from its log and its journal, pure: the loop goes on from there."""
+"""A turn's state from its log and journal; pure. The loop continues from there."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,11 +46,11 @@ class CallState:
     """How far one tool call has come."""
 
     dispatch: Dispatch | None = None
-    """It was handed to its tool."""
+    """It was passed to its tool."""
     asked: frozenset[str] = frozenset()
-    """The requests about it that its user was asked."""
+    """The requests about it."""
     unanswered: frozenset[str] = frozenset()
-    """Those of them that have no answer."""
+    """The requests without an answer."""
     answer: Answer | None = None
     awaited: InputAwaited | None = None
     """It has come back, for its server needs answers of the user."""
@@ -81,12 +81,12 @@ class OpenBatch:
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """Where a turn stands; a new turn's state is empty."""
+    """A turn's state; empty for a new turn."""
 
     request: ModelRequest | None = None
-    """What the next model call is sent; None before the turn's receipt is stored."""
+    """The next model request; None before the turn's receipt is stored."""
     iteration: int = 0
-    """The model call that began last."""
+    """The model call that started last."""
     restart_from: int | None = None
     """The number of the event with which that call began, where it was cut off."""
     batch: OpenBatch | None = None
@@ -97,13 +97,13 @@ class TurnState:
     """What the call that was cut off has cost, as far as nobody has told."""
     has_spoken: bool = False
     found: tuple[RetrievalHit, ...] = ()
-    """All passages, in the order by which the model cites them."""
+    """All passages, in the order in which the model cites them."""
     open_calls: tuple[ToolCall, ...] = ()
     unknown: frozenset[Signature] = frozenset()
-    """Calls of which nobody knows whether they took effect."""
+    """Calls with an unknown outcome."""
     used_servers: frozenset[str] = frozenset()
     noticed: frozenset[tuple[str, str]] = frozenset()
-    """What the turn's user has been told already."""
+    """The notices that the turn's user has already received."""
     ran_ms: int = 0
 
     @property
@@ -114,7 +114,7 @@ class TurnState:
 
     @property
     def open_requests(self) -> list[str]:
-        """What the user was asked and has not answered."""
+        """The open requests to the user."""
         states = self.batch.states.values() if self.batch else ()
         return [request_id for state in states for request_id in sorted(state.open_requests)]
 

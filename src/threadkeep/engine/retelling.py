@@ -51,7 +51,7 @@ NO_FILES: Mapping[ForeignFile, UploadedFile] = {}
 
 
 def foreign_id(foreign: ForeignConversation) -> ConversationId:
-    """The id that a conversation of another product has here."""
+    """The id of another product's conversation here."""
     # Not of the time of the import: the same file gives the same ids tomorrow.
     return ConversationId(derived_uuid(_told_at(foreign) or 0, foreign.product, foreign.id))
 

@@ -1,13 +1,13 @@
-"""Steering: a user tells a turn something while it runs."""
+"""Steering: messages that join a running turn."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
 from threadkeep.domain.events import UserMessage
 
 Steering = Callable[[], Awaitable[Sequence[UserMessage]]]
-"""Takes in what the user has sent since the last time; by then it is in the turn's log, and shown."""
+"""Returns the messages sent since the last call; by then, they are stored in the turn's log and shown."""
 
 
 async def nobody_steers() -> Sequence[UserMessage]:
-    """For a turn that nobody can tell anything while it runs."""
+    """For turns that can't be steered."""
     return ()

@@ -1,4 +1,4 @@
-"""Stopping a turn from outside, at any moment, without losing what has arrived."""
+"""Stops a turn from outside, at any moment, without losing what has arrived."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ StopReason = Literal["abort", "interrupt", "timeout", "expire", "hand_off"]
 
 
 class Stopped(Exception):
-    """The turn is to end now."""
+    """The turn must end now."""
 
     def __init__(self, reason: StopReason) -> None:
         super().__init__(reason)
@@ -26,7 +26,7 @@ class Stop:
     def __init__(self) -> None:
         self.reason: StopReason | None = None
         self.at_boundary = False
-        """Whether the turn is to be handed off as soon as nothing of it is under way."""
+        """Whether to hand off the turn at the next boundary."""
         self._guarded: asyncio.Task[object] | None = None
         self._has_cancelled = False
 
@@ -38,7 +38,7 @@ class Stop:
             asyncio.get_running_loop().call_soon(self._cancel)
 
     def check_boundary(self) -> None:
-        """Called where nothing is under way: raises Stopped where the turn is to be handed off."""
+        """Called at a boundary: raises Stopped if the turn is to be handed off."""
         if self.at_boundary:
             raise Stopped("hand_off")
 
@@ -48,7 +48,7 @@ class Stop:
             self._guarded.cancel()
 
     async def guard(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Awaits a step of the turn, unless it is to stop first; then raises Stopped."""
+        """Awaits a step of the turn; raises Stopped if the turn is stopped first."""
         if self.reason is not None:
             raise Stopped(self.reason)
         task = self._guarded = asyncio.current_task()

@@ -1,4 +1,4 @@
-"""How long a turn has left: its clock stands still while it waits for its user."""
+"""A turn's remaining time: its clock pauses while it waits for its user."""
 
 import asyncio
 from collections.abc import Callable, Generator
@@ -18,7 +18,7 @@ class TurnTimer:
 
     @contextmanager
     def stands_still(self) -> Generator[None]:
-        """The clock stands still within the block; several blocks may overlap."""
+        """Pauses the clock inside the block; blocks can overlap."""
         self._waiting += 1
         if self._waiting == 1:
             self.stop()

@@ -1,4 +1,4 @@
-"""Titles: one at once from the first message, a better one by the model later."""
+"""Titles: one immediately from the first message, a better one from the model later."""
 
 import re
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def title_of(content: str, files: Sequence[FilePart]) -> str | None:
 
 
 async def ask_for_title(gateway: Gateway, model: str | None, asked: str, answered: str) -> str | None:
-    """A title by the model; None when it has none to give."""
+    """A title from the model; None if it returns none."""
     excerpt = f"User: {asked[:MOST_EXCERPT_CHARACTERS]}\n\nAssistant: {answered[:MOST_EXCERPT_CHARACTERS]}"
     answer = await complete(gateway, model, _INSTRUCTION, excerpt, max_tokens=MOST_TITLE_TOKENS)
     lines = [line.strip(" \t\"'“”‘’「」《》#*.。") for line in answer.splitlines()]

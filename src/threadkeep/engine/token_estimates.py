@@ -1,4 +1,4 @@
-"""How many tokens a text is, roughly: where the provider does not say."""
+"""Estimates token counts, for when the provider reports none."""
 
 from threadkeep.ports.gateway import (
     Block,
@@ -16,13 +16,13 @@ _BYTES_PER_TOKEN = 4
 
 
 def estimate_tokens(text: str) -> int:
-    """A quarter of the UTF-8 bytes: about right for English, and on the safe side for Chinese."""
+    """A quarter of the UTF-8 bytes: about right for English, and conservative for Chinese."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     return (size + _BYTES_PER_TOKEN - 1) // _BYTES_PER_TOKEN
 
 
 def beginning_of(text: str, tokens: int) -> str:
-    """The beginning of a text that takes at most so many tokens."""
+    """The beginning of a text that takes at most this many tokens."""
     size = tokens * _BYTES_PER_TOKEN
     if text.isascii():
         return text[:size]
@@ -31,7 +31,7 @@ def beginning_of(text: str, tokens: int) -> str:
 
 
 def estimate_request_tokens(request: ModelRequest) -> int:
-    """What a request costs before the reply."""
+    """The cost of a request before the reply."""
     texts = (request.system, *(f"{tool.name}{tool.description}{tool.input_schema}" for tool in request.tools))
     blocks = (block for message in request.messages for block in message.blocks)
     return (

@@ -1,4 +1,4 @@
-"""What the model calls a tool: providers take 64 plain characters, and no name twice."""
+"""The model's names for tools: providers accept 64 plain characters, and each name only once."""
 
 import hashlib
 import re
@@ -14,7 +14,7 @@ _HASH_CHARACTERS = 12
 
 
 def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Tools by the names that the model knows them by; our own first, always in the same order."""
+    """Tools by the model's names for them; built-in ones first, always in the same order."""
     named: dict[str, Tool] = {}
     for tool in sorted(tools, key=lambda tool: (not tool.is_own, tool.server, tool.name)):
         named.setdefault(tool.name if tool.is_own else outside_name(tool.server, tool.name), tool)

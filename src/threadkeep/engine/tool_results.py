@@ -1,4 +1,4 @@
-"""What a model reads of a tool's result: all of it at first, a shorter form once room gets tight."""
+"""A tool's result as the model reads it: complete at first, shortened when room gets tight."""
 
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Form(IntEnum):
-    """How much of an earlier turn's result is sent; what has become shorter never grows again."""
+    """The form of an earlier turn's result; a shortened one never grows again."""
 
     WHOLE = 0
     SHORT = 1
@@ -71,7 +71,7 @@ class SizedResult(NamedTuple):
 
 
 def as_text(result: Any, error: str | None) -> str:
-    """What a tool returned as text: a text itself, anything else as JSON."""
+    """A tool's result as text: a string as is, anything else as JSON."""
     content = result if error is None else error
     return content if isinstance(content, str) else _encode(content).decode()
 
@@ -110,13 +110,13 @@ def outline(tool_name: str, call_id: str, excerpt: Excerpt) -> str:
 def describe_call(
     tool_name: str, arguments: object, status: str, returned: object, *, most_given: int, most_returned: int
 ) -> str:
-    """A call and its result as text, shortened, for those who take no tool blocks."""
+    """A call and its result as shortened text, for models without tool blocks."""
     given = _around(as_text(arguments, None), most_given)
     return f"[Called {tool_name} with {given}; {status}: {_around(as_text(returned, None), most_returned)}]"
 
 
 def _around(text: str, most: int) -> str:
-    """A text, or its beginning and end where it is too long."""
+    """A text, or its beginning and end if it is too long."""
     return text if len(text) <= most else f"{text[: most * 3 // 4]} … {text[-most // 4 :]}"
 
 

@@ -1,4 +1,4 @@
-"""The tools of a turn: what they are called, how one is called, and what is kept of what it returns."""
+"""A turn's tools: their names, their calls, and the storage of their results."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ from threadkeep.ports.tools import (
 log = logging.getLogger("threadkeep.engine")
 
 MOST_TOOLS = 128
-"""As many as every provider takes."""
+"""The number of tools that every provider accepts."""
 
 MOST_ERROR_CHARACTERS = 4_000
 MOST_PROGRESS_CHARACTERS = 500
@@ -52,10 +52,10 @@ ToolEvent = ToolProgress | Retrieval | Notice | ToolResulted
 
 
 MOST_IMAGES_OF_A_RESULT = 8
-"""So many of a result's images are looked at and shown; the others are files that can be downloaded."""
+"""The number of a result's images to process and show; the others can be downloaded."""
 
 KeepImage = Callable[[ProducedFile], Awaitable[FilePart | None]]
-"""Keeps an image that a tool returned; None where it is not one that can be shown."""
+"""Stores an image that a tool returned; None if it can't be shown."""
 
 
 async def no_image(file: ProducedFile) -> FilePart | None:
@@ -64,7 +64,7 @@ async def no_image(file: ProducedFile) -> FilePart | None:
 
 
 class Toolbox:
-    """The tools of one turn, by the names that the model knows them by."""
+    """A turn's tools, by the model's names for them."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Toolbox:
         )
 
     async def open(self) -> Sequence[Notice]:
-        """Finds out what can be used; tells what cannot."""
+        """Lists the available tools; returns notices about unavailable servers."""
         if self._session is None:
             return ()
         tools, away = await self._session.list()
@@ -112,7 +112,7 @@ class Toolbox:
         return notices
 
     async def called(self, use: ToolUse) -> ToolCalled:
-        """The event of a call that is about to be made. Records have the names that the server knows."""
+        """The event of a call about to be made. Records use the server's names."""
         name, server = self._names(use)
         try:
             refs = await self._large_values.store({"arguments": use.arguments})
@@ -130,11 +130,11 @@ class Toolbox:
         return (tool.name, tool.server) if tool else (use.name, "")
 
     def tool(self, use: ToolUse) -> Tool | None:
-        """The tool that a call asks for, if there is one."""
+        """The tool that a call refers to, if it exists."""
         return self._tools.get(use.name)
 
     def problem(self, use: ToolUse, arguments: Mapping[str, Any]) -> str | None:
-        """Why a call cannot be made at all; the model reads it and can correct the call."""
+        """Why a call can't be made at all; the model reads it and can correct the call."""
         if problem := use.problem or self._problems.get(use.id):
             return problem
         tool = self.tool(use)

@@ -1,4 +1,4 @@
-"""JSON values from models and tools, made such that every database and every wire takes them."""
+"""Normalizes JSON values from models and tools, so that every database and API accepts them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,11 @@ MOST_INTEGER_BITS = 8192
 
 
 class TooDeep(Exception):
-    """A value is nested deeper than can be read back everywhere."""
+    """A value is nested too deeply."""
 
 
 def clean(value: Any, levels: int = MOST_LEVELS) -> Any:
-    """A JSON value with everything replaced that JSON does not have; all else stays as it is."""
+    """A JSON value with everything replaced that JSON doesn't support."""
     # The commonest first, and no `match`: a tool may give hundreds of thousands of small values.
     if isinstance(value, str):
         return _text(value)

@@ -1,1 +1,1 @@
-"""A turn's log: written, stored, shown and followed; and what becomes of turns whose node is gone."""
+"""A turn's log: written, stored, shown and followed; and the recovery of turns whose node is gone."""

@@ -24,7 +24,7 @@ from threadkeep.ports.turns import NextTurn, WaitingEnd
 log = logging.getLogger("threadkeep.turns")
 
 TRIES_TO_SUCCEED = 5
-"""So often the next turn is prepared again because something changed meanwhile; then the queue is held."""
+"""How often to prepare the next turn again because something changed; then the queue is held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class EndWriter:
     async def _prepare_next(
         self, held: HeldTurn, ended: EndedTurn, message: QueuedMessage, succeed: Succeed
     ) -> "_Following | None":
-        """The turn of the first message in the queue; None where it cannot begin, and the queue is held."""
+        """The turn of the first message in the queue; None if it can't start, and the queue is held."""
         if ended.turn.status is not TurnStatus.COMPLETED:
             return None
         # As it is by now: cards may have come since the turn began.
@@ -153,7 +153,7 @@ class EndWriter:
         )
 
     def end_of_waiting(self, held: HeldTurn, turn_log: TurnLog) -> WaitingEnd:
-        """How a turn that waits for its user ends when they go on without it; nothing is stored."""
+        """The end of a turn that waits for its user, who continues without it; stores nothing."""
         open_calls = turn_log.folding.open_calls
         last = last_events(
             stopped(held.turn, "abort"),

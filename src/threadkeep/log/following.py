@@ -1,4 +1,4 @@
-"""Following a turn from any event on, wherever it runs or has run: what streams, sockets and waiters read."""
+"""Follows a turn from any event on, on any node: used by streams, WebSockets and waiting requests."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ class Follower:
         return await whole_chunks(self._payloads, self._conversation_id, chunks)
 
     async def _reopen(self) -> None:
-        """Follows the turn where it goes on."""
+        """Continues to follow the turn after a hand-off."""
         await self._opening.__aexit__(None, None, None)
         self._opening = self._open()
         self._live = await self._opening.__aenter__()
@@ -122,7 +122,7 @@ class Following:
         return Follower(opening, after, self._store.payloads, turn.conversation_id)
 
     def watch(self, turn_id: TurnId) -> AbstractAsyncContextManager[LiveLog]:
-        """The log of a turn as it is stored, wherever it runs."""
+        """A turn's log as stored, on whichever node it runs."""
         running = self._running.get(turn_id)
         return self._mirrors.open(turn_id) if running is None else nullcontext(running.log.live)
 

@@ -63,7 +63,7 @@ def _private(body: EventBody) -> _Private | None:
 
 
 def encode_replayed(events: Iterable[TurnEvent]) -> str:
-    """Events that were made from a message because their log is gone; each says so."""
+    """Events rebuilt from a message because their log is gone; each is marked as such."""
     return "\n".join(_replayed(event) for event in events)
 
 

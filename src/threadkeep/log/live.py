@@ -30,7 +30,7 @@ class LiveLog:
         return self._chunks[-1].last_seq if self._chunks else 0
 
     def extend(self, chunks: Sequence[LogChunk], *, ended: bool = False) -> None:
-        """Shows chunks that are stored; those that are shown already are passed over."""
+        """Shows stored chunks; skips those already shown."""
         self._chunks += [chunk for chunk in chunks if chunk.first_seq > self.last_seq and chunk.has_events]
         self.ended = self.ended or ended
         self.closed = self.closed or ended
@@ -53,7 +53,7 @@ class LiveLog:
         self._changed.clear()
 
     async def changed(self) -> None:
-        """Returns when there is more, or no more will come, or somebody wakes us to look again."""
+        """Returns when there is more, when no more will come, or when woken."""
         await self._changed.wait()
 
     async def until_closed(self) -> None:

@@ -38,7 +38,7 @@ class Mirrors:
 
     @contextlib.asynccontextmanager
     async def open(self, turn_id: TurnId) -> AsyncGenerator[LiveLog]:
-        """The log of a turn as its node stores it, or has stored it; nothing of it once we are closed."""
+        """A turn's log as its node stores it; nothing once closed."""
         if self._is_closed:
             nothing = LiveLog(turn_id)
             nothing.close()

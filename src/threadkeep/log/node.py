@@ -34,7 +34,7 @@ ABORT_S = 8.0  # longer than a lease: a node that is gone has lost its turns by 
 
 
 class Node:
-    """Runs turns, follows them wherever they run, and continues those of nodes that are gone."""
+    """Runs turns, follows them on any node, and resumes those of nodes that are gone."""
 
     def __init__(
         self,
@@ -74,11 +74,11 @@ class Node:
         self._beats = [asyncio.create_task(beat(it)) for it in look_after]
 
     async def recover_abandoned(self) -> None:
-        """Takes over turns of nodes that are gone without waiting for the next beat."""
+        """Takes over turns of nodes that are gone without waiting for the next heartbeat."""
         await attempt(self._recovery.recover_abandoned)
 
     def continue_with(self, steps: ContinuedSteps, succession: Succession) -> None:
-        """From now on turns of nodes that are gone are taken over, and go on so."""
+        """Starts taking over turns of nodes that are gone."""
         self._runner.continue_with(steps, succession)
 
     async def begin(
@@ -115,7 +115,7 @@ class Node:
         await self._signals.answered(turn_id)
 
     async def follow(self, turn: Turn, after: int = 0, *, from_first: bool = False) -> Follower | None:
-        """A turn's log for a reader who has seen its events up to `after`; None when nothing is left."""
+        """A turn's log for a reader who has seen its events up to `after`; None if nothing is left."""
         return await self._following.follow(turn, after, from_first=from_first)
 
     async def abort(self, turn_id: TurnId) -> bool:

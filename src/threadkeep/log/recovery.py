@@ -1,4 +1,4 @@
-"""Recovery: turns whose node is gone, or has released them, are continued here."""
+"""Recovery: resumes turns whose node is gone, or has released them."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ MOST_AT_ONCE = 20
 
 
 class Recovery:
-    """Looks for turns that nobody runs any more; `alone` says that there is no other node."""
+    """Looks for turns that no node runs; `alone` means that there is no other node."""
 
     def __init__(
         self,

@@ -48,7 +48,7 @@ Result = Literal["ok", "error", "timeout", "denied", "interrupted", "unknown"]
 
 
 async def written_so_far(log: TurnLogStore, message: Message) -> Message:
-    """A reply that is being written, as far as its turn's log goes; any other message as it is."""
+    """A reply in progress, up to the end of its turn's log; any other message unchanged."""
     if message.completed_at is not None or message.turn_id is None:
         return message
     chunks = await log.read(message.turn_id, 0)
@@ -56,7 +56,7 @@ async def written_so_far(log: TurnLogStore, message: Message) -> Message:
 
 
 def replayed(turn: Turn, reply: Message) -> LogChunk:
-    """The events of a turn whose log is gone, made from its message; each says that it is."""
+    """The events of a turn whose log is gone, rebuilt from its message; each is marked as such."""
     events = list(events_of(turn, reply))
     return LogChunk(turn.id, 1, len(events), encode_replayed(events))
 

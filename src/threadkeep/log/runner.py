@@ -94,7 +94,7 @@ class Runner:
     async def resume(
         self, held: HeldTurn, *, is_takeover: bool = False, stop_reason: StopReason | None = None
     ) -> None:
-        """Runs a turn that this node holds from where its log ends; with a reason, to its end."""
+        """Runs a turn that this node holds from the end of its log; with a reason, ends it."""
         assert self._continued is not None
         assert self._succession is not None
         turn_log = self._writer.open(held.turn.id, held.fence)
@@ -114,7 +114,7 @@ class Runner:
         self._start(held, turn_log, control, steps, self._succession(held, entries))
 
     async def end_of_waiting(self, held: HeldTurn) -> WaitingEnd:
-        """How a turn that waits ends when its user goes on without it; nothing is stored."""
+        """The end of a turn that waits for its user, who continues without it; stores nothing."""
         turn_log = self._writer.open(held.turn.id, held.fence)
         try:
             await self._read(turn_log)
@@ -298,7 +298,7 @@ class Runner:
     async def _pause(
         self, held: HeldTurn, turn_log: TurnLog, control: TurnControl, requests: frozenset[str]
     ) -> bool:
-        """Has the turn wait for its user; False where it goes on at once, for they have answered."""
+        """Makes the turn wait for its user; False if it continues immediately because they have answered."""
         await self._writer.flush(turn_log)
         try:
             paused = await persist(lambda: self._store.log.pause(held.turn.id, held.fence, requests))
@@ -320,7 +320,7 @@ class Runner:
         log.info("turn handed off")
 
     async def _end_broken(self, held: HeldTurn, turn_log: TurnLog) -> None:
-        """Ends a turn that we ourselves broke. Where even that fails, its lease runs out."""
+        """Ends a turn after an internal error. If even that fails, its lease expires."""
         try:
             turn_log.release()
             await self._writer.flush(turn_log)

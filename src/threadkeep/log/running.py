@@ -12,7 +12,7 @@ from threadkeep.ports.turn_log import LEASE_MS
 
 
 class TurnControl:
-    """How a turn hears from outside: that it is to stop, or that there may be something from its user."""
+    """Signals to a turn: that it must stop, or that there may be input from its user."""
 
     def __init__(self, steering: Steering = nobody_steers) -> None:
         self.stop = Stop()
@@ -21,11 +21,11 @@ class TurnControl:
         self._heard = asyncio.Event()
 
     def nudge(self) -> None:
-        """There may be something from the user."""
+        """There may be input from the user."""
         self._heard.set()
 
     async def heard(self) -> None:
-        """Returns when there may be something from the user."""
+        """Returns when there may be input from the user."""
         await self._heard.wait()
         self._heard.clear()
 
@@ -93,13 +93,13 @@ class RunningTurns:
         return sum(turn.user_id == user_id and not turn.log.live.ended for turn in self._turns.values())
 
     def stop(self, turn_id: TurnId, reason: StopReason) -> bool:
-        """Stops a turn; tells whether it runs here."""
+        """Stops a turn; returns whether it runs here."""
         turn = self._turns.get(turn_id)
         if turn is not None:
             turn.control.stop.request(reason)
         return turn is not None
 
     def nudge(self, turn_id: TurnId) -> None:
-        """Has a turn look whether there is something from its user, if it runs here."""
+        """Makes a turn check for input from its user, if it runs here."""
         if turn := self._turns.get(turn_id):
             turn.control.nudge()

@@ -62,7 +62,7 @@ class Signals:
         await self._announce([f"{WROTE} {chunk.turn_id}" for chunk in chunks])
 
     async def answered(self, turn_id: TurnId) -> None:
-        """There may be something from a turn's user: an answer, or a message that steers it."""
+        """There may be input from a turn's user: an answer, or a message that steers it."""
         await self._announce([f"{ANSWERED} {turn_id}"])
 
     async def abort(self, turn_id: TurnId) -> None:
@@ -70,7 +70,7 @@ class Signals:
         await self._bus.publish([f"{ABORT} {turn_id}"])
 
     async def changed(self, event: UserEvent) -> None:
-        """Something has happened to a conversation, or to what is in it."""
+        """A conversation, or something in it, has changed."""
         if event.conversation_id is not None:
             await self._announce([f"{CHANGED} {event.conversation_id}"])
         await self._user_events.tell(event)

@@ -1,6 +1,7 @@
-"""What happens to a user's things, told to their pages on every node.
+"""Notifies a user's pages on every node of changes to their data.
 
-Events are sent, not stored: a reader who was away longer than a node remembers reads everything again.
+Events are sent, not stored: a reader who was disconnected for longer than a node remembers reloads
+everything.
 """
 
 import asyncio
@@ -50,7 +51,7 @@ class UserEvents:
         self._unsubscribe = bus.subscribe(self._hear)
 
     async def tell(self, *events: UserEvent) -> None:
-        """Announces what is stored already. A failure to announce it is logged and breaks nothing."""
+        """Announces a stored change. A failure to announce it is logged and breaks nothing."""
         signals = [f"{USER} {_encode(self._numbered(event)).decode()}" for event in events]
         try:
             await self._bus.publish(signals)
@@ -81,7 +82,7 @@ class UserEvents:
         return [(self._id(at), it) for at, it in self._recent if at > first and it.user_id == reader.user_id]
 
     def leave(self, reader: "UserEventReader") -> None:
-        """The reader is told no more."""
+        """The reader gets no more events."""
         readers = self._readers[reader.user_id]
         readers.remove(reader)
         if not readers:
@@ -111,7 +112,7 @@ class UserEvents:
         return self._node, self._told, event
 
     def _forget(self) -> None:
-        """What was told before means nothing from now on."""
+        """Earlier events become invalid."""
         self._run = new_uuid().replace("-", "")
         self._count = 0
         self._recent: deque[tuple[int, UserEvent]] = deque(maxlen=MOST_REMEMBERED)
@@ -124,7 +125,7 @@ class UserEvents:
 
 
 class UserEventReader:
-    """One reader of one user's events. Gives an empty sequence when somebody woke it."""
+    """A reader of one user's events. Yields an empty sequence when woken."""
 
     has_ended = True
     """An end is nothing that broke: the reader comes back."""

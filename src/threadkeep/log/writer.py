@@ -124,7 +124,7 @@ class TurnLog:
             raise
 
     def release(self) -> None:
-        """Lets everything be stored that is pending, for the call that it belongs to is broken off."""
+        """Stores everything that is pending, because its model call was interrupted."""
         self._held_from = None
 
     def fill(self, chunks: Sequence[LogChunk], entries: Iterable[LogEntry]) -> None:
@@ -273,7 +273,7 @@ class LogWriter:
         await self._announce(chunk for chunk in chunks.values() if chunk.turn_id in accepted)
 
     async def _append(self, chunks: list[tuple[TurnLog, LogChunk]]) -> set[TurnId]:
-        """Stores chunks; while the database is away it is tried again, and nobody is shown anything."""
+        """Stores chunks; retries while the database is unreachable, and shows nothing until then."""
         if not chunks:
             return set()
         rows = [(chunk, turn_log.fence) for turn_log, chunk in chunks]
@@ -287,7 +287,7 @@ async def _done(logs: dict[TurnLog, asyncio.Future[None] | None], turn_log: Turn
 
 
 async def persist(write: Callable[[], Awaitable[T]]) -> T:
-    """Does a write that must not be lost: tried again while the database is away, up to a time."""
+    """Makes a write that must not be lost: retries while the database is unreachable, up to a time."""
     loop = asyncio.get_running_loop()
     give_up_at, pause = loop.time() + GIVE_UP_AFTER_S, FIRST_PAUSE_S
     while True:

@@ -46,7 +46,7 @@ class Catalog:
         return (*OWN_SERVERS, *(ListedServer(name, ServerSource.USER, server) for name, server in own))
 
     def check(self, user: User, servers: Mapping[str, McpServer], kept: Mapping[str, McpServer]) -> None:
-        """Refuses what this user may not save; what is kept as it was has been decided before."""
+        """Rejects what this user may not save; unchanged entries were checked before."""
         for name, server in servers.items():
             if kept.get(name) == server:
                 continue
@@ -57,7 +57,7 @@ class Catalog:
                 raise type(exc)(exc.message, param=f"{place}.{exc.param}" if exc.param else place) from None
 
     def problem(self, server: McpServer) -> str | None:
-        """Why a saved server may not run (any more): the operator may have become stricter since."""
+        """Why a saved server may not run (any more): the operator may have tightened the rules since."""
         try:
             self._check_rules(server)
         except (McpConfigInvalid, McpCommandNotAllowed) as exc:

@@ -115,7 +115,7 @@ class Connection:
         return self._tools
 
     async def tools(self, *, anew: bool = False) -> tuple[Tool, ...]:
-        """What the server offers; asked again when it told of a change, or after a while."""
+        """The server's tools; fetched again after it reports a change, or after a while."""
         session = self._use()
         if anew or self._tools_changed or time.monotonic() - self._listed_at > self._limits.tools_stay_s:
             try:
@@ -155,7 +155,7 @@ class Connection:
                 self._look_after()
 
     async def close(self, reason: str) -> None:
-        """Ends the session and the server; those who wait for it are told why."""
+        """Ends the session and the server; waiting callers get the reason."""
         self._closed = self._closed or reason
         self._over.set()
         if self._greeting is not None and not self._greeting.expired():
@@ -301,7 +301,7 @@ class Connection:
         return Outcome("error", error=f"Lost the connection to the server. {reason}", lost=True)
 
     def _look_after(self) -> None:
-        """Makes sure that a server on which something went wrong still lives."""
+        """Checks that a server is still alive after something went wrong."""
         if self.is_open and (self._check is None or self._check.done()):
             self._check = asyncio.create_task(self._ping())
 

@@ -98,7 +98,7 @@ class Pool:
         self._is_closed = False
 
     async def tools(self, key: ServerKey, server: McpServer) -> tuple[Tool, ...]:
-        """What a server offers; LinkBroken, with the reason, where it is away."""
+        """A server's tools; LinkBroken with the reason if it is unreachable."""
         deadline = asyncio.get_running_loop().time() + self._limits.budget_s
         place = self._place(key, server)
         try:
@@ -141,7 +141,7 @@ class Pool:
             yield Outcome("error", error=f"Couldn't connect to {key.name}: {server.hide(str(exc))}")
 
     async def test(self, key: ServerKey, server: McpServer) -> ServerStatus:
-        """Connects a server, whatever its back-off, and asks for its tools anew."""
+        """Connects to a server, whatever its back-off, and fetches its tools again."""
         place = self._place(key, server)
         place.breaker.forgive()
         try:
@@ -159,7 +159,7 @@ class Pool:
         return {name: place.status() for name, place in sorted(places, key=lambda it: it[1].used_at)}
 
     def states(self) -> list[ServerState]:
-        """How all servers are, whosever they are."""
+        """The status of all servers."""
         return [place.status().state for place in self._places.values()]
 
     def keep_only(self, agent_id: AgentId, names: Collection[str]) -> None:
@@ -168,7 +168,7 @@ class Pool:
             self._give_up(key, "It was removed from the agent.")
 
     def users(self) -> set[UserId]:
-        """Those for whom a server has been started that is theirs alone."""
+        """Users who have a server of their own running."""
         return {key.user_id for key in self._places if key.user_id is not None}
 
     async def end_those_of(self, user_id: UserId) -> None:
@@ -179,7 +179,7 @@ class Pool:
             await asyncio.wait(ending)
 
     async def close(self) -> None:
-        """Ends everything."""
+        """Ends all servers."""
         self._is_closed = True
         for key in list(self._places):
             self._give_up(key, "Threadkeep is shutting down.")
@@ -271,7 +271,7 @@ class Pool:
         return connection
 
     async def _make_room(self) -> None:
-        """Ends the server that has been idle for longest, where there are as many as there may be."""
+        """Ends the server that has been idle the longest, if the limit is reached."""
         while len(self._live) >= self._limits.most_servers:
             if ending := [connection.task for connection in self._live if not connection.is_open]:
                 await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)

@@ -1,6 +1,6 @@
-"""Where the programs of MCP servers are shut in: they see their agent's folder, not ours.
+"""The sandbox for programs of MCP servers: they see their agent's folder, not Threadkeep's.
 
-Landlock needs nothing but a kernel that has it (Linux 5.13 and later); bubblewrap is used where it has not.
+Landlock needs only a kernel that has it (Linux 5.13 and later); otherwise, bubblewrap is used.
 """
 
 import functools
@@ -50,7 +50,7 @@ _OF_THE_SYSTEM = (
 
 @functools.cache
 def sandbox_kind() -> Kind | None:
-    """What this machine shuts programs in with; None where it has nothing."""
+    """This machine's sandbox; None if it has none."""
     if confine.landlock_version():
         return "landlock"
     if confine.has_bubblewrap():
@@ -71,7 +71,7 @@ class Sandbox:
 
     @property
     def kind(self) -> Kind | None:
-        """What programs are shut in with; LinkBroken where that is needed and there is nothing."""
+        """The sandbox for programs; LinkBroken if one is required and there is none."""
         if self.mode == "off":
             return None
         kind = sandbox_kind()

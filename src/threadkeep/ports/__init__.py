@@ -1,1 +1,1 @@
-"""What the inside asks of the outside, in the domain's words."""
+"""What the inside needs from the outside, in domain terms."""

@@ -1,4 +1,4 @@
-"""Where agents are kept, and the record of who changed them."""
+"""Storage of agents and of the audit log."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,28 +22,28 @@ class AuditEntry:
 
 
 class AgentStore(Protocol):
-    """Agents, and the record of who changed them."""
+    """Agents, and the audit log of their changes."""
 
     async def add(self, agent: Agent, entry: AuditEntry) -> None:
-        """Keeps a new agent; its owner becomes known."""
+        """Stores a new agent and registers its owner."""
         ...
 
     async def add_shipped(self, agent: Agent) -> None:
-        """Keeps an agent that everybody has from the first start on, unless it is there already."""
+        """Stores an agent that exists from the first start on, unless it already exists."""
         ...
 
     async def get_default(self) -> Agent:
-        """The default agent, which is made at the first start."""
+        """The default agent, created at the first start."""
         ...
 
     async def get(self, agent_id: AgentId) -> Agent | None:
-        """One agent, also a deleted one; whoever asks decides who may see it."""
+        """An agent, deleted or not; the caller decides who may see it."""
         ...
 
     async def get_with_main(
         self, user_id: UserId, agent_id: AgentId
     ) -> tuple[Agent, Conversation | None] | None:
-        """The same, and the user's main conversation with it, if there is one."""
+        """The same, with the user's main conversation with it, if there is one."""
         ...
 
     async def page(self, user_id: UserId, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
@@ -53,13 +53,13 @@ class AgentStore(Protocol):
     async def update(
         self, agent_id: AgentId, change: Callable[[Agent], Agent], entry: Callable[[Agent], AuditEntry]
     ) -> Agent | None:
-        """Reads, changes and writes one agent while nobody else does; the change must be pure."""
+        """Reads, changes and writes an agent exclusively; the change must be pure."""
         ...
 
     async def note(self, entry: AuditEntry) -> None:
-        """Adds to the record what changed no agent."""
+        """Adds an entry to the audit log without changing an agent."""
         ...
 
     async def audit_page(self, *, before: str | None, offset: int, limit: int) -> Sequence[AuditEntry]:
-        """The record, newest first."""
+        """The audit log, newest first."""
         ...

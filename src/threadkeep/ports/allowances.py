@@ -1,4 +1,4 @@
-"""How much each user has asked for: turns at once, and in a minute."""
+"""Limits on each user's turns: at once and per minute."""
 
 from typing import Protocol
 
@@ -6,21 +6,21 @@ from threadkeep.domain.ids import TurnId, UserId
 
 
 class Allowances(Protocol):
-    """What is left to each user. Whoever takes too much is refused with RateLimited."""
+    """The remaining allowance of each user. Raises RateLimited at the limit."""
 
     async def take_turn(
         self, user_id: UserId, turn_id: TurnId, running_here: int, *, after: TurnId | None = None
     ) -> None:
-        """Takes a turn that is about to begin; so many of the user's run or begin on this node.
+        """Reserves a turn that is about to start, given the user's running turns on this node.
 
-        `after` is the turn in whose place it runs: that one does not count any more.
+        `after` is the turn that it replaces, which no longer counts.
         """
         ...
 
     async def give_turn_back(self, user_id: UserId, turn_id: TurnId) -> None:
-        """Gives back what was taken for a turn that could not be begun."""
+        """Returns the reservation of a turn that couldn't start."""
         ...
 
     async def take_call(self, user_id: UserId) -> None:
-        """Takes a call of the model that is no turn; it counts as one in the minute."""
+        """Reserves a model call outside a turn; it counts as one of the user's calls per minute."""
         ...

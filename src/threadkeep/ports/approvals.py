@@ -1,4 +1,4 @@
-"""Where it is kept what turns ask their users."""
+"""Storage of turns' requests to their users."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from threadkeep.ports.turn_log import HeldTurn, Lease
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """Something that a turn asks its user, and the answer once there is one."""
+    """A turn's request to its user, and the answer once there is one."""
 
     request_id: str
     turn_id: TurnId
@@ -42,10 +42,10 @@ class Answered:
 
 
 class ApprovalStore(Protocol):
-    """What turns ask their users."""
+    """Turns' requests to their users."""
 
     async def add(self, approval: Approval) -> None:
-        """Keeps a request, once."""
+        """Stores a request, once."""
         ...
 
     async def get(self, turn_id: TurnId, request_id: str) -> Approval | None:
@@ -53,7 +53,7 @@ class ApprovalStore(Protocol):
         ...
 
     async def open_of(self, user_id: UserId, turn_id: TurnId | None = None) -> Sequence[Approval]:
-        """What a user's turns wait for, or one of them, oldest first."""
+        """The open requests of a user's turns, or of one of them, oldest first."""
         ...
 
     async def answers(self, turn_id: TurnId) -> Mapping[str, Answer]:
@@ -61,17 +61,17 @@ class ApprovalStore(Protocol):
         ...
 
     async def granted(self, conversation_id: ConversationId) -> frozenset[tuple[str, str]]:
-        """The servers and tools that a conversation's user allows in it."""
+        """The servers and tools that a conversation's user has allowed in it."""
         ...
 
     async def answer(self, turn_id: TurnId, request_id: str, answer: Answer, lease: Lease) -> Answered:
-        """Keeps the first answer to a request; a turn that waits becomes the node's own with it."""
+        """Stores the first answer to a request; a waiting turn then belongs to this node."""
         ...
 
     async def withdraw(self, turn_id: TurnId, request_id: str, answer: Answer) -> bool:
-        """Keeps that nobody waits for an answer any more; False where there is one."""
+        """Expires a request; False if it has an answer."""
         ...
 
     async def expired(self, now: int, *, limit: int) -> Sequence[TurnId]:
-        """Turns that wait for an answer whose time is over."""
+        """Turns whose requests have expired."""
         ...

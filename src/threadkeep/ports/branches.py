@@ -1,4 +1,4 @@
-"""Where the tree of a conversation's messages is read, and its active path is moved."""
+"""Storage of the tree of messages and of its active path."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
@@ -8,18 +8,18 @@ from threadkeep.domain.ids import ConversationId, MessageId
 from threadkeep.domain.message import Message
 
 Siblings = Mapping[MessageId, Sequence[MessageId]]
-"""For a message the ids of all that follow the same one, itself among them, oldest first."""
+"""For each message, the ids of all messages with the same parent, including itself, oldest first."""
 
 
 class BranchStore(Protocol):
     """The branches of conversations."""
 
     async def up_to(self, conversation_id: ConversationId, message_id: MessageId | None) -> Branch | None:
-        """The branch that ends with a message, or before the first one; None without such a message."""
+        """The branch that ends with a message, or before the first one; None if there is no such message."""
         ...
 
     async def through(self, conversation_id: ConversationId, message_id: MessageId) -> Branch | None:
-        """The branch through a message that goes on along the newest message at each step."""
+        """The branch through a message that continues with the newest message at each step."""
         ...
 
     async def follow(self, conversation: Conversation, branch: Branch) -> None:

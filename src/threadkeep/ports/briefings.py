@@ -1,4 +1,4 @@
-"""Where briefings are kept."""
+"""Storage of briefings."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -9,7 +9,7 @@ from threadkeep.domain.ids import BriefingId, MessageId, UserId
 from threadkeep.domain.message import Message
 
 CheckUnread = Callable[[int], None]
-"""Refuses that so many briefings of an owner's agents are unread by a user."""
+"""Rejects a briefing if the user has this many unread ones from the owner's agents."""
 
 
 class BriefingStore(Protocol):
@@ -24,7 +24,7 @@ class BriefingStore(Protocol):
         ...
 
     async def add(self, briefing: Briefing) -> None:
-        """Keeps a new briefing."""
+        """Stores a new briefing."""
         ...
 
     async def page(
@@ -38,15 +38,15 @@ class BriefingStore(Protocol):
         ...
 
     async def mark_read(self, user_id: UserId, briefing_id: BriefingId, now: int) -> Briefing | None:
-        """Marks one as read; the first time counts."""
+        """Marks a briefing as read; the first time counts."""
         ...
 
     async def delete(self, user_id: UserId, briefing_id: BriefingId) -> bool:
-        """Removes a briefing; its card stays."""
+        """Deletes a briefing; its card stays."""
         ...
 
     async def card_on_path(self, conversation: Conversation, briefing: Briefing) -> MessageId | None:
-        """A card of the briefing on the active path of a conversation."""
+        """The briefing's card on the active path of a conversation."""
         ...
 
     async def add_card(self, briefing: Briefing, conversation: Conversation, message: Message) -> None:

@@ -1,20 +1,20 @@
-"""How nodes tell each other that something has happened. What happened is read from the store."""
+"""Notifications between nodes. They say that something changed; the store has the change."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
 Signal = str
-"""A short text: what kind of thing, and the id of what it is about."""
+"""A short text: the kind of change, and the id of what changed."""
 
 MISSED = "missed"
-"""The signal of a bus that may have lost signals of other nodes."""
+"""The signal of a bus that may have lost signals from other nodes."""
 
 
 class Bus(Protocol):
-    """A way to wake others. Signals may be lost or come twice; nobody may rely on one alone."""
+    """A way to wake others. Signals can be lost or arrive twice; never depend on a single one."""
 
     async def publish(self, signals: Iterable[Signal]) -> None:
-        """Tells this node at once, and every other one soon."""
+        """Notifies this node immediately, and every other node soon."""
         ...
 
     def subscribe(self, hear: Callable[[Signal], None]) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""Where summaries are kept."""
+"""Storage of summaries."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,14 +8,14 @@ from threadkeep.domain.ids import CompactionId, ConversationId
 
 
 class CompactionStore(Protocol):
-    """Summaries, and which messages they stand for."""
+    """Summaries, and the messages they replace."""
 
     async def add(self, compaction: Compaction) -> None:
-        """Keeps a compaction and archives its messages; StorageConflict when others were archived since."""
+        """Stores a compaction and archives its messages; StorageConflict if others were archived since."""
         ...
 
     async def current(self, conversation_id: ConversationId) -> Compaction | None:
-        """The one whose summary stands for all archived messages; None where nothing is archived."""
+        """The compaction whose summary replaces all archived messages; None if nothing is archived."""
         ...
 
     async def get(self, conversation_id: ConversationId, compaction_id: CompactionId) -> Compaction | None:
@@ -29,5 +29,5 @@ class CompactionStore(Protocol):
         ...
 
     async def undo(self, compaction: Compaction) -> bool:
-        """Brings the messages of the newest compaction back; tells whether it was the newest."""
+        """Returns the messages of the latest compaction to the context; False if it isn't the latest."""
         ...

@@ -1,4 +1,4 @@
-"""Where conversations are kept, apart from their messages."""
+"""Storage of conversations, without their messages."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from threadkeep.domain.ids import AgentId, ConversationId, UserId
 
 @dataclass(frozen=True, slots=True)
 class ConversationFilter:
-    """Which of a user's conversations are meant."""
+    """A filter for a user's conversations."""
 
     agent_id: AgentId | None = None
     status: ListedStatus | None = None
@@ -21,15 +21,15 @@ class ConversationStore(Protocol):
     """Conversations without their messages."""
 
     async def add(self, conversation: Conversation) -> None:
-        """Keeps a new conversation."""
+        """Stores a new conversation."""
         ...
 
     async def get_or_add_main(self, fresh: Conversation) -> tuple[Conversation, bool]:
-        """The main conversation of the user with the agent, and whether `fresh` became it just now."""
+        """The user's main conversation with the agent, and whether `fresh` just became it."""
         ...
 
     async def get_main(self, user_id: UserId, agent_id: AgentId) -> Conversation | None:
-        """The main conversation of the user with the agent, if there is one."""
+        """The user's main conversation with the agent, if there is one."""
         ...
 
     async def get(self, user_id: UserId, conversation_id: ConversationId) -> Conversation | None:
@@ -37,7 +37,7 @@ class ConversationStore(Protocol):
         ...
 
     async def by_session(self, session_id: str) -> Conversation | None:
-        """The conversation that a session id opens, whosever it is, unless it is deleted."""
+        """The conversation of a session id, whoever owns it, unless it is deleted."""
         ...
 
     async def page(
@@ -61,21 +61,21 @@ class ConversationStore(Protocol):
         conversation_id: ConversationId,
         change: Callable[[Conversation], Conversation],
     ) -> Conversation | None:
-        """Changes title, status, pin, metadata or session while nobody else does; the change must be pure."""
+        """Changes title, status, pin, metadata or session exclusively; the change must be pure."""
         ...
 
     async def delete(self, user_id: UserId, conversation_id: ConversationId, now: int) -> bool:
-        """Hides a conversation and all that hangs on it."""
+        """Deletes a conversation with everything that belongs to it, restorably."""
         ...
 
     async def restore(self, user_id: UserId, conversation_id: ConversationId) -> Conversation | None:
-        """Brings a deleted one back; as a further one where a new main one has been made since."""
+        """Restores a deleted conversation; as a regular one if a new main conversation exists."""
         ...
 
     async def purge(self, user_id: UserId, conversation_id: ConversationId) -> bool:
-        """Removes every row of a conversation, deleted before or not."""
+        """Purges a conversation, deleted before or not."""
         ...
 
     async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:
-        """Removes every row of the conversations that were deleted before a time; tells which."""
+        """Purges the conversations deleted before a time; returns which."""
         ...

@@ -1,4 +1,4 @@
-"""Where the files of documents lie, each in the workspace of its agent."""
+"""Storage of documents' files, each in its agent's workspace."""
 
 from collections.abc import Collection, Sequence
 from typing import BinaryIO, Protocol
@@ -7,12 +7,12 @@ from threadkeep.domain.ids import AgentId, DocumentId
 
 
 class DocumentFiles(Protocol):
-    """The files of documents, as they were sent. What cannot be written is a StorageUnavailable."""
+    """The files of documents, as uploaded. Raises StorageUnavailable if a file can't be written."""
 
     async def keep(
         self, agent_id: AgentId, document_id: DocumentId, file: BinaryIO, *, most: int | None = None
     ) -> tuple[int, str]:
-        """Keeps a copy of a file, durably; its size and hash. Stops beyond `most` bytes."""
+        """Stores a copy of a file durably; returns its size and hash. Stops beyond `most` bytes."""
         ...
 
     async def open(self, agent_id: AgentId, document_id: DocumentId) -> BinaryIO | None:
@@ -20,7 +20,7 @@ class DocumentFiles(Protocol):
         ...
 
     async def remove(self, agent_id: AgentId, document_id: DocumentId) -> None:
-        """Removes a file, if it is there."""
+        """Deletes a file, if it exists."""
         ...
 
     async def agent_ids(self) -> Sequence[AgentId]:
@@ -28,5 +28,5 @@ class DocumentFiles(Protocol):
         ...
 
     async def keep_only(self, agent_id: AgentId, known: Collection[DocumentId], *, idle_s: float) -> None:
-        """Removes an agent's other files, save those written within `idle_s` seconds."""
+        """Deletes an agent's other files, except those written within `idle_s` seconds."""
         ...

@@ -1,4 +1,4 @@
-"""Documents: where they are kept, and how their text is got out of them."""
+"""Documents: their storage, and the extraction of their text."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
@@ -26,29 +26,29 @@ class ExtractedPart:
 
 
 class ExtractionFailed(ThreadkeepError):
-    """The file cannot be read; the message tells people why, and trying again would not help."""
+    """The file can't be read; the message gives the reason, and retrying won't help."""
 
     code = "UNSUPPORTED_DOCUMENT"
 
 
 class PasswordRequired(ExtractionFailed):
-    """The file is encrypted, and nobody has given us its password."""
+    """The file is encrypted with an unknown password."""
 
 
 class ExtractionBroke(ThreadkeepError):
-    """Whoever read the file died over it; the file may be harmless."""
+    """The process that read the file died; the file may be harmless."""
 
 
 class Extractor(Protocol):
-    """Gets the text out of files, apart from everything else that runs here."""
+    """Extracts text from files, isolated from everything else."""
 
     def extract(self, file: BinaryIO, media_type: str) -> AsyncGenerator[ExtractedPart]:
-        """Chunks of an open file; raises ExtractionFailed or ExtractionBroke. Closing it ends the work."""
+        """Chunks of an open file; raises ExtractionFailed or ExtractionBroke. Closing it cancels the work."""
         ...
 
 
 CheckRoom = Callable[[int, int], None]
-"""Refuses that a user's agents have so many documents of so many bytes."""
+"""Rejects a document if a user's agents have this many documents or bytes."""
 
 
 class DocumentStore(Protocol):
@@ -78,29 +78,29 @@ class DocumentStore(Protocol):
     async def update(
         self, agent_id: AgentId, document_id: DocumentId, change: Callable[[Document], Document]
     ) -> Document | None:
-        """Reads, changes and writes status, progress, count and error while nobody else does."""
+        """Reads, changes and writes status, progress, count and error exclusively."""
         ...
 
     async def add_part(self, document: Document, part: ExtractedPart, now: int) -> bool:
-        """Adds some chunks to a document and to the index of its agent; False when it is no longer wanted."""
+        """Adds chunks to a document and to its agent's index; False if the document is no longer wanted."""
         ...
 
     async def remove_chunks(self, document: Document, *, limit: int) -> int:
-        """Takes some chunks of a document out of every index; gives how many, 0 when none is left."""
+        """Removes some chunks of a document from every index; returns how many, 0 if none are left."""
         ...
 
     async def delete(self, document: Document) -> None:
-        """Removes a document."""
+        """Deletes a document."""
         ...
 
     async def stalled(self, before: int) -> Sequence[Document]:
-        """Documents that have been worked on without a sign of life since a time."""
+        """Documents in progress that have shown no activity since a time."""
         ...
 
     async def of_deleted_agents(self, *, limit: int) -> Sequence[Document]:
-        """Some documents whose agent is deleted: nobody can search or remove them any more."""
+        """Documents whose agent is deleted: nobody can search or delete them any more."""
         ...
 
     async def ids_of(self, agent_id: AgentId) -> set[DocumentId]:
-        """The ids of all documents of an agent, for finding files that belong to none."""
+        """The ids of all documents of an agent, to find orphaned files."""
         ...

@@ -1,4 +1,4 @@
-"""Texts as vectors, close where they mean the same."""
+"""Texts as vectors, close if their meanings are close."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,29 +7,29 @@ from threadkeep.domain.errors import ThreadkeepError
 
 
 class EmbedderError(ThreadkeepError):
-    """The embedder is away or refused; the message is for people and holds no secret."""
+    """The embedder is unreachable or rejected the request; the message contains no secrets."""
 
 
 class Embedder(Protocol):
-    """A model that reads texts. A vector is of length 1 and comes as 16-bit floats."""
+    """An embedding model. Vectors have length 1 and consist of 16-bit floats."""
 
     @property
     def name(self) -> str:
-        """Which model it is: vectors of two models cannot be compared."""
+        """The model's identity: vectors of two models can't be compared."""
         ...
 
     def understands(self, text: str) -> bool:
-        """Whether its vector of this text says anything."""
+        """Whether its vector of this text is meaningful."""
         ...
 
     async def embed_query(self, query: str) -> bytes:
-        """The vector of one short text that somebody waits for."""
+        """The vector of a short text that a user is waiting for."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
-        """The vectors of many texts, for which nobody waits."""
+        """The vectors of many texts, in the background."""
         ...
 
     async def close(self) -> None:
-        """Ends what it has started."""
+        """Ends the processes it has started."""
         ...

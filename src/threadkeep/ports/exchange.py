@@ -1,4 +1,4 @@
-"""Taking data along: out of a database, into another, from one user to another."""
+"""Moving data: out of a database, into another, from one user to another."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from threadkeep.domain.payload import Payload
 from threadkeep.domain.turn import Turn
 
 EXPORT_VERSION = 2
-"""Goes up when a change would keep older files from being read; then both are read."""
+"""Incremented when older versions couldn't read the files; then both formats are read."""
 
 Owned = Literal["user", "agent", "conversation", "memory", "document", "message"]
 
 
 @dataclass(frozen=True, slots=True)
 class ExportHeader:
-    """The first thing in an export: whose it is, and how to read it."""
+    """The first record of an export: whose it is, and its version."""
 
     version: int
     user_id: UserId
@@ -33,7 +33,7 @@ class ExportHeader:
 
 @dataclass(frozen=True, slots=True)
 class OwnAgent:
-    """An agent of the user, with the components of its prompt that lie in files."""
+    """An agent of the user, with the prompt components stored in files."""
 
     agent: Agent
     prompt_files: Mapping[str, str]
@@ -41,7 +41,7 @@ class OwnAgent:
 
 @dataclass(frozen=True, slots=True)
 class KnownAgent:
-    """An agent that the user talks to without owning it: no more than everybody may see of it."""
+    """An agent that the user talks to without owning it: only its public fields."""
 
     id: AgentId
     name: str
@@ -51,7 +51,7 @@ class KnownAgent:
 
 @dataclass(frozen=True, slots=True)
 class KeptTurn:
-    """A turn, and the name under which another engine told us of it."""
+    """A turn, and the id another engine recorded it under."""
 
     turn: Turn
     run_id: str | None = None
@@ -67,14 +67,14 @@ class KeptMemory:
 
 @dataclass(frozen=True, slots=True)
 class ConversationEnd:
-    """Nothing more follows of a conversation; one without it was cut off."""
+    """The end of a conversation; without it, the conversation is incomplete."""
 
     id: ConversationId
 
 
 @dataclass(frozen=True, slots=True)
 class ExportEnd:
-    """The last thing in an export."""
+    """The last record of an export."""
 
     conversations: int
 
@@ -88,7 +88,7 @@ Record = (
 
 @dataclass(frozen=True, slots=True)
 class WholeConversation:
-    """A conversation with all that belongs to it; its messages in their order, overwritten ones too."""
+    """A conversation with everything that belongs to it; messages in order, including overwritten ones."""
 
     conversation: Conversation
     turns: Sequence[KeptTurn]
@@ -99,7 +99,7 @@ class WholeConversation:
 
 @dataclass(frozen=True, slots=True)
 class ForeignText:
-    """Something that was said; `iteration` counts the calls of the other product's model."""
+    """A text; `iteration` counts the calls of the other product's model."""
 
     text: str
     iteration: int = 1
@@ -107,7 +107,7 @@ class ForeignText:
 
 @dataclass(frozen=True, slots=True)
 class ForeignThought:
-    """What the other product's model thought."""
+    """Reasoning of the other product's model."""
 
     text: str
     iteration: int = 1
@@ -115,7 +115,7 @@ class ForeignThought:
 
 @dataclass(frozen=True, slots=True)
 class ForeignCall:
-    """A tool that another product's assistant has used."""
+    """A tool call of the other product's assistant."""
 
     name: str
     arguments: Mapping[str, object]
@@ -142,7 +142,7 @@ ForeignPart = ForeignText | ForeignThought | ForeignCall | ForeignFile
 
 @dataclass(frozen=True, slots=True)
 class ForeignMessage:
-    """Something that was said in another product, part by part; of the user text and files count."""
+    """A message from another product, part by part; for the user's, text and files count."""
 
     id: str
     is_question: bool
@@ -150,17 +150,17 @@ class ForeignMessage:
     at: int | None
     model: str | None = None
     follows: str | None = None
-    """The message before it; several may follow the same one."""
+    """The previous message; several can follow the same one."""
 
     @property
     def text(self) -> str:
-        """What was said."""
+        """The message's text."""
         return BLANK_LINE.join(part.text for part in self.parts if isinstance(part, ForeignText))
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignConversation:
-    """A conversation that was had in another product, with all its branches."""
+    """A conversation from another product, with all its branches."""
 
     product: str
     id: str
@@ -176,30 +176,30 @@ class ForeignConversation:
 
 @dataclass(frozen=True, slots=True)
 class Flawed:
-    """Something in a file that cannot be taken over, and why; nothing of it is."""
+    """An item that can't be imported, and why."""
 
     what: str
     why: str
 
 
 Found = OwnAgent | KnownAgent | Document | KeptMemory | Briefing | WholeConversation | ForeignConversation
-"""What a file brings."""
+"""An item of an imported file."""
 
 
 class ImportSource(Protocol):
-    """A file that is brought in, read piece by piece."""
+    """An imported file, read in chunks."""
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is an export of Threadkeep."""
+        """Whether it is a Threadkeep export."""
         ...
 
     def found(self) -> Iterator[Found | Flawed]:
-        """All that is in it, in order; conversations one at a time."""
+        """Its items in order; conversations one at a time."""
         ...
 
     def open(self, name: str) -> BinaryIO | None:
-        """A file beside it, such as a payload's content; None where it is missing."""
+        """An accompanying file, such as a payload's content; None if it is missing."""
         ...
 
     def read_asset(self, asset_id: str, *, most: int) -> tuple[str, bytes] | None:
@@ -227,7 +227,7 @@ class Moved:
 
 
 class ExchangeStore(Protocol):
-    """What only those need who take data along."""
+    """Operations that only exports, imports and moves need."""
 
     async def owner_of(self, kind: Owned, id_: str) -> str | None:
         """Whose a thing is, deleted or not: a user's, a document an agent's. None when there is none."""
@@ -246,7 +246,7 @@ class ExchangeStore(Protocol):
         ...
 
     async def memories(self, user_id: UserId, *, after: MemoryId | None, limit: int) -> Sequence[KeptMemory]:
-        """What agents remember of a user, by id."""
+        """An agent's memories of a user, by id."""
         ...
 
     async def add(self, whole: WholeConversation, content: Callable[[Payload], bytes]) -> bool:
@@ -258,7 +258,7 @@ class ExchangeStore(Protocol):
         ...
 
     async def add_fork(self, whole: WholeConversation, source_id: ConversationId) -> None:
-        """Keeps a copy of a part of another conversation, all or nothing; its turns count in no usage."""
+        """Stores a copy of part of another conversation, all or nothing; its turns don't count as usage."""
         ...
 
     async def reassign(self, giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Moved:

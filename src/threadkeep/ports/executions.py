@@ -1,4 +1,4 @@
-"""Where runs of other engines are kept until they are turns."""
+"""Storage of other engines' runs until they become turns."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from threadkeep.ports.turn_log import LogChunk
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A turn that ran elsewhere, whole, and its log as it is kept."""
+    """A complete turn that ran in another engine, with its log."""
 
     user_message: Message
     ended: EndedTurn
@@ -22,14 +22,14 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """How a run of another engine stands: its turn, once it is complete."""
+    """The status of another engine's run: its turn, once it is complete."""
 
     run_id: str
     turn_id: TurnId | None
 
 
 RecordRun = Callable[[Conversation, Sequence[ExecutionEvent]], Recorded | None]
-"""Makes a turn of a run's events, or nothing while it is not complete; must be pure."""
+"""Turns a run's events into a turn, or None while it is incomplete; must be pure."""
 
 
 class ExecutionStore(Protocol):
@@ -42,5 +42,5 @@ class ExecutionStore(Protocol):
         events: Sequence[ExecutionEvent],
         record: RecordRun,
     ) -> Sequence[RecordedRun] | None:
-        """Keeps events, each once; a run that they complete becomes a turn. None without the conversation."""
+        """Stores events, each once; a completed run becomes a turn. None if there is no such conversation."""
         ...

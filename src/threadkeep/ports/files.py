@@ -1,4 +1,4 @@
-"""Where the files of messages are known, and where they lie until a message has them."""
+"""Storage of messages' files, before and after a message uses them."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,20 +9,20 @@ from threadkeep.domain.ids import ConversationId, PayloadId, UserId
 from threadkeep.domain.uploaded_file import UploadedFile
 
 CheckRoom = Callable[[int, int], None]
-"""Refuses a further file of a user who has so many, with so many bytes, that no message has."""
+"""Rejects a file if the user has this many unsent files or bytes."""
 
 
 class FileStore(Protocol):
-    """Files of messages. Until a message has it, a file is its user's, and goes after a while."""
+    """Files of messages. Until a message uses it, a file belongs to its user and expires."""
 
     async def add(
         self, user_id: UserId, file: UploadedFile, contents: Mapping[str, Path], check_room: CheckRoom
     ) -> None:
-        """Keeps a user's file with its renditions, by their names; StorageError where it cannot be."""
+        """Stores a user's file with its renditions, by name; StorageError if that fails."""
         ...
 
     async def add_returned(self, conversation: Conversation, file: UploadedFile) -> None:
-        """Notes an image that a tool returned, whose contents are payloads of the conversation already."""
+        """Registers an image that a tool returned, whose contents are already payloads."""
         ...
 
     async def has_any(self, conversation_id: ConversationId) -> bool:
@@ -30,7 +30,7 @@ class FileStore(Protocol):
         ...
 
     async def unsent(self, user_id: UserId, ids: Iterable[PayloadId]) -> Mapping[PayloadId, UploadedFile]:
-        """Those of a user that no message has yet, by their ids."""
+        """A user's files that no message uses yet, by id."""
         ...
 
     async def sent(
@@ -42,21 +42,21 @@ class FileStore(Protocol):
     async def sent_by(
         self, user_id: UserId, file_id: PayloadId
     ) -> tuple[UploadedFile, ConversationId] | None:
-        """One in a conversation of the user that is not deleted, and which conversation that is."""
+        """A file in a conversation of the user that isn't deleted, and the conversation."""
         ...
 
     def read(self, file: UploadedFile, name: str) -> AsyncGenerator[bytes]:
-        """The content of a file that no message has yet, or of a rendition, piece by piece."""
+        """The content of a file that no message uses yet, or of a rendition, in chunks."""
         ...
 
     async def give(self, files: Sequence[UploadedFile], conversation_id: ConversationId) -> None:
-        """Copies files to a conversation, so that a message of it can have them."""
+        """Copies files to a conversation, so that its messages can use them."""
         ...
 
     async def forget_contents(self, ids: Iterable[PayloadId]) -> None:
-        """Removes what lies of files that have been purged."""
+        """Deletes the remains of purged files."""
         ...
 
     async def forget_unsent(self, created_before: int) -> int:
-        """Removes files that no message has got in time; tells how many."""
+        """Deletes files that no message used in time; returns how many."""
         ...

@@ -19,13 +19,13 @@ MOST_TOKENS = 10**9
 
 
 class TextBlock(Struct, frozen=True, gc=False, tag="text"):
-    """A text that was said."""
+    """A text."""
 
     text: str
 
 
 class ThinkingBlock(Struct, frozen=True, gc=False, tag="thinking"):
-    """The model's own reasoning as the provider signed it; it goes back to nobody but `signed_by`."""
+    """The model's own reasoning as the provider signed it; it goes back only to `signed_by`."""
 
     text: str
     signature: str
@@ -33,7 +33,7 @@ class ThinkingBlock(Struct, frozen=True, gc=False, tag="thinking"):
 
 
 class ToolUseBlock(Struct, frozen=True, gc=False, tag="tool_use"):
-    """A tool that the model asked for."""
+    """A tool call by the model."""
 
     id: str
     name: str
@@ -41,7 +41,7 @@ class ToolUseBlock(Struct, frozen=True, gc=False, tag="tool_use"):
 
 
 class ToolResultBlock(Struct, frozen=True, gc=False, tag="tool_result"):
-    """What the tool gave back."""
+    """A tool's result."""
 
     tool_use_id: str
     content: str
@@ -49,7 +49,7 @@ class ToolResultBlock(Struct, frozen=True, gc=False, tag="tool_result"):
 
 
 class ImageBlock(Struct, frozen=True, gc=False, tag="image", omit_defaults=True):
-    """An image of the user, or of the tool whose call is named; its bytes are in the request's `contents`."""
+    """An image from the user or from a tool call; its bytes are in the request's `contents`."""
 
     content_id: str
     file_name: str
@@ -58,7 +58,7 @@ class ImageBlock(Struct, frozen=True, gc=False, tag="image", omit_defaults=True)
 
 
 class DocumentBlock(Struct, frozen=True, gc=False, tag="document"):
-    """A PDF that the user sent; its bytes are in the request's `contents`."""
+    """A PDF from the user; its bytes are in the request's `contents`."""
 
     content_id: str
     file_name: str
@@ -86,7 +86,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """Everything that one call of the model is sent."""
+    """Everything that a model call sends."""
 
     model: str | None
     system: str
@@ -95,21 +95,23 @@ class ModelRequest:
     temperature: float | None = None
     max_tokens: int | None = None
     cache_key: str | None = None
-    """Names the series of requests that begin alike, in at most 64 characters; None for a single request."""
+    """Identifies the series of requests with the same prefix, in at most 64 characters; None for a single
+    request.
+    """
     contents: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     """The bytes of its images and documents, by their ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of the reply."""
+    """A chunk of the reply."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ThoughtDelta:
-    """A piece of the reasoning."""
+    """A chunk of the reasoning."""
 
     text: str
 
@@ -136,7 +138,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
-    """What the call has cost, as the provider says; `input_tokens` counts all of the input, cached or not."""
+    """The usage of the call, as reported by the provider; `input_tokens` includes cached input."""
 
     input_tokens: int
     output_tokens: int
@@ -144,7 +146,7 @@ class ModelUsage:
     cache_write_tokens: int = 0
 
     def plausible(self) -> "ModelUsage | None":
-        """The counts that a model can have cost: a count that no column holds must not cost the answer."""
+        """Token counts within a plausible range: an impossible count must not cost the answer."""
         if not all(0 <= tokens <= MOST_TOKENS for tokens in (self.input_tokens, self.output_tokens)):
             return None
         read = min(max(self.cache_read_tokens, 0), self.input_tokens)
@@ -154,7 +156,7 @@ class ModelUsage:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """The provider was busy before the first token, and is asked again."""
+    """The provider was busy before the first token; the request is retried."""
 
     code: str
     message: str
@@ -171,7 +173,9 @@ ModelEvent = TextDelta | ThoughtDelta | ThoughtSigned | ToolUse | ModelUsage | R
 
 
 class GatewayError(ThreadkeepError):
-    """The provider refused, failed or broke off; the message is for people and holds no secret."""
+    """The provider rejected the request, failed or broke off; the message is for people and contains no
+    secrets.
+    """
 
     code = "AGENTX_ERROR"
 
@@ -181,16 +185,16 @@ class GatewayError(ThreadkeepError):
 
 
 def signer(gateway: str, model: str) -> str:
-    """Who signs reasoning: another gateway or model would refuse it."""
+    """The signer of reasoning: other gateways and models would reject it."""
     return f"{gateway}/{model}"
 
 
 @dataclass(frozen=True, slots=True)
 class TakenFiles:
-    """Which files a model can be sent as they are."""
+    """The file types a model accepts as is."""
 
     images: ImageTokenRule | None = None
-    """How it counts images; None where it takes none."""
+    """How it counts images; None if it doesn't accept any."""
     pdfs: bool = False
 
 
@@ -198,16 +202,16 @@ TAKES_NO_FILES = TakenFiles()
 
 
 class Gateway(Protocol):
-    """A way to a model."""
+    """A connection to a model."""
 
     @property
     def name(self) -> str:
-        """How the settings call it."""
+        """Its name in the settings."""
         ...
 
     @property
     def default_model(self) -> str:
-        """The model for agents that name none."""
+        """The model for agents that don't name one."""
         ...
 
     @property
@@ -217,29 +221,29 @@ class Gateway(Protocol):
 
     @property
     def context_tokens(self) -> int:
-        """How much fits into one request, with the reply."""
+        """The maximum size of a request, including the reply."""
         ...
 
     def takes_files(self, model: str | None) -> TakenFiles:
-        """Which files a model can be sent as they are."""
+        """The file types a model accepts as is."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Calls the model; raises GatewayError, ends with ModelStopped. Closing it ends the call."""
+        """Calls the model; raises GatewayError, ends with ModelStopped. Closing it cancels the call."""
         ...
 
     async def close(self) -> None:
-        """Lets go of connections."""
+        """Closes the connections."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """Who answers for which model: the operator's gateway, or one of our own for a model by its name."""
+    """Selects the gateway for a model: the operator's, or a built-in one by name."""
 
     gateway: Gateway | None
     own: Mapping[str, Gateway] = field(default_factory=dict[str, Gateway])
 
     def gateway_of(self, model: str | None) -> Gateway | None:
-        """The way to a model, the default one where none is named; None where there is none."""
+        """The gateway for a model, or for the default one; None if there is none."""
         return self.own.get(model or "", self.gateway)

@@ -1,4 +1,4 @@
-"""Searching what was said: a user's own messages and titles."""
+"""Search of a user's own messages and titles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,18 +30,18 @@ class SaidHit:
 
 
 class HistoryIndex(Protocol):
-    """The index of all messages and titles; it follows the store, it is not part of an append."""
+    """The index of all messages and titles; it follows the store and is not part of an append."""
 
     async def behind(self, *, after: str | None, limit: int) -> Sequence[ConversationId]:
-        """Conversations that have something finished which cannot be found yet, by their ids."""
+        """Conversations with finished messages that aren't indexed yet, by id."""
         ...
 
     async def follow(self, conversation_id: ConversationId, *, limit: int) -> bool:
-        """Makes some more of a conversation searchable; tells whether there may be more to do."""
+        """Indexes some more of a conversation; returns whether there may be more to do."""
         ...
 
     async def search(
         self, user_id: UserId, query: str, *, before: int | None, limit: int
     ) -> Sequence[SaidHit]:
-        """What has all words of the query, newest first, in conversations that are not deleted."""
+        """Matches with all words of the query, newest first, in conversations that aren't deleted."""
         ...

@@ -1,4 +1,4 @@
-"""Images of messages: how one is made fit for a model and for the page."""
+"""Images of messages: preparation for models and for the page."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Rendition:
-    """An image encoded again, upright and without metadata, in a file of ours."""
+    """A re-encoded image, upright and without metadata, in a temporary file."""
 
     path: Path
     media_type: str
@@ -18,7 +18,7 @@ class Rendition:
 
 @dataclass(frozen=True, slots=True)
 class PreparedImage:
-    """The size of an image when it stands upright, and what models and the page get of it."""
+    """The size of an image when upright, and its renditions for models and the page."""
 
     width: int
     height: int
@@ -27,7 +27,7 @@ class PreparedImage:
 
 
 class ImagePreparer(Protocol):
-    """Makes images fit for models, apart from everything else that runs here."""
+    """Prepares images for models, isolated from everything else."""
 
     async def prepare(self, source: Path, folder: Path) -> PreparedImage:
         """Writes the renditions of an image into a folder, which the caller removes however this ends.

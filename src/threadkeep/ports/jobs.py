@@ -1,4 +1,4 @@
-"""Work that is done later, and not forgotten: it is kept in the database until it is done."""
+"""Background work, stored in the database until it is done."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something to do. `kind` names who knows how."""
+    """A job. `kind` selects its handler."""
 
     id: str
     kind: str
@@ -16,15 +16,15 @@ class Job:
 
     @property
     def user_id(self) -> str:
-        """For whom it is done, so that those of one user do not hold up another's; empty where for nobody."""
+        """The user it is for, so that one user's jobs don't delay another's; empty for none."""
         return str(self.arguments.get("user_id", ""))
 
 
 class JobStore(Protocol):
-    """Where jobs wait."""
+    """The queue of jobs."""
 
     async def add(self, job: Job, *, delay_ms: int = 0) -> None:
-        """Keeps a job that is due after a delay; one just like it that waits is then due instead."""
+        """Stores a job that is due after a delay; an identical waiting job is rescheduled instead."""
         ...
 
     async def take(
@@ -37,17 +37,17 @@ class JobStore(Protocol):
         ...
 
     async def release(self, holder: str) -> None:
-        """Gives back what a holder took and will not do, as if it had never been taken."""
+        """Releases jobs that a holder claimed and won't do, as if never claimed."""
         ...
 
     async def release_all(self) -> None:
-        """Gives back what others took who are gone, for a process that is alone; their attempts count."""
+        """Releases jobs of holders that are gone, for a process that is alone; their attempts count."""
         ...
 
     async def finish(self, job: Job) -> None:
-        """Forgets a job that is done."""
+        """Deletes a finished job."""
         ...
 
     async def postpone(self, job: Job, *, delay_ms: int, error: str) -> None:
-        """Puts a job back that could not be done."""
+        """Returns a failed job to the queue."""
         ...

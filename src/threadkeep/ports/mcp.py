@@ -1,4 +1,4 @@
-"""The MCP servers of agents: which there are, who may save them, and how they are."""
+"""The MCP servers of agents: their list, permissions and status."""
 
 from collections.abc import AsyncIterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from threadkeep.ports.tools import Tool
 
 
 class ServerState(Choice):
-    """How a server is. `idle` starts when it is needed, `inactive` has nothing to offer this agent."""
+    """A server's state. `idle` starts when needed, `inactive` has nothing to offer this agent."""
 
     IDLE = "idle"
     CONNECTING = "connecting"
@@ -25,7 +25,7 @@ class ServerState(Choice):
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """How a server is now. `error` and `stderr` hold no secret; `tools` is None while they are unknown."""
+    """A server's current status. `error` and `stderr` contain no secrets; `tools` is None while unknown."""
 
     state: ServerState
     error: str | None = None
@@ -35,7 +35,7 @@ class ServerStatus:
 
 @dataclass(frozen=True, slots=True)
 class ListedServer:
-    """One line of an agent's merged list; `server` is None for our own, which have no configuration."""
+    """An entry of an agent's merged list; `server` is None for built-in ones, which have no settings."""
 
     name: str
     source: ServerSource
@@ -44,7 +44,7 @@ class ListedServer:
 
 @dataclass(frozen=True, slots=True)
 class ServerReport:
-    """One server of an agent, and how it is. `changed`: its tools are not those of the last save."""
+    """An agent's server and its status. `changed`: its tools have changed since the last save."""
 
     listed: ListedServer
     status: ServerStatus
@@ -52,7 +52,7 @@ class ServerReport:
 
 
 class ServerCatalog(Protocol):
-    """Which servers an agent has, and which may be saved and run."""
+    """An agent's servers, and which of them may be saved and run."""
 
     def merged(self, agent: Agent) -> Sequence[ListedServer]:
         """The system's, the built-in and the owner's own servers, in this order."""
@@ -66,19 +66,19 @@ class ServerCatalog(Protocol):
         ...
 
     def problem(self, server: McpServer) -> str | None:
-        """Why a saved server may not run (any more): the operator may have become stricter since."""
+        """Why a saved server may not run (any more): the operator may have tightened the rules since."""
         ...
 
 
 class ServerStatuses(Protocol):
-    """How the servers of agents are; the pool knows."""
+    """The status of agents' servers; the pool knows it."""
 
     def states(self) -> Sequence[ServerState]:
-        """How all servers of this node are, whosever they are."""
+        """The status of all servers on this node."""
         ...
 
     async def of(self, agent: Agent) -> Mapping[str, ServerStatus]:
-        """How the agent's servers are on this node, by name; those never used may be left out."""
+        """The status of the agent's servers on this node, by name; may omit those never used."""
         ...
 
     async def test(self, agent: Agent, user: User, name: str) -> ServerStatus:
@@ -90,24 +90,24 @@ class ServerStatuses(Protocol):
 
 
 class PersonalServers(Protocol):
-    """What servers run, and keep, for single users on this node."""
+    """Servers and data of single users on this node."""
 
     async def forget(self, user_id: UserId) -> None:
-        """Ends what runs for a user, and removes what it has kept."""
+        """Ends a user's servers and deletes their data."""
         ...
 
     async def keep_only(self, users: AsyncIterable[UserId]) -> None:
-        """Does the same for everyone but these users."""
+        """Does the same for everyone except these users."""
         ...
 
 
 class SeenTools(Protocol):
-    """Which tools a server had when the agent was last saved, and which it has now; for all nodes."""
+    """The tools a server had when the agent was last saved, and those it has now; shared by all nodes."""
 
     async def record(self, agent_id: AgentId, server: str, fingerprint: str) -> None:
-        """Remembers the tools of a server that has just been connected; the first ones are accepted."""
+        """Stores the tools of a server that has just connected; the first ones are accepted."""
         ...
 
     async def changed(self, agent_id: AgentId) -> frozenset[str]:
-        """The servers whose tools are not those of the last save any more."""
+        """The servers whose tools have changed since the last save."""
         ...

@@ -1,4 +1,4 @@
-"""Where it is kept what agents remember."""
+"""Storage of agents' memories."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,12 +8,12 @@ from threadkeep.domain.memory import Memory
 
 
 class MemoryStore(Protocol):
-    """What agents remember of users; each agent has memories of its own of each user."""
+    """Agents' memories of users; separate for each agent and user."""
 
     async def add(self, user_id: UserId, agent_id: AgentId, memory: Memory, *, most: int) -> None:
-        """Keeps a memory in place of one with the same content; beyond `most` the oldest are forgotten."""
+        """Stores a memory, replacing one with the same content; beyond `most`, deletes the oldest."""
         ...
 
     async def latest(self, user_id: UserId, agent_id: AgentId, *, limit: int) -> Sequence[Memory]:
-        """What an agent remembers of a user, newest first."""
+        """An agent's memories of a user, newest first."""
         ...

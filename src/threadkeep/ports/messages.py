@@ -1,4 +1,4 @@
-"""Where messages are kept, and what the tools of their turns gave."""
+"""Storage of messages and of their tools' results."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from threadkeep.ports.branches import Siblings
 
 @dataclass(frozen=True, slots=True)
 class MessageWindow:
-    """Which messages of a conversation are meant; the bounds themselves are left out."""
+    """A range of a conversation's messages; the bounds are exclusive."""
 
     after_seq: int = 0
     before_seq: int | None = None
@@ -23,7 +23,7 @@ class MessageWindow:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallFilter:
-    """Which of a user's tool calls are meant; `since` is a part of the time, `until` is not."""
+    """A filter for a user's tool calls; `since` is inclusive, `until` exclusive."""
 
     conversation_id: ConversationId | None = None
     tool_name: str | None = None
@@ -42,7 +42,7 @@ class ToolRecord:
 
 
 class MessagePage(NamedTuple):
-    """A run of a conversation's messages, and the siblings of those that have any."""
+    """A range of a conversation's messages, and the siblings of those that have any."""
 
     conversation: Conversation
     messages: Sequence[Message]
@@ -50,12 +50,12 @@ class MessagePage(NamedTuple):
 
 
 class MessageStore(Protocol):
-    """Messages, and what the tools of their turns gave."""
+    """Messages, and their tools' results."""
 
     async def page(
         self, conversation_id: ConversationId, which: MessageWindow, *, offset: int, limit: int
     ) -> Sequence[Message]:
-        """A run of messages with their tool calls, in the order asked for."""
+        """A range of messages with their tool calls, in the requested order."""
         ...
 
     async def page_of(
@@ -67,7 +67,7 @@ class MessageStore(Protocol):
         offset: int,
         limit: int,
     ) -> MessagePage | None:
-        """One of the user's conversations that is not deleted, with a run of its messages."""
+        """A conversation of the user that isn't deleted, with a range of its messages."""
         ...
 
     async def get(self, conversation_id: ConversationId, message_id: MessageId) -> Message | None:
@@ -75,7 +75,7 @@ class MessageStore(Protocol):
         ...
 
     async def add_card(self, conversation: Conversation, message: Message) -> None:
-        """Keeps a card; StorageConflict when the conversation has moved on since it was read."""
+        """Stores a card; StorageConflict if the conversation has changed since it was read."""
         ...
 
     async def tool_calls(
@@ -91,7 +91,7 @@ class MessageStore(Protocol):
         ...
 
     async def ids_in_use(self, conversation_id: ConversationId, ids: Iterable[str]) -> set[str]:
-        """Which of these ids tool calls of a conversation have already; a turn's count from its end."""
+        """Which of these ids tool calls of a conversation already have; a turn's count from its end."""
         ...
 
     async def tool_call(self, conversation_id: ConversationId, tool_call_id: str) -> ToolCall | None:
@@ -99,5 +99,5 @@ class MessageStore(Protocol):
         ...
 
     async def activated_role(self, conversation_id: ConversationId, *, since: int) -> ToolCall | None:
-        """The newest call on the active path that gave the agent a role, made since a time."""
+        """The newest call on the active path that activated a role, since a time."""
         ...

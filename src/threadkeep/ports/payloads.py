@@ -1,4 +1,4 @@
-"""Where large values and files are kept, apart from the rows that refer to them."""
+"""Storage of large values and files, separate from the rows that refer to them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from threadkeep.domain.payload import Payload
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A content that cannot be loaded; the reason is for people."""
+    """A content that can't be loaded; the reason is for people."""
 
     reason: str
 
 
 class PayloadStore(Protocol):
-    """Payloads and their contents, by conversation: they go when it goes."""
+    """Payloads and their contents, by conversation: deleting the conversation deletes them."""
 
     async def add(self, payload: Payload, content: bytes) -> None:
-        """Keeps a payload; a row that refers to it may then be written. StorageError where it cannot be."""
+        """Stores a payload; then a row may refer to it. StorageError if that fails."""
         ...
 
     async def load(
@@ -38,13 +38,13 @@ class PayloadStore(Protocol):
     async def artifacts(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, Payload]:
-        """What is known of a conversation's files; nothing of those of another one."""
+        """Details of a conversation's files; nothing about other conversations' files."""
         ...
 
     async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
-        """Removes the contents of conversations that have been purged."""
+        """Deletes the contents of purged conversations."""
         ...
 
     async def collect(self) -> int:
-        """Removes contents that no payload names any more, as a crash may leave them; tells how many."""
+        """Deletes contents that no payload refers to, as a crash may leave them; returns how many."""
         ...

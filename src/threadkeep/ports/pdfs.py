@@ -1,4 +1,4 @@
-"""PDFs of messages: what is to be known of one before it goes to a model."""
+"""PDFs of messages: what to know before one goes to a model."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,8 @@ class PdfFacts:
 
 
 class PdfInspector(Protocol):
-    """Looks into PDFs, apart from everything else that runs here."""
+    """Inspects PDFs, isolated from everything else."""
 
     async def inspect(self, source: Path) -> PdfFacts:
-        """What a PDF is like; raises UnsupportedFile where it cannot be opened or takes too long."""
+        """A PDF's properties; raises UnsupportedFile if it can't be opened or takes too long."""
         ...

@@ -1,4 +1,4 @@
-"""Where the files lie of which system prompts are made: some for all agents, some of each agent."""
+"""Storage of prompt files: some shared by all agents, some per agent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,14 +28,14 @@ class PromptFile:
 
 
 class PromptFiles(Protocol):
-    """The files of prompts. Reading never fails: a file that cannot be read has a problem."""
+    """Prompt files. Reading never fails: an unreadable file has a problem."""
 
     async def read(self, agent_id: AgentId) -> Sequence[PromptFile]:
-        """The files that there are for an agent, in the order of the components, the shared one first."""
+        """An agent's files in the order of the components, shared ones first."""
         ...
 
     async def write(self, agent_id: AgentId, component: PromptComponent, text: str) -> None:
-        """Replaces an agent's component at once; an empty text removes it."""
+        """Replaces an agent's component atomically; an empty text removes it."""
         ...
 
     async def agent_ids(self) -> Sequence[AgentId]:

@@ -16,21 +16,21 @@ from threadkeep.ports.turns import IdempotencyKey
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """What an active turn's end has to know of the queue."""
+    """What the end of an active turn needs to know about the queue."""
 
     version: int
     first: QueuedMessage | None
 
 
 TakeIn = Callable[[Sequence[QueuedMessage]], LogChunk]
-"""The chunk of a turn's log that tells of messages that it takes in; pure."""
+"""The chunk of a turn's log for the messages that join it; pure."""
 
 
 class QueueStore(Protocol):
-    """Where messages wait."""
+    """The queue of messages."""
 
     async def waiting(self, conversation_id: ConversationId) -> Sequence[QueuedMessage]:
-        """The messages that wait in a conversation, the next one first."""
+        """The queued messages of a conversation, next one first."""
         ...
 
     async def add(
@@ -46,11 +46,11 @@ class QueueStore(Protocol):
     async def edit(
         self, conversation_id: ConversationId, message_id: MessageId, content: str
     ) -> QueuedMessage | None:
-        """Gives a message that still waits another content."""
+        """Edits a queued message."""
         ...
 
     async def remove(self, conversation_id: ConversationId, message_id: MessageId) -> bool:
-        """Removes a message that still waits; tells whether it did."""
+        """Removes a queued message; returns whether it did."""
         ...
 
     async def find_by_key(

@@ -1,4 +1,4 @@
-"""Where it is kept what the models were sent."""
+"""Storage of what the models received."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -9,10 +9,10 @@ from threadkeep.domain.turn import Turn
 
 
 class ReceiptStore(Protocol):
-    """What the models were sent."""
+    """What the models received."""
 
     async def add(self, turn: Turn, receipt: Receipt, texts: Mapping[str, str]) -> None:
-        """Keeps a turn's receipt, once, with the texts that it names by their hash."""
+        """Stores a turn's receipt, once, with the texts it refers to by hash."""
         ...
 
     async def get(
@@ -26,5 +26,5 @@ class ReceiptStore(Protocol):
         ...
 
     async def forget_texts(self) -> int:
-        """Removes the texts that no receipt names any more."""
+        """Deletes texts that no receipt refers to."""
         ...

@@ -1,4 +1,4 @@
-"""Searching an agent's documents, and the index that it is done with."""
+"""Search of an agent's documents, and its index."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from threadkeep.domain.retrieval import RetrievalHit
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that was found; `score` is from 0 to 1."""
+    """A matching chunk; `score` ranges from 0 to 1."""
 
     chunk_id: str
     document_id: DocumentId
@@ -22,13 +22,13 @@ class Hit:
 
 
 def to_retrieval_hit(hit: Hit) -> RetrievalHit:
-    """A hit as turn events tell of it."""
+    """A hit as turn events describe it."""
     return RetrievalHit(hit.file_name, hit.text, hit.score, hit.chunk_id, hit.document_id, hit.page)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search gave, best first; `notice` tells what could not be used for it."""
+    """The matches, best first; `notice` says what the search had to do without."""
 
     hits: tuple[Hit, ...] = ()
     notice: str | None = None
@@ -44,7 +44,7 @@ class Retriever(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """What is known of an agent's chunks as a whole."""
+    """Statistics of all of an agent's chunks."""
 
     number: int
     chunk_count: int
@@ -54,7 +54,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Chunks that may be meant by a query: how common its terms are, and who has the rare ones."""
+    """Candidate chunks for a query: how common its terms are, and which chunks have the rare ones."""
 
     collection: Collection
     frequencies: Mapping[str, int]
@@ -71,11 +71,11 @@ class ChunkTerms:
 
 
 LARGE_COLLECTION = 20_000
-"""With more chunks than this not all vectors are compared for every query."""
+"""Above this number of chunks, a query isn't compared with all vectors."""
 
 
 class VectorIndex(Protocol):
-    """An index of vectors in the database itself, for large collections; not every database has one."""
+    """A vector index in the database, for large collections; not every database has one."""
 
     async def large(self, more_than: int) -> Sequence[AgentId]:
         """The agents that have more chunks than this."""
@@ -140,5 +140,5 @@ class ChunkIndex(Protocol):
         ...
 
     async def add_vectors(self, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> None:
-        """Keeps vectors of chunks; chunks that are gone are passed over."""
+        """Stores vectors of chunks; skips deleted chunks."""
         ...

@@ -1,4 +1,4 @@
-"""Roles: who an agent is, written in files that people edit."""
+"""Roles: agents' personas, in files that people edit."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,7 +8,7 @@ from threadkeep.domain.agent import Agent
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A role with all that it refers to in its place; `missing` names what could not be put there."""
+    """A role with its references resolved; `missing` lists those that weren't found."""
 
     id: str
     title: str
@@ -17,8 +17,8 @@ class Role:
 
 
 class Roles(Protocol):
-    """Where the roles of agents are."""
+    """Agents' roles."""
 
     async def read(self, agent: Agent, role_id: str) -> Role:
-        """A role of an agent by its id or its title; RoleNotFound names those that it has."""
+        """An agent's role by id or title; RoleNotFound lists those it has."""
         ...

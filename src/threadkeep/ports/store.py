@@ -32,7 +32,7 @@ from threadkeep.ports.users import UserStore
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Everything that is kept, one room a noun."""
+    """Everything stored, one attribute per noun."""
 
     agents: AgentStore
     seen_tools: SeenTools
@@ -58,6 +58,6 @@ class Store:
     key: bytes
     """Random bytes of this database, the same on every node; they sign the cursors of lists."""
     ping: Callable[[], Awaitable[None]]
-    """Raises StorageError when the database is away."""
+    """Raises StorageError if the database is unreachable."""
     close: Callable[[], Awaitable[None]]
-    """Finishes what was accepted and lets go of the database."""
+    """Finishes accepted work and closes the database."""

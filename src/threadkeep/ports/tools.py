@@ -1,4 +1,4 @@
-"""Tools that a turn may use."""
+"""Tools that a turn can use."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
@@ -14,7 +14,7 @@ from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.user import User
 
 MOST_RESULT_BYTES = 8 * 1024 * 1024
-"""Of a tool's result, as JSON; a larger one is an error of the call."""
+"""Maximum size of a tool's result as JSON; a larger one is an error of the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The tool is under way."""
+    """The tool's progress."""
 
     progress: float
     total: float | None = None
@@ -59,7 +59,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ProducedFile:
-    """A file or image that a tool gave; it becomes an artifact of the turn."""
+    """A file or image that a tool returned; it becomes an artifact of the turn."""
 
     file_name: str
     media_type: str
@@ -134,14 +134,14 @@ Step = Progress | Asked | InputRequired | Outcome
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """A server that is away; the turn goes on with the others."""
+    """A server that is unavailable; the turn continues with the others."""
 
     server: str
     message: str
 
 
 class ToolServer(Protocol):
-    """One of our own servers of tools, in this process: `promptx`, `retriever` and the small ones."""
+    """A built-in tool server in this process: `promptx`, `retriever` and the small ones."""
 
     @property
     def name(self) -> str:
@@ -149,11 +149,11 @@ class ToolServer(Protocol):
         ...
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
-        """What this caller may use; none where the server is inactive."""
+        """The tools for this caller; none if the server is inactive."""
         ...
 
     def call(self, caller: Caller, name: str, arguments: Mapping[str, Any]) -> AsyncGenerator[Step]:
-        """Runs a tool: any number of Progress, then exactly one Outcome. Closing it ends the call."""
+        """Runs a tool: any number of Progress, then exactly one Outcome. Closing it cancels the call."""
         ...
 
 
@@ -161,7 +161,7 @@ class ToolSession(Protocol):
     """The tools of one turn."""
 
     async def list(self) -> tuple[Sequence[Tool], Sequence[Unavailable]]:
-        """What can be called now, and what is away."""
+        """The available tools, and the unavailable servers."""
         ...
 
     def call(
@@ -176,7 +176,7 @@ class ToolSession(Protocol):
 
 
 class ToolProvider(Protocol):
-    """Where tools come from."""
+    """The source of tools."""
 
     def session(self, caller: Caller, used: Collection[str] = ()) -> ToolSession:
         """The tools for one turn; `used` are the names of servers that it used on another node."""

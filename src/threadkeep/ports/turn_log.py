@@ -70,10 +70,10 @@ Paused = Literal["paused", "answered", "aborting"]
 
 
 class TurnLogStore(Protocol):
-    """Where event logs are kept."""
+    """Storage of event logs."""
 
     async def append(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
-        """Keeps chunks, each under its turn's fence; gives the turns whose chunk was accepted."""
+        """Stores chunks, each under its turn's fence; returns the turns whose chunk was accepted."""
         ...
 
     async def read(self, turn_id: TurnId, after_seq: int) -> Sequence[LogChunk]:
@@ -81,11 +81,11 @@ class TurnLogStore(Protocol):
         ...
 
     async def renew(self, node_id: str, turn_ids: Iterable[TurnId], length_ms: int) -> dict[TurnId, bool]:
-        """Renews a node's leases; gives the turns that are still its own and whether to abort them."""
+        """Renews a node's leases; returns the turns it still owns and whether to abort them."""
         ...
 
     async def request_abort(self, turn_id: TurnId) -> None:
-        """Asks whoever runs the turn to abort it; one that waits for its user is taken over for that."""
+        """Asks the node that runs the turn to abort it; takes over a turn that waits for its user."""
         ...
 
     async def abandoned(self, node_id: str, *, alone: bool, limit: int) -> Sequence[TurnId]:
@@ -104,11 +104,11 @@ class TurnLogStore(Protocol):
         ...
 
     async def release(self, turn_id: TurnId, fence: int) -> None:
-        """Lets another node continue a turn at once; this one writes it no more."""
+        """Lets another node resume a turn immediately; this node no longer writes it."""
         ...
 
     async def reset_attempts(self, turn_id: TurnId, fence: int) -> None:
-        """Forgets the losses of a turn that has come further."""
+        """Resets the count of a turn's losses after progress."""
         ...
 
     async def pause(self, turn_id: TurnId, fence: int, requests: Collection[str]) -> Paused:
@@ -118,13 +118,13 @@ class TurnLogStore(Protocol):
         ...
 
     async def waiting(self, turn_id: TurnId) -> HeldTurn | None:
-        """A turn that waits for its user, with what is needed to end it; nobody holds it."""
+        """A turn that waits for its user, with everything needed to end it; no node owns it."""
         ...
 
     async def adopt_waiting(self, turn_id: TurnId, lease: Lease) -> HeldTurn | None:
-        """Makes a turn that waits for its user a node's own; None when it does not wait."""
+        """Makes a turn that waits for its user this node's own; None if it isn't waiting."""
         ...
 
     async def trim(self, ended_before: int) -> int:
-        """Removes the logs of turns that ended before a time; gives how many chunks went."""
+        """Deletes the logs of turns that ended before a time; returns how many chunks."""
         ...

@@ -1,4 +1,4 @@
-"""Where turns are kept: how they begin, how they end, what they cost."""
+"""Storage of turns: their start, end and usage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from threadkeep.ports.turn_log import Lease, LogChunk
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """A client's name for one request, and what was asked, so that a second try is recognised."""
+    """A client's key for a request, and the request's hash, to recognize a retry."""
 
     name: str
     request_hash: str
@@ -21,18 +21,18 @@ class IdempotencyKey:
 
 @dataclass(frozen=True, slots=True)
 class FromQueue:
-    """What the beginning of a turn changes in the queue."""
+    """How the start of a turn changes the queue."""
 
     taken: QueuedMessage
     """The message that the turn answers."""
     added: QueuedMessage | None = None
-    """The message with which the user has set a held queue going."""
+    """The message that released a held queue."""
     added_key: IdempotencyKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NextTurn:
-    """The turn of a queued message, which begins in the commit that ends the turn before it."""
+    """The turn of a queued message, which starts in the commit that ends the previous turn."""
 
     begun: BegunTurn
     lease: Lease
@@ -42,7 +42,7 @@ class NextTurn:
 
 @dataclass(frozen=True, slots=True)
 class DayUsage:
-    """What a user's turns with one agent have cost on one day (UTC); `day` is when it began."""
+    """The usage of a user's turns with one agent on one day (UTC); `day` is its start."""
 
     day: int
     agent_id: AgentId
@@ -56,7 +56,7 @@ class DayUsage:
 
 @dataclass(frozen=True, slots=True)
 class RunningTurn:
-    """A turn that runs on some node, without what it says."""
+    """A turn running on some node, without its content."""
 
     id: TurnId
     conversation_id: ConversationId
@@ -71,7 +71,7 @@ class RunningTurn:
 
 @dataclass(frozen=True, slots=True)
 class WaitingEnd:
-    """The end of a turn that waits for its user, who goes on without it."""
+    """The end of a turn that waits for its user, who continues without it."""
 
     ended: EndedTurn
     chunk: LogChunk
@@ -121,15 +121,15 @@ class TurnStore(Protocol):
         ...
 
     async def status(self, turn_id: TurnId) -> TurnStatus | None:
-        """How a turn stands, whosever it is; None when there is none."""
+        """A turn's status, whoever owns it; None if it doesn't exist."""
         ...
 
     async def running(self, *, after: str | None, offset: int, limit: int) -> Sequence[RunningTurn]:
-        """The turns that run, on whichever node, oldest first; those after an id."""
+        """The running turns on all nodes, oldest first; those after an id."""
         ...
 
     async def get_active(self, turn_id: TurnId) -> RunningTurn | None:
-        """One turn that runs or waits for its user, whosever it is."""
+        """A turn that runs or waits for its user, whoever owns it."""
         ...
 
     async def begun_after(
@@ -141,11 +141,11 @@ class TurnStore(Protocol):
     async def find_by_key(
         self, conversation_id: ConversationId, key: str, now: int
     ) -> tuple[Turn, str] | None:
-        """The turn that was begun with an idempotency key not long ago, and the hash of what was asked."""
+        """The turn recently started with an idempotency key, and the request's hash."""
         ...
 
     async def usage(
         self, user_id: UserId, agent_id: AgentId | None, *, since: int, until: int
     ) -> Sequence[DayUsage]:
-        """What a user's turns that began from `since` to before `until` have cost, by day and agent."""
+        """The usage of a user's turns that started from `since` to before `until`, by day and agent."""
         ...

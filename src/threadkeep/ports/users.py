@@ -1,4 +1,4 @@
-"""Where the users are kept of whom we know."""
+"""Storage of known users."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from threadkeep.domain.ids import AgentId, ConversationId, PayloadId, UserId
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What went with a user, and may have files that go too."""
+    """What was deleted with a user and may have files to delete."""
 
     agent_ids: Sequence[AgentId]
     conversation_ids: Sequence[ConversationId]
@@ -17,7 +17,7 @@ class Purged:
 
 
 class UserStore(Protocol):
-    """The users we know of."""
+    """The known users."""
 
     async def delete(self, user_id: UserId, now: int) -> Purged | None:
         """Removes a user and all that is theirs; None where nobody was known.
@@ -27,7 +27,7 @@ class UserStore(Protocol):
         ...
 
     async def meet(self, user_id: UserId, now: int) -> None:
-        """Makes a user known; Forbidden where the host application has no such user."""
+        """Registers a user; Forbidden if the host application doesn't have this user."""
         ...
 
     async def sweep(self, now: int) -> None:
@@ -35,5 +35,5 @@ class UserStore(Protocol):
         ...
 
     def ids(self) -> AsyncIterator[UserId]:
-        """Everyone whom we know of."""
+        """All known users."""
         ...

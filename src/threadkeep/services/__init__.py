@@ -1,1 +1,1 @@
-"""Use cases, one file a noun. They decide who may do what and own the transactions."""
+"""Use cases, one noun per file. They decide who can do what, and own the transactions."""

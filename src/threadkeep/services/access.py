@@ -1,4 +1,4 @@
-"""What a user may reach. Anything else is answered like what does not exist."""
+"""What a user can access. Anything else looks like it doesn't exist."""
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Branch, Conversation
@@ -11,7 +11,7 @@ from threadkeep.ports.store import Store
 
 
 def to_conversation_id(conversation_id: str) -> ConversationId:
-    """What is no id at all is answered like an id that does not exist."""
+    """Treats an invalid id like an id that doesn't exist."""
     if not is_uuid(conversation_id):
         raise ConversationNotFound
     return ConversationId(conversation_id.lower())
@@ -34,7 +34,7 @@ async def own_turn(store: Store, user: User, turn_id: str) -> Turn:
 
 
 async def agent_to_ask(store: Store, user: User, conversation: Conversation) -> Agent:
-    """The agent of a conversation, if the user may still have it answer."""
+    """A conversation's agent, if the user can still get answers from it."""
     agent = await store.agents.get(conversation.agent_id)
     if agent is None or not agent.is_visible_to(user):
         raise AgentNotFound("This conversation's agent was deleted or made private.")
@@ -42,7 +42,7 @@ async def agent_to_ask(store: Store, user: User, conversation: Conversation) -> 
 
 
 async def own_message(store: Store, conversation: Conversation, message_id: str) -> Message:
-    """A message of a conversation, on whichever branch."""
+    """A message of a conversation, on any branch."""
     message = await store.messages.get(conversation.id, to_message_id(message_id))
     if message is None:
         raise MessageNotFound
@@ -59,7 +59,7 @@ async def branch_up_to(store: Store, conversation: Conversation, message_id: str
 
 
 def to_message_id(message_id: str) -> MessageId:
-    """What is no id at all is answered like an id that does not exist."""
+    """Treats an invalid id like an id that doesn't exist."""
     if not is_uuid(message_id):
         raise MessageNotFound
     return MessageId(message_id.lower())

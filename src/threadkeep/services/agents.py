@@ -1,4 +1,4 @@
-"""Agents: who may make, see, change and delete them."""
+"""Agents: who can create, see, change and delete them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
@@ -33,7 +33,7 @@ class Agents:
         self._caps = caps
 
     async def ensure_default(self) -> None:
-        """Makes the default agent at the first start: public, undeletable, without a limit on length."""
+        """Creates the default agent at the first start: public, undeletable, without a length limit."""
         draft = AgentDraft(
             DEFAULT_AGENT_NAME,
             description="The agent you talk to unless you choose another.",
@@ -44,7 +44,7 @@ class Agents:
         await self._store.agents.add_shipped(self._make(draft, owner=None, is_default=True))
 
     async def ensure_guide(self) -> None:
-        """Makes the agent that shows what there is to see, unless it was made before, or deleted."""
+        """Creates the Guide, unless it already exists or was deleted."""
         draft = AgentDraft(
             "Guide",
             description="Shows what Threadkeep can do, without a model.",
@@ -59,7 +59,7 @@ class Agents:
         return await self._store.agents.get_default()
 
     async def create(self, user: User, draft: AgentDraft) -> Agent:
-        """Makes an agent that the user owns."""
+        """Creates an agent owned by the user."""
         agent = await self.checked(user, draft)
         await self.add(user, agent, "create", {"name": agent.name})
         return agent
@@ -77,7 +77,7 @@ class Agents:
         await self._store.agents.add(agent, self._entry(user, action, agent, details))
 
     async def get(self, user: User, agent_id: str) -> Agent:
-        """An agent that the user may talk to."""
+        """An agent that the user can talk to."""
         agent = await self._store.agents.get(_checked(agent_id))
         if agent is None:
             raise AgentNotFound
@@ -85,7 +85,7 @@ class Agents:
         return agent
 
     async def get_with_main(self, user: User, agent_id: str) -> tuple[Agent, Conversation | None]:
-        """An agent that the user may talk to, and their main conversation with it, if there is one."""
+        """An agent that the user can talk to, and the main conversation with it, if there is one."""
         found = await self._store.agents.get_with_main(user.id, _checked(agent_id))
         if found is None:
             raise AgentNotFound
@@ -93,7 +93,7 @@ class Agents:
         return found
 
     async def get_open(self, user: User, agent_id: str) -> Agent:
-        """An agent that the user may change."""
+        """An agent that the user can change."""
         agent = await self.get(user, agent_id)
         agent.check_open_to(user)
         return agent
@@ -110,7 +110,7 @@ class Agents:
         *,
         expected_version: int | None,
     ) -> Agent:
-        """Revises an agent; with `expected_version` only if nobody else has changed it meanwhile."""
+        """Changes an agent; with `expected_version`, only if nobody else has changed it since."""
         default = await self.default()
 
         def change(agent: Agent) -> Agent:
@@ -133,7 +133,7 @@ class Agents:
         return await self._change(user, agent_id, "update", change)
 
     async def delete(self, user: User, agent_id: str) -> None:
-        """Hides an agent; conversations with it stay readable."""
+        """Deletes an agent; conversations with it stay readable."""
 
         def change(agent: Agent) -> Agent:
             agent.check_open_to(user)
@@ -142,7 +142,7 @@ class Agents:
         await self._change(user, agent_id, "delete", change)
 
     async def note(self, user: User, agent_id: AgentId, action: str, details: dict[str, object]) -> None:
-        """Writes into the audit what was done with an agent's things that are not in its row."""
+        """Records a change to an agent's data outside its row in the audit log."""
         await self._store.agents.update(
             agent_id, lambda agent: agent, lambda agent: self._entry(user, action, agent, details)
         )
@@ -187,7 +187,7 @@ class Agents:
 
 
 def _checked(agent_id: str) -> AgentId:
-    """What is no id at all is answered like an id that does not exist."""
+    """Treats an invalid id like an id that doesn't exist."""
     if not is_uuid(agent_id):
         raise AgentNotFound
     return AgentId(agent_id.lower())
@@ -198,6 +198,6 @@ def _fields_of(draft: AgentDraft) -> dict[str, Any]:
 
 
 def _changed_fields(before: Agent, after: Agent) -> list[str]:
-    """Names only: the record tells who changed what, never a prompt or a secret."""
+    """Names only: the audit log records who changed what, never a prompt or a secret."""
     names = [field.name for field in fields(AgentDraft)] + ["deleted_at"]
     return [name for name in names if getattr(before, name) != getattr(after, name)]

@@ -1,4 +1,4 @@
-"""How many turns a user may have, counted in this process: for a node that is alone with its database."""
+"""Limits on a user's turns, counted in this process: for a node that has its database to itself."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class _Budget:
 
 
 class LocalAllowances:
-    """What is left to each user."""
+    """The remaining allowance of each user."""
 
     def __init__(self, caps: TurnCaps, clock: Callable[[], float] = time.monotonic) -> None:
         self._caps = caps
@@ -27,19 +27,19 @@ class LocalAllowances:
     async def take_turn(
         self, user_id: UserId, turn_id: TurnId, running_here: int, *, after: TurnId | None = None
     ) -> None:
-        """Takes one turn of the user's, of whom so many run already; refuses one too many."""
+        """Reserves a turn for the user, given the number already running; raises RateLimited at the limit."""
         others = running_here if after is None else running_here - 1
         if self._caps.at_once and others >= self._caps.at_once:
             raise self._caps.too_many_at_once()
         await self.take_call(user_id)
 
     async def give_turn_back(self, user_id: UserId, turn_id: TurnId) -> None:
-        """Gives back what was taken for a turn that could not be begun."""
+        """Returns the reservation of a turn that couldn't start."""
         if self._caps.per_minute:
             self._budget(user_id).left += 1
 
     async def take_call(self, user_id: UserId) -> None:
-        """Takes one of the calls that a user has in a minute."""
+        """Reserves one of the user's calls per minute."""
         if not self._caps.per_minute:
             return
         budget = self._budget(user_id)

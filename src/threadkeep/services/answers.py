@@ -1,4 +1,4 @@
-"""Answers: what an agent does for a turn, from what its model is sent to what is done afterwards."""
+"""Answers: everything an agent does in a turn, from the model request to the follow-up work."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -48,12 +48,12 @@ from threadkeep.services.prompts import Prompts
 MOST_MESSAGES = 10_000  # of a context without a limit of its own
 MOST_MESSAGES_AT_ONCE = 300
 MOST_BYTES_AT_ONCE = 128 * 1024
-"""So many messages, and bytes of results, become a request without holding others up."""
+"""Up to this many messages, and bytes of results, become a request without delaying other work."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What a request is made from once the tools are known, and the events that come before it."""
+    """The inputs of a request once the tools are known, and the events that come before it."""
 
     sources: Sources
     rules: ContextRules
@@ -64,11 +64,11 @@ _UNSEEN = "This model doesn't accept images; it sees only the name of {}."
 _UNREAD = "The model sees only the name of {}, which contains images but no text."
 
 KeepReturnedImage = Callable[[Conversation, ProducedFile], Awaitable[FilePart | None]]
-"""Keeps an image that a tool returned in a conversation; None where it is not one that can be shown."""
+"""Stores an image that a tool returned; None if it can't be shown."""
 
 
 class Answers:
-    """Has models answer. Where there is none, no turn can begin."""
+    """Lets models answer. Without a model, no turn can start."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Answers:
         self._zone = zone
 
     def model(self, agent: Agent) -> str:
-        """The name of the model that answers for an agent; GatewayNotConfigured where none can be asked."""
+        """The name of the model that answers for an agent; GatewayNotConfigured if there is none."""
         gateway = self._gateway_of(agent.model)
         return agent.model or gateway.default_model
 
@@ -109,7 +109,7 @@ class Answers:
         state: TurnState = NEW_TURN,
         opening: Sequence[TurnResumed] = (),
     ) -> AsyncGenerator[TurnStep]:
-        """What happens in a turn, from where it stands. Whoever takes a step keeps it before the next."""
+        """Yields a turn's steps from its current state. The caller stores each step before the next."""
         turn, gateway, stop = held.turn, self._gateway_of(held.turn.model), control.stop
         hands_off = agent.settings.on_crash is OnCrash.CONTINUE
         prepared = None
@@ -168,7 +168,7 @@ class Answers:
         found: Sequence[RetrievalHit],
         used: Collection[str],
     ) -> TurnTools:
-        """What a turn may use."""
+        """The tools that a turn can use."""
         turn, session = held.turn, None
         if self._tools and self._gateway_of(turn.model).supports_tools:
             session = self._tools.session(Caller(agent, user, held.conversation), used)
@@ -191,7 +191,7 @@ class Answers:
         )
 
     async def _follow_up(self, agent: Agent, conversation: Conversation, gateway: Gateway) -> None:
-        """Has done in the background what an answer gives reason for."""
+        """Queues background work that follows from an answer."""
         self._history.note(conversation.id)
         is_first = conversation.title_source is TitleSource.DERIVED and conversation.last_seq <= 4
         if is_first and gateway.supports_tools:
@@ -261,7 +261,7 @@ class Answers:
     async def _large_values(
         self, conversation: Conversation, path: Sequence[Message], shortened: Collection[str]
     ) -> Mapping[PayloadId, bytes | Lost]:
-        """The values of the path's calls that lie in the payload store, as far as a model is sent them."""
+        """The values of the path's calls in the payload store, if the model receives them."""
         calls = [call for message in path for call in message.tool_calls if call.refs]
         if not calls:
             return {}
@@ -275,7 +275,7 @@ class Answers:
         rules: ContextRules,
         shortened: Collection[str],
     ) -> Mapping[PayloadId, bytes | Lost]:
-        """The texts of the path's files, as far as the model is sent them."""
+        """The texts of the path's files, if the model receives them."""
         files = FileRules(rules.files, rules.context_tokens)
         sent = (part for message in path for part in message.files if form_key(part) not in shortened)
         texts: dict[PayloadId, bytes | Lost] = {}
@@ -286,7 +286,7 @@ class Answers:
         return texts
 
     def file_rules(self, model: str | None) -> FileRules:
-        """Which files a model is sent as they are."""
+        """The files that the model receives as is."""
         gateway = self._models.gateway_of(model)
         if gateway is None:
             return NO_FILES
@@ -313,7 +313,7 @@ class Answers:
 
 
 def _file_notices(files: Sequence[FilePart], rules: ContextRules) -> Iterator[Notice]:
-    """Tells the user of which files the model gets no more than a line."""
+    """Notifies the user of files of which the model receives only a line."""
     given = FileRules(rules.files, rules.context_tokens)
     if unseen := [it.file_name for it in files if is_image(it.media_type) and not rules.files.images]:
         yield Notice("IMAGES_NOT_TAKEN", _UNSEEN.format(", ".join(unseen)))

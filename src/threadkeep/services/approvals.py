@@ -1,4 +1,4 @@
-"""Approvals: what turns ask their users, and how they answer."""
+"""Approvals: turns' requests to their users, and the answers."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ _ACTIONS = {
 
 
 class Approvals:
-    """The use cases of what turns ask."""
+    """The use cases of approvals."""
 
     def __init__(self, store: Store, node: Node, clock: Clock) -> None:
         self._store = store
@@ -40,11 +40,11 @@ class Approvals:
         self._clock = clock
 
     async def open(self, user: User, turn: Turn | None = None) -> Sequence[Approval]:
-        """What the user's turns wait for, or one of them, oldest first."""
+        """The open requests of the user's turns, or of one of them, oldest first."""
         return await self._store.approvals.open_of(user.id, turn.id if turn else None)
 
     async def answer(self, user: User, turn_id: str, request_id: str, answer: Answer) -> Turn:
-        """Answers a request; its turn goes on at once, on this node where it was waiting."""
+        """Answers a request; its turn continues immediately, on this node if it was waiting."""
         turn = await own_turn(self._store, user, turn_id)
         asked = None
         if is_uuid(request_id):
@@ -74,7 +74,7 @@ class Approvals:
                 return await own_turn(self._store, user, turn_id)
 
     async def _take(self, turn_id: TurnId, request_id: str, answer: Answer) -> Answered:
-        """Keeps an answer, and has its turn go on with it."""
+        """Stores an answer and resumes its turn."""
         lease = lease_of(self._node.id)
         answered = await self._store.approvals.answer(turn_id, request_id, answer, lease)
         if answered.held is not None:
@@ -85,7 +85,7 @@ class Approvals:
 
 
 def _check(asked: Approval, answer: Answer) -> None:
-    """Refuses an answer that does not fit what was asked."""
+    """Rejects an answer that doesn't match the request."""
     if answer.action not in _ACTIONS[asked.kind]:
         fitting = ", ".join(sorted(_ACTIONS[asked.kind]))
         raise InvalidRequest(f"This request accepts one of: {fitting}.", param="action")
@@ -117,7 +117,7 @@ def _check_value(schema: Mapping[str, Any] | None, value: Any, param: str) -> No
 
 
 class TurnApprovals:
-    """How one turn asks its user."""
+    """How a turn asks its user."""
 
     def __init__(
         self, store: Store, held: HeldTurn, timeout_s: float, clock: Clock, control: TurnControl
@@ -129,24 +129,24 @@ class TurnApprovals:
         self._control = control
 
     def request_id(self, tool_call_id: str) -> str:
-        """The id of the request about a call: always the same, so that nobody is asked twice."""
+        """The id of the request for a call: always the same, so that nobody is asked twice."""
         return derived_uuid(self._turn.started_at, self._turn.id, tool_call_id)
 
     @property
     def expires_at(self) -> int:
-        """When a request that is made now is no longer answered."""
+        """When a request created now expires."""
         return self._clock() + self._timeout_ms
 
     def expires_in(self, seconds: float) -> int:
-        """The same for one that cannot wait longer than this."""
+        """The same for a request that can't wait longer than this."""
         return min(self._clock() + int(seconds * 1000), self.expires_at)
 
     async def granted(self) -> frozenset[tuple[str, str]]:
-        """The servers and tools that the user allows in this conversation."""
+        """The servers and tools that the user has allowed in this conversation."""
         return await self._store.approvals.granted(self._turn.conversation_id)
 
     async def ask(self, asking: Asking) -> None:
-        """Stores a request, once; it may be answered from now on."""
+        """Stores a request, once; the user can answer it from now on."""
         request, tool = asking.request, asking.tool
         approval = Approval(
             request_id=request.request_id,
@@ -166,12 +166,12 @@ class TurnApprovals:
         await persist(lambda: self._store.approvals.add(approval))
 
     async def withdraw(self, request_id: str) -> bool:
-        """Ends a request that nobody waits for any more as expired; False where it has an answer."""
+        """Expires a request that nothing waits for; False if it has an answer."""
         answer = Answer(action=ApprovalAction.EXPIRE, at=self._clock())
         return await persist(lambda: self._store.approvals.withdraw(self._turn.id, request_id, answer))
 
     async def answers(self) -> Mapping[str, Answer]:
-        """The answers that are there by now, by the ids of the requests."""
+        """The answers so far, by request id."""
         return await self._store.approvals.answers(self._turn.id)
 
     async def arrived(self) -> None:

@@ -1,4 +1,4 @@
-"""Branches: which way through the tree of its messages a conversation takes, and forks of it."""
+"""Branches: the active path through a conversation's tree of messages, and forks."""
 
 from collections.abc import AsyncGenerator, Collection, Sequence
 from dataclasses import replace
@@ -68,7 +68,7 @@ class Branches:
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
 
     async def fork(self, user: User, conversation_id: str, message_id: str) -> Conversation:
-        """A new conversation with everything up to a message; the original stays as it is."""
+        """Starts a new conversation with everything up to a message; the original is unchanged."""
         for _ in range(TRIES):
             conversation = await own_conversation(self._store, user, conversation_id)
             agent = await agent_to_ask(self._store, user, conversation)
@@ -99,12 +99,12 @@ class Branches:
         return whole.conversation
 
     async def siblings(self, message: Message) -> Sequence[MessageId]:
-        """All that follow the same message as this one, if there are several."""
+        """All messages with the same parent as this one, if there are several."""
         found = await self._store.branches.siblings(message.conversation_id, [message])
         return found.get(message.id, ())
 
     async def _messages(self, conversation: Conversation, branch: Branch) -> list[Message]:
-        """The messages of a branch from the first one on."""
+        """The messages of a branch, from the first one on."""
         shared = MessageWindow(before_seq=branch.fork_seq + 1)
         found = [message async for message in self._all_messages(conversation, shared)]
         if own := frozenset(branch.shown):

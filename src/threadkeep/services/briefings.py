@@ -1,4 +1,4 @@
-"""Briefings: notices of agents, which users can talk about."""
+"""Briefings: notices from agents that users can open as conversations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ from threadkeep.services.history import History
 
 TRIES = 5
 MOST_UNREAD = 100
-"""Of all agents of one owner, for one user: a notice that is one of thousands is read by nobody."""
+"""Limit for all agents of one owner and one user: nobody reads thousands of notices."""
 RETRY_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class BriefingDraft:
-    """What an agent's owner says of a briefing to be sent."""
+    """The content of a briefing to send."""
 
     agent_id: str
     user_id: str
@@ -61,7 +61,7 @@ class Briefings:
         self._clock = clock
 
     async def create(self, user: User, draft: BriefingDraft) -> Briefing:
-        """Sends a briefing in an agent's name; for its owner and admins."""
+        """Sends a briefing on behalf of an agent; for its owner and admins."""
         agent = await self._agents.get_open(user, draft.agent_id)
         receiver = User(user_id(draft.user_id, "userId"))
         if not agent.is_visible_to(receiver):  # a briefing that cannot be talked about is none
@@ -103,7 +103,7 @@ class Briefings:
         return read
 
     async def delete(self, user: User, briefing_id: str) -> None:
-        """Removes a briefing; its card stays in the conversation."""
+        """Deletes a briefing; its card stays in the conversation."""
         id_ = _checked(briefing_id)
         if not await self._store.briefings.delete(user.id, id_):
             raise BriefingNotFound
@@ -158,7 +158,7 @@ def _check_unread(unread: int) -> None:
 
 
 def _checked(briefing_id: str) -> BriefingId:
-    """What is no id at all is answered like an id that does not exist."""
+    """Treats an invalid id like an id that doesn't exist."""
     if not is_uuid(briefing_id):
         raise BriefingNotFound
     return BriefingId(briefing_id.lower())

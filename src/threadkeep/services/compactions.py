@@ -47,7 +47,7 @@ MESSAGES_A_PAGE = 1000
 
 
 def is_due(agent: Agent, conversation: Conversation) -> bool:
-    """Whether a conversation has grown so long that it may be compacted by itself."""
+    """Whether a conversation is long enough for automatic compaction."""
     threshold = agent.settings.compaction_threshold
     grown = min(conversation.last_seq - conversation.archived_to_seq, conversation.message_count)
     return agent.settings.auto_compact and 0 < threshold <= grown
@@ -78,7 +78,7 @@ class Compactions:
         self._caps = caps
 
     async def compact(self, user: User, conversation_id: str, *, keep_last: int | None = None) -> Compaction:
-        """Puts a summary in the place of all but the last messages. Where that fails, nothing has changed."""
+        """Replaces all but the latest messages with a summary. If that fails, nothing changes."""
         await own_conversation(self._store, user, conversation_id)
         await self._allowances.take_call(user.id)
         return await self._compact(user, conversation_id, keep_last)
@@ -100,7 +100,7 @@ class Compactions:
         raise Conflict("The conversation is changing too quickly. Try again.")
 
     async def compact_later(self, arguments: Mapping[str, Any]) -> None:
-        """Compacts a conversation between two turns, if there is still reason to. A job."""
+        """Compacts a conversation between two turns, if it still needs it. A job."""
         user = User(UserId(arguments["user_id"]))
         # Where a turn runs, its end asks again.
         with suppress(TooFewMessages, TurnInProgress, ConversationNotFound, AgentNotFound, ModelNotAllowed):
@@ -114,7 +114,7 @@ class Compactions:
         return await self._store.compactions.page(conversation.id, before=before, offset=offset, limit=limit)
 
     async def undo(self, user: User, conversation_id: str, compaction_id: str) -> None:
-        """Brings the messages of the newest compaction back into the context."""
+        """Returns the messages of the latest compaction to the context."""
         conversation = await own_conversation(self._store, user, conversation_id)
         compaction = None
         if is_uuid(compaction_id):

@@ -1,4 +1,4 @@
-"""Turns that go on from their logs: after a crash, a deploy, or an answer of their user."""
+"""Turns that resume from their logs: after a crash, a deploy, or an answer of their user."""
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
@@ -29,13 +29,13 @@ from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.services.answers import Answers
 
 MOST_ATTEMPTS = 3
-"""A turn whose node is lost once more, without a finished model call in between, is not continued."""
+"""After this many losses of its node without a finished model call, a turn is not resumed."""
 
 HOUR_MS = 60 * 60 * 1000
 
 
 class Continuing:
-    """Continues turns, as far as that is allowed."""
+    """Resumes turns, where that is allowed."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Continuing:
     async def steps(
         self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, is_takeover: bool
     ) -> AsyncGenerator[TurnStep]:
-        """What happens in a turn from where its log ends; it ends where it may not go on."""
+        """Yields a turn's steps from the end of its log; ends the turn if it can't resume."""
         state = await self._state(held, entries)
         user = _user_of(held, entries)
         agent = await self._store.agents.get(held.conversation.agent_id)
@@ -76,11 +76,11 @@ class Continuing:
                 yield step
 
     def succession(self, held: HeldTurn, entries: Sequence[LogEntry]) -> Succeed:
-        """How a turn is succeeded by those that are queued behind it."""
+        """How queued messages follow a turn."""
         return self._succession(_user_of(held, entries))
 
     def _refusal(self, held: HeldTurn, agent: Agent, *, is_takeover: bool) -> Failed | None:
-        """Why a turn ends; None where it is continued."""
+        """Why a turn ends; None if it resumes."""
         is_too_late = held.attempts > MOST_ATTEMPTS or held.ownerless_ms > self._within_ms
         if is_takeover and (is_too_late or agent.settings.on_crash is OnCrash.INTERRUPT):
             return ABANDONED
@@ -91,7 +91,7 @@ class Continuing:
         return None
 
     async def _state(self, held: HeldTurn, entries: Sequence[LogEntry]) -> TurnState:
-        """Where the turn stands. One that died before its receipt was stored is prepared again."""
+        """The turn's state. A turn that died before its receipt was stored is prepared again."""
         turn = held.turn
         sent = await self._store.receipts.get(turn.conversation_id, turn.id)
         if sent is None:
@@ -109,7 +109,7 @@ class Continuing:
 
 
 def _user_of(held: HeldTurn, entries: Sequence[LogEntry]) -> User:
-    """The turn's user, with the role that they had when it began."""
+    """The turn's user, with the role they had when it started."""
     is_admin = any(isinstance(entry, BegunByAdmin) for entry in entries)
     return User(held.conversation.user_id, UserRole.ADMIN if is_admin else UserRole.USER)
 

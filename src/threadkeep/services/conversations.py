@@ -1,4 +1,4 @@
-"""Conversations: a user's own, with the agents that user may talk to."""
+"""Conversations: a user's own, with the agents the user can talk to."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -66,7 +66,9 @@ class Conversations:
     async def create(
         self, user: User, agent_id: str, *, title: str | None, metadata: Mapping[str, object] | None
     ) -> tuple[Conversation, bool]:
-        """A further conversation; the main one where the agent has no others. Tells whether it is new."""
+        """Starts another conversation, or returns the main one if the agent allows only one; and whether it
+        is new.
+        """
         agent = await self._agents.get(user, agent_id)
         if agent.settings.conversation_mode is ConversationMode.SINGLE:
             return await self._main_with(user, agent)
@@ -78,17 +80,17 @@ class Conversations:
         return conversation, True
 
     async def main(self, user: User, agent_id: str) -> tuple[Conversation, bool]:
-        """The main conversation with an agent, made if missing. Tells whether it was made."""
+        """The main conversation with an agent, created if needed; and whether it is new."""
         agent, found = await self._agents.get_with_main(user, agent_id)
         return (found, False) if found else await self._main_with(user, agent)
 
     async def main_with_default_agent(self, user: User) -> Conversation:
-        """The conversation of those who never chose an agent."""
+        """The main conversation with the default agent."""
         conversation, _ = await self._main_with(user, await self._agents.default())
         return conversation
 
     async def find_main_with_default_agent(self, user: User) -> Conversation | None:
-        """The same, if there is one."""
+        """The same, if it exists."""
         agent = await self._agents.default()
         return await self._store.conversations.get_main(user.id, agent.id)
 
@@ -105,7 +107,7 @@ class Conversations:
         offset: int,
         limit: int,
     ) -> Sequence[Conversation]:
-        """The user's conversations, newest activity first; deleted ones by when they were deleted."""
+        """The user's conversations, latest activity first; deleted ones, latest deletion first."""
         if which.agent_id is not None:
             await self._check_listable(user, which.agent_id, which.status)
         return await self._store.conversations.page(user.id, which, after=after, offset=offset, limit=limit)
@@ -126,14 +128,14 @@ class Conversations:
     async def messages(
         self, user: User, conversation_id: str, which: MessageWindow, *, offset: int, limit: int
     ) -> MessagePage:
-        """A run of a conversation's messages; a reply that is being written is shown as far as it goes."""
+        """A page of a conversation's messages; a reply in progress is included as far as it goes."""
         page = await self.bare_messages(user, conversation_id, which, offset=offset, limit=limit)
         return page._replace(messages=await whole_messages(self._store.payloads, page.messages))
 
     async def bare_messages(
         self, user: User, conversation_id: str, which: MessageWindow, *, offset: int, limit: int
     ) -> MessagePage:
-        """The same, without what was set aside for its size."""
+        """The same, without values stored separately because of their size."""
         page = await self._store.messages.page_of(
             user.id, to_conversation_id(conversation_id), which, offset=offset, limit=limit
         )
@@ -146,7 +148,9 @@ class Conversations:
     async def context(
         self, user: User, conversation_id: str, *, limit: int | None
     ) -> Sequence[ContextMessage]:
-        """The latest messages as another engine can send them, by default as many as the agent takes."""
+        """The latest messages in a form that another engine can send; by default, as many as the agent's
+        context.
+        """
         conversation = await self.get(user, conversation_id)
         agent = await self._store.agents.get(conversation.agent_id)
         habits = agent.settings if agent else AgentSettings()
@@ -187,12 +191,12 @@ class Conversations:
         return changed
 
     async def rotate_session(self, user: User, conversation_id: str) -> Conversation:
-        """Gives the conversation a new session id; the old one opens nothing any more."""
+        """Gives the conversation a new session id; the old one stops working."""
         fresh = new_session_id()
         return await self.update(user, conversation_id, lambda it: replace(it, session_id=fresh))
 
     async def delete(self, user: User, conversation_id: str, *, purge: bool) -> None:
-        """Hides a conversation until it is purged; or removes it at once, hidden before or not."""
+        """Deletes a conversation, to be purged later, or purges it immediately, deleted before or not."""
         id_ = to_conversation_id(conversation_id)
         conversations = self._store.conversations
         if await conversations.get(user.id, id_) is not None:
@@ -210,7 +214,7 @@ class Conversations:
         await self._turns.announce_deleted(user.id, id_)
 
     async def restore(self, user: User, conversation_id: str) -> Conversation:
-        """Brings a deleted conversation back."""
+        """Restores a deleted conversation."""
         restored = await self._store.conversations.restore(user.id, to_conversation_id(conversation_id))
         if restored is None:
             raise ConversationNotFound
@@ -219,11 +223,11 @@ class Conversations:
         return restored
 
     def purge_time(self, conversation: Conversation) -> int | None:
-        """When a deleted conversation is removed for good; None for one that is not deleted."""
+        """When a deleted conversation is purged; None for one that is not deleted."""
         return None if conversation.deleted_at is None else conversation.deleted_at + self._retention_ms
 
     async def purge_expired(self, now: int) -> int:
-        """Removes the conversations that were deleted longer ago than they are kept."""
+        """Purges conversations deleted longer ago than the retention period."""
         purged = await self._store.conversations.purge_deleted_before(now - self._retention_ms)
         await self._store.payloads.forget(purged)
         return len(purged)
@@ -236,7 +240,7 @@ class Conversations:
         return main, is_new
 
     async def _check_listable(self, user: User, agent_id: AgentId, status: ListedStatus | None) -> None:
-        """A deleted agent's conversations stay readable for those who have some."""
+        """Conversations with a deleted agent stay readable for their users."""
         try:
             await self._agents.get(user, agent_id)
         except AgentNotFound:

@@ -1,4 +1,4 @@
-"""Documents of agents: kept, read, made searchable, taken away."""
+"""Documents of agents: stored, processed, made searchable, deleted."""
 
 import asyncio
 from collections.abc import Sequence
@@ -49,12 +49,12 @@ class Documents:
         self._caps = caps
 
     async def check(self, file_name: str, file: BinaryIO) -> str:
-        """What a file is; refuses one that cannot be read, or whose name cannot be kept."""
+        """A file's type; rejects unsupported files and invalid names."""
         check_line(file_name, "fileName", most=MOST_NAME_CHARACTERS)
         return media_type_of(file_name, await asyncio.to_thread(_head, file))
 
     async def add(self, agent: Agent, file_name: str, file: BinaryIO) -> Document:
-        """Keeps a file and has it read; the same file again is the document that is there already."""
+        """Stores a file and queues it for processing; an already added file returns its document."""
         media_type = await self.check(file_name, file)
         id_, now = DocumentId(new_uuid()), self._clock()
         size, sha256 = await self._files.keep(agent.id, id_, file)
@@ -88,7 +88,7 @@ class Documents:
         return await self._store.documents.page(agent.id, before=before, offset=offset, limit=limit)
 
     async def retry(self, user: User, agent_id: str, document_id: str) -> Document:
-        """Has a failed document read again."""
+        """Processes a failed document again."""
         agent = await self._agents.get_open(user, agent_id)
         document = await self.get(user, agent_id, document_id)
         retried = await self._store.documents.update(
@@ -102,7 +102,7 @@ class Documents:
         return retried
 
     async def delete(self, user: User, agent_id: str, document_id: str) -> None:
-        """Takes a document out of every index, then away."""
+        """Removes a document from every index, then deletes it."""
         document = await self.get(user, agent_id, document_id)
         # From here on nobody finds it and nothing is added to it; its chunks go a few at a time, so that
         # turns are not held up.
@@ -120,7 +120,7 @@ class Documents:
     async def search(
         self, user: User, agent_id: str, query: str, *, top_k: int | None, threshold: float | None
     ) -> Found:
-        """What an agent's documents say to a query, by the agent's own settings unless others are given."""
+        """Searches an agent's documents, with the agent's settings unless others are given."""
         agent = await self._agents.get_open(user, agent_id)
         return await self._retriever.search(
             agent.id,

@@ -1,4 +1,4 @@
-"""Turns that ran elsewhere: another engine tells of them, and they become messages here."""
+"""Turns that ran in another engine and become messages here."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ MOST_EVENTS_AT_ONCE = 1_000
 
 
 class Executions:
-    """The use cases of runs that another engine tells of."""
+    """The use cases of recorded runs."""
 
     def __init__(self, store: Store, turns: Turns, history: History, clock: Clock) -> None:
         self._store = store
@@ -37,7 +37,7 @@ class Executions:
     async def record(
         self, user: User, conversation_id: str, events: Sequence[ExecutionEvent]
     ) -> Sequence[RecordedRun]:
-        """Keeps events, in any order and however often they are told; a complete run becomes a turn, once."""
+        """Stores events, in any order and any number of times; a complete run becomes a turn, once."""
         if len(events) > MOST_EVENTS_AT_ONCE:
             raise InvalidRequest(
                 f"You can send at most {MOST_EVENTS_AT_ONCE} events at once.", param="events"
@@ -58,7 +58,7 @@ class Executions:
     async def _with_files(
         self, id_: ConversationId, events: Sequence[ExecutionEvent]
     ) -> Sequence[ExecutionEvent]:
-        """Events with what is known of their artifacts; those must be files of this conversation."""
+        """Events with their artifacts resolved; these must be files of this conversation."""
         named = {PayloadId(it.lower()) for event in events for it in event.artifact_ids}
         if not named:
             return events
@@ -74,7 +74,7 @@ class Executions:
     async def _set_aside(
         self, id_: ConversationId, events: Sequence[ExecutionEvent]
     ) -> Sequence[ExecutionEvent]:
-        """Events whose tools' large values lie in the payload store, as those of a turn of ours do."""
+        """Events whose large tool values are in the payload store, like those of Threadkeep's own turns."""
         large_values = LargeValues(id_, self._clock, self._store.payloads.add)
         try:
             return [

@@ -1,4 +1,4 @@
-"""Exports: all that is kept of one user, record by record."""
+"""Exports: all data of one user, record by record."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -42,17 +42,17 @@ _CUT_OFF = Failure("INTERRUPTED", "This was still being written when the export 
 
 
 def payload_name(payload: Payload) -> str:
-    """Where a payload's content is in an export."""
+    """The path of a payload's content in an export."""
     return f"payloads/{payload.sha256}"
 
 
 def document_name(document: Document) -> str:
-    """Where a document's file is in an export."""
+    """The path of a document's file in an export."""
     return f"documents/{document.id}"
 
 
 class Export:
-    """One user's data. The store that it is given is a snapshot, so that all of it is of one moment."""
+    """One user's data. The store is a snapshot, so that everything is consistent."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Export:
         self._introduced: set[AgentId] = set()
 
     async def records(self) -> AsyncGenerator[Record]:
-        """Everything but the contents of files, in the order in which it can be brought in again."""
+        """Everything but the contents of files, in an order that can be imported."""
         if await self._store.exchange.owner_of("user", self._user_id) is None:
             raise UserNotFound(f"No data found for the user {self._user_id!r}.")
         yield ExportHeader(EXPORT_VERSION, self._user_id, self._now)
@@ -97,7 +97,7 @@ class Export:
         yield ExportEnd(count)
 
     async def contents(self) -> AsyncGenerator[tuple[str, bytes | BinaryIO | None]]:
-        """The files that records name; None in place of one that is lost."""
+        """The files that records refer to; None in place of a lost one."""
         async for agent in self._own_agents():
             async for document in self._documents(agent.id):
                 yield document_name(document), await self._document_files.open(agent.id, document.id)
@@ -140,7 +140,7 @@ class Export:
         return replace(kept, turn=turn.end(TurnStatus.FAILED, self._now, error=_CUT_OFF))
 
     async def _finished(self, message: Message) -> Message:
-        """A reply that is being written, as a crash at this moment would leave it."""
+        """A reply in progress, as a crash at this moment would leave it."""
         if message.completed_at is not None or message.turn_id is None:
             return message
         current = await written_so_far(self._store.log, message)
@@ -153,7 +153,7 @@ class Export:
         )
 
     async def _introduce(self, agent_id: AgentId) -> AsyncGenerator[KnownAgent]:
-        """Names an agent of somebody else before something refers to it, once."""
+        """Describes another user's agent before the first reference to it, once."""
         if agent_id not in self._introduced:
             self._introduced.add(agent_id)
             agent = await self._store.agents.get(agent_id)
@@ -170,7 +170,7 @@ class Export:
                 yield agent
 
     async def _components(self, agent_id: AgentId) -> dict[str, str]:
-        """The components of a prompt that are the agent's own, not those that all agents share."""
+        """The prompt components that belong to the agent, without those shared by all agents."""
         files = await self._prompt_files.read(agent_id)
         return {file.name: file.text for file in files if file.is_own}
 
@@ -206,7 +206,7 @@ class Export:
 
 
 def _cut_off(call: ToolCall) -> ToolCall:
-    """A call that the export did not wait for."""
+    """A call that was still running at the time of the export."""
     if call.status is not ToolCallStatus.RUNNING:
         return call
     return call.end(ToolCallStatus.INTERRUPTED, error=_CUT_OFF.message)

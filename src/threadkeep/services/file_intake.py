@@ -1,4 +1,6 @@
-"""Files as messages have them: what each one is by its content, with the forms that models and lists need."""
+"""Prepares files for messages: detects their type by content and creates the forms that models and lists
+need.
+"""
 
 import asyncio
 import hashlib
@@ -31,7 +33,7 @@ _PIECE_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PreparedFile:
-    """A file that is accepted, and where its contents lie until it is kept."""
+    """An accepted file, and where its contents are until it is stored."""
 
     file: UploadedFile
     contents: Mapping[str, Path]
@@ -48,7 +50,7 @@ class _Measured:
 
 
 class FileIntake:
-    """Finds out what files are and prepares them; refuses what a message cannot have."""
+    """Detects files' types and prepares them; rejects what messages don't accept."""
 
     def __init__(
         self,
@@ -66,7 +68,7 @@ class FileIntake:
 
     @asynccontextmanager
     async def prepared(self, file_name: str, source: BinaryIO) -> AsyncGenerator[PreparedFile]:
-        """A file by its content, an image with its renditions; what lies on the disk is gone afterwards."""
+        """A file by its content, an image with its renditions; temporary files are deleted afterwards."""
         check_line(file_name, "fileName", most=MOST_NAME_CHARACTERS)
         async with self._work_folder() as folder:
             original = folder / ORIGINAL
@@ -93,11 +95,11 @@ class FileIntake:
                 yield PreparedFile(file, {ORIGINAL: original})
 
     async def sweep(self) -> None:
-        """Removes what a crash has left of an upload."""
+        """Deletes leftovers of uploads after a crash."""
         await asyncio.to_thread(_remove_old, self._folder)
 
     async def _pages(self, original: Path, file_name: str) -> int | None:
-        """How many pages a PDF has; None where providers would not open it."""
+        """The number of pages of a PDF; None if providers wouldn't open it."""
         facts = await self._pdfs.inspect(original)
         if facts.needs_password:
             raise UnsupportedFile(
@@ -106,7 +108,7 @@ class FileIntake:
         return None if facts.encrypted else facts.page_count
 
     async def _with_images(self, file: UploadedFile, original: Path, folder: Path) -> PreparedFile:
-        """An image with its renditions, and where their contents lie."""
+        """An image with its renditions, and where their contents are."""
         try:
             image = await self._images.prepare(original, folder)
         except UnsupportedFile as exc:
@@ -117,7 +119,7 @@ class FileIntake:
         return PreparedFile(replace(file, width=image.width, height=image.height, renditions=kept), paths)
 
     async def _with_text(self, file: UploadedFile, original: Path, folder: Path) -> PreparedFile:
-        """A PDF or Word document with its text; without it where there is none, as in a scan."""
+        """A PDF or Word document with its text, or without it if there is none, as in a scan."""
         text = folder / AS_TEXT
         try:
             with original.open("rb") as source, text.open("w", encoding="utf-8") as target:
@@ -132,7 +134,7 @@ class FileIntake:
 
     @asynccontextmanager
     async def _work_folder(self) -> AsyncGenerator[Path]:
-        """A folder that is gone when the block ends."""
+        """A temporary folder for the duration of the block."""
         try:
             await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True, mode=0o700)
             folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder))

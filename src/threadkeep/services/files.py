@@ -1,4 +1,4 @@
-"""Files for messages: taken in, prepared, shown to their owner, and given to the message that has them."""
+"""Files for messages: accepted, prepared, served to their owner, and attached to messages."""
 
 import asyncio
 import logging
@@ -40,7 +40,7 @@ class OpenedFile:
     media_type: str
     size: int
     is_shown: bool
-    """Whether a browser may show it: it is an image that we have encoded ourselves."""
+    """Whether a browser may show it inline: only images that Threadkeep encoded itself."""
     pieces: AsyncGenerator[bytes]
 
 
@@ -63,7 +63,7 @@ class Files:
         self._ttl_ms = ttl_hours * HOUR_MS
 
     async def add(self, user: User, *sent: tuple[str, BinaryIO]) -> list[UploadedFile]:
-        """Takes files in by their names, none where one is refused. What each one is, its content says."""
+        """Accepts files, or none if one is rejected. The content determines each file's type."""
         async with AsyncExitStack() as stack:
             prepared = [
                 await stack.enter_async_context(self._intake.prepared(name, source)) for name, source in sent
@@ -73,7 +73,7 @@ class Files:
             return [it.file for it in prepared]
 
     async def open(self, user: User, file_id: str, *, preview: bool) -> OpenedFile:
-        """A file of the user, whether a message has it or not; its preview where it is an image."""
+        """A file of the user, attached to a message or not; its preview if it is an image."""
         id_ = _checked(file_id)
         if (waiting := (await self._store.files.unsent(user.id, [id_])).get(id_)) is not None:
             name = PREVIEW if preview and PREVIEW in waiting.renditions else ORIGINAL
@@ -89,14 +89,14 @@ class Files:
         return _opened(file, name, _one(content))
 
     async def content(self, message: Message, ref: PayloadId) -> bytes | None:
-        """What a message has of a file, in one of its forms; None where it is lost."""
+        """A message's file in one of its forms; None if it is lost."""
         found = (await self._store.payloads.load(message.conversation_id, [ref]))[ref]
         return None if isinstance(found, Lost) else found
 
     async def parts(
         self, user: User, conversation: Conversation, file_ids: Sequence[str]
     ) -> tuple[FilePart, ...]:
-        """The files as parts of a message in a conversation, which has them from now on."""
+        """Attaches files to a message of a conversation, as its parts."""
         if len(file_ids) > MOST_FILES_OF_A_MESSAGE:
             raise InvalidRequest(
                 f"A message can have at most {MOST_FILES_OF_A_MESSAGE} files.", param="files"
@@ -110,7 +110,7 @@ class Files:
         return tuple(known[it].part for it in ids)
 
     async def keep_returned(self, conversation: Conversation, file: ProducedFile) -> FilePart | None:
-        """Keeps an image that a tool returned as models and pages take it; None where it is not one."""
+        """Stores an image that a tool returned, for models and pages; None if it isn't an image."""
         name = safe_file_name(file.file_name, file.media_type)
         try:
             async with self._intake.prepared(name, BytesIO(file.content)) as prepared:
@@ -132,7 +132,7 @@ class Files:
         await persist(lambda: self._store.files.add_returned(conversation, file))
 
     async def sweep(self) -> int:
-        """Removes files that no message has got in time, and what a crash has left of an upload."""
+        """Deletes files that no message used in time, and leftovers of uploads after a crash."""
         await self._intake.sweep()
         return await self._store.files.forget_unsent(self._clock() - self._ttl_ms)
 
@@ -146,7 +146,7 @@ class Files:
 
 
 def _checked(file_id: str) -> PayloadId:
-    """What is no id at all is answered like an id that does not exist."""
+    """Treats an invalid id like an id that doesn't exist."""
     if not is_uuid(file_id):
         raise FileNotFound
     return PayloadId(file_id.lower())

@@ -1,4 +1,4 @@
-"""Searching one's own conversations. What was said is made searchable behind the turns, not within them."""
+"""Search of the user's own conversations. Messages are indexed after their turns, not during them."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ PAUSE_S = 0.02
 
 
 class History:
-    """The use cases of history, and the task that keeps its index up with the store."""
+    """The use cases of history, and the task that keeps its index up to date."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -31,17 +31,17 @@ class History:
         self._task = asyncio.create_task(self._run())
 
     async def search(self, user: User, query: str, *, before: int | None, limit: int) -> Sequence[SaidHit]:
-        """What the user or an agent said to them that has all words of a query, newest first."""
+        """Messages to or from the user that contain all words of a query, newest first."""
         async with self._searching.setdefault(user.id, asyncio.Lock()):
             return await self._store.history.search(user.id, query, before=before, limit=limit)
 
     def note(self, conversation_id: ConversationId) -> None:
-        """Something new was said in a conversation."""
+        """Notes that a conversation has new content."""
         self._waiting[conversation_id] = None
         self._wake.set()
 
     async def follow(self, conversation_id: ConversationId) -> None:
-        """Makes a conversation searchable now, for somebody who looks for its new title at once."""
+        """Indexes a conversation now, so that its new title is searchable immediately."""
         try:
             has_more = await self._store.history.follow(conversation_id, limit=FOLLOWED_AT_ONCE)
         except StorageError as exc:
@@ -51,7 +51,7 @@ class History:
             self.note(conversation_id)
 
     async def catch_up(self) -> None:
-        """Notes all conversations that are behind, such as those of a node that ended."""
+        """Notes all conversations that aren't indexed yet, such as those of a node that ended."""
         after: str | None = None
         while found := await self._store.history.behind(after=after, limit=LOOKED_AT_ONCE):
             for conversation_id in found:
@@ -59,7 +59,7 @@ class History:
             after = found[-1]
 
     async def close(self) -> None:
-        """Stops; what is left is caught up with at the next start."""
+        """Stops; the next start catches up."""
         await end_tasks(self._task)
 
     async def _run(self) -> None:

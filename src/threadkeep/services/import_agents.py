@@ -1,4 +1,4 @@
-"""The agents that a file brings or speaks of, and which ones they are here."""
+"""The agents in a file, and their counterparts here."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ AT_ONCE = 200
 
 
 class ImportedAgents:
-    """Takes agents over, and knows under which ids."""
+    """Imports agents and maps their ids."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class ImportedAgents:
         self._ids[own.agent.id] = agent_id
 
     async def meet(self, known: KnownAgent) -> None:
-        """An agent of somebody else: the default one, the very same, or one in its place."""
+        """Another user's agent: the default agent, the same agent, or a replacement."""
         check_id(known.id)
         if known.is_default:
             self._ids[known.id] = (await self._store.agents.get_default()).id
@@ -85,7 +85,7 @@ class ImportedAgents:
         self._ids[known.id] = id_
 
     async def named(self, name: str | None) -> Agent:
-        """The agent that foreign conversations shall be with: the default one, or one of this name."""
+        """The agent for imported conversations: the default agent, or one with this name."""
         if name is None:
             return await self._store.agents.get_default()
         after: str | None = None

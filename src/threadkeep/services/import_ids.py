@@ -1,4 +1,4 @@
-"""Where a thing of a file belongs here: under its own id, or under one made for the user."""
+"""Ids of imported items: their own, or new ones derived for the user."""
 
 from threadkeep.domain.ids import MessageId, UserId, derived_uuid, is_uuid, time_of
 from threadkeep.ports.exchange import Owned
@@ -6,18 +6,18 @@ from threadkeep.ports.store import Store
 
 
 class ImportIds:
-    """The ids that things get when they are brought in for one user."""
+    """The ids of items imported for one user."""
 
     def __init__(self, store: Store, user_id: UserId) -> None:
         self._store = store
         self._user_id = user_id
 
     def own_id(self, id_: str) -> str:
-        """The id in place of one that is somebody else's, the same every time."""
+        """The id that replaces another user's id, the same every time."""
         return derived_uuid(time_of(id_), self._user_id, id_)
 
     async def find(self, kind: Owned, id_: str, owner: str) -> tuple[str, bool]:
-        """The id that a thing has here, and whether it is here already."""
+        """The id of an item here, and whether it already exists."""
         owners = {it: await self._store.exchange.owner_of(kind, it) for it in (id_, self.own_id(id_))}
         for it, found in owners.items():
             if found == owner:
@@ -25,7 +25,7 @@ class ImportIds:
         return (id_ if owners[id_] is None else self.own_id(id_)), False
 
     async def card(self, message_id: MessageId) -> MessageId | None:
-        """A briefing's card, if its conversation has been taken over, under whichever id."""
+        """A briefing's card, if its conversation was imported, under any id."""
         for id_ in (message_id, MessageId(self.own_id(message_id))):
             if is_uuid(id_) and await self._store.exchange.owner_of("message", id_) == self._user_id:
                 return id_

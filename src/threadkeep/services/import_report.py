@@ -1,4 +1,4 @@
-"""What became of a file that was brought in."""
+"""The outcome of an import."""
 
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ from threadkeep.ports.exchange import (
 
 @dataclass(slots=True)
 class ImportReport:
-    """How many things were added, were there already, or were left out and why."""
+    """How many items were added, already existed, or were left out and why."""
 
     added: dict[str, int] = field(default_factory=dict[str, int])
     there: int = 0
@@ -26,11 +26,11 @@ class ImportReport:
     left_out: list[Flawed] = field(default_factory=list[Flawed])
 
     def count(self, kind: str, number: int = 1) -> None:
-        """Notes things that were added."""
+        """Counts added items."""
         self.added[kind] = self.added.get(kind, 0) + number
 
     def leave_out(self, found: Found | Flawed, why: str) -> None:
-        """Notes a thing that could not be taken over."""
+        """Records an item that couldn't be imported."""
         self.left_out.append(Flawed(_name(found), why))
 
 

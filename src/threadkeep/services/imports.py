@@ -1,7 +1,8 @@
-"""Imports: what a file brings becomes a user's, each conversation whole or not at all, nothing twice.
+"""Imports: the content of a file becomes a user's, each conversation completely or not at all, nothing twice.
 
-Ids are kept where they are free. Where one is somebody else's, for a file may be brought in for two users,
-the thing and all that belongs to it get ids made of the user's and the old ones, the same every time.
+Ids stay the same if they are free. If an id belongs to another user, because a file can be imported for two
+users, the item and everything that belongs to it get ids derived from the user's and the old ones, the same
+every time.
 """
 
 from collections.abc import Callable
@@ -47,7 +48,7 @@ MOST_MEMORIES = 100_000
 
 
 class Import:
-    """Brings one file in for one user."""
+    """Imports one file for one user."""
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class Import:
         self._documents: dict[str, str] = {}
 
     async def take(self, source: ImportSource, agent_name: str | None) -> ImportReport:
-        """Takes over all that a file brings; what is flawed is left out, and the rest goes on."""
+        """Imports everything in a file; leaves out flawed items and continues."""
         if source.is_ours and agent_name is not None:
             raise InvalidRequest("A Threadkeep export already names its agents; leave out --agent.")
         agent = None if source.is_ours else await self._agents.named(agent_name)
@@ -109,7 +110,7 @@ class Import:
                 await self._take_briefing(found)
 
     async def _take_foreign(self, source: ImportSource, found: ForeignConversation, agent: Agent) -> None:
-        """A conversation of another product with its files, which are not prepared again once it is there."""
+        """Another product's conversation with its files, which are not prepared again once it exists."""
         _, is_there = await self._import_ids.find("conversation", foreign_id(found), self._user.id)
         if is_there:
             self.report.there += 1
@@ -151,7 +152,7 @@ class Import:
             )
 
     async def _take_document(self, source: ImportSource, document: Document) -> None:
-        """Puts a document's file into its place and has it read by the server, as if it had been sent."""
+        """Stores a document's file and queues it for processing, as if it had been uploaded."""
         check_id(document.id)
         agent_id = self._agents.id_of(document.agent_id)
         id_, is_there = await self._import_ids.find("document", document.id, agent_id)

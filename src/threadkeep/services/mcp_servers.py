@@ -1,4 +1,4 @@
-"""The MCP servers of an agent as its owner sees them: which there are, and how they are."""
+"""An agent's MCP servers as its owner sees them, with their status."""
 
 from collections.abc import Sequence
 
@@ -31,11 +31,11 @@ class McpServers:
         self._statuses = statuses
 
     def states(self) -> Sequence[ServerState]:
-        """How all servers of this node are, whosever they are."""
+        """The status of all servers on this node."""
         return self._statuses.states()
 
     async def report(self, agent: Agent) -> Sequence[ServerReport]:
-        """All servers of an agent; for those who may change it."""
+        """All servers of an agent; for users who can change it."""
         known = await self._statuses.of(agent)
         changed = await self._store.seen_tools.changed(agent.id)
         reports: list[ServerReport] = []
@@ -49,7 +49,7 @@ class McpServers:
         return reports
 
     async def test(self, user: User, agent_id: str, name: str) -> ServerReport:
-        """Connects a server and lists its tools; for those who may change the agent."""
+        """Connects to a server and lists its tools; for users who can change the agent."""
         agent = await self._agents.get_open(user, agent_id)
         listed = next((it for it in self._catalog.merged(agent) if it.name == name), None)
         if listed is None:

@@ -1,4 +1,4 @@
-"""Documents searched before a reply, where nobody else would look them up."""
+"""Automatic document search before a reply."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ SHARE_OF_THE_CONTEXT = 4
 
 
 class Passages:
-    """Automatic retrieval: for agents that want it, and for models that cannot call tools."""
+    """Automatic retrieval: for agents that enable it, and for models without tool support."""
 
     def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever
@@ -22,7 +22,7 @@ class Passages:
     async def before(
         self, agent: Agent, asked: Message | None, gateway: Gateway
     ) -> Sequence[Notice | Retrieval]:
-        """What the documents say to the user's message, and what was amiss in searching them."""
+        """The passages that match the user's message, and problems with the search."""
         by_itself = agent.settings.retrieval_mode is RetrievalMode.AUTO or not gateway.supports_tools
         if not by_itself or asked is None or not isinstance(asked.content, str):
             return ()

@@ -1,4 +1,4 @@
-"""The latest messages of a conversation's active path, as many as a context takes."""
+"""The latest messages on a conversation's active path, as many as a context needs."""
 
 from dataclasses import replace
 

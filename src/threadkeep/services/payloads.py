@@ -1,4 +1,4 @@
-"""Puts values that were set aside back in their places, for whoever is shown them."""
+"""Restores values that were stored separately because of their size."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ MOST_TAKEN_APART_BYTES = 64 * 1024
 
 
 async def whole_messages(store: PayloadStore, messages: Sequence[Message]) -> Sequence[Message]:
-    """Messages with what their tools returned."""
+    """Messages with their tools' results."""
     refs = [(it.conversation_id, ref) for it in messages for call in _calls(it) for ref in _refs(call)]
     if not refs:
         return messages
@@ -30,7 +30,7 @@ async def whole_messages(store: PayloadStore, messages: Sequence[Message]) -> Se
 
 
 async def whole_records(store: PayloadStore, records: Sequence[ToolRecord]) -> Sequence[ToolRecord]:
-    """Tool calls with what they were given and gave."""
+    """Tool calls with their arguments and results."""
     found = await _load(store, [(it.conversation_id, ref) for it in records for ref in _refs(it.call)])
     return [replace(record, call=_whole(record.call, found)) for record in records]
 
@@ -51,7 +51,7 @@ def _refs(call: ToolCall) -> Collection[PayloadId]:
 
 
 def _calls(message: Message) -> Iterator[ToolCall]:
-    """All tool calls of a message, those of superseded model calls too."""
+    """All tool calls of a message, including those of superseded model calls."""
     return (part.call for part in message.parts if isinstance(part, ToolCallPart))
 
 
@@ -61,5 +61,5 @@ def _whole(call: ToolCall, found: Mapping[PayloadId, bytes]) -> ToolCall:
 
 
 def _value(content: bytes) -> Any:
-    """What is large stays JSON: to take it apart would hold up every turn, and it is only handed on."""
+    """Large values stay encoded JSON: decoding them would delay every turn, and they are only passed on."""
     return msgspec.Raw(content) if len(content) > MOST_TAKEN_APART_BYTES else msgspec.json.decode(content)

@@ -1,4 +1,4 @@
-"""System prompts: put together for every turn, shown to and edited by those whose agent it is."""
+"""System prompts: assembled for every turn, shown to and edited by the agent's owner."""
 
 import logging
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ log = logging.getLogger("threadkeep.prompts")
 
 
 class Prompts:
-    """The use cases of system prompts. Without `roles` nothing is said of an agent's role."""
+    """The use cases of system prompts. Without `roles`, prompts don't mention roles."""
 
     def __init__(
         self, store: Store, agents: Agents, files: PromptFiles, roles: Roles | None, models: Models
@@ -85,7 +85,7 @@ class Prompts:
         return await self.assemble(agent)
 
     async def forget(self, agent_ids: Iterable[AgentId]) -> None:
-        """Removes the folders of agents that have gone with their owner, or were emptied."""
+        """Deletes the folders of agents that were deleted with their owner, or cleared."""
         for agent_id in agent_ids:
             await self._remove(agent_id)
 
@@ -111,7 +111,9 @@ class Prompts:
     async def _role(
         self, agent: Agent, activated: str | None, gateway: Gateway | None
     ) -> tuple[str, list[Notice]]:
-        """What the prompt says of the role: how to activate it; all of it once that is done, or cannot be."""
+        """The prompt's text about the role: how to activate it, or all of it if it is active or can't be
+        activated.
+        """
         if self._roles is None:
             return "", []
         can_activate = gateway is None or gateway.supports_tools

@@ -1,4 +1,4 @@
-"""The queue: messages that wait for the turn before them can be edited and removed until they are sent."""
+"""The queue: users can edit and remove queued messages until they are sent."""
 
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import Conversation
@@ -13,7 +13,7 @@ from threadkeep.services.turns import Turns
 
 
 class Queue:
-    """The use cases of messages that wait."""
+    """The use cases of queued messages."""
 
     def __init__(self, store: Store, turns: Turns, caps: OperatorCaps = NO_CAPS) -> None:
         self._store = store
@@ -23,7 +23,7 @@ class Queue:
     async def edit(
         self, user: User, conversation_id: str, message_id: str, content: str
     ) -> tuple[QueuedMessage, Conversation]:
-        """Gives a message that waits another content."""
+        """Edits a queued message."""
         conversation = await own_conversation(self._store, user, conversation_id)
         agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
         id_ = to_message_id(message_id)
@@ -37,7 +37,7 @@ class Queue:
         return edited, conversation
 
     async def remove(self, user: User, conversation_id: str, message_id: str) -> None:
-        """Removes a message that waits."""
+        """Removes a queued message."""
         conversation = await own_conversation(self._store, user, conversation_id)
         if not await self._store.queue.remove(conversation.id, to_message_id(message_id)):
             raise MessageNotFound("This message isn't in the queue.")

@@ -1,4 +1,4 @@
-"""What is one user's becomes another's, such as that of `local` once users sign in."""
+"""Moves everything from one user to another, such as from `local` once users sign in."""
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import ConversationId, UserId
@@ -9,7 +9,7 @@ INDEXED_AT_ONCE = 200
 
 
 async def reassign(store: Store, giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Moved:
-    """Moves everything of a user in one transaction, then makes it searchable for the other one."""
+    """Moves everything in one transaction, then makes it searchable for the new owner."""
     if giver == receiver:
         raise InvalidRequest("The two users are the same.", param="user")
     moved = await store.exchange.reassign(giver, receiver, now, alone=alone)
@@ -19,6 +19,6 @@ async def reassign(store: Store, giver: UserId, receiver: UserId, now: int, *, a
 
 
 async def make_searchable(store: Store, conversation_id: ConversationId) -> None:
-    """Indexes all that was said in a conversation, now instead of behind its turns."""
+    """Indexes a conversation now instead of after its turns."""
     while await store.history.follow(conversation_id, limit=INDEXED_AT_ONCE):
         pass

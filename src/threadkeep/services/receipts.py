@@ -1,4 +1,4 @@
-"""What the models were sent, for those whose turns it was."""
+"""Receipts: what the models received, for the users of those turns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from threadkeep.services.turns import Turns
 
 @dataclass(frozen=True, slots=True)
 class ShownReceipt:
-    """A receipt with those of its texts that the user may read, by their hash."""
+    """A receipt with the texts that the user may read, by their hash."""
 
     receipt: Receipt
     texts: Mapping[str, str]
     summary: str | None
     files: Sequence[ImageBlock | DocumentBlock]
-    """The images and PDFs that the model was sent as they are."""
+    """The images and PDFs that the model received as files."""
 
 
 class Receipts:
@@ -33,7 +33,7 @@ class Receipts:
         self._turns = turns
 
     async def get(self, user: User, turn_id: str) -> ShownReceipt:
-        """The receipt of one of the user's turns; the prompt's text only where the agent is theirs."""
+        """The receipt of one of the user's turns; with the prompt's text only if the agent is theirs."""
         turn = await self._turns.get(user, turn_id)
         found = await self._store.receipts.get(turn.conversation_id, turn.id)
         conversation = await self._store.conversations.get(user.id, turn.conversation_id)

@@ -1,4 +1,4 @@
-"""Reports: what tools gave, over one or all conversations, and a conversation as one document."""
+"""Reports: results of tools in one or all conversations, and a conversation as one document."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -69,7 +69,7 @@ class Reports:
         offset: int,
         limit: int,
     ) -> Sequence[ToolRecord]:
-        """Calls of tools in the user's conversations, newest first, with what they gave."""
+        """Tool calls in the user's conversations, newest first, with their results."""
         if which.turn_id is not None and not is_uuid(which.turn_id):
             raise InvalidRequest("This isn't a turn id.", param="turnId")
         records = await self._store.messages.tool_calls(
@@ -78,15 +78,15 @@ class Reports:
         return await whole_records(self._store.payloads, records)
 
     async def report(self, user: User, conversation_id: str, *, tool_name: str | None = None) -> Report:
-        """What was asked and what was done on the active path, oldest first."""
+        """The questions and answers on the active path, oldest first."""
         return await self._made(user, conversation_id, tool_name, MessageWindow())
 
     async def export(self, user: User, conversation_id: str) -> Report:
-        """The whole conversation, every branch of it, in the order in which it was written."""
+        """The whole conversation with every branch, in the order in which it was written."""
         return await self._made(user, conversation_id, None, MessageWindow(with_overwritten=True))
 
     async def artifact(self, user: User, artifact_id: str) -> tuple[Payload, bytes]:
-        """A file that a tool gave in one of the user's conversations."""
+        """A file that a tool returned in one of the user's conversations."""
         payload = None
         if is_uuid(artifact_id):
             payload = await self._store.payloads.artifact(user.id, PayloadId(artifact_id.lower()))
@@ -119,7 +119,7 @@ class Reports:
             yield exchange
 
     async def _files(self, answered: Message) -> Mapping[PayloadId, Payload]:
-        """What is known of an answer's files, if they are the conversation's own."""
+        """The details of an answer's files, if they belong to the conversation."""
         return await self._store.payloads.artifacts(answered.conversation_id, answered.artifact_ids)
 
     async def _messages(
@@ -155,7 +155,7 @@ async def _paired(messages: AsyncIterator[Message]) -> AsyncIterator[Exchange]:
 
 
 def _of_tool(exchange: Exchange, tool_name: str) -> Exchange | None:
-    """What one tool did in an exchange; None where it did nothing."""
+    """What one tool did in an exchange; None if it did nothing."""
     answered = exchange.answered
     if answered is None or all(call.tool_name != tool_name for call in answered.tool_calls):
         return None

@@ -1,4 +1,4 @@
-"""The turns that run, for whoever operates Threadkeep: whose they are and where, never what they say."""
+"""Running turns for operators: whose they are and where they run, never their content."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ TURNS_AT_ONCE = 200
 
 
 class RunningTurns:
-    """The use cases of admins with turns that run."""
+    """The use cases of admins with running turns."""
 
     def __init__(self, store: Store, node: Node, clock: Clock) -> None:
         self._store = store
@@ -29,12 +29,12 @@ class RunningTurns:
         return self._node.id
 
     async def page(self, user: User, *, after: str | None, offset: int, limit: int) -> Sequence[RunningTurn]:
-        """Those of all users on all nodes, oldest first."""
+        """The running turns of all users on all nodes, oldest first."""
         _check_admin(user)
         return await self._store.turns.running(after=after, offset=offset, limit=limit)
 
     async def abort(self, user: User, turn_id: str) -> bool:
-        """Stops a turn, whosever it is, keeping what it has said; False when it had ended by itself."""
+        """Stops any user's turn and keeps its partial answer; False if it had already ended."""
         _check_admin(user)
         if not is_uuid(turn_id):
             raise TurnNotFound
@@ -57,7 +57,7 @@ class RunningTurns:
         return True
 
     async def abort_all_of(self, user_id: UserId) -> None:
-        """Stops the turns of a user who goes; a node that does not answer cannot keep them either."""
+        """Stops the turns of a user who is being deleted, even if a node doesn't respond."""
         after: str | None = None
         while turns := await self._store.turns.running(after=after, offset=0, limit=TURNS_AT_ONCE):
             theirs = [turn.id for turn in turns if turn.user_id == user_id]

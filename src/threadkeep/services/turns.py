@@ -1,4 +1,4 @@
-"""Turns: begin, follow, stop and regenerate them."""
+"""Turns: start, follow, stop and regenerate them."""
 
 import asyncio
 import hashlib
@@ -45,23 +45,23 @@ TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a client wants a message to stand; by default at the end of the active path."""
+    """Where a message goes; by default, at the end of the active path."""
 
     parent_id: str | UnsetType | None = UNSET
     """The message that it follows; None for none."""
     tip_id: str | UnsetType | None = UNSET
-    """The last message that the client shows; another than the path's end refuses the message."""
+    """The last message that the client shows; the message is rejected if the path ends elsewhere."""
 
 
 AT_THE_END = Position()
 
 Sent = tuple[Turn, Conversation] | QueuedMessage
-"""What becomes of a message: a turn that answers it, or its place in the queue."""
+"""The outcome of sending a message: a turn that answers it, or its place in the queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """What was left when a turn was stopped."""
+    """The state of a turn when it was stopped."""
 
     turn_id: TurnId
     message: Message
@@ -97,9 +97,10 @@ class Turns:
         when_busy: WhenBusy = WhenBusy.REJECT,
         idempotency_key: str | None = None,
     ) -> Sent:
-        """Begins a turn that answers a user's message, or queues it; the same key gives the same again.
+        """Starts a turn that answers a user's message, or queues the message; the same key returns the same
+        result.
 
-        Where messages are held, the first of them is sent, and this one is queued behind them.
+        If messages are held, sends the first of them and queues this one behind them.
         """
         key = None
         if idempotency_key:
@@ -146,7 +147,7 @@ class Turns:
         message_id: str | None = None,
         tip_id: str | UnsetType | None = UNSET,
     ) -> tuple[Turn, Conversation]:
-        """Answers the question of a reply again, beside the answers that it has; by default the latest's."""
+        """Regenerates a reply and keeps the existing ones; by default, the latest."""
         for _ in range(TRIES):
             conversation, agent = await self._open(user, conversation_id)
             conversation.check_idle()
@@ -172,28 +173,28 @@ class Turns:
 
     @property
     def running_count(self) -> int:
-        """How many turns run on this node."""
+        """The number of turns running on this node."""
         return self._node.running_count
 
     @property
     def is_draining(self) -> bool:
-        """Whether this process is ending and begins no further turn."""
+        """Whether this process is shutting down and starts no more turns."""
         return self._node.is_draining
 
     async def drain(self, grace_s: float) -> None:
-        """Begins no further turn and hands off those that run; what is under way has so long to end."""
+        """Starts no more turns and hands off the running ones, within a grace period."""
         await self._node.drain(grace_s)
 
     async def follow(self, turn: Turn, after: int, *, from_first: bool = False) -> Follower | None:
-        """A turn's log for a reader who has seen its events up to `after`; None when nothing is left."""
+        """A turn's log for a reader who has seen its events up to `after`; None if nothing is left."""
         return await self._node.follow(turn, after, from_first=from_first)
 
     def changes(self, conversation_id: ConversationId) -> AbstractContextManager[asyncio.Event]:
-        """An event that is set whenever a turn begins in a conversation, or a change of it is announced."""
+        """An event that is set whenever a turn starts in a conversation, or the conversation changes."""
         return self._node.changes(conversation_id)
 
     async def announce(self, type_: UserEventType, conversation: Conversation) -> None:
-        """Tells the user's pages, and those who follow the conversation, what has happened to it."""
+        """Notifies the user's pages and the conversation's followers of a change."""
         await self._node.announce(UserEvent(conversation.user_id, type_, conversation.id))
 
     async def announce_deleted(self, user_id: UserId, conversation_id: ConversationId) -> None:
@@ -201,7 +202,7 @@ class Turns:
         await self._node.announce(UserEvent(user_id, UserEventType.CONVERSATION_DELETED, conversation_id))
 
     async def finished(self, turn: Turn) -> Message | None:
-        """The reply of a turn, once it has ended; None when it waits for its user."""
+        """The reply of a turn once it has ended; None if it waits for its user."""
         if (log := await self._node.follow(turn, ALL_SEEN)) is not None:
             async with log:
                 async for _ in log:
@@ -210,7 +211,7 @@ class Turns:
         return await self._whole_reply(turn)
 
     async def abort(self, user: User, conversation_id: str) -> Aborted | None:
-        """Stops the turn that runs in a conversation, on whichever node; None when none does."""
+        """Stops the turn running in a conversation, on any node; None if there is none."""
         conversation = await own_conversation(self._store, user, conversation_id)
         if conversation.active_turn_id is None:
             return None
@@ -223,7 +224,7 @@ class Turns:
         return Aborted(turn.id, await self._reply(turn))
 
     async def _sent_before(self, conversation: Conversation, key: IdempotencyKey) -> Sent | None:
-        """What an earlier request with the same key has made of the message."""
+        """The outcome of an earlier request with the same key."""
         now = self._clock()
         if (begun := await self._store.turns.find_by_key(conversation.id, key.name, now)) is not None:
             turn, request_hash = begun
@@ -244,7 +245,7 @@ class Turns:
         when_busy: WhenBusy,
         key: IdempotencyKey | None,
     ) -> QueuedMessage:
-        """Queues a message behind the turn that is active; StorageConflict when that has ended meanwhile."""
+        """Queues a message behind the active turn; StorageConflict if that turn has ended."""
         turn_id = conversation.active_turn_id
         assert turn_id is not None
         if when_busy is WhenBusy.REJECT:
@@ -271,7 +272,7 @@ class Turns:
         key: IdempotencyKey | None,
         before: WaitingEnd | None,
     ) -> QueuedMessage:
-        """Sends the first of the messages that are held, and queues a new one behind the others."""
+        """Sends the first held message, and queues a new one behind the others."""
         begun = self._begin_queued(agent, conversation, first)
         await self._begin(user, agent, begun, None, queue=FromQueue(first, added, key), before=before)
         return added
@@ -308,7 +309,7 @@ class Turns:
         return begun.turn, begun.conversation
 
     def succession(self, user: User) -> Succeed:
-        """Has a user's queued messages answered, one turn after the other."""
+        """Answers a user's queued messages, one turn after the other."""
 
         async def succeed(before: Turn, conversation: Conversation, message: QueuedMessage) -> Successor:
             self._check_open()
@@ -335,7 +336,7 @@ class Turns:
             raise ShuttingDown("This process is shutting down. Try again in a moment.")
 
     async def _open(self, user: User, conversation_id: str) -> tuple[Conversation, Agent]:
-        """A conversation in which the user may begin a turn, and its agent."""
+        """A conversation in which the user can start a turn, and its agent."""
         conversation = await own_conversation(self._store, user, conversation_id)
         return conversation, self._caps.limited(await agent_to_ask(self._store, user, conversation))
 
@@ -373,7 +374,7 @@ class Turns:
 
 
 def _request_hash(content: str, files: tuple[FilePart, ...], position: Position, when_busy: WhenBusy) -> str:
-    """What a second try has in common with the first: the tip may have moved because of that one."""
+    """What a retry shares with the first attempt, except the tip, which that attempt may have moved."""
     asked = content if position.parent_id is UNSET else f"{position.parent_id}\n{content}"
     if when_busy is not WhenBusy.REJECT:
         asked = f"{when_busy}\n{asked}"

@@ -1,4 +1,4 @@
-"""What a user's turns have cost."""
+"""Usage of a user's turns."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime

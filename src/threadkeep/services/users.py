@@ -1,4 +1,4 @@
-"""Users: what is theirs goes when they go."""
+"""Users: deleting a user deletes their data."""
 
 from contextlib import suppress
 
@@ -30,12 +30,12 @@ class Users:
         self._clock = clock
 
     async def meet(self, user: User) -> None:
-        """Makes a user who signs in known, so that agents may send them briefings."""
+        """Registers a user who signs in, so that agents can send them briefings."""
         with suppress(Forbidden):  # the host application knows best; whatever they begin is refused
             await self._store.users.meet(user.id, self._clock())
 
     async def delete(self, user: User, user_id: str) -> None:
-        """Purges everything of a user; for that user, and for admins."""
+        """Purges all data of a user; for that user, and for admins."""
         # A NUL character is in no user's id, and PostgreSQL would refuse to look for it.
         if (user_id != user.id and not user.is_admin) or "\x00" in user_id:
             raise UserNotFound
@@ -50,6 +50,6 @@ class Users:
         await self._servers.forget(UserId(user_id))
 
     async def sweep(self) -> None:
-        """Clears away what is left where a host application deletes users in the database we share."""
+        """Cleans up after a host application that deletes users in the shared database."""
         await self._store.users.sweep(self._clock())
         await self._servers.keep_only(self._store.users.ids())
