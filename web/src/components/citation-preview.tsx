@@ -27,6 +27,8 @@ export function CitationPreview({ mark, hit, onEnter, onLeave }: Props) {
     // Above everything: the list cuts off what is in it.
     shown.showPopover?.();
     mark.setAttribute("aria-describedby", id);
+    // It describes the mark and takes no focus: a table or a link is reached where the passage is opened.
+    for (const it of shown.querySelectorAll<HTMLElement>("a, button, [tabindex]")) it.tabIndex = -1;
     const place = () => putAt(shown, mark);
     place();
     window.addEventListener("scroll", place, { capture: true, passive: true });
