@@ -141,7 +141,7 @@ def test_badge_leads_to_the_request_from_anywhere(asking: Page):
     asking.get_by_role("button", name="New conversation").click()
     expect(asked(asking)).to_have_count(0)
     badge(asking).click()
-    asking.locator(".requests").get_by_role("button", name=NOTE).click()
+    asking.get_by_role("menuitem", name=NOTE).click()
     expect(asked(asking)).to_be_focused()
     waiting = asking.get_by_role("navigation", name="Conversations").get_by_role(
         "img", name="Waiting for you"

@@ -89,7 +89,7 @@ def test_tabs_share_a_sign_in_until_one_logs_out(page: Page, context: BrowserCon
     other.goto("/")
     expect(other.get_by_role("textbox", name="Message")).to_be_visible()
     assert token not in other.evaluate("JSON.stringify(localStorage)")
-    other.get_by_role("button", name="Sign out").click()
+    choose(other, "Profile: alice", "Sign out")
     expect(page.get_by_label("Access token")).to_be_visible()
     assert token not in page.evaluate("JSON.stringify({...sessionStorage})")
     sign_in(page, "bob")

@@ -7,16 +7,17 @@ from playwright.sync_api import Page, expect
 from tests.browser import tour
 from tests.browser.test_access import violations
 from tests.browser.test_talking import done, log, say
-from threadkeep.testing import Pause, Say, ScriptedModel, Think, Usage, UseTool
+from threadkeep.testing import Gate, Pause, Say, ScriptedModel, Think, Usage, UseTool, Wait
 
 
 def test_turn_is_watched_replayed_by_keyboard_and_opened_by_its_link(page: Page, model: ScriptedModel):
     settings = {"mcpServers": {"chaos": tour.CHAOS_SERVER}}
     page.goto(f"/#/new/{tour.made(page, '/api/agents', {'name': 'Handy', 'settings': settings})}")
     page.reload()
+    gate = Gate()
     model.script(
         [Think("An echo."), UseTool("chaos__echo", {"text": "hello"}), Usage(900, 20)],
-        [Say("It said "), Pause(1.5), Say("hello."), Usage(400, 30, cache_read=600)],
+        [Say("It said "), Pause(1.5), Wait(gate), Say("hello."), Usage(400, 30, cache_read=600)],
     )
     say(page, "Echo")
     expect(log(page)).to_contain_text("It said")
@@ -26,6 +27,7 @@ def test_turn_is_watched_replayed_by_keyboard_and_opened_by_its_link(page: Page,
     then = drawer.get_by_role("group", name="Answer at this moment")
     expect(drawer).to_contain_text("Live")
     expect(then).to_contain_text("It said")
+    gate.open()
 
     slider = drawer.get_by_role("slider", name="Position")
     expect(slider).to_have_attribute("aria-valuetext", re.compile("End$"))
