@@ -131,7 +131,7 @@ async def test_name_that_leads_elsewhere_the_second_time_is_refused(
     resolver = resolve(["127.0.0.1"], ["10.0.0.1"])
     async with client() as http:
         assert (await http.get(f"http://mcp.example:{port}/mcp")).text == "ok"
-        with pytest.raises(httpx2.ConnectError, match=r"mcp\.example is not on the Internet"):
+        with pytest.raises(httpx2.ConnectError, match=r"mcp\.example is on a private or local network"):
             await http.get(f"http://mcp.example:{port}/mcp")
     # The address that was looked at is the one that was used: nobody has asked a third time.
     assert resolver.asked == ["mcp.example", "mcp.example"]
