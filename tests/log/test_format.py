@@ -195,7 +195,7 @@ def test_every_kind_of_event_is_tried():
 @pytest.mark.parametrize(
     ("raw", "says"),
     [
-        (b'{"type":"sang","turn_id":"t","seq":1,"at":1,"text":"x"}', "no event of the type 'sang'"),
+        (b'{"type":"sang","turn_id":"t","seq":1,"at":1,"text":"x"}', "Unknown event type 'sang'"),
         (b'{"type":"text","turn_id":"t","seq":1,"at":1}', "required field `text`"),
         (b'{"type":"text","turn_id":"t","seq":"1","at":1,"text":"x"}', r"\$\.seq"),
         (b'{"type":"text","turn_id":"t","seq":1', "truncated"),

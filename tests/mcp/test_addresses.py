@@ -88,7 +88,7 @@ async def test_networks_that_the_operator_denies_are_denied_even_where_private_o
     for address in ("203.0.114.7", "10.1.2.3", "::ffff:10.1.2.3", "64:ff9b::a01:203", "2606:4700::1111"):
         for allow_private in (False, True):
             resolve(["8.8.8.8", address])
-            with pytest.raises(PermissionError, match="denied"):
+            with pytest.raises(PermissionError, match="blocked"):
                 await allowed_addresses("mcp.example", 443, allow_private=allow_private, denied=denied)
     resolve(["10.2.0.1"])
     assert await allowed_addresses("a.example", 443, allow_private=True, denied=denied) == ["10.2.0.1"]
@@ -131,7 +131,7 @@ async def test_name_that_leads_elsewhere_the_second_time_is_refused(
     resolver = resolve(["127.0.0.1"], ["10.0.0.1"])
     async with client() as http:
         assert (await http.get(f"http://mcp.example:{port}/mcp")).text == "ok"
-        with pytest.raises(httpx2.ConnectError, match=r"mcp\.example is not on the Internet"):
+        with pytest.raises(httpx2.ConnectError, match=r"mcp\.example is on a private or local network"):
             await http.get(f"http://mcp.example:{port}/mcp")
     # The address that was looked at is the one that was used: nobody has asked a third time.
     assert resolver.asked == ["mcp.example", "mcp.example"]

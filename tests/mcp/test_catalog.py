@@ -277,7 +277,7 @@ def test_our_own_network_is_refused_unless_the_operator_allows_it(host: str):
 def test_network_that_the_operator_denies_is_refused_always(host: str):
     denied = (ip_network("10.1.0.0/16"), ip_network("203.0.114.0/24"))
     catalog = Catalog((), stdio_needs_admin=True, allow_private=True, denied_networks=denied)
-    with pytest.raises(McpConfigInvalid, match="denied"):
+    with pytest.raises(McpConfigInvalid, match="blocked"):
         catalog.check(OWNER, {"web": RemoteServer(f"http://{host}/mcp")}, {})
     catalog.check(OWNER, {"web": RemoteServer("http://10.2.0.1/mcp")}, {})
 

@@ -89,7 +89,7 @@ async def test_server_that_came_back_without_its_memory_gets_a_new_session(here:
 
 
 async def test_server_that_is_not_there_is_away_with_its_reason(here: Pooled):
-    with pytest.raises(LinkBroken, match="Couldn't connect"):
+    with pytest.raises(LinkBroken, match="It can't be reached"):
         await here.tools(RemoteServer("http://127.0.0.1:1/mcp"))
 
 

@@ -183,7 +183,7 @@ async def test_database_of_a_newer_version_is_refused_and_untouched(database_url
     await open_and_close(database_url)
     run(database_url, "INSERT INTO tk_migrations VALUES (9999, '9999_future', 0)")
     before = everything(database_url)
-    with pytest.raises(StorageRefused, match=r"changed by a newer Threadkeep \(migration 9999"):
+    with pytest.raises(StorageRefused, match=r"newer Threadkeep has migrated this database \(migration 9999"):
         await open_database(database_url, pool_size=1)
     assert everything(database_url) == before
 

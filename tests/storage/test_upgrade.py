@@ -445,7 +445,7 @@ async def test_migration_that_would_lose_rows_is_undone_and_says_what_to_do(
         return [first, *others, careless]
 
     monkeypatch.setattr("threadkeep.storage.sqlite.migrations", changed)
-    with pytest.raises(StorageRefused, match=r"undone: .* tk_turns that are missing.* go on with"):
+    with pytest.raises(StorageRefused, match=r"rolled back: .* missing rows of tk_turns.* Continue with"):
         await open_database(f"sqlite:///{file}", pool_size=1, rebuild=rebuild)
     assert counts_of(file) == before
 

@@ -51,7 +51,7 @@ class RemoteLink(Link):
         except Exception as exc:
             for cause in causes(exc):
                 if isinstance(cause, httpx2.HTTPError):
-                    raise LinkBroken(f"Couldn't connect: {str(cause) or type(cause).__name__}") from exc
+                    raise LinkBroken(f"It can't be reached: {str(cause) or type(cause).__name__}") from exc
                 if isinstance(cause, MCPError) and self._refusal is not None:
                     raise LinkBroken(f"It returned HTTP status {self._refusal}.") from exc
             raise
