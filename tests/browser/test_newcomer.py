@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import WIDE
 from tests.browser.test_talking import answer, done, log, say
-from tests.browser.tour import HANDBOOK
+from tests.browser.tour import HANDBOOK, open_agent
 from tests.serving import Server
 
 # A model on a processor that others use, too.
@@ -42,7 +42,7 @@ def test_newcomer_talks_stops_asks_about_a_document_and_finds_it_all_after_a_res
         expect(answer(page)).not_to_be_empty()
         say(page, "Tell me a very long story about the sea.")
         stop_when_it_speaks(page, 2)
-        page.get_by_role("button", name="Settings").click()
+        open_agent(page)
         page.get_by_role("tab", name="Documents").click()
         file = {"name": "handbook.md", "mimeType": "text/markdown", "buffer": HANDBOOK}
         page.locator("input[type=file]").set_input_files(file)  # pyright: ignore[reportArgumentType]

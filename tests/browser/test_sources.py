@@ -3,13 +3,14 @@
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_talking import answer, done, say
+from tests.browser.tour import open_agent
 from threadkeep.testing import Say, ScriptedModel, UseTool
 
 HANDBOOK = b"# Returns\n\nA customer may return goods within 30 days.\n\n# Shipping\n\nWe ship on weekdays.\n"
 
 
 def test_person_uploads_a_document_asks_about_it_and_sees_the_source(page: Page, model: ScriptedModel):
-    page.get_by_role("button", name="Settings").click()
+    open_agent(page)
     page.get_by_role("tab", name="Documents").click()
     file = {"name": "handbook.md", "mimeType": "text/markdown", "buffer": HANDBOOK}
     page.locator("input[type=file]").set_input_files(file)  # pyright: ignore[reportArgumentType]

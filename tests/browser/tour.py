@@ -183,11 +183,32 @@ def nothing_used(page: Page, _: ScriptedModel) -> None:
     expect(page.get_by_text("No usage yet")).to_be_visible()
 
 
+def agents(page: Page, _: ScriptedModel) -> None:
+    """All agents, and what can be done with one."""
+    made(page, "/api/agents", {"name": "Advisor", "description": "Gives advice."})
+    page.goto("/#/agents")
+    page.get_by_role("button", name="More actions for Advisor").click()
+    expect(page.get_by_role("menuitem", name="Share")).to_be_visible()
+
+
+def my_settings(page: Page, _: ScriptedModel) -> None:
+    """Who one is, language and theme."""
+    page.goto("/#/settings")
+    expect(page.get_by_text(re.compile(r"Threadkeep \d"))).to_be_visible()
+
+
+def open_agent(page: Page, name: str = "Assistant") -> None:
+    """Goes to an agent's settings."""
+    page.goto("/#/agents")
+    page.get_by_role("button", name=f"More actions for {name}").click()
+    page.get_by_role("menuitem", name="Settings").click()
+
+
 def settings(tab: str) -> Screen:
     """A tab of an agent's settings."""
 
     def show(page: Page, _: ScriptedModel) -> None:
-        page.get_by_role("button", name="Settings").click()
+        open_agent(page)
         page.get_by_role("tab", name=tab).click()
         expect(page.get_by_text("Loading…")).to_have_count(0)
 
@@ -216,7 +237,7 @@ def documents(page: Page, _: ScriptedModel) -> None:
     page.locator("input[type=file]").set_input_files(files)  # pyright: ignore[reportArgumentType]
     refused = page.get_by_role("list", name="Uploads").get_by_role("listitem")
     expect(refused.filter(has_text="photo.png")).to_contain_text("This file type isn’t supported.")
-    expect(refused.filter(has_text="handbook (1).md")).to_contain_text("already has this file as “handbook.md”")
+    expect(refused.filter(has_text="handbook (1).md")).to_contain_text("already has this file")
     expect(refused).to_have_count(2)
     expect(page.get_by_role("listitem").filter(has_text=re.compile("^handbook.md"))).to_contain_text("ready")
     expect(page.get_by_role("listitem").filter(has_text="broken.pdf")).to_contain_text("failed")
@@ -246,6 +267,8 @@ SCREENS: dict[str, Screen] = {
     "briefing card": briefing_card,
     "usage": usage,
     "nothing used": nothing_used,
+    "agents": agents,
+    "my settings": my_settings,
     "general": settings("General"),
     "prompt": settings("Prompt"),
     "servers": settings("Tools"),
