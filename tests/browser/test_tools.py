@@ -1,6 +1,7 @@
 """Tools: their steps, progress, charts and what goes wrong with them, with a real MCP server."""
 
 import json
+import re
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -72,7 +73,7 @@ def test_result_of_megabytes_does_not_freeze_the_page(with_tools: Page, model: S
 
 def test_server_is_added_by_pasting_tested_and_removed(page: Page):
     open_agent(page, "Tools")
-    expect(page.get_by_text("promptx")).to_be_visible()
+    expect(page.get_by_text("promptx", exact=True)).to_be_visible()
     page.get_by_role("button", name="Add server").click()
     page.get_by_role("textbox", name="Or paste MCP JSON").fill("no JSON")
     expect(page.get_by_role("button", name="Add", exact=True)).to_be_disabled()
@@ -93,7 +94,9 @@ def test_server_that_is_not_allowed_is_refused_with_the_reason(page: Page):
     page.get_by_role("textbox", name="Name").fill("shell")
     page.get_by_role("textbox", name="URL or command").fill("bash -c ls")
     page.get_by_role("button", name="Add", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("must be one of: python")
+    place = page.get_by_role("textbox", name="URL or command")
+    expect(place).to_have_accessible_description(re.compile("must be one of: python"))
+    expect(place).to_be_focused()
 
 
 def test_document_is_dropped_read_and_found(page: Page):
@@ -113,11 +116,22 @@ def test_document_is_dropped_read_and_found(page: Page):
     expect(page.get_by_role("group", name="Results")).to_contain_text("30 days")
 
 
-def test_file_of_a_kind_that_cannot_be_read_is_refused(page: Page):
+def test_file_that_is_refused_says_why_and_one_that_got_lost_is_sent_again(page: Page):
     open_agent(page, "Documents")
-    files = {"name": "movie.mp4", "mimeType": "video/mp4", "buffer": b"\x00\x01"}
+    page.route("**/documents", lambda route: route.abort(), times=1)
+    files = [
+        {"name": "lost.md", "mimeType": "text/markdown", "buffer": b"# Found"},
+        {"name": "movie.mp4", "mimeType": "video/mp4", "buffer": b"\x00\x01"},
+    ]
     page.locator("input[type=file]").set_input_files(files)  # pyright: ignore[reportArgumentType]
-    expect(page.get_by_role("alert")).to_be_visible()
+    uploads = page.get_by_role("list", name="Uploads").get_by_role("listitem")
+    expect(uploads.filter(has_text="movie.mp4")).to_contain_text("This file type isn’t supported.")
+    expect(uploads.filter(has_text="lost.md")).to_contain_text("Upload interrupted.")
+    expect(page.get_by_role("status").filter(has_text="2 files were not added.")).to_be_visible()
+    page.get_by_role("button", name="Retry lost.md").click()
+    expect(page.get_by_role("listitem").filter(has_text="lost.md")).to_contain_text("ready")
+    page.get_by_role("button", name="Dismiss movie.mp4").click()
+    expect(uploads).to_have_count(0)
 
 
 def test_files_of_a_tool_reports_and_exports_are_downloaded(with_tools: Page, model: ScriptedModel):

@@ -6,7 +6,7 @@ import { isGuide, refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { go, hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
-import { problemOf } from "../thread/thread";
+import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { Menu, type MenuItem } from "./menu";
 import { toldProblem } from "./problem-bar";
@@ -32,9 +32,11 @@ export function AgentCard({ agent, me }: Props) {
         {isDefault && <span className="badge">{words.defaultAgent}</span>}
         <AgentMenu agent={agent} isMine={isMine} />
       </div>
-      <p className="about" dir="auto">
-        {description}
-      </p>
+      {description && (
+        <p className="about" dir="auto">
+          {description}
+        </p>
+      )}
       <p className="facts-line">
         <span dir="auto">{owner}</span>
         <span>
@@ -60,7 +62,7 @@ function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
   // The server shows settings to those who may change them.
   const mayChange = agent.settings !== undefined;
   const run = (work: () => Promise<void>) => () => {
-    work().catch((error: unknown) => toast(toldProblem(words, problemOf(error))));
+    work().catch((error: unknown) => toast(toldProblem(words, pageProblemOf(error))));
   };
   const duplicate = async () => {
     const made = await send<AgentView>("POST", `${path}/duplicate`);

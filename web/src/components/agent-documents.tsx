@@ -3,9 +3,8 @@ import { useCallback, useEffect, useRef, useState, type DragEvent } from "react"
 
 import { ask, get } from "../api/client";
 import { type DocumentView, type PageView_DocumentView } from "../api/schema";
-import { useLoaded } from "../state/use-loaded";
+import { pageProblemOf, useLoaded } from "../state/use-loaded";
 import { type Problem } from "../thread/reduce";
-import { problemOf } from "../thread/thread";
 import { useWords } from "../words";
 import { DocumentRow } from "./document-row";
 import { DocumentSearch } from "./document-search";
@@ -38,7 +37,7 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
       await ask(what, request);
       setProblem(null);
     } catch (error) {
-      setProblem(problemOf(error));
+      setProblem(pageProblemOf(error));
     }
     await again();
   };

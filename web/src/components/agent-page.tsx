@@ -7,8 +7,7 @@ import { confirmed } from "../state/confirmation";
 import { go, hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
 import { forgetUnsaved, useLeaveQuestion, useUnsavedTabs } from "../state/unsaved";
-import { useLoaded } from "../state/use-loaded";
-import { problemOf } from "../thread/thread";
+import { pageProblemOf, useLoaded } from "../state/use-loaded";
 import { type Problem } from "../thread/reduce";
 import { useWords, type Words } from "../words";
 import { AgentDocuments } from "./agent-documents";
@@ -58,7 +57,7 @@ function NewAgent({ onMenu }: { onMenu: () => void }) {
           agent={NEW}
           action={words.createAgent}
           onSave={create}
-          onProblem={(error) => setProblem(problemOf(error))}
+          onProblem={(error) => setProblem(pageProblemOf(error))}
         />
       </div>
     </div>
@@ -102,7 +101,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
     try {
       await send("DELETE", `/api/agents/${id}`);
     } catch (error) {
-      return setProblem(problemOf(error));
+      return setProblem(pageProblemOf(error));
     }
     forgetUnsaved();
     refreshAgents().catch(() => {}); // read again by whoever needs one
@@ -164,5 +163,5 @@ async function told(error: unknown, words: Words, again: () => Promise<void>): P
     await again();
     return { code: error.code, message: words.changedMeanwhile };
   }
-  return problemOf(error);
+  return pageProblemOf(error);
 }

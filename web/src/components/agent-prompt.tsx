@@ -5,8 +5,7 @@ import { get, send } from "../api/client";
 import { type PromptComponentView, type PromptView } from "../api/schema";
 import { toast } from "../state/toasts";
 import { useUnsaved } from "../state/unsaved";
-import { useLoaded } from "../state/use-loaded";
-import { problemOf } from "../thread/thread";
+import { pageProblemOf, useLoaded } from "../state/use-loaded";
 import { useWords } from "../words";
 import { LongText } from "./long-text";
 import { toldProblem } from "./problem-bar";
@@ -33,7 +32,7 @@ export function AgentPrompt({ agentId, version }: { agentId: string; version: nu
       toast(words.saved);
       return true;
     } catch (error) {
-      toast(toldProblem(words, problemOf(error)));
+      toast(toldProblem(words, pageProblemOf(error)));
       return false;
     }
   };

@@ -1,8 +1,8 @@
 import { useState } from "react";
 
 import { type AgentDetailView, type McpServerSettingsView } from "../api/schema";
+import { pageProblemOf } from "../state/use-loaded";
 import { type Problem } from "../thread/reduce";
-import { problemOf } from "../thread/thread";
 import { useWords } from "../words";
 import { type Change } from "./agent-page";
 import { ProblemBar } from "./problem-bar";
@@ -23,7 +23,7 @@ export function AgentServers({ agent, onChange }: Props) {
     await onChange({ settings: { mcpServers: servers } });
     setProblem(null);
   };
-  const refused = (error: unknown) => setProblem(problemOf(error));
+  const refused = (error: unknown) => setProblem(pageProblemOf(error));
   const add = async (servers: Record<string, McpServerSettingsView>) => {
     await write(servers);
     setAdding(false);

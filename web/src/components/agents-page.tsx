@@ -5,8 +5,8 @@ import { type AgentView, type MeView } from "../api/schema";
 import { agents, refreshAgents } from "../state/agents";
 import { go } from "../state/route";
 import { useStore } from "../state/store";
+import { pageProblemOf } from "../state/use-loaded";
 import { type Problem } from "../thread/reduce";
-import { problemOf } from "../thread/thread";
 import { useWords } from "../words";
 import { AgentCard } from "./agent-card";
 import { Field } from "./field";
@@ -24,7 +24,7 @@ export function AgentsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
   const read = () => {
     refreshAgents()
       .then(() => setProblem(null))
-      .catch((error: unknown) => setProblem(problemOf(error)));
+      .catch((error: unknown) => setProblem(pageProblemOf(error)));
   };
   useEffect(read, []);
   const shown = all.filter((it) => matches(it, wanted));

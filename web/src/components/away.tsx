@@ -14,7 +14,9 @@ export function Away() {
   }, []);
   return (
     <main className="alone">
-      <p role="status">{words.away}</p>
+      <div role="status">
+        <h1>{words.away}</h1>
+      </div>
       <button type="button" onClick={() => void findOut()}>
         {words.retry}
       </button>

@@ -8,7 +8,7 @@ import { refreshConversations } from "../state/conversations";
 import { go } from "../state/route";
 import { useStore } from "../state/store";
 import { toast } from "../state/toasts";
-import { problemOf } from "../thread/thread";
+import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { dateTime } from "../words/format";
 import { toldProblem } from "./problem-bar";
@@ -43,7 +43,7 @@ function Briefing({ briefing }: { briefing: BriefingView }) {
       await work();
       await refreshBriefings();
     } catch (error) {
-      toast(toldProblem(words, problemOf(error)));
+      toast(toldProblem(words, pageProblemOf(error)));
     }
   };
   const talk = () =>

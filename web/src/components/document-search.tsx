@@ -2,7 +2,7 @@ import { useState } from "react";
 
 import { get } from "../api/client";
 import { type HitsView } from "../api/schema";
-import { problemOf } from "../thread/thread";
+import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { Field } from "./field";
 import { toldProblem } from "./problem-bar";
@@ -18,7 +18,7 @@ export function DocumentSearch({ agentId }: { agentId: string }) {
     try {
       setFound(await get<HitsView>(`/api/agents/${agentId}/search`, { q: query }));
     } catch (error) {
-      setFailure(toldProblem(words, problemOf(error)));
+      setFailure(toldProblem(words, pageProblemOf(error)));
     }
   };
   return (

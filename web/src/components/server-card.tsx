@@ -2,7 +2,7 @@ import { useState } from "react";
 
 import { send } from "../api/client";
 import { type McpServerView } from "../api/schema";
-import { problemOf } from "../thread/thread";
+import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { LongText } from "./long-text";
 import { toldProblem } from "./problem-bar";
@@ -28,7 +28,7 @@ export function ServerCard({ agentId, server, onRemove, onToggle }: Props) {
       const path = `/api/agents/${agentId}/mcp-servers/${encodeURIComponent(name)}/test`;
       setTested(await send<McpServerView>("POST", path));
     } catch (reason) {
-      setFailure(toldProblem(words, problemOf(reason)));
+      setFailure(toldProblem(words, pageProblemOf(reason)));
     }
     setTesting(false);
   };

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useState } from "react";
 
+import { Unreachable } from "../api/client";
 import { type Problem } from "../thread/reduce";
 import { problemOf } from "../thread/thread";
 
@@ -7,6 +8,11 @@ export type Loaded<T> =
   | { state: "loading" }
   | { state: "failed"; problem: Problem }
   | { state: "ready"; value: T };
+
+/** What went wrong on a page that sends no message: nobody's text is in danger. */
+export function pageProblemOf(error: unknown): Problem {
+  return error instanceof Unreachable ? { code: "AWAY", message: error.message } : problemOf(error);
+}
 
 /** What is read once, and again when asked for; `load` must be stable. */
 export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>) {
@@ -17,7 +23,7 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>) {
         const value = await load(signal);
         if (!signal.aborted) setLoaded({ state: "ready", value });
       } catch (error) {
-        if (!signal.aborted) setLoaded({ state: "failed", problem: problemOf(error) });
+        if (!signal.aborted) setLoaded({ state: "failed", problem: pageProblemOf(error) });
       }
     },
     [load],
