@@ -120,11 +120,9 @@ function useGroups(text: string): ChoiceGroup[] {
     const isDark = now === "dark";
     return [
       { id: "new", label: words.newConversation, hint: `${COMMAND} ⇧ O`, run: () => go({ name: "new", agentId: null }) },
-      { id: "agents", label: words.agents, run: () => go({ name: "agents" }) },
       { id: "newAgent", label: words.newAgent, run: () => go({ name: "agent", id: "new" }) },
       { id: "briefings", label: words.briefings, run: () => go({ name: "briefings" }) },
       { id: "usage", label: words.usage, run: () => go({ name: "usage" }) },
-      { id: "settings", label: words.settings, run: () => go({ name: "settings" }) },
       { id: "theme", label: isDark ? words.lightMode : words.darkMode, run: () => setTheme(isDark ? "light" : "dark") },
       { id: "language", label: spoken === "zh" ? "English" : "中文", run: () => setLanguage(spoken === "zh" ? "en" : "zh") },
       { id: "shortcuts", label: words.shortcuts, hint: "?", run: () => setTimeout(() => overlay.set("shortcuts")) },
