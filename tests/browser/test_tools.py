@@ -110,6 +110,7 @@ def test_document_is_dropped_read_and_found(page: Page):
     failed = page.get_by_role("listitem").filter(has_text="broken.pdf")
     expect(failed).to_contain_text("failed")
     page.get_by_role("button", name="Delete broken.pdf").click()
+    page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
     expect(failed).to_have_count(0)
     page.get_by_role("searchbox", name="Test search").fill("When can I return it?")
     page.keyboard.press("Enter")

@@ -26,7 +26,7 @@ const field = (drawn: Drawn, label: string) =>
 
 async function gone(hash: string): Promise<void> {
   await act(async () => {
-    location.hash = hash;
+    history.replaceState(null, "", hash); // setting the hash would tell of it once more, at any later time
     window.dispatchEvent(new Event("hashchange"));
   });
 }

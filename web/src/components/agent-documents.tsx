@@ -3,6 +3,7 @@ import { useCallback, useEffect, useRef, useState, type DragEvent } from "react"
 
 import { ask, get } from "../api/client";
 import { type DocumentView, type PageView_DocumentView } from "../api/schema";
+import { confirmed } from "../state/confirmation";
 import { pageProblemOf, useLoaded } from "../state/use-loaded";
 import { type Problem } from "../thread/reduce";
 import { useWords } from "../words";
@@ -40,6 +41,10 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
       setProblem(pageProblemOf(error));
     }
     await again();
+  };
+  const remove = async ({ id, fileName }: DocumentView) => {
+    const question = { title: words.deleteDocument(fileName), text: words.deleteDocumentSure, action: words.delete };
+    if (await confirmed(question)) await change(`${path}/${id}`, { method: "DELETE" });
   };
   const { uploads, add, retry, dismiss } = useDocumentUploads(path, documents, again);
   const active = uploads.filter(({ status }) => status.state === "waiting" || status.state === "uploading").length;
@@ -91,7 +96,7 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
               key={it.id}
               document={it}
               onRetry={() => void change(`${path}/${it.id}/retry`, { method: "POST" })}
-              onDelete={() => void change(`${path}/${it.id}`, { method: "DELETE" })}
+              onDelete={() => void remove(it)}
             />
           ))}
         </ul>

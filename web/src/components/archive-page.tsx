@@ -3,7 +3,7 @@ import { changeConversation, deleteConversation, restoreConversation } from "../
 import { usePutAway } from "../state/put-away";
 import { hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
-import { problemOf } from "../thread/thread";
+import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { dateTime } from "../words/format";
 import { toldProblem } from "./problem-bar";
@@ -18,7 +18,7 @@ export function ArchivePage({ onMenu }: { onMenu: () => void }) {
       await work();
       toast(told, { label: words.undo, run: () => void undo().finally(again) });
     } catch (error) {
-      toast(toldProblem(words, problemOf(error)));
+      toast(toldProblem(words, pageProblemOf(error)));
     } finally {
       await again();
     }

@@ -5,7 +5,7 @@ import { type ConversationView } from "../api/schema";
 import { changeConversation } from "../state/conversations";
 import { hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
-import { problemOf } from "../thread/thread";
+import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { Menu } from "./menu";
 import { toldProblem } from "./problem-bar";
@@ -35,7 +35,7 @@ export const ConversationItem = memo(function ConversationItem({ conversation, a
   const rename = (next: string | null) => {
     setRenaming(false);
     if (next === null) return;
-    changeConversation(id, { title: next || null }).catch((error) => toast(toldProblem(words, problemOf(error))));
+    changeConversation(id, { title: next || null }).catch((error) => toast(toldProblem(words, pageProblemOf(error))));
   };
   if (renaming)
     return (

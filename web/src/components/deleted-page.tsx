@@ -5,7 +5,7 @@ import { restoreConversation } from "../state/conversations";
 import { usePutAway } from "../state/put-away";
 import { go } from "../state/route";
 import { toast } from "../state/toasts";
-import { problemOf } from "../thread/thread";
+import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { relativeTime, untilDay } from "../words/format";
 import { toldProblem } from "./problem-bar";
@@ -19,7 +19,7 @@ export function DeletedPage({ onMenu }: { onMenu: () => void }) {
     try {
       await work();
     } catch (error) {
-      toast(toldProblem(words, problemOf(error)));
+      toast(toldProblem(words, pageProblemOf(error)));
     } finally {
       await again();
     }

@@ -108,7 +108,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
     );
   return (
     <div className="thread">
-      <TopBar title={renaming ? "" : title} subtitle={!renaming && agent && <AgentLink agent={agent} />} onMenu={onMenu}>
+      <TopBar title={title} subtitle={!renaming && agent && <AgentLink agent={agent} />} onMenu={onMenu}>
         {conversation && !renaming && (
           <ThreadMenu thread={thread} conversation={conversation} running={running} onRename={() => setRenaming(true)} />
         )}

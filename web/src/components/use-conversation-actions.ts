@@ -5,7 +5,7 @@ import { ROUTES, type ConversationPatch, type ConversationView } from "../api/sc
 import { changeConversation, deleteConversation, restoreConversation } from "../state/conversations";
 import { go, route } from "../state/route";
 import { toast } from "../state/toasts";
-import { problemOf } from "../thread/thread";
+import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { type MenuGroup, type MenuItem } from "./menu";
 import { toldProblem } from "./problem-bar";
@@ -23,7 +23,7 @@ export function useConversationActions(
   const title = conversation.title || words.untitled;
   const isArchived = conversation.status === "archived";
   const run = (work: () => Promise<unknown>) => () => {
-    work().catch((error) => toast(toldProblem(words, problemOf(error))));
+    work().catch((error) => toast(toldProblem(words, pageProblemOf(error))));
   };
   const archive = async () => {
     const wasOpen = isOpen(id);

@@ -5,8 +5,8 @@ import { useCallback, useEffect, useState } from "react";
 import { get } from "../api/client";
 import { type ConversationView, type PageView_ConversationView } from "../api/schema";
 import { type Problem } from "../thread/reduce";
-import { problemOf } from "../thread/thread";
 import { whenTold } from "./my-events";
+import { pageProblemOf } from "./use-loaded";
 
 export interface PutAway {
   items: readonly ConversationView[];
@@ -29,7 +29,7 @@ export function usePutAway(status: "archived" | "deleted") {
           return { items: [...before, ...page.items], nextCursor: page.nextCursor, state: "ready", problem: null };
         });
       } catch (error) {
-        if (!signal?.aborted) setList((it) => ({ ...it, state: "failed", problem: problemOf(error) }));
+        if (!signal?.aborted) setList((it) => ({ ...it, state: "failed", problem: pageProblemOf(error) }));
       }
     },
     [status],

@@ -426,6 +426,7 @@ export const en = {
   documentStatus: { processing: "processing…", ready: "ready", failed: "failed" },
   retryDocument: (name: string) => `Process ${name} again`,
   deleteDocument: (name: string) => `Delete ${name}`,
+  deleteDocumentSure: "The agent can no longer search it. To undo this, upload it again.",
   trySearch: "Test search",
   found: "Results",
 

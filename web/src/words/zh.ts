@@ -425,6 +425,7 @@ export const zh: Words = {
   documentStatus: { processing: "处理中…", ready: "可用", failed: "失败" },
   retryDocument: (name: string) => `重新处理 ${name}`,
   deleteDocument: (name: string) => `删除 ${name}`,
+  deleteDocumentSure: "智能体将无法再检索该文档。如需恢复，请重新上传。",
   trySearch: "测试检索",
   found: "检索结果",
 
