@@ -82,7 +82,7 @@ def test_snippets_work_against_a_running_server(tmp_path: Path, model: ScriptedM
             sent = client.post(
                 "/api/chat", json={"content": "Why?"}, headers={"Accept": "application/json"}
             ).json()
-        listing, stopping = blocks("sh", "What runs")
+        listing, stopping = blocks("sh", "Running turns")
         told = sh(f"{listing}\n{stopping}", tmp_path, settings, TK=server.url, TURN=sent["turnId"])
         listed, stopped = (msgspec.json.decode(it) for it in told.replace("}{", "}\n{").splitlines())
         assert [it["id"] for it in listed["items"]] == [sent["turnId"]]

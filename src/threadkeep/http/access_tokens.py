@@ -76,7 +76,7 @@ def required_token(request: HTTPConnection) -> str:
     """The token of a request that must have one."""
     if token := bearer_token(request):
         return token
-    raise Unauthenticated("Sign in: send the header `Authorization: Bearer <token>`.")
+    raise Unauthenticated("Sign in: the header `Authorization: Bearer <token>` is missing.")
 
 
 def token_user(token: str, key: jwt.PyJWK | str, algorithms: list[str], expected: Expected) -> User:
