@@ -75,7 +75,7 @@ export function CallApproval({ call, running, onAnswer }: Props) {
 
 /** Whether the request says more than which tool is to be called, as when a call may have taken effect before. */
 function says({ message }: CallApprovalView, { toolName, server }: ToolCallPartView): boolean {
-  return message !== "" && message !== `Call ${toolName} of ${server}?`;
+  return message !== "" && message !== `Call ${toolName} on ${server}?`;
 }
 
 interface EditProps {

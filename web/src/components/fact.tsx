@@ -1,3 +1,5 @@
+import "../styles/facts.css";
+
 interface Props {
   name: string;
   value: string;

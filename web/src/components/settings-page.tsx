@@ -6,6 +6,7 @@ import { logOut } from "../state/session";
 import { useStore } from "../state/store";
 import { useLoaded } from "../state/use-loaded";
 import { useWords } from "../words";
+import { Fact } from "./fact";
 import { Field } from "./field";
 import { TopBar } from "./top-bar";
 
@@ -23,14 +24,8 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
         <section aria-labelledby="settings-account">
           <h2 id="settings-account">{words.account}</h2>
           <dl className="facts">
-            <div>
-              <dt>{words.userId}</dt>
-              <dd>{me.id}</dd>
-            </div>
-            <div>
-              <dt>{words.userRole}</dt>
-              <dd>{words.userRoles[me.role]}</dd>
-            </div>
+            <Fact name={words.userId} value={me.id} />
+            <Fact name={words.userRole} value={words.userRoles[me.role]} />
           </dl>
           {isSignedIn && (
             <button type="button" onClick={logOut}>
