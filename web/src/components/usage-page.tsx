@@ -10,6 +10,7 @@ import { agentSums, cachedShare, daysOf, sumOf, type Sum } from "../state/usage"
 import { useLoaded } from "../state/use-loaded";
 import { useWords, type Words } from "../words";
 import { shortDay } from "../words/format";
+import { Fact } from "./fact";
 import { toldProblem } from "./problem-bar";
 import { TopBar } from "./top-bar";
 
@@ -86,10 +87,7 @@ function Usage({ items, days }: { items: readonly DayUsageView[]; days: readonly
     <>
       <dl className="facts totals">
         {columns.map(({ name, told }) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{told(total)}</dd>
-          </div>
+          <Fact key={name} name={name} value={told(total)} />
         ))}
       </dl>
       {plots.map((plot) => (
