@@ -22,9 +22,9 @@ UNUSUAL = "A purple elephant crossed the street."
 def address(
     browser: Browser, shared_model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """Where a conversation of 5,000 messages is; in one of the first something unusual was said."""
+    """Where a conversation of 5,000 messages and 50 branches is; an early one says something unusual."""
     folder = tmp_path_factory.mktemp("long")
-    (conversation_id,) = seed(folder / "data", 5000)
+    (conversation_id,) = seed(folder / "data", 5000, branches=50)
     with closing(sqlite3.connect(folder / "data/threadkeep.db")) as database, database:
         database.execute("UPDATE tk_messages SET content = ? WHERE seq = 101", (UNUSUAL,))
     with Server(folder, **settings_for(shared_model)) as server:
