@@ -11,6 +11,7 @@ from pathlib import Path
 
 import threadkeep
 import threadkeep.client
+from threadkeep.cli import COMMANDS
 
 SOURCE = Path(__file__).parents[1] / "src"
 FILES = sorted((SOURCE / "threadkeep").rglob("*.py"))
@@ -54,10 +55,10 @@ LAYERS: dict[str, set[str]] = {
 # These put the parts together, so they may import everything that is not for tests.
 BUILDERS = {"bootstrap", "cli", "doctor", "__init__", "__main__"}
 EVERYTHING = (LAYERS.keys() | BUILDERS) - {"testing"}
-# Heavy libraries that come with an extra, or that few turns need, and are loaded at first use.
+# What comes with an extra, or takes long to load and is needed by few, and is loaded at first use.
 EXTRAS = {
     "threadkeep.mcp.launch",
-    "threadkeep.tools.promptx_stdio",
+    "threadkeep.cli.embedded",
     "threadkeep.storage.postgres",
     "threadkeep.retrieval.minilm",
     "threadkeep.retrieval.vectors",
@@ -69,6 +70,8 @@ EXTRAS = {
     "jsonschema",
     "referencing",
 }
+# These load modules of ours by name when they are asked for. The names in them count as imports.
+LOADERS = {"threadkeep", "threadkeep.cli"}
 
 
 def module_of(file: Path) -> str:
@@ -100,12 +103,26 @@ def imports(node: ast.AST) -> Iterator[str]:
                 yield whole if whole in MODULES else inner.module
 
 
+def loaded_by_name(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(name)) if "." in name and name in MODULES:
+                yield name
+            case _:
+                pass
+
+
+def imported_modules() -> Iterator[tuple[str, set[str]]]:
+    for module, tree in trees().items():
+        yield module, {*imports(tree), *(loaded_by_name(tree) if module in LOADERS else ())}
+
+
 def test_every_module_imports_only_from_the_layers_below_it():
     broken: list[str] = []
-    for module, tree in trees().items():
+    for module, imported_by_it in imported_modules():
         layer = layer_of(module)
         allowed = EVERYTHING if layer in BUILDERS else LAYERS[layer] | {layer}
-        for imported in imports(tree):
+        for imported in imported_by_it:
             package = imported.split(".")[0]
             if package == "threadkeep" and layer_of(imported) not in allowed:
                 broken.append(f"{module} may not import {imported}")
@@ -126,10 +143,35 @@ def test_no_import_hides_inside_a_function():
     assert not hidden, "\n".join(hidden)
 
 
+def test_only_loaders_load_modules_of_ours_by_name():
+    calls = [
+        f"{module}: {ast.unparse(node)}"
+        for module, tree in trees().items()
+        if module not in LOADERS
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__"))
+        if not _names_another_package(node)
+    ]
+    assert not calls, "\n".join(calls)
+
+
+def _names_another_package(call: ast.Call) -> bool:
+    match call.args:
+        case [ast.Constant(value=str(name))]:
+            return name.split(".")[0] != "threadkeep"
+        case _:
+            return False
+
+
+def test_every_command_is_loaded_by_name():
+    named = {*loaded_by_name(trees()["threadkeep.cli"])}
+    assert {command.module for command in COMMANDS} == named
+
+
 def test_modules_form_no_cycle():
     edges = {
-        module: {name for name in imports(tree) if name.startswith("threadkeep")}
-        for module, tree in trees().items()
+        module: {name for name in names if name.startswith("threadkeep")}
+        for module, names in imported_modules()
     }
     done: set[str] = set()
 

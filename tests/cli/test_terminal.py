@@ -37,7 +37,7 @@ from threadkeep.domain.events import (
     TurnStart,
 )
 from threadkeep.domain.message import Usage
-from threadkeep.gateways.local import DEMONSTRATION_MODEL
+from threadkeep.ports.gateway import DEMONSTRATION_MODEL
 from threadkeep.testing import (
     Gate,
     Outcome,

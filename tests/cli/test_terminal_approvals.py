@@ -158,7 +158,7 @@ def test_ctrl_c_ends_a_turn_that_waits(server: Talk, model: ScriptedModel, tmp_p
         says(somebody, "Note it")
         somebody.sees(KEYS)
         somebody.presses_ctrl_c()
-        somebody.sees("(stopped; what was said is kept)")
+        somebody.sees("(stopped; the partial answer is saved)")
         somebody.sees("> ")
     with BlockingClient(server.url) as client:
         assert client.approvals() == []

@@ -18,8 +18,9 @@ from tests.gateways.asking import text_of
 from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.gateways import llama
 from threadkeep.gateways.llama import Llama, demonstration_weights
-from threadkeep.gateways.local import DEMONSTRATION_MODEL, LocalGateway
+from threadkeep.gateways.local import LocalGateway
 from threadkeep.ports.gateway import (
+    DEMONSTRATION_MODEL,
     Gateway,
     GatewayError,
     ModelEvent,

@@ -26,8 +26,9 @@ from tests.http.signing_in import (
 from threadkeep.domain.errors import SettingsError, Unauthenticated
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import AdminClaim, User, UserRole
-from threadkeep.http.access_tokens import Expected, bearer_token, issue_token
+from threadkeep.http.access_tokens import Expected, issue_token
 from threadkeep.http.auth import HostSignIn, KeySetSignIn, LocalSignIn, SharedSecretSignIn, sign_in
+from threadkeep.http.bearer import bearer_token
 from threadkeep.settings import Settings
 from threadkeep.wire.inside import INSIDE
 

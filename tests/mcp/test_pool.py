@@ -373,5 +373,5 @@ async def test_closing_at_any_moment_of_a_start_leaves_nothing(here: Pooled, ste
 
 def test_start_of_threadkeep_does_not_load_the_sdk():
     """It takes about a second, and many never need it."""
-    code = "import sys, threadkeep.cli; sys.exit('mcp' in sys.modules or 'pydantic' in sys.modules)"
+    code = "import sys, threadkeep.cli.serve; sys.exit('mcp' in sys.modules or 'pydantic' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -3,45 +3,59 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 
-from threadkeep.cli.access_tokens import add_token
-from threadkeep.cli.backup import add_backup, add_restore
-from threadkeep.cli.commands import Commands
-from threadkeep.cli.doctor import add_doctor, doctor, report_refused
-from threadkeep.cli.exchange import add_export, add_import, add_reassign
-from threadkeep.cli.mcp import add_mcp
-from threadkeep.cli.open_page import add_open
-from threadkeep.cli.serve import add_serve, run_server
-from threadkeep.cli.settings import add_settings
-from threadkeep.cli.talk import add_chat, add_ingest
+from threadkeep.cli.commands import refuse
 from threadkeep.domain.errors import SettingsError, ThreadkeepError
 from threadkeep.settings import Settings, misnamed
 from threadkeep.version import __version__
 
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: what it is for, and the module whose function `add_<name>` adds its arguments."""
+
+    name: str
+    module: str
+    purpose: str
+
+    def load(self) -> Callable[[argparse.ArgumentParser], None]:
+        """That function. Only a command that is called is loaded: others need a whole server."""
+        return getattr(import_module(self.module), f"add_{self.name}")
+
+
 # In the order in which `threadkeep --help` lists them.
-_COMMANDS = (
-    add_serve,
-    add_open,
-    add_chat,
-    add_ingest,
-    add_token,
-    add_mcp,
-    add_backup,
-    add_restore,
-    add_export,
-    add_import,
-    add_reassign,
-    add_settings,
-    add_doctor,
+COMMANDS = (
+    Command("serve", "threadkeep.cli.serve", "run the server"),
+    Command("open", "threadkeep.cli.open_page", "open the page in a browser"),
+    Command("chat", "threadkeep.cli.chat", "chat with an agent in the terminal"),
+    Command("ingest", "threadkeep.cli.ingest", "add files for an agent to search"),
+    Command("token", "threadkeep.cli.access_tokens", "create a bearer token"),
+    Command("mcp", "threadkeep.cli.mcp", "run a built-in MCP server over stdin and stdout"),
+    Command(
+        "backup", "threadkeep.cli.backup", "back up everything to one file, even while the server is running"
+    ),
+    Command("restore", "threadkeep.cli.backup", "restore a backup into an empty data folder"),
+    Command(
+        "export",
+        "threadkeep.cli.exchange",
+        "export a user's data to one file, even while the server is running",
+    ),
+    Command("import", "threadkeep.cli.exchange", "import an export from Threadkeep, ChatGPT or Claude"),
+    Command("reassign", "threadkeep.cli.exchange", "move everything from one user to another"),
+    Command("settings", "threadkeep.cli.settings", "list every setting and its value"),
+    Command("doctor", "threadkeep.cli.doctor", "check the installation and suggest fixes; changes nothing"),
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; errors that people can mend are told in one line."""
     os.umask(0o077)  # whatever we write, other accounts of this machine do not read it
-    parser = _parser()
     words = sys.argv[1:] if arguments is None else arguments
+    parser = _parser(words)
     if not words:
         parser.print_help(sys.stderr)
         return 2
@@ -54,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             data=given.data,
         )
     except SettingsError as exc:
-        return report_refused(exc, given) if given.run is doctor else _refuse(exc)
-    if given.run not in {run_server, doctor}:  # these tell it among their own lines
+        return given.report_refused(exc, given)
+    if not given.reports_settings:
         for it in misnamed():
             print(f"threadkeep: {it.message} {it.advice}", file=sys.stderr)
     try:
@@ -63,21 +77,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except ThreadkeepError as exc:
-        return _refuse(exc)
+        return refuse(exc, given)
     except BrokenPipeError:  # whoever read, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
-def _refuse(error: ThreadkeepError) -> int:
-    print(f"threadkeep: {error.message}", file=sys.stderr)
-    return 1
-
-
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """Knows all commands, and the arguments of the one that these words call."""
     parser = argparse.ArgumentParser(prog="threadkeep", description="The conversation backend for AI agents.")
     parser.add_argument("--version", action="version", version=f"threadkeep {__version__}")
-    commands = Commands(parser)
-    for add in _COMMANDS:
-        add(commands)
+    parsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    called = next((word for word in words if not word.startswith("-")), None)
+    for command in COMMANDS:
+        its_parser = parsers.add_parser(command.name, help=command.purpose)
+        if command.name == called:
+            its_parser.add_argument("--data", type=Path, help="data folder (.threadkeep)")
+            command.load()(its_parser)
     return parser

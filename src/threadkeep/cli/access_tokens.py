@@ -3,21 +3,20 @@
 import argparse
 import re
 
-from threadkeep.cli.commands import Commands
+from threadkeep.cli.commands import runs
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.user import User, UserRole, user_id
-from threadkeep.http.access_tokens import issue_token
-from threadkeep.http.auth import expected_of
-from threadkeep.http.local_token import make_token, read_token
+from threadkeep.http.access_tokens import expected_of, issue_token
+from threadkeep.http.local_token import make_token
 from threadkeep.settings import PREFIX, Settings
 
 _TTL = re.compile(r"(\d+)([smhd]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def add_token(commands: Commands) -> None:
-    """Adds the command."""
-    command = commands.add("token", _token, "create a bearer token")
+def add_token(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    runs(command, _token)
     command.add_argument("--user", help="the user's id; leave out if sign-in is off")
     command.add_argument("--admin", action="store_true", help="give the token the admin role")
     command.add_argument(
@@ -30,13 +29,6 @@ def issue(settings: Settings, user: User, ttl_s: int) -> str:
     if not settings.jwt_secret:
         raise SettingsError(f"Creating a token requires {PREFIX}JWT_SECRET. Set it first.")
     return issue_token(settings.jwt_secret, user, ttl_s, expected_of(settings))
-
-
-def local_token(settings: Settings) -> str | None:
-    """The token with which a server of these settings lets our own commands in, where nobody signs in."""
-    if settings.signs_in:
-        return None
-    return make_token(settings.data) if settings.require_token else read_token(settings.data)
 
 
 def _token(settings: Settings, given: argparse.Namespace) -> int:

@@ -3,23 +3,21 @@
 import argparse
 from pathlib import Path
 
-from threadkeep.cli.commands import Commands
+from threadkeep.cli.commands import runs
 from threadkeep.domain.errors import SettingsError
 from threadkeep.settings import Settings
 from threadkeep.storage.backup import back_up, restore
 
 
-def add_backup(commands: Commands) -> None:
-    """Adds the command."""
-    command = commands.add(
-        "backup", _backup, "back up everything to one file, even while the server is running"
-    )
+def add_backup(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    runs(command, _backup)
     command.add_argument("file", type=Path, help="the file to create")
 
 
-def add_restore(commands: Commands) -> None:
-    """Adds the command."""
-    command = commands.add("restore", _restore, "restore a backup into an empty data folder")
+def add_restore(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    runs(command, _restore)
     command.add_argument("file", type=Path, help="the backup")
 
 

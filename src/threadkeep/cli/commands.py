@@ -1,25 +1,35 @@
-"""What every command of the command line has."""
+"""What every command of the command line says of itself."""
 
 import argparse
+import sys
 from collections.abc import Callable
-from pathlib import Path
 
+from threadkeep.domain.errors import SettingsError, ThreadkeepError
 from threadkeep.settings import Settings
 
 Run = Callable[[Settings, argparse.Namespace], int]
 """Does what was asked with what was given; the status with which the process ends."""
 
+Report = Callable[[SettingsError, argparse.Namespace], int]
+"""Says why nothing can be done; the status with which the process ends."""
 
-class Commands:
-    """The commands of a parser."""
 
-    def __init__(self, parser: argparse.ArgumentParser) -> None:
-        self._parsers = parser.add_subparsers(required=True, metavar="COMMAND")
-        self._shared = argparse.ArgumentParser(add_help=False)
-        self._shared.add_argument("--data", type=Path, help="data folder (.threadkeep)")
+def refuse(error: ThreadkeepError, _: argparse.Namespace) -> int:
+    """Says it in one line."""
+    print(f"threadkeep: {error.message}", file=sys.stderr)
+    return 1
 
-    def add(self, name: str, run: Run, purpose: str) -> argparse.ArgumentParser:
-        """Adds a command; whoever adds it gives it its arguments."""
-        command = self._parsers.add_parser(name, parents=[self._shared], help=purpose)
-        command.set_defaults(run=run)
-        return command
+
+def runs(
+    command: argparse.ArgumentParser,
+    run: Run,
+    *,
+    reports_settings: bool = False,
+    report_refused: Report = refuse,
+) -> None:
+    """Sets what a command does.
+
+    A command that `reports_settings` names mistyped ones among its own lines; `report_refused` is for
+    settings that cannot be used.
+    """
+    command.set_defaults(run=run, reports_settings=reports_settings, report_refused=report_refused)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from threadkeep.cli.commands import Commands
+from threadkeep.cli.commands import runs
 from threadkeep.cli.privacy import keep_secrets_private
 from threadkeep.doctor import examine
 from threadkeep.doctor.finding import Finding
@@ -21,9 +21,9 @@ from threadkeep.settings import Settings
 from threadkeep.version import __version__
 
 
-def add_doctor(commands: Commands) -> None:
-    """Adds the command."""
-    command = commands.add("doctor", doctor, "check the installation and suggest fixes; changes nothing")
+def add_doctor(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    runs(command, doctor, reports_settings=True, report_refused=report_refused)
     command.add_argument("--json", action="store_true", help="for programs")
     command.add_argument(
         "--internet",

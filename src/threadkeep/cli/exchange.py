@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from threadkeep.bootstrap import file_intake, opened_jobs_and_store, reading_store
-from threadkeep.cli.commands import Commands
+from threadkeep.cli.commands import runs
 from threadkeep.cli.progress import Progress
 from threadkeep.clock import system_clock
 from threadkeep.domain.conversation import Conversation
@@ -28,17 +28,16 @@ from threadkeep.storage.prompt_files import FolderPromptFiles
 MOST_TOLD = 20
 
 
-def add_export(commands: Commands) -> None:
-    """Adds the command."""
-    purpose = "export a user's data to one file, even while the server is running"
-    command = commands.add("export", _export, purpose)
+def add_export(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    runs(command, _export)
     command.add_argument("file", type=Path, help="the file to create, for example alice.zip")
     command.add_argument("--user", help="the user to export (local, if sign-in is off)")
 
 
-def add_import(commands: Commands) -> None:
-    """Adds the command."""
-    command = commands.add("import", _import, "import an export from Threadkeep, ChatGPT or Claude")
+def add_import(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    runs(command, _import)
     command.add_argument("file", type=Path, help="a ZIP file, a folder or conversations.json")
     command.add_argument("--user", help="the user to import for (local, if sign-in is off)")
     command.add_argument(
@@ -47,9 +46,9 @@ def add_import(commands: Commands) -> None:
     )
 
 
-def add_reassign(commands: Commands) -> None:
-    """Adds the command."""
-    command = commands.add("reassign", _reassign, "move everything from one user to another")
+def add_reassign(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    runs(command, _reassign)
     command.add_argument("giver", help="the current owner, for example local")
     command.add_argument("receiver", help="the new owner")
 

@@ -4,10 +4,10 @@ As in `threadkeep chat`, the terminal and Ctrl-C belong to the main thread, and 
 network runs in an event loop in a second one.
 """
 
+import argparse
 import asyncio
 import os
 import shutil
-import signal
 import sys
 import unicodedata
 from collections import Counter
@@ -17,17 +17,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
-from threadkeep.cli.target import connect, find_agent
+from threadkeep.cli.access_tokens import issue
+from threadkeep.cli.commands import runs
+from threadkeep.cli.target import add_target, connect, find_agent, leave, log_only_errors, own_token
 from threadkeep.cli.terminal import clean
 from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
 from threadkeep.domain.document import HEAD_BYTES, DocumentStatus, media_type_of
 from threadkeep.domain.errors import ThreadkeepError, UnsupportedDocument
+from threadkeep.domain.user import User, user_id
 from threadkeep.settings import Settings
 from threadkeep.wire.documents import DocumentView
 
 AT_ONCE = 4  # a server reads as many at once
 INTERRUPTED = 130
+TOKEN_S = 86_400
+"""How long a token that it makes is valid: many large files take their time."""
 BAR_COLUMNS = 24
 
 Outcome = Literal["ready", "already added", "skipped", "failed"]
@@ -50,6 +55,25 @@ class Result:
     told: str
 
 
+def add_ingest(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    runs(command, _run)
+    command.add_argument(
+        "paths", type=Path, nargs="+", metavar="PATH", help="a file, or a folder to add recursively"
+    )
+    add_target(command)
+    who = command.add_mutually_exclusive_group()
+    who.add_argument("--token", help="your bearer token, if the server has sign-in")
+    who.add_argument("--user", help="create a token for this user instead; requires the server's secret")
+
+
+def _run(settings: Settings, given: argparse.Namespace) -> int:
+    log_only_errors()
+    token = issue(settings, User(user_id(given.user)), TOKEN_S) if given.user else given.token
+    token = token or own_token(settings, given.url)
+    return ingest(settings, given.paths, agent=given.agent, url=given.url, token=token)
+
+
 def ingest(
     settings: Settings, paths: Sequence[Path], *, agent: str | None, url: str | None, token: str | None
 ) -> int:
@@ -64,9 +88,7 @@ def ingest(
         progress.end("Stopped. A running server still processes the files already sent.")
         return INTERRUPTED
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are leaving; more of them change nothing
-        loop.wait(stack.aclose())
-        loop.close()
+        leave(loop, stack)
     progress.end("\n".join(summary(results)))
     return 1 if not results or any(it.outcome == "failed" for it in results) else 0
 

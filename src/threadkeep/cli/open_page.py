@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx2
 
-from threadkeep.cli.commands import Commands
+from threadkeep.cli.commands import runs
 from threadkeep.client.errors import NotReached
 from threadkeep.http.accounts import Accounts
 from threadkeep.http.local_token import make_token
@@ -24,9 +24,9 @@ _PAGE = """<!doctype html><meta charset="utf-8"><title>Threadkeep</title>
 """
 
 
-def add_open(commands: Commands) -> None:
-    """Adds the command."""
-    command = commands.add("open", _open, "open the page in a browser")
+def add_open(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    runs(command, _open)
     command.add_argument("--port", type=int, help="the server's port (8710)")
     command.add_argument("--print", action="store_true", help="print the address instead of opening it")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 from threadkeep.bootstrap import DEFAULT_MODELS, DEFAULT_URLS, create_app, has_model
-from threadkeep.cli.commands import Commands
+from threadkeep.cli.commands import runs
 from threadkeep.cli.privacy import keep_secrets_private
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.http.accounts import Accounts
@@ -27,9 +27,9 @@ log = logging.getLogger("threadkeep")
 LOAD_AFTER_S = 1.0
 
 
-def add_serve(commands: Commands) -> None:
-    """Adds the command."""
-    command = commands.add("serve", run_server, "run the server")
+def add_serve(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    runs(command, run_server, reports_settings=True)
     command.add_argument("--host", help="address to listen on (127.0.0.1)")
     command.add_argument("--port", type=int, help="port to listen on (8710)")
     command.add_argument(

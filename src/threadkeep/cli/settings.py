@@ -2,13 +2,13 @@
 
 import argparse
 
-from threadkeep.cli.commands import Commands
+from threadkeep.cli.commands import runs
 from threadkeep.settings import PREFIX, Settings
 
 
-def add_settings(commands: Commands) -> None:
-    """Adds the command."""
-    command = commands.add("settings", _settings, "list every setting and its value")
+def add_settings(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    runs(command, _settings)
     command.add_argument("--markdown", action="store_true", help="print the table in docs/operating.md")
 
 

@@ -1,15 +1,45 @@
 """The Threadkeep that a command of ours talks to, and the agent that it means."""
 
+import argparse
+import logging
+import signal
+from concurrent.futures import wait
 from contextlib import AsyncExitStack
 
 from msgspec import UNSET
 
-from threadkeep.cli.embedded import embedded
+from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
 from threadkeep.client.errors import ClientError, NotReached
 from threadkeep.domain.errors import AgentNotFound, RouteNotFound, Unauthenticated
+from threadkeep.http.local_token import make_token, read_token
 from threadkeep.settings import Settings
 from threadkeep.wire.views import AgentView
+
+LEAVE_S = 3.0
+LEAVE_OWN_S = 7.0
+"""How much longer a server of our own has to end the programs that it runs; Ctrl-C ends it at once."""
+
+
+def add_target(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments that say which agent of which server is meant."""
+    command.add_argument("--agent", help="the agent's name (the default agent)")
+    command.add_argument(
+        "--url",
+        help="server address (http://127.0.0.1:8710; if no server is running, the data folder)",
+    )
+
+
+def own_token(settings: Settings, url: str | None) -> str | None:
+    """The token with which our own server lets us in; None for another server, which shall not see it."""
+    if url is not None or settings.signs_in:
+        return None
+    return make_token(settings.data) if settings.require_token else read_token(settings.data)
+
+
+def log_only_errors() -> None:
+    """What a server of our own logs stays out of what people read, unless it is an error."""
+    logging.basicConfig(level=logging.ERROR, format="%(message)s")
 
 
 async def connect(settings: Settings, stack: AsyncExitStack, *, url: str | None, token: str | None) -> Client:
@@ -17,9 +47,25 @@ async def connect(settings: Settings, stack: AsyncExitStack, *, url: str | None,
     address = _usual_url(settings) if url is None else url
     client = await stack.enter_async_context(Client(address, token=token))
     if url is None and not await client.is_there():
+        from threadkeep.cli.embedded import embedded  # noqa: PLC0415 - a whole server takes long to load
+
         own = await stack.enter_async_context(embedded(settings))
         client = await stack.enter_async_context(Client(own, token=token))
     return client
+
+
+def leave(loop: LoopThread, stack: AsyncExitStack) -> None:
+    """Closes the connections and the loop, but waits only so long: people can always leave."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are leaving; more of them change nothing
+    closing = loop.start(stack.aclose())
+    if not wait([closing], LEAVE_S).done:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # this takes long: now another one ends the process
+        wait([closing], LEAVE_OWN_S)
+    if closing.done():
+        closing.result()
+        loop.close(LEAVE_S)
+    if not loop.is_closed:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python waits for threads before it ends
 
 
 async def find_agent(client: Client, name: str | None) -> AgentView:

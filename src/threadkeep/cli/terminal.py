@@ -8,7 +8,6 @@ import importlib
 import json
 import os
 import re
-import signal
 import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Coroutine
@@ -20,7 +19,7 @@ from threadkeep.cli.asking import Read, Reply, ask
 from threadkeep.cli.attaching import Attached
 from threadkeep.cli.completion import complete_with
 from threadkeep.cli.keyboard import LOOK_EVERY_S, Keyboard, NoLongerAsked
-from threadkeep.cli.target import connect, find_agent
+from threadkeep.cli.target import connect, find_agent, leave
 from threadkeep.cli.wrapping import Wrap
 from threadkeep.client.blocking import LoopThread, result_of
 from threadkeep.client.client import Client
@@ -51,7 +50,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.file import file_line
 from threadkeep.domain.mcp import USER
 from threadkeep.domain.message import MessageRole
-from threadkeep.gateways.local import DEMONSTRATION_MODEL
+from threadkeep.ports.gateway import DEMONSTRATION_MODEL
 from threadkeep.settings import Settings
 from threadkeep.wire.approvals import ApprovalView
 from threadkeep.wire.messages import MessageView
@@ -378,9 +377,7 @@ def chat(settings: Settings, *, agent: str | None, url: str | None, token: str |
     except KeyboardInterrupt:
         screen.line("")
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are leaving; more of them change nothing
-        loop.wait(stack.aclose())
-        loop.close()
+        leave(loop, stack)
     return 0
 
 

@@ -37,11 +37,19 @@ class LoopThread:
             future.cancel()
             raise
 
-    def close(self) -> None:
-        """Cancels running work, then ends the thread."""
-        if self.loop.is_closed():
+    @property
+    def is_closed(self) -> bool:
+        """Whether the thread has ended."""
+        return self.loop.is_closed()
+
+    def close(self, within_s: float | None = None) -> None:
+        """Cancels running work, then ends the thread; if work takes longer than that, the thread stays."""
+        if self.is_closed:
             return
-        self.start(_end_all()).result()
+        ending = self.start(_end_all())
+        if not wait([ending], within_s).done:
+            return
+        ending.result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()

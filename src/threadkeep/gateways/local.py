@@ -14,6 +14,7 @@ from threadkeep.domain.text import storable
 from threadkeep.gateways.llama import Llama, demonstration_weights, open_llama
 from threadkeep.gateways.wire import decode, encode
 from threadkeep.ports.gateway import (
+    DEMONSTRATION_MODEL,
     TAKES_NO_FILES,
     GatewayError,
     ModelEvent,
@@ -27,7 +28,6 @@ from threadkeep.ports.gateway import (
     ThoughtDelta,
 )
 
-DEMONSTRATION_MODEL = "SmolLM2-135M-Instruct (demonstration)"
 DEFAULT_MAX_TOKENS = 512
 DEMONSTRATION_MAX_TOKENS = 200
 """So small a model has nothing more to say."""

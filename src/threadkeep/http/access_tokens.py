@@ -1,14 +1,13 @@
-"""Bearer tokens: reading, checking and making them."""
+"""Access tokens: checking and making them."""
 
-import re
 import time
 from dataclasses import dataclass
 
 import jwt
-from starlette.requests import HTTPConnection
 
 from threadkeep.domain.errors import InvalidRequest, SettingsError, Unauthenticated
 from threadkeep.domain.user import AdminClaim, User, UserRole, user_id
+from threadkeep.settings import Settings
 
 LEEWAY_S = 30
 
@@ -16,7 +15,6 @@ LEEWAY_S = 30
 SECRET_ALGORITHMS = ["HS256"]
 KEY_SET_ALGORITHMS = ["RS256", "ES256"]
 
-_BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
 NOT_OURS = "The token is not signed by a key this server trusts."
 _REASONS: list[tuple[type[jwt.PyJWTError], str]] = [
     (jwt.ExpiredSignatureError, "The token has expired. Sign in again."),
@@ -43,15 +41,9 @@ class Expected:
     admin: AdminClaim | None = USUAL_ADMIN_CLAIM
 
 
-def bearer_token(connection: HTTPConnection) -> str | None:
-    """The token of `Authorization: Bearer …`, if there is such a header."""
-    given = connection.headers.getlist("authorization")
-    if not given:
-        return None
-    found = _BEARER.fullmatch(given[0].strip())
-    if found is None or len(given) > 1:
-        raise Unauthenticated("Send exactly one header of the form `Authorization: Bearer <token>`.")
-    return found[1]
+def expected_of(settings: Settings) -> Expected:
+    """What the operator expects of a token."""
+    return Expected(settings.jwt_issuer, settings.jwt_audience, settings.admin)
 
 
 def issue_token(secret: str, user: User, ttl_s: int, expected: Expected | None = None) -> str:
@@ -70,13 +62,6 @@ def issue_token(secret: str, user: User, ttl_s: int, expected: Expected | None =
         raise SettingsError(
             "THREADKEEP_JWT_SECRET must be plain text of at least 32 characters, not a key file."
         ) from None
-
-
-def required_token(request: HTTPConnection) -> str:
-    """The token of a request that must have one."""
-    if token := bearer_token(request):
-        return token
-    raise Unauthenticated("Sign in: the header `Authorization: Bearer <token>` is missing.")
 
 
 def token_user(token: str, key: jwt.PyJWK | str, algorithms: list[str], expected: Expected) -> User:

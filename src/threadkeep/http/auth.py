@@ -22,14 +22,14 @@ from threadkeep.http.access_tokens import (
     NOT_OURS,
     SECRET_ALGORITHMS,
     Expected,
-    bearer_token,
     checked_user,
+    expected_of,
     issue_token,
     refused,
-    required_token,
     token_user,
 )
 from threadkeep.http.accounts import Accounts
+from threadkeep.http.bearer import bearer_token, required_token
 from threadkeep.http.key_set import KeySet
 from threadkeep.http.local_token import make_token
 from threadkeep.settings import Settings
@@ -63,11 +63,6 @@ def sign_in(settings: Settings, current_user: CurrentUser | None = None) -> Sign
     if settings.jwks_url:
         return KeySetSignIn(settings.jwks_url, expected_of(settings))
     return LocalSignIn(settings.data, requires_token=settings.require_token)
-
-
-def expected_of(settings: Settings) -> Expected:
-    """What the operator expects of a token."""
-    return Expected(settings.jwt_issuer, settings.jwt_audience, settings.admin)
 
 
 class LocalSignIn(SignIn):

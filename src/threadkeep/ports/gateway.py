@@ -13,6 +13,8 @@ from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.image import ImageTokenRule
 
 MOST_TOKENS = 10**9
+DEMONSTRATION_MODEL = "SmolLM2-135M-Instruct (demonstration)"
+"""The name of the small model that comes with Threadkeep."""
 
 # Blocks and messages are structs of msgspec, unlike other values: a request has thousands, and its receipt
 # holds them as JSON.

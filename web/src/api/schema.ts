@@ -973,7 +973,7 @@ export type ServerScope = "agent" | "conversation" | "user";
 /** Who put a server there: the product for everyone, the product where it is needed, or the owner. */
 export type ServerSource = "builtin" | "system" | "user";
 
-/** How a server is. `idle` starts when it is needed, `inactive` has nothing to offer this agent. */
+/** A server's state. `idle` starts when needed, `inactive` has nothing to offer this agent. */
 export type ServerState = "connecting" | "disabled" | "failed" | "idle" | "inactive" | "ready";
 
 /** The messages with the same parent: versions of a question, or answers to it. */
