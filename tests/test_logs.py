@@ -76,7 +76,7 @@ def test_log_has_ids_and_neither_content_nor_secrets(
     assert MARK not in server.output
     assert token not in server.output
     if log_format == "text":
-        announcement = ("Threadkeep ", "Model: ", "Refer")
+        announcement = ("Threadkeep ", "Model: ", "API reference")
         logged = [line for line in server.output.splitlines() if not line.startswith(announcement)]
         assert all(TEXT_LINE.fullmatch(line) for line in logged), server.output
         (line,) = (line for line in logged if "request=the-first" in line and "POST" in line)
