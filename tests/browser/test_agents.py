@@ -2,8 +2,9 @@
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.going import choose
 from tests.browser.test_access import violations
-from tests.browser.tour import made, open_agent
+from tests.browser.tour import made
 
 
 def test_private_agent_is_shared_and_deleted_by_keyboard(page: Page):
@@ -36,7 +37,8 @@ def test_private_agent_is_shared_and_deleted_by_keyboard(page: Page):
 
 def test_changes_are_kept_between_tabs_asked_about_and_refused_at_their_field(page: Page):
     made(page, "/api/agents", {"name": "Advisor"})
-    open_agent(page, "Advisor")
+    page.goto("/#/agents")
+    choose(page, "More actions for Advisor", "Settings")
     name = page.get_by_role("textbox", name="Name")
     save = page.get_by_role("button", name="Save")
     expect(save).to_be_disabled()

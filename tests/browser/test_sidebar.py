@@ -70,13 +70,13 @@ def test_archived_and_deleted_conversations_have_their_pages_and_come_back(page:
     expect(page.get_by_role("main").get_by_role("listitem").first).to_contain_text("gone for good in 30 days")
     page.get_by_role("button", name="Restore Tea").click()
     expect(listed(page, "Today")).to_have_text(["Tea"])
-    page.get_by_role("button", name="Delete Report forever").click()
+    page.get_by_role("button", name="Delete forever: Report").click()
     question = page.get_by_role("alertdialog", name="Delete forever")
     expect(question.get_by_role("button", name="Cancel")).to_be_focused()
     assert violations(page) == []
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Restore Report")).to_be_visible()
-    page.get_by_role("button", name="Delete Report forever").click()
+    page.get_by_role("button", name="Delete forever: Report").click()
     question.get_by_role("button", name="Delete forever").click()
     expect(page.get_by_text("No deleted conversations")).to_be_visible()
 

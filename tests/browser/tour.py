@@ -133,13 +133,13 @@ def summary(page: Page, _: ScriptedModel) -> None:
 def found(page: Page, _: ScriptedModel) -> None:
     """Messages in which a word was said."""
     long_conversation(page)
-    expect(search(page, "Question").first).to_be_visible()
+    expect(search(page, "Question", 6)).to_have_count(6)
 
 
-def search(page: Page, query: str) -> Locator:
-    """Looks for a word until it is found: messages are made searchable behind the turns."""
+def search(page: Page, query: str, count: int = 1) -> Locator:
+    """Looks for a word until it is found so often: messages are made searchable behind the turns."""
     looked = page.request.get("/api/search", params={"q": query})
-    while not looked.json()["items"]:
+    while sum(it["messageId"] is not None for it in looked.json()["items"]) < count:
         page.wait_for_timeout(100)
         looked = page.request.get("/api/search", params={"q": query})
     page.get_by_role("searchbox", name="Search conversations").fill(query)

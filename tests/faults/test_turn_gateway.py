@@ -381,7 +381,7 @@ async def test_disk_that_is_full_in_mid_turn(
     watching = asyncio.create_task(watch())
     await gate.reached()
     await until(lambda: texts(shown) == "shown ")
-    noticed = "retrying" if patience_s > 1 else "couldn't store the logs"
+    noticed = "retrying" if patience_s > 1 else "couldn't store turn"
     with full_disk(database_url):
         gate.open()
         await model.requests[0].until_over()

@@ -196,7 +196,7 @@ def _name_kind(head: bytes) -> str | None:
 
 
 def _not_accepted(file_name: str, kind: str | None) -> UnsupportedFile:
-    what = f"is {kind}" if kind else "is an unknown file type"
+    what = f"is {kind}" if kind else "has an unknown file type"
     return _refusal(f"{file_name} {what}. Messages accept {_KINDS}.")
 
 

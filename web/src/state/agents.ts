@@ -18,6 +18,16 @@ export async function refreshAgents(): Promise<void> {
   agents.set(found);
 }
 
+const asked = new Set<string>();
+
+/** Reads the agents again when one of these is not among them, made since in another tab; asks once for each. */
+export function learnOf(ids: readonly string[]): void {
+  const unknown = ids.filter((id) => !asked.has(id) && !agents.get().some((it) => it.id === id));
+  if (!unknown.length) return;
+  for (const id of unknown) asked.add(id);
+  refreshAgents().catch(() => unknown.forEach((id) => asked.delete(id)));
+}
+
 export function agentName(all: readonly AgentView[], id: string | undefined): string {
   return all.find((it) => it.id === id)?.name ?? "";
 }

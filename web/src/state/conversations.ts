@@ -2,6 +2,7 @@
 
 import { get, send } from "../api/client";
 import { type ConversationPatch, type ConversationView, type PageView_ConversationView } from "../api/schema";
+import { learnOf } from "./agents";
 import { Store } from "./store";
 
 const PAGE = 40;
@@ -33,6 +34,7 @@ export async function refreshConversations(): Promise<void> {
       const items = [...first.items, ...pinned.items.filter((it) => !fresh.has(it.id)), ...below];
       return { items, nextCursor, state: "ready" };
     });
+    learnOf(first.items.map((it) => it.agentId));
   } catch {
     conversations.update((list) => ({ ...list, state: list.items.length ? "ready" : "failed" }));
   }

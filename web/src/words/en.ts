@@ -72,7 +72,7 @@ export const en = {
   restoreNamed: (title: string) => `Restore ${title}`,
   restoredOne: (title: string) => `Restored “${title}”.`,
   deleteForever: "Delete forever",
-  deleteForeverNamed: (title: string) => `Delete ${title} forever`,
+  deleteForeverNamed: (title: string) => `Delete forever: ${title}`,
   deleteForeverSure: (title: string) => `“${title}” and its files can’t be restored.`,
   exportHtml: "Export as HTML",
   exportMarkdown: "Export as Markdown",
