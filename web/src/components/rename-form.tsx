@@ -37,7 +37,11 @@ export function RenameForm({ title, onDone }: Props) {
         onFocus={(event) => event.target.select()}
         onChange={(event) => setText(event.target.value)}
         onBlur={save}
-        onKeyDown={(event) => event.key === "Escape" && end(null)}
+        onKeyDown={(event) => {
+          if (event.key !== "Escape" || event.nativeEvent.isComposing) return;
+          event.preventDefault();
+          end(null);
+        }}
       />
     </form>
   );
