@@ -85,6 +85,7 @@ def test_server_is_added_by_pasting_tested_and_removed(page: Page):
     expect(card).to_contain_text("ready")
     expect(card).to_contain_text("progress")
     page.get_by_role("button", name="Remove chaos").click()
+    page.get_by_role("alertdialog").get_by_role("button", name="Remove").click()
     expect(page.get_by_role("button", name="Test chaos")).to_have_count(0)
 
 

@@ -72,3 +72,11 @@ it.each(["pointerdown", "scroll"])("closes at a %s elsewhere", async (type) => {
   await act(async () => void document.body.dispatchEvent(new Event(type, { bubbles: true })));
   expect(isOpen(drawn)).toBe(false);
 });
+
+it("stays open when something else scrolls, as an answer that streams does", async () => {
+  const drawn = drawMenu();
+  const other = drawn.place.appendChild(document.createElement("div"));
+  await click(drawn.find("button"));
+  await act(async () => void other.dispatchEvent(new Event("scroll")));
+  expect(isOpen(drawn)).toBe(true);
+});

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { setToken, token } from "../src/api/client";
+import { get, setToken, token, Unreachable } from "../src/api/client";
 import { SiblingTabs, type TabMessage } from "../src/api/sibling-tabs";
+import { confirmation, confirmed } from "../src/state/confirmation";
 import { findOut, logOut, session, signIn } from "../src/state/session";
+import { toast, toasts } from "../src/state/toasts";
 import { answer } from "./draw";
 
 let sibling: SiblingTabs;
@@ -69,4 +71,26 @@ it("signs out in all tabs of the user, and in nobody else's", async () => {
   await signIn("of-bob");
   logOut();
   await vi.waitFor(() => expect(heard.at(-1)).toEqual({ type: "signed-out", userId: "bob" }));
+});
+
+it("lets no late answer to the last user sign out the next", async () => {
+  await signIn("of-alice");
+  let refuse = () => {};
+  answer.mockImplementationOnce(
+    () => new Promise((resolve) => (refuse = () => resolve(Response.json({ error: {} }, { status: 401 })))),
+  );
+  const late = get("/api/conversations");
+  logOut();
+  await signIn("of-bob");
+  refuse();
+  await expect(late).rejects.toThrow(Unreachable);
+  expect(userId()).toBe("bob");
+});
+
+it("leaves nothing over the page for the next user", async () => {
+  await signIn("of-alice");
+  toast("Deleted “Secret”.");
+  const question = confirmed({ title: "Delete Secret?", text: "", action: "Delete" });
+  logOut();
+  expect([await question, confirmation.get(), toasts.get()]).toEqual([false, null, []]);
 });

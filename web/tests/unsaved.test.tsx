@@ -99,6 +99,18 @@ it("asks before it is left with unsaved changes, and goes or stays as one says",
   expect(route.get().name).toBe("usage");
 });
 
+it("takes going back, or on, as no answer: what is shown is always what the address says", async () => {
+  const drawn = draw(<Page agent={AGENT} />);
+  await type(field(drawn, "Name"), "Eve");
+  await gone("#/usage");
+  await gone("#/agents/1");
+  expect([confirmation.get(), location.hash, route.get().name]).toEqual([null, "#/agents/1", "agent"]);
+  await gone("#/usage");
+  await gone("#/settings");
+  await act(async () => confirmation.get()!.answer(true));
+  expect([location.hash, route.get().name]).toEqual(["#/settings", "settings"]);
+});
+
 it("asks nothing where nothing was changed, nor after the form is gone", async () => {
   const stop = askBeforeLeaving(() => Promise.resolve(false));
   stop();

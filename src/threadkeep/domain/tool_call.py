@@ -24,7 +24,7 @@ def derived_id(turn_id: TurnId, tool_call_id: str) -> str:
 
 
 class ToolCallStatus(Choice):
-    """How a call stands; every call ends in exactly one of the states other than `running`."""
+    """The status of a call; every call ends in exactly one of the states other than `running`."""
 
     RUNNING = "running"
     OK = "ok"

@@ -22,7 +22,7 @@ export class Unreachable extends Error {}
 
 const TOKEN = "threadkeep.token";
 
-/** The token of the user who signed in: in memory and for this tab; other tabs are told it while they are open. */
+/** The token of the user who signed in: in memory and for this tab; open tabs share it. */
 export const token = new Store<string | null>(sessionStorage.getItem(TOKEN));
 
 export function setToken(value: string | null): void {
@@ -88,6 +88,8 @@ export async function ask(path: string, request: Request = {}): Promise<Response
     if (request.signal?.aborted) throw error;
     throw new Unreachable(String(error));
   }
+  // It is for somebody who has signed out since.
+  if (token.get() !== held) throw new Unreachable("signed out");
   whenRefused(answer.status);
   if (!answer.ok) throw refusalIn(answer.status, await answer.text(), answer.statusText);
   return answer;
@@ -108,12 +110,12 @@ export async function send<T>(
   return (answer.status === 204 ? undefined : await answer.json()) as T;
 }
 
-/** Signs out where the server does not know us any more. */
+/** Signs out when the server no longer accepts our token. */
 export function whenRefused(status: number): void {
   if (status === 401) signedOut();
 }
 
-/** What an answer says that is no good one. */
+/** The error in an answer. */
 export function refusalIn(status: number, body: string, otherwise = ""): ApiError | Unreachable {
   try {
     const { error } = JSON.parse(body) as ErrorAnswer;

@@ -1,4 +1,4 @@
-/** `/api/me/events`: what happens to one's things, in whatever tab or program. One tab reads it for all. */
+/** `/api/me/events`: what happens to the user's data, in any tab or program. One tab reads it for all. */
 
 import { ApiError } from "./client";
 import { pause, readEvents } from "./sse";

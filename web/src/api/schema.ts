@@ -1059,7 +1059,7 @@ export interface ToolCallPartView {
   superseded?: boolean;
 }
 
-/** How a call stands; every call ends in exactly one of the states other than `running`. */
+/** The status of a call; every call ends in exactly one of the states other than `running`. */
 export type ToolCallStatus = "denied" | "error" | "interrupted" | "ok" | "running" | "timeout" | "unknown";
 
 /** A tool call. */

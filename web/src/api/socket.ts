@@ -1,4 +1,4 @@
-/** `/ws`: tells that a turn began or ended in a conversation, or that another branch was chosen, whoever did it. */
+/** `/ws`: tells that a turn began or ended in a conversation, or that another branch was chosen, in any tab or program. */
 
 import { address } from "./client";
 

@@ -44,7 +44,7 @@ export async function readEvents<E>(
     if (answer.status === 204) return true;
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new EventParser();
-    take([]); // the connection stands
+    take([]); // it is connected
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return false;

@@ -2,7 +2,7 @@
 
 import { ApiError, Unreachable, address, refusalIn, token, whenRefused } from "./client";
 
-/** What the server made of the file; `onProgress` is told the share that has been sent. */
+/** What the server made of the file; `onProgress` receives the share that has been sent. */
 export function upload<T extends object>(
   path: string,
   file: File,

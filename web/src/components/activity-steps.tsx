@@ -13,7 +13,7 @@ interface Props extends Now {
 
 const ICONS: Record<Step["type"], LucideIcon> = { thought: Lightbulb, retrieval: Search, tool_call: Wrench, notice: RotateCw };
 
-/** The steps of an activity, in order. Nothing of the page needs it before one opens an activity. */
+/** The steps of an activity, in order. Loaded when the user first opens an activity. */
 export function ActivitySteps({ steps, waiting, progress }: Props) {
   const words = useWords();
   const calls = steps.filter((it) => it.type === "tool_call");

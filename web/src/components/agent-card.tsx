@@ -6,10 +6,9 @@ import { isGuide, refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { go, hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
-import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { Menu, type MenuItem } from "./menu";
-import { toldProblem } from "./problem-bar";
+import { toastProblem } from "./problem-bar";
 
 interface Props {
   agent: AgentView;
@@ -62,7 +61,7 @@ function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
   // The server shows settings to those who may change them.
   const mayChange = agent.settings !== undefined;
   const run = (work: () => Promise<void>) => () => {
-    work().catch((error: unknown) => toast(toldProblem(words, pageProblemOf(error))));
+    work().catch((error: unknown) => toastProblem(words, error));
   };
   const duplicate = async () => {
     const made = await send<AgentView>("POST", `${path}/duplicate`);

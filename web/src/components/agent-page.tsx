@@ -21,7 +21,7 @@ import { Tabs } from "./tabs";
 import { TopBar } from "./top-bar";
 
 interface Props {
-  /** `new` for one that is to be made. */
+  /** `new` to create an agent. */
   id: string;
   me: MeView;
   onMenu: () => void;
@@ -45,7 +45,7 @@ function NewAgent({ onMenu }: { onMenu: () => void }) {
   const create = async (body: AgentBody) => {
     const made = await send<AgentView>("POST", "/api/agents", body);
     forgetUnsaved();
-    refreshAgents().catch(() => {}); // read again by whoever needs one
+    refreshAgents().catch(() => {}); // read again when they are needed
     go({ name: "agent", id: made.id });
   };
   return (
@@ -104,7 +104,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
       return setProblem(pageProblemOf(error));
     }
     forgetUnsaved();
-    refreshAgents().catch(() => {}); // read again by whoever needs one
+    refreshAgents().catch(() => {}); // read again when they are needed
     go({ name: "agents" });
   };
   return (

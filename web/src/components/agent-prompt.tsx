@@ -5,12 +5,12 @@ import { get, send } from "../api/client";
 import { type PromptComponentView, type PromptView } from "../api/schema";
 import { toast } from "../state/toasts";
 import { useUnsaved } from "../state/unsaved";
-import { pageProblemOf, useLoaded } from "../state/use-loaded";
+import { useLoaded } from "../state/use-loaded";
 import { useWords } from "../words";
 import { LongText } from "./long-text";
-import { toldProblem } from "./problem-bar";
+import { toastProblem, toldProblem } from "./problem-bar";
 
-/** What the model is told, part by part; files of it can be written here. */
+/** The system prompt, part by part; the user can write its files here. */
 export function AgentPrompt({ agentId, version }: { agentId: string; version: number | undefined }) {
   const words = useWords();
   const path = `/api/agents/${agentId}/prompt`;
@@ -32,7 +32,7 @@ export function AgentPrompt({ agentId, version }: { agentId: string; version: nu
       toast(words.saved);
       return true;
     } catch (error) {
-      toast(toldProblem(words, pageProblemOf(error)));
+      toastProblem(words, error);
       return false;
     }
   };
@@ -112,7 +112,7 @@ function Editor({ name, text, cut, onWrite }: EditorProps) {
             type="button"
             className="primary"
             disabled={!isChanged}
-            onClick={() => void onWrite(now).then((written) => written && setTyped(null))}
+            onClick={() => void onWrite(now).then((written) => written && setTyped((it) => (it === now ? null : it)))}
           >
             {words.save}
           </button>

@@ -1,6 +1,7 @@
 import { useState } from "react";
 
 import { type AgentDetailView, type McpServerSettingsView } from "../api/schema";
+import { confirmed } from "../state/confirmation";
 import { pageProblemOf } from "../state/use-loaded";
 import { type Problem } from "../thread/reduce";
 import { useWords } from "../words";
@@ -28,6 +29,10 @@ export function AgentServers({ agent, onChange }: Props) {
     await write(servers);
     setAdding(false);
   };
+  const remove = async (name: string) => {
+    const question = { title: words.removeServer(name), text: words.removeServerSure, action: words.remove };
+    if (await confirmed(question)) await write({ [name]: null });
+  };
   return (
     <div className="form">
       <p className="hint">{words.serversHint}</p>
@@ -37,7 +42,7 @@ export function AgentServers({ agent, onChange }: Props) {
             key={it.name}
             agentId={agent.id}
             server={it}
-            onRemove={() => write({ [it.name]: null }).catch(refused)}
+            onRemove={() => remove(it.name).catch(refused)}
             onToggle={() => write({ [it.name]: { disabled: !it.disabled } }).catch(refused)}
           />
         ))}

@@ -1,5 +1,5 @@
 import { Plus } from "lucide-react";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 
 import { type AgentView, type MeView } from "../api/schema";
 import { agents, refreshAgents } from "../state/agents";
@@ -12,8 +12,9 @@ import { AgentCard } from "./agent-card";
 import { Field } from "./field";
 import { toldProblem } from "./problem-bar";
 import { TopBar } from "./top-bar";
+import { useKeptFocus } from "./use-kept-focus";
 
-/** As many as one sees at a glance. */
+/** So few need no filter. */
 const MOST_UNFILTERED = 8;
 
 export function AgentsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
@@ -21,6 +22,8 @@ export function AgentsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
   const all = useStore(agents);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [wanted, setWanted] = useState("");
+  const cards = useRef<HTMLUListElement>(null);
+  useKeptFocus(cards);
   const read = () => {
     refreshAgents()
       .then(() => setProblem(null))
@@ -54,7 +57,7 @@ export function AgentsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
           {wanted && words.agentsShown(shown.length)}
         </p>
         {wanted && !shown.length && <p className="hint">{words.noMatch}</p>}
-        <ul className="agent-cards">
+        <ul ref={cards} className="agent-cards">
           {shown.map((it) => (
             <AgentCard key={it.id} agent={it} me={me} />
           ))}

@@ -3,22 +3,21 @@ import { changeConversation, deleteConversation, restoreConversation } from "../
 import { usePutAway } from "../state/put-away";
 import { hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
-import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { dateTime } from "../words/format";
-import { toldProblem } from "./problem-bar";
+import { toastProblem } from "./problem-bar";
 import { PutAwayList } from "./put-away-list";
 
 /** Archived conversations: still readable, found by search, and back with one click. */
 export function ArchivePage({ onMenu }: { onMenu: () => void }) {
   const words = useWords();
   const { list, again, more } = usePutAway("archived");
-  const run = async (work: () => Promise<unknown>, told: string, undo: () => Promise<unknown>) => {
+  const run = async (work: () => Promise<unknown>, told?: string, undo?: () => Promise<unknown>) => {
     try {
       await work();
-      toast(told, { label: words.undo, run: () => void undo().finally(again) });
+      if (told && undo) toast(told, { label: words.undo, run: () => void run(undo) });
     } catch (error) {
-      toast(toldProblem(words, pageProblemOf(error)));
+      toastProblem(words, error);
     } finally {
       await again();
     }

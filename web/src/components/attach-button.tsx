@@ -4,7 +4,7 @@ import { useRef } from "react";
 import { useWords } from "../words";
 import { IconButton } from "./icon-button";
 
-/** Lets one choose files of one's own. Any: the server looks at what they are. */
+/** Lets the user choose files, of any type: the server checks them. */
 export function AttachButton({ disabled, onFiles }: { disabled: boolean; onFiles: (files: readonly File[]) => void }) {
   const words = useWords();
   const input = useRef<HTMLInputElement>(null);

@@ -13,7 +13,7 @@ interface Props {
   seq: number;
 }
 
-/** One came for a message that is on another branch: nothing changes until one says so. */
+/** The user came for a message on another branch: nothing changes until they say so. */
 export function BranchBar({ thread, messageId, seq }: Props) {
   const words = useWords();
   const isShown = useSelected(thread.state, (it) => !it.conversation || it.messages.some(({ id }) => id === messageId));

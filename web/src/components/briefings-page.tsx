@@ -7,11 +7,9 @@ import { briefings, refreshBriefings } from "../state/briefings";
 import { refreshConversations } from "../state/conversations";
 import { go } from "../state/route";
 import { useStore } from "../state/store";
-import { toast } from "../state/toasts";
-import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { dateTime } from "../words/format";
-import { toldProblem } from "./problem-bar";
+import { toastProblem } from "./problem-bar";
 import { TopBar } from "./top-bar";
 
 export function BriefingsPage({ onMenu }: { onMenu: () => void }) {
@@ -43,7 +41,7 @@ function Briefing({ briefing }: { briefing: BriefingView }) {
       await work();
       await refreshBriefings();
     } catch (error) {
-      toast(toldProblem(words, pageProblemOf(error)));
+      toastProblem(words, error);
     }
   };
   const talk = () =>

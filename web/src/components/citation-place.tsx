@@ -4,17 +4,17 @@ import { type Part } from "../turn/parts";
 import { useChunk } from "./use-chunk";
 
 interface Props {
-  /** The reply in which the marks stand. */
+  /** The reply with the marks. */
   reply: RefObject<HTMLElement | null>;
   parts: readonly Part[];
-  /** The number of the source that one opened. */
+  /** The number of the source that the user opened. */
   opened: number | null;
   onClose: () => void;
 }
 
 const loadCitations = () => import("./citations");
 
-/** What a mark `[1]` refers to: shown when one comes near it or opens it; what does that is loaded then. */
+/** What a mark `[1]` refers to: shown when the user comes near it or opens it, with code that is loaded then. */
 export function CitationPlace({ reply, parts, opened, onClose }: Props) {
   const [isNear, setNear] = useState(false);
   useEffect(() => {

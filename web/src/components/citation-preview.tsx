@@ -3,14 +3,13 @@ import { useId, useLayoutEffect, useRef } from "react";
 import { type RetrievalHitView } from "../api/schema";
 import { Markdown } from "../markdown/markdown";
 import { useWords } from "../words";
+import { standBeside } from "./stand-beside";
 
-const GAP_PX = 6;
-const EDGE_PX = 8;
-/** More of a passage is read where it stands. */
+/** The source has the whole passage. */
 const MOST_CHARACTERS = 400;
 
 interface Props {
-  /** The mark at which it stands. */
+  /** The mark beside which it is shown. */
   mark: HTMLElement;
   hit: RetrievalHitView;
   onEnter: () => void;
@@ -29,7 +28,7 @@ export function CitationPreview({ mark, hit, onEnter, onLeave }: Props) {
     mark.setAttribute("aria-describedby", id);
     // It describes the mark and takes no focus: a table or a link is reached where the passage is opened.
     for (const it of shown.querySelectorAll<HTMLElement>("a, button, [tabindex]")) it.tabIndex = -1;
-    const place = () => putAt(shown, mark);
+    const place = () => standBeside(shown, mark);
     place();
     window.addEventListener("scroll", place, { capture: true, passive: true });
     window.addEventListener("resize", place);
@@ -51,15 +50,4 @@ export function CitationPreview({ mark, hit, onEnter, onLeave }: Props) {
       </div>
     </div>
   );
-}
-
-/** Below the mark, or above it where there is no room. */
-function putAt(box: HTMLElement, mark: HTMLElement): void {
-  const at = mark.getBoundingClientRect();
-  const { offsetWidth: width, offsetHeight: height } = box;
-  const left = Math.max(EDGE_PX, Math.min(at.left - GAP_PX, window.innerWidth - width - EDGE_PX));
-  const below = at.bottom + GAP_PX;
-  const top = below + height > window.innerHeight - EDGE_PX ? Math.max(EDGE_PX, at.top - GAP_PX - height) : below;
-  box.style.left = `${left}px`;
-  box.style.top = `${top}px`;
 }

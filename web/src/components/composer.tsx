@@ -14,7 +14,7 @@ import { useAttaching } from "./use-attaching";
 interface Props {
   draftKey: string;
   placeholder: string;
-  /** Characters that a message may have; 0: as many as one likes. */
+  /** Characters that a message may have; 0: no limit. */
   limit: number;
   running: boolean;
   /** Whether what is sent while a turn runs is kept for later. */

@@ -9,6 +9,8 @@ export function ConfirmDialog({ title, text, action, isHarmless, answer }: Confi
   const words = useWords();
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
+  // Closing it, whatever the answer is, gives the focus back.
+  const close = (value?: "yes") => dialog.current?.close(value);
   return (
     <dialog
       ref={dialog}
@@ -16,15 +18,15 @@ export function ConfirmDialog({ title, text, action, isHarmless, answer }: Confi
       role="alertdialog"
       aria-labelledby="confirm-title"
       aria-describedby="confirm-text"
-      onClose={() => answer(false)}
+      onClose={({ currentTarget }) => answer(currentTarget.returnValue === "yes")}
     >
       <h2 id="confirm-title">{title}</h2>
       <p id="confirm-text">{text}</p>
       <footer>
-        <button type="button" autoFocus onClick={() => dialog.current?.close()}>
+        <button type="button" autoFocus onClick={() => close()}>
           {words.cancel}
         </button>
-        <button type="button" className={isHarmless ? "primary" : "primary danger"} onClick={() => answer(true)}>
+        <button type="button" className={isHarmless ? "primary" : "primary danger"} onClick={() => close("yes")}>
           {action}
         </button>
       </footer>

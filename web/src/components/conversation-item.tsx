@@ -1,16 +1,15 @@
 import { Ellipsis } from "lucide-react";
-import { memo, useEffect, useRef, useState } from "react";
+import { memo, useRef, useState } from "react";
 
 import { type ConversationView } from "../api/schema";
 import { changeConversation } from "../state/conversations";
 import { hrefOf } from "../state/route";
-import { toast } from "../state/toasts";
-import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { Menu } from "./menu";
-import { toldProblem } from "./problem-bar";
+import { toastProblem } from "./problem-bar";
 import { RenameForm } from "./rename-form";
 import { useConversationActions } from "./use-conversation-actions";
+import { useFocusAfter } from "./use-focus-after";
 
 interface Props {
   conversation: ConversationView;
@@ -27,15 +26,11 @@ export const ConversationItem = memo(function ConversationItem({ conversation, a
   const { id, activeTurnId } = conversation;
   const title = conversation.title || words.untitled;
   const link = useRef<HTMLAnchorElement>(null);
-  const wasRenaming = useRef(false);
-  useEffect(() => {
-    if (wasRenaming.current && document.activeElement === document.body) link.current?.focus();
-    wasRenaming.current = renaming;
-  }, [renaming]);
+  useFocusAfter(renaming, () => link.current);
   const rename = (next: string | null) => {
     setRenaming(false);
     if (next === null) return;
-    changeConversation(id, { title: next || null }).catch((error) => toast(toldProblem(words, pageProblemOf(error))));
+    changeConversation(id, { title: next || null }).catch((error: unknown) => toastProblem(words, error));
   };
   if (renaming)
     return (

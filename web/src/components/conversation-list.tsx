@@ -10,6 +10,7 @@ import { useWords } from "../words";
 import { dayGroup } from "../words/format";
 import { ConversationItem } from "./conversation-item";
 import { SearchResults } from "./search-results";
+import { useKeptFocus } from "./use-kept-focus";
 import { WhenSeen } from "./when-seen";
 
 const GROUPS = ["pinned", "today", "yesterday", "lastWeek", "lastMonth", "older"] as const;
@@ -19,6 +20,7 @@ export function ConversationList({ openId }: { openId: string | null }) {
   const [filter, setFilter] = useState("");
   const field = useRef<HTMLInputElement>(null);
   const list = useRef<HTMLDivElement>(null);
+  useKeptFocus(list);
   const wanted = filter.trim();
   /** Up and down go through the links; above the first is the field. */
   const onKeyDown = (event: KeyboardEvent) => {

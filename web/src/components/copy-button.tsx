@@ -1,6 +1,7 @@
 import { Check, Copy, type LucideIcon } from "lucide-react";
 import { useState } from "react";
 
+import { toast } from "../state/toasts";
 import { useWords } from "../words";
 
 interface Props {
@@ -16,7 +17,11 @@ export function CopyButton({ text, className = "icon", label, icon: Icon = Copy 
   const name = label ?? words.copy;
   const [copied, setCopied] = useState(false);
   const copy = async () => {
-    await navigator.clipboard.writeText(text);
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      return toast(words.copyFailed); // the browser or the user does not allow it
+    }
     setCopied(true);
     setTimeout(() => setCopied(false), 1500);
   };

@@ -5,10 +5,9 @@ import { restoreConversation } from "../state/conversations";
 import { usePutAway } from "../state/put-away";
 import { go } from "../state/route";
 import { toast } from "../state/toasts";
-import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { relativeTime, untilDay } from "../words/format";
-import { toldProblem } from "./problem-bar";
+import { toastProblem } from "./problem-bar";
 import { PutAwayList } from "./put-away-list";
 
 /** Deleted conversations, until the server purges them. */
@@ -19,7 +18,7 @@ export function DeletedPage({ onMenu }: { onMenu: () => void }) {
     try {
       await work();
     } catch (error) {
-      toast(toldProblem(words, pageProblemOf(error)));
+      toastProblem(words, error);
     } finally {
       await again();
     }

@@ -10,7 +10,7 @@ import { type Answer } from "./use-answer";
 import { UserMessage } from "./user-message";
 import { VersionPicker } from "./version-picker";
 
-/** What one does with a message, beside reading it. None of it changes while a conversation is open. */
+/** What the user does with a message, beside reading it. None of it changes while a conversation is open. */
 export interface MessageActions {
   onChoose: (siblingId: string, message: Message) => void;
   onEdit: (message: Message) => void;
@@ -23,7 +23,7 @@ interface Props extends MessageActions {
   message: Message;
   live: LiveReply | null;
   isLast: boolean;
-  /** Whether one came for it. */
+  /** Whether the user came for it. */
   isWanted: boolean;
   /** Whether another version of it is being written. */
   isEdited: boolean;

@@ -1,11 +1,9 @@
 import { download } from "../api/download";
-import { toast } from "../state/toasts";
-import { problemOf } from "../thread/thread";
 import { filePath, kindOf, type KeptFile } from "../turn/files";
 import { useWords } from "../words";
 import { bytes } from "../words/format";
 import { FileIcon } from "./file-icon";
-import { toldProblem } from "./problem-bar";
+import { toastProblem } from "./problem-bar";
 
 /** A file of a message, which can be saved. */
 export function FileChip({ file }: { file: KeptFile }) {
@@ -15,7 +13,7 @@ export function FileChip({ file }: { file: KeptFile }) {
     try {
       await download(filePath(fileId), {}, fileName);
     } catch (error) {
-      toast(toldProblem(words, problemOf(error)));
+      toastProblem(words, error);
     }
   };
   return (

@@ -2,12 +2,10 @@ import { Download } from "lucide-react";
 import { useCallback } from "react";
 
 import { download, fileInfo } from "../api/download";
-import { toast } from "../state/toasts";
 import { useLoaded } from "../state/use-loaded";
-import { problemOf } from "../thread/thread";
 import { useWords } from "../words";
 import { bytes } from "../words/format";
-import { toldProblem } from "./problem-bar";
+import { toastProblem } from "./problem-bar";
 
 /** Files that tools gave in a turn. */
 export function Files({ ids }: { ids: readonly string[] }) {
@@ -30,7 +28,7 @@ function FileButton({ id, otherwise }: { id: string; otherwise: string }) {
     try {
       await download(path, {}, id);
     } catch (error) {
-      toast(toldProblem(words, problemOf(error)));
+      toastProblem(words, error);
     }
   };
   return (

@@ -14,6 +14,10 @@ import { Sidebar } from "./sidebar";
 import { Talk } from "./talk";
 import { Toasts } from "./toasts";
 import { Tooltip } from "./tooltip";
+import { useFocusAfter } from "./use-focus-after";
+
+/** Whether the sidebar covers the page instead of being beside it. */
+const narrow = matchMedia("(max-width: 760px)");
 
 export function Home({ me }: { me: MeView }) {
   const words = useWords();
@@ -21,7 +25,7 @@ export function Home({ me }: { me: MeView }) {
   const [menu, setMenu] = useState(false);
   const closeMenu = useCallback(() => setMenu(false), []);
   useEffect(() => {
-    refreshAgents().catch(() => {}); // read again by whoever needs one
+    refreshAgents().catch(() => {}); // read again when they are needed
     const stop = keepUp(me.id);
     window.addEventListener("keydown", shortcut);
     return () => {
@@ -30,15 +34,21 @@ export function Home({ me }: { me: MeView }) {
     };
   }, [me.id]);
   useEffect(() => setMenu(false), [at]);
+  useEffect(() => {
+    narrow.addEventListener("change", closeMenu);
+    return () => narrow.removeEventListener("change", closeMenu);
+  }, [closeMenu]);
   const isHidden = useStore(sidebarHidden);
-  const openMenu = useCallback(() => (isNarrow() ? setMenu(true) : hideSidebar(false)), []);
+  useFocusAfter(!isHidden, () => document.querySelector<HTMLElement>(".top-bar .narrow-only"));
+  useFocusAfter(isHidden, () => document.querySelector<HTMLElement>(".brand .wide-only button"));
+  const openMenu = useCallback(() => (narrow.matches ? setMenu(true) : hideSidebar(false)), []);
   return (
     <div className="home" data-menu={menu || undefined} data-hidden={isHidden || undefined}>
       <a className="skip" href="#main" onClick={skip}>
         {words.skip}
       </a>
       <Sidebar me={me} open={menu} onClose={closeMenu} onCollapse={() => hideSidebar(true)} />
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={-1} inert={menu}>
         {at.name === "new" || at.name === "conversation" ? (
           <Talk at={at} onMenu={openMenu} />
         ) : (
@@ -53,7 +63,7 @@ export function Home({ me }: { me: MeView }) {
 }
 
 function skip(event: React.MouseEvent): void {
-  event.preventDefault(); // the fragment is where one is
+  event.preventDefault(); // the fragment is the page’s own address
   document.getElementById("main")?.focus();
 }
 
@@ -63,14 +73,10 @@ function shortcut(event: KeyboardEvent): void {
   const isCommand = (event.metaKey || event.ctrlKey) && !event.altKey;
   if (isCommand && event.shiftKey && key === "o") go({ name: "new", agentId: null });
   else if (isCommand && !event.shiftKey && key === "k") overlay.set("palette");
-  else if (isCommand && !event.shiftKey && key === "b" && !isNarrow()) hideSidebar(!sidebarHidden.get());
+  else if (isCommand && !event.shiftKey && key === "b" && !narrow.matches) hideSidebar(!sidebarHidden.get());
   else if (key === "?" && !isCommand && !isTyping(event.target)) overlay.set("shortcuts");
   else return;
   event.preventDefault();
-}
-
-function isNarrow(): boolean {
-  return matchMedia("(max-width: 760px)").matches;
 }
 
 function isTyping(target: EventTarget | null): boolean {

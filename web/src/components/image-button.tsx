@@ -3,7 +3,7 @@ import { type KeptFile } from "../turn/files";
 import { useWords } from "../words";
 import { ImagePreview } from "./image-preview";
 
-/** What an image may take that stands alone, in pixels. */
+/** The largest size of a single image, in pixels. */
 const WIDEST = 320;
 const HIGHEST = 280;
 

@@ -5,12 +5,10 @@ import { useEffect, useRef, useState, type KeyboardEvent } from "react";
 
 import { download } from "../api/download";
 import { fetchImage, usePreview } from "../state/previews";
-import { toast } from "../state/toasts";
-import { problemOf } from "../thread/thread";
 import { filePath, type KeptFile } from "../turn/files";
 import { useWords } from "../words";
 import { IconButton } from "./icon-button";
-import { toldProblem } from "./problem-bar";
+import { toastProblem } from "./problem-bar";
 import { STEP, useZoom } from "./use-zoom";
 
 export interface ViewerProps {
@@ -40,7 +38,7 @@ export function ImageViewer({ images, first, onClose }: ViewerProps) {
     try {
       await download(filePath(image.fileId), {}, image.fileName);
     } catch (error) {
-      toast(toldProblem(words, problemOf(error)));
+      toastProblem(words, error);
     }
   };
   const onKeyDown = (event: KeyboardEvent) => {

@@ -30,8 +30,14 @@ export function MenuList({ label, groups, button, focused, onClose }: Props) {
       const isOurs = target instanceof Node && (place.current?.contains(target) || button.current?.contains(target));
       if (!isOurs) onClose();
     };
+    // Only where its button moves: an answer that streams scrolls its own list.
+    const closeMoved = ({ target }: Event) => {
+      if (!(target instanceof Node) || !target.contains(button.current)) return;
+      if (place.current?.contains(document.activeElement)) button.current?.focus({ preventScroll: true });
+      onClose();
+    };
     window.addEventListener("pointerdown", closeOutside, options);
-    window.addEventListener("scroll", closeOutside, options); // its button has moved away
+    window.addEventListener("scroll", closeMoved, options);
     window.addEventListener("resize", onClose, options);
     return () => closing.abort();
   }, [button, onClose]);
@@ -44,6 +50,7 @@ export function MenuList({ label, groups, button, focused, onClose }: Props) {
     const items = itemsOf();
     const at = items.indexOf(document.activeElement as HTMLElement);
     event.stopPropagation();
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Tab") return onClose();
     if (event.key === "Escape") leave();
     else if (event.key === "ArrowDown") items[(at + 1) % items.length]?.focus();

@@ -14,7 +14,7 @@ import { useScrolling } from "./use-scrolling";
 
 interface Props extends Omit<MessageActions, "onChoose"> {
   thread: Thread;
-  /** The message that one came for. */
+  /** The message that the user came for. */
   seq: number | undefined;
   /** The message of which another version is being written. */
   editedId: string | undefined;

@@ -3,7 +3,7 @@ import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { dateTime, relativeTime } from "../words/format";
 
-/** When a message was said: as people say it, and exactly where one points at it. */
+/** When a message was said: as people say it, and exactly when the user points at it. */
 export function MessageTime({ at }: { at: string }) {
   const words = useWords();
   const now = useStore(minute);

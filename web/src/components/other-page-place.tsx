@@ -10,7 +10,7 @@ interface Props {
   onMenu: () => void;
 }
 
-/** Any page but the conversation; what shows it is loaded when one goes there. */
+/** Any page but the conversation; its code is loaded when the user goes there. */
 export function OtherPagePlace({ at, me, onMenu }: Props) {
   const pages = useChunk(loadPages, true);
   if (!pages) return null;

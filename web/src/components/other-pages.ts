@@ -1,4 +1,4 @@
-/** The pages beside the conversation: loaded when one goes there. */
+/** The pages beside the conversation: loaded when the user goes there. */
 
 import "../styles/other-pages.css";
 

@@ -1,5 +1,7 @@
 import { X } from "lucide-react";
 
+import { toast } from "../state/toasts";
+import { pageProblemOf } from "../state/use-loaded";
 import { PATH_CHANGED, type Problem } from "../thread/reduce";
 import { useWords, type Words } from "../words";
 import { IconButton } from "./icon-button";
@@ -29,6 +31,11 @@ export function toldProblem(words: Words, { code, message }: Problem): string {
     default:
       return message || words.somethingWrong;
   }
+}
+
+/** Tells what went wrong with something that sends no message. */
+export function toastProblem(words: Words, error: unknown): void {
+  toast(toldProblem(words, pageProblemOf(error)));
 }
 
 interface Props {

@@ -1,4 +1,4 @@
-import { type ReactNode } from "react";
+import { useRef, type ReactNode } from "react";
 
 import { type ConversationView } from "../api/schema";
 import { agentName, agents } from "../state/agents";
@@ -7,6 +7,7 @@ import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { toldProblem } from "./problem-bar";
 import { TopBar } from "./top-bar";
+import { useKeptFocus } from "./use-kept-focus";
 import { WhenSeen } from "./when-seen";
 
 interface Props {
@@ -28,6 +29,8 @@ interface Props {
 export function PutAwayList({ title, explanation, empty, list, onAgain, onMore, onMenu, titleOf, whenOf, actionsOf }: Props) {
   const words = useWords();
   const all = useStore(agents);
+  const rows = useRef<HTMLUListElement>(null);
+  useKeptFocus(rows);
   return (
     <div className="page">
       <TopBar title={title} onMenu={onMenu} />
@@ -43,7 +46,7 @@ export function PutAwayList({ title, explanation, empty, list, onAgain, onMore, 
           </p>
         )}
         {list.state === "ready" && !list.items.length && <p className="nothing">{empty}</p>}
-        <ul aria-label={title}>
+        <ul ref={rows} aria-label={title}>
           {list.items.map((it) => (
             <li key={it.id}>
               <div>

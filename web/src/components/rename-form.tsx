@@ -1,4 +1,4 @@
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 
 import { useWords } from "../words";
 
@@ -20,6 +20,12 @@ export function RenameForm({ title, onDone }: Props) {
     onDone(next);
   };
   const save = () => end(text.trim() === title ? null : text.trim());
+  // Its row may move to another group of the list while the user types.
+  const leave = useRef(save);
+  useEffect(() => {
+    leave.current = () => text !== title && save();
+  });
+  useEffect(() => () => leave.current(), []);
   return (
     <form
       className="rename"
@@ -37,7 +43,11 @@ export function RenameForm({ title, onDone }: Props) {
         onFocus={(event) => event.target.select()}
         onChange={(event) => setText(event.target.value)}
         onBlur={save}
-        onKeyDown={(event) => event.key === "Escape" && end(null)}
+        onKeyDown={(event) => {
+          if (event.key !== "Escape" || event.nativeEvent.isComposing) return;
+          event.preventDefault();
+          end(null);
+        }}
       />
     </form>
   );

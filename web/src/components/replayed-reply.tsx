@@ -18,7 +18,7 @@ interface Props {
 
 const NEAR_PX = 24;
 
-/** A reply as it stood at a moment, for reading only. */
+/** A reply at a moment of its turn, read-only. */
 export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box: place }: Props) {
   const words = useWords();
   const told = useTurnWords();
@@ -28,7 +28,7 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
   const segments = useMemo(() => shownSegments(parts, isRunning), [parts, isRunning]);
   const waiting = useMemo(() => waitingCalls(parts), [parts]);
   const liveAt = isRunning ? liveActivity(segments) : -1;
-  /** Whether one reads at its end. */
+  /** Whether the user reads at its end. */
   const pinned = useRef(true);
   const hasGrown = useRef(false);
   useLayoutEffect(() => {

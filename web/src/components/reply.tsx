@@ -36,7 +36,7 @@ export function Reply({ message, live, isLast, running, busy, children, ...actio
   const { onRegenerate, onContinue, onAnswer, onFork, onDetails } = actions;
   const words = useWords();
   const article = useRef<HTMLElement>(null);
-  /** The number of the source that one opened. */
+  /** The number of the source that the user opened. */
   const [source, setSource] = useState<number | null>(null);
   const { parts, turnId } = message;
   const segments = useMemo(() => shownSegments(parts, running), [parts, running]);

@@ -12,7 +12,7 @@ const PAGE = 200;
 /** What lies further back than so many pages is not looked for. */
 const MOST_PAGES = 5;
 
-/** The messages that the model was sent; read when one opens them. */
+/** The messages that the model was sent; read when the user opens them. */
 export function SentMessages({ conversationId, ids }: { conversationId: string; ids: readonly string[] }) {
   const words = useWords();
   const told = useTurnWords();

@@ -27,10 +27,15 @@ export function Sidebar({ me, open, onClose, onCollapse }: Props) {
   // On a narrow screen it covers the page: the keyboard goes where the eye is.
   useEffect(() => {
     if (!open) return;
-    const closeOnEscape = (event: KeyboardEvent) => event.key === "Escape" && onClose();
+    const closeOnEscape = (event: KeyboardEvent) =>
+      event.key === "Escape" && !event.isComposing && !event.defaultPrevented && onClose();
     side.current?.querySelector<HTMLElement>("button.new")?.focus();
     window.addEventListener("keydown", closeOnEscape);
-    return () => window.removeEventListener("keydown", closeOnEscape);
+    const shown = side.current;
+    return () => {
+      window.removeEventListener("keydown", closeOnEscape);
+      if (shown?.contains(document.activeElement)) document.querySelector<HTMLElement>(".top-bar .narrow-only")?.focus();
+    };
   }, [open, onClose]);
   return (
     <>
@@ -53,7 +58,7 @@ export function Sidebar({ me, open, onClose, onCollapse }: Props) {
           onClick={() => {
             go({ name: "new", agentId: at.name === "new" ? at.agentId : null });
             onClose();
-            document.getElementById("message")?.focus();
+            setTimeout(() => document.getElementById("message")?.focus()); // when nothing covers it any more
           }}
         >
           <SquarePen aria-hidden /> {words.newConversation}

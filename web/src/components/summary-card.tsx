@@ -1,12 +1,11 @@
 import { ChevronRight } from "lucide-react";
 
 import { get, send } from "../api/client";
-import { toast } from "../state/toasts";
-import { problemOf, type Thread } from "../thread/thread";
+import { type Thread } from "../thread/thread";
 import { useWords } from "../words";
-import { toldProblem } from "./problem-bar";
+import { toastProblem } from "./problem-bar";
 
-/** Where the model's memory begins: what stands above reaches it as this summary only. */
+/** Where the model's memory begins: it receives the messages above only as this summary. */
 export function SummaryCard({ summary, thread }: { summary: string; thread: Thread }) {
   const words = useWords();
   const undo = async () => {
@@ -16,7 +15,7 @@ export function SummaryCard({ summary, thread }: { summary: string; thread: Thre
       if (items[0]) await send("DELETE", `${path}/${items[0].id}`);
       await thread.refresh();
     } catch (error) {
-      toast(toldProblem(words, problemOf(error)));
+      toastProblem(words, error);
     }
   };
   return (

@@ -44,7 +44,7 @@ function OpenThread({ at: { id, seq, branchId, turnId }, begun, onMenu }: OpenPr
     void thread.join().then(() => setJoined(true));
     return () => thread.leave();
   }, [thread]);
-  /** Where one has looked for the message that one came for. */
+  /** Where the message that the user came for was looked for. */
   const [lookedAt, setLookedAt] = useState<number | undefined>();
   useEffect(() => {
     if (joined && seq !== undefined) void thread.showAt(seq).then(() => setLookedAt(seq));
@@ -96,7 +96,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
   const begin = async (content: string, files: readonly KeptFile[] = []): Promise<boolean> => {
     setBusy(true);
     try {
-      // Whoever is quicker than the list of agents is not kept waiting for it twice.
+      // A user who is quicker than the list of agents waits for it once.
       if (agentId === null && !agents.get().length) await refreshAgents();
       const chosen = agentId ?? chosenAgent(agents.get(), null)?.id;
       if (!chosen) return false;
@@ -106,7 +106,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
       const sent = thread.begin(made, content, files);
       go({ name: "conversation", id: made.id });
       if (!(await sent)) {
-        // One is there already: so is what one wrote.
+        // The user is there already: so is what they wrote.
         returnDraft(made.id, content);
         keepFiles(made.id, files);
       }

@@ -3,10 +3,10 @@ import { Ellipsis, FoldVertical } from "lucide-react";
 import { send } from "../api/client";
 import { ROUTES, type ConversationView } from "../api/schema";
 import { toast } from "../state/toasts";
-import { problemOf, type Thread } from "../thread/thread";
+import { type Thread } from "../thread/thread";
 import { useWords } from "../words";
 import { Menu } from "./menu";
-import { toldProblem } from "./problem-bar";
+import { toastProblem } from "./problem-bar";
 import { useConversationActions } from "./use-conversation-actions";
 
 interface Props {
@@ -26,7 +26,7 @@ export function ThreadMenu({ thread, conversation, running, onRename }: Props) {
       await thread.refresh();
       toast(words.compacted);
     } catch (error) {
-      toast(toldProblem(words, problemOf(error)));
+      toastProblem(words, error);
     }
   };
   const canCompact = !running && ROUTES.has("POST /api/conversations/{conversation_id}/compact");

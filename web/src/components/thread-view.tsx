@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-import { type AgentView } from "../api/schema";
+import { type AgentView, type ConversationPatch } from "../api/schema";
 import { agents, isGuide } from "../state/agents";
 import { attachmentsOf, keepFiles, takeAttachments } from "../state/attachments";
 import { refreshConversations } from "../state/conversations";
@@ -9,7 +9,7 @@ import { closeTurn, go, hrefOf, openTurn } from "../state/route";
 import { useSelected, useStore } from "../state/store";
 import { toast } from "../state/toasts";
 import { isRunning, isWaiting } from "../thread/reduce";
-import { problemOf, type Thread } from "../thread/thread";
+import { type Thread } from "../thread/thread";
 import { filesOf, imagesOf, type KeptFile } from "../turn/files";
 import { contentOf, type Message } from "../turn/parts";
 import { useWords } from "../words";
@@ -17,17 +17,18 @@ import { BranchBar } from "./branch-bar";
 import { Composer } from "./composer";
 import { MessageList } from "./message-list";
 import { MissingPlace } from "./missing-place";
-import { ProblemBar, toldProblem } from "./problem-bar";
+import { ProblemBar, toastProblem } from "./problem-bar";
 import { RenameForm } from "./rename-form";
 import { ThreadMenu } from "./thread-menu";
 import { TopBar } from "./top-bar";
 import { TurnDrawerPlace } from "./turn-drawer-place";
+import { useFocusAfter } from "./use-focus-after";
 import { ViewerPlace } from "./viewer-place";
 import { isDemonstration } from "./welcome";
 
 interface Props {
   thread: Thread;
-  /** The message that one came for. */
+  /** The message that the user came for. */
   seq: number | undefined;
   /** Its id, where it is known to have been on another branch. */
   branchId: string | undefined;
@@ -51,6 +52,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   const [renaming, setRenaming] = useState(false);
   const [edited, setEdited] = useState<Message | null>(null);
   // Each has a draft of its own: what was typed before is there when the editing ends.
+  useFocusAfter(renaming, () => document.querySelector<HTMLElement>(".top-bar .tools button"));
   const draftOf = (message: Message | null) => (message ? `${thread.id}.${message.id}` : thread.id);
   const agent = all.find((it) => it.id === conversation?.agentId);
   const title = conversation?.title || (conversation ? words.untitled : "");
@@ -76,6 +78,9 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
     if (sent) setEdited(null);
     return sent;
   };
+  const change = (patch: ConversationPatch) => {
+    thread.change(patch).catch((error: unknown) => toastProblem(words, error));
+  };
   const fork = async (message: Message) => {
     try {
       const made = await thread.fork(message.id);
@@ -83,7 +88,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
       go({ name: "conversation", id: made.id });
       toast(words.forked, { label: words.back, run: () => go({ name: "conversation", id: thread.id }) });
     } catch (error) {
-      toast(toldProblem(words, problemOf(error)));
+      toastProblem(words, error);
     }
   };
 
@@ -117,7 +122,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
             title={conversation?.title ?? ""}
             onDone={(next) => {
               setRenaming(false);
-              if (next !== null) void thread.change({ title: next || null });
+              if (next !== null) change({ title: next || null });
             }}
           />
         )}
@@ -125,7 +130,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
       {isArchived && (
         <p className="banner quiet">
           {words.isArchived}{" "}
-          <button type="button" className="link" onClick={() => void thread.change({ status: "active" })}>
+          <button type="button" className="link" onClick={() => change({ status: "active" })}>
             {words.unarchive}
           </button>
         </p>
@@ -182,6 +187,6 @@ function AgentLink({ agent }: { agent: AgentView }) {
 }
 
 function isForSomethingElse({ target }: KeyboardEvent): boolean {
-  const isField = target instanceof Element && target.matches("input, textarea, select");
+  const isField = target instanceof Element && target.matches("input, textarea, select, .found a");
   return isField || document.querySelector("dialog[open], .menu, [data-menu], .drop-overlay, [role=tooltip]") !== null;
 }

@@ -16,12 +16,14 @@ function followTips(tip: HTMLElement): () => void {
   const ending = new AbortController();
   const options = { capture: true, signal: ending.signal };
   let waiting: ReturnType<typeof setTimeout> | undefined;
+  let shownFor: HTMLElement | null = null;
   const hide = () => {
     clearTimeout(waiting);
     if (tip.matches(":popover-open")) tip.hidePopover();
   };
   const show = (named: HTMLElement) => {
     if (!named.isConnected) return;
+    shownFor = named;
     tip.textContent = named.dataset["tip"] ?? "";
     tip.showPopover();
     standBeside(tip, named, true);
@@ -38,7 +40,9 @@ function followTips(tip: HTMLElement): () => void {
   };
   window.addEventListener("pointerover", onPointer, options);
   window.addEventListener("focusin", onFocus, options);
-  for (const type of ["focusout", "pointerdown", "keydown", "scroll", "blur"]) window.addEventListener(type, hide, options);
+  for (const type of ["focusout", "pointerdown", "keydown", "blur"]) window.addEventListener(type, hide, options);
+  const onScroll = ({ target }: Event) => target instanceof Node && target.contains(shownFor) && hide();
+  window.addEventListener("scroll", onScroll, options);
   return () => {
     hide();
     ending.abort();

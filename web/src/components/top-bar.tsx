@@ -15,7 +15,7 @@ interface Props {
 
 export function TopBar({ title, subtitle, onMenu, back, children }: Props) {
   const words = useWords();
-  // The browser's tab says where one is, too.
+  // The browser's tab says where the user is, too.
   useEffect(() => {
     document.title = title ? `${title} · Threadkeep` : "Threadkeep";
   }, [title]);

@@ -8,7 +8,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Shows the details of a turn when one asks for them; what does that is loaded then. */
+/** Shows the details of a turn, with code that is loaded when the user first asks for them. */
 export function TurnDrawerPlace({ conversationId, turnId, onClose }: Props) {
   const drawer = useChunk(loadDrawer, turnId !== undefined, onClose);
   if (!turnId || !drawer) return null;

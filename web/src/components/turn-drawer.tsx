@@ -42,7 +42,7 @@ export function TurnDrawer({ conversationId, turnId, onClose }: Props) {
     shown?.showModal();
     // Not on a button: the keys that play are for the whole of it.
     heading.current?.focus();
-    // Where one leaves by going back, the focus returns as well.
+    // When the user leaves by going back, the focus returns as well.
     return () => shown?.close();
   }, []);
   const link = new URL(hrefOf({ name: "conversation", id: conversationId, turnId }), location.href).href;

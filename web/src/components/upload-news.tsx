@@ -4,7 +4,7 @@ import { type Attachment } from "../state/attachments";
 import { useWords, type Words } from "../words";
 import { toldFailure } from "./attachment-chip";
 
-/** Tells whoever does not see the files what became of them, once for all that were sent together. */
+/** Tells users who do not see the files what became of them, once for all that were sent together. */
 export function UploadNews({ attachments }: { attachments: readonly Attachment[] }) {
   const words = useWords();
   const [news, setNews] = useState("");

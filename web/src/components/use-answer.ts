@@ -1,18 +1,18 @@
 import { useEffect, useRef, useState } from "react";
 
 import { type AnswerBody } from "../api/schema";
+import { pageProblemOf } from "../state/use-loaded";
 import { type Problem } from "../thread/reduce";
-import { problemOf } from "../thread/thread";
 
 export type Answer = (requestId: string, body: AnswerBody) => Promise<void>;
 
-/** Answering a request: once, with what went wrong, and with the focus where one goes on. */
+/** Answering a request: once, with what went wrong, and with the focus where the user continues. */
 export function useAnswer(requestId: string, isOpen: boolean, onAnswer: Answer) {
   const place = useRef<HTMLDivElement>(null);
   const outcome = useRef<HTMLParagraphElement>(null);
   const [sending, setSending] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
-  /** Whether the answer was given here: whoever reads in another tab keeps the focus where it is. */
+  /** Whether the answer was given here: in another tab the focus stays where it is. */
   const isMine = useRef(false);
   useEffect(() => {
     if (isOpen || !isMine.current) return;
@@ -29,11 +29,11 @@ export function useAnswer(requestId: string, isOpen: boolean, onAnswer: Answer) 
       await onAnswer(requestId, body);
     } catch (error) {
       isMine.current = false;
-      setProblem(problemOf(error));
+      setProblem(pageProblemOf(error));
       setSending(false);
     }
   };
-  /** For the box of a request: it can be found, and has the focus when one comes for it. */
+  /** For the box of a request: it can be found, and has the focus when the user comes for it. */
   const open = { ref: place, tabIndex: -1, "data-request": isOpen ? requestId : undefined };
   return { open, outcome, sending, problem, answer };
 }

@@ -5,10 +5,9 @@ import { ROUTES, type ConversationPatch, type ConversationView } from "../api/sc
 import { changeConversation, deleteConversation, restoreConversation } from "../state/conversations";
 import { go, route } from "../state/route";
 import { toast } from "../state/toasts";
-import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { type MenuGroup, type MenuItem } from "./menu";
-import { toldProblem } from "./problem-bar";
+import { toastProblem } from "./problem-bar";
 
 type Change = (id: string, patch: ConversationPatch) => Promise<unknown>;
 
@@ -23,28 +22,31 @@ export function useConversationActions(
   const title = conversation.title || words.untitled;
   const isArchived = conversation.status === "archived";
   const run = (work: () => Promise<unknown>) => () => {
-    work().catch((error) => toast(toldProblem(words, pageProblemOf(error))));
+    work().catch((error: unknown) => toastProblem(words, error));
   };
-  const archive = async () => {
+  /** Leaves the conversation where it is open; undoing that goes back to it, unless the user is elsewhere by then. */
+  const putAway = async (work: () => Promise<unknown>, told: string, undo: () => Promise<unknown>) => {
+    await work();
     const wasOpen = isOpen(id);
-    await change(id, { status: "archived" });
     if (wasOpen) go({ name: "new", agentId: null });
-    const undo = run(async () => {
-      await changeConversation(id, { status: "active" });
-      if (wasOpen) go({ name: "conversation", id });
+    const undoHere = run(async () => {
+      await undo();
+      if (wasOpen && route.get().name === "new") go({ name: "conversation", id });
     });
-    toast(words.archivedOne(title), { label: words.undo, run: undo });
+    toast(told, { label: words.undo, run: undoHere });
   };
-  const remove = async () => {
-    const wasOpen = isOpen(id);
-    await deleteConversation(id);
-    if (wasOpen) go({ name: "new", agentId: null });
-    const undo = run(async () => {
-      await restoreConversation(id);
-      if (wasOpen) go({ name: "conversation", id });
-    });
-    toast(words.deleted(title), { label: words.undo, run: undo });
-  };
+  const archive = () =>
+    putAway(
+      () => change(id, { status: "archived" }),
+      words.archivedOne(title),
+      () => changeConversation(id, { status: "active" }),
+    );
+  const remove = () =>
+    putAway(
+      () => deleteConversation(id),
+      words.deleted(title),
+      () => restoreConversation(id),
+    );
   const file = (label: string, route: string, format: string): MenuItem[] =>
     ROUTES.has(`GET /api/conversations/{conversation_id}/${route}`)
       ? [{ label, icon: Download, run: run(() => download(`/api/conversations/${id}/${route}`, { format }, `${title}.${format}`)) }]

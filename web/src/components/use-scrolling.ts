@@ -4,12 +4,12 @@ import { keyOf } from "../thread/path";
 import { isLocal, type ThreadState } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
 
-/** So many entries are drawn at most; the others come back when one scrolls to them. */
+/** So many entries are drawn at most; the others come back when the user scrolls to them. */
 const MOST_SHOWN = 100;
 const STEP = 50;
 const NEAR_PX = 400;
 const AT_END_PX = 60;
-/** Where an entry is put that one came for. */
+/** Where the entry that the user came for is put. */
 const WANTED_PX = 60;
 
 /** What is at the top of the view, and how far below its edge; `part` is -1 for the entry itself. */
@@ -23,11 +23,11 @@ function partsOf(entry: HTMLElement): HTMLElement[] {
   return [...entry.querySelectorAll<HTMLElement>(".part")];
 }
 
-/** Keeps the newest in view while one reads at the end, and the place where one reads elsewhere. */
+/** Keeps the newest in view while the user reads at the end, and their place while they read elsewhere. */
 export function useScrolling(
   thread: Thread,
   { messages, queued, hasOlder, hasNewer }: ThreadState,
-  /** The key of the entry that one came for. */
+  /** The key of the entry that the user came for. */
   wanted: string | undefined,
 ) {
   const scroller = useRef<HTMLDivElement>(null);
@@ -41,7 +41,7 @@ export function useScrolling(
   const start = Math.max(0, end - MOST_SHOWN);
   const shown = messages.slice(start, end);
 
-  // What stood at the top before a change stays where it was: an entry, or a part of a reply that may grow above it.
+  // What was at the top before a change stays where it was: an entry, or a part of a reply that may grow above it.
   const anchor = useRef<Anchor | null>(null);
   const remember = useCallback(() => {
     const box = scroller.current;

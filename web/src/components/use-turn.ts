@@ -2,9 +2,9 @@ import { useEffect, useState } from "react";
 
 import { ApiError, get } from "../api/client";
 import { type ReceiptView, type TurnView } from "../api/schema";
+import { pageProblemOf } from "../state/use-loaded";
 import { Paced } from "../thread/paced";
 import { type Problem } from "../thread/reduce";
-import { problemOf } from "../thread/thread";
 import { type TurnEvent } from "../turn/events";
 import { foldAll, type LiveReply } from "../turn/fold";
 import { follow } from "../turn/follow";
@@ -32,7 +32,7 @@ export function useTurn(conversationId: string, turnId: string): Watched {
     const { signal } = leaving;
     const tell = (next: Watched) => !signal.aborted && setWatched(next);
     watch(conversationId, turnId, signal, tell).catch((error: unknown) => {
-      if (!signal.aborted) tell(isMissing(error) ? { state: "missing" } : { state: "failed", problem: problemOf(error) });
+      if (!signal.aborted) tell(isMissing(error) ? { state: "missing" } : { state: "failed", problem: pageProblemOf(error) });
     });
     return () => leaving.abort();
   }, [conversationId, turnId]);

@@ -1,4 +1,4 @@
-/** The agents that one may talk to. */
+/** The agents that the user may talk to. */
 
 import { get } from "../api/client";
 import { type AgentView, type PageView_AgentView } from "../api/schema";

@@ -1,4 +1,4 @@
-/** What turns wait for, over all of one's conversations. */
+/** What turns wait for, over all of the user's conversations. */
 
 import { get } from "../api/client";
 import { type ApprovalsView, type ApprovalView } from "../api/schema";

@@ -14,7 +14,20 @@ export interface ConversationList {
   state: "loading" | "ready" | "failed";
 }
 
-export const conversations = new Store<ConversationList>({ items: [], nextCursor: null, state: "loading" });
+const UNREAD: ConversationList = { items: [], nextCursor: null, state: "loading" };
+
+export const conversations = new Store<ConversationList>(UNREAD);
+
+/** Counts readings: the answer to an older one than is shown comes too late. */
+const readings = { asked: 0, shown: 0 };
+/** Counts what the user changes here: what was asked for before such a change does not have it. */
+let changes = 0;
+
+/** For when the user signs out. */
+export function forgetConversations(): void {
+  readings.shown = ++readings.asked;
+  conversations.set(UNREAD);
+}
 
 type Query = { cursor?: string | null; limit?: number; pinned?: boolean };
 
@@ -24,11 +37,16 @@ async function page(query: Query): Promise<PageView_ConversationView> {
 
 /** Reads the first page and the pinned ones again; what was scrolled to below them stays. */
 export async function refreshConversations(): Promise<void> {
+  const reading = ++readings.asked;
+  const before = changes;
   try {
     const [first, pinned] = await Promise.all([page({}), page({ pinned: true, limit: MOST_PINNED })]);
+    if (reading < readings.shown) return;
+    if (before !== changes) return refreshConversations();
+    readings.shown = reading;
     conversations.update((list) => {
       const fresh = new Set(first.items.map((it) => it.id));
-      const oldest = first.items.at(-1)?.updatedAt ?? "";
+      const oldest = (first.nextCursor && first.items.at(-1)?.updatedAt) ?? ""; // without a next page nothing is below
       const below = list.items.filter((it) => !fresh.has(it.id) && !it.pinned && it.updatedAt < oldest);
       const nextCursor = below.length ? list.nextCursor : first.nextCursor;
       const items = [...first.items, ...pinned.items.filter((it) => !fresh.has(it.id)), ...below];
@@ -36,6 +54,7 @@ export async function refreshConversations(): Promise<void> {
     });
     learnOf(first.items.map((it) => it.agentId));
   } catch {
+    if (reading < readings.shown) return;
     conversations.update((list) => ({ ...list, state: list.items.length ? "ready" : "failed" }));
   }
 }
@@ -50,23 +69,25 @@ export function settleTurn(turnId: string): void {
 
 export async function readMoreConversations(): Promise<void> {
   const { nextCursor, state } = conversations.get();
-  if (!nextCursor || state === "loading") return;
+  if (!nextCursor || state !== "ready") return;
   conversations.update((list) => ({ ...list, state: "loading" }));
   try {
     const more = await page({ cursor: nextCursor });
     conversations.update((list) => {
+      if (list.nextCursor !== nextCursor) return list; // it was read again meanwhile, from its start
       const known = new Set(list.items.map((it) => it.id));
       const items = [...list.items, ...more.items.filter((it) => !known.has(it.id))];
       return { items, nextCursor: more.nextCursor, state: "ready" };
     });
   } catch {
-    conversations.update((list) => ({ ...list, state: "failed" }));
+    conversations.update((list) => (list.nextCursor === nextCursor ? { ...list, state: "failed" } : list));
   }
 }
 
 /** Changes one and shows it in the list at once, or takes it out when it is archived. */
 export async function changeConversation(id: string, patch: ConversationPatch): Promise<ConversationView> {
   const changed = await send<ConversationView>("PATCH", `/api/conversations/${id}`, patch);
+  changes++;
   if (patch.status === "active") await refreshConversations();
   conversations.update((list) => ({
     ...list,
@@ -77,7 +98,16 @@ export async function changeConversation(id: string, patch: ConversationPatch): 
 
 export async function deleteConversation(id: string): Promise<void> {
   await send("DELETE", `/api/conversations/${id}`);
-  conversations.update((list) => ({ ...list, items: list.items.filter((it) => it.id !== id) }));
+  dropConversation(id);
+}
+
+/** Takes out one that was deleted, here or elsewhere. */
+export function dropConversation(id: string): void {
+  changes++;
+  conversations.update((list) => {
+    const items = list.items.filter((it) => it.id !== id);
+    return items.length === list.items.length ? list : { ...list, items };
+  });
 }
 
 export async function restoreConversation(id: string): Promise<void> {

@@ -3,7 +3,7 @@
 import { useSyncExternalStore } from "react";
 
 const PREFIX = "threadkeep.draft.";
-/** Writing it down takes longer than a key: it is done when one pauses, and when one leaves. */
+/** Writing it down takes longer than a key: it is done when the user pauses or leaves. */
 const WRITE_AFTER_MS = 400;
 
 const unwritten = new Map<string, string>();
@@ -14,7 +14,7 @@ export function readDraft(key: string): string {
   return unwritten.get(key) ?? localStorage.getItem(PREFIX + key) ?? "";
 }
 
-/** The draft as it is now, whoever changes it. */
+/** The current draft, also when something else changes it. */
 export function useDraft(key: string): string {
   return useSyncExternalStore(subscribe, () => readDraft(key));
 }

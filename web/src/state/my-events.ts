@@ -1,9 +1,10 @@
-/** Keeps what the page shows of one's things as it is on the server. */
+/** Keeps the user's lists as they are on the server. */
 
 import { followMyEvents, type UserEvent } from "../api/my-events";
-import { refreshApprovals } from "./approvals";
-import { refreshBriefings } from "./briefings";
-import { refreshConversations } from "./conversations";
+import { agents } from "./agents";
+import { approvals, refreshApprovals } from "./approvals";
+import { briefings, refreshBriefings } from "./briefings";
+import { dropConversation, forgetConversations, refreshConversations } from "./conversations";
 
 /** What happens at once is read once. */
 const TOGETHER_MS = 150;
@@ -16,26 +17,27 @@ export function whenTold(told: (event: UserEvent) => void): () => void {
   return () => listeners.delete(told);
 }
 
-/** Reads all lists now, those that something happens to, and all again when one comes back to the page. */
+/** Reads all lists now, those that something happens to, and all again when the user comes back to the page. */
 export function keepUp(userId: string): () => void {
   const closing = new AbortController();
   const { signal } = closing;
-  const [conversations, approvals, briefings] = [refreshConversations, refreshApprovals, refreshBriefings].map((refresh) =>
+  const [readConversations, readApprovals, readBriefings] = [refreshConversations, refreshApprovals, refreshBriefings].map((refresh) =>
     together(refresh, signal),
   ) as [Refresh, Refresh, Refresh];
   const look = () => {
     if (document.hidden) return;
-    conversations();
-    approvals();
-    briefings();
+    readConversations();
+    readApprovals();
+    readBriefings();
   };
   const unfollow = followMyEvents(userId, (event) => {
     for (const told of listeners) told(event);
     const [what] = event.type.split("_");
     if (what === "reset") look();
-    if (what === "briefing") briefings();
-    if (what === "conversation" || what === "turn") conversations();
-    if (what === "approval" || what === "turn") approvals();
+    if (event.type === "conversation_deleted" && event.conversationId) dropConversation(event.conversationId);
+    if (what === "briefing") readBriefings();
+    if (what === "conversation" || what === "turn") readConversations();
+    if (what === "approval" || what === "turn") readApprovals();
   });
   look();
   window.addEventListener("focus", look, { signal });
@@ -43,7 +45,16 @@ export function keepUp(userId: string): () => void {
   return () => {
     closing.abort();
     unfollow();
+    forgetLists();
   };
+}
+
+/** The next user must not see them, not even until theirs are read. */
+function forgetLists(): void {
+  forgetConversations();
+  approvals.set([]);
+  briefings.set(null);
+  agents.set([]);
 }
 
 type Refresh = () => void;

@@ -58,7 +58,7 @@ function fetched(fileId: string): Preview {
   const preview: Preview = { users: 0, url: null, coming: fetchImage(fileId, true) };
   preview.coming.then(
     (url) => (preview.url = url),
-    () => previews.delete(fileId), // asked for again by whoever shows it next
+    () => previews.delete(fileId), // asked for again when it is next shown
   );
   return preview;
 }
@@ -77,7 +77,7 @@ function forgetIdle(most: number): void {
   }
 }
 
-/** An address under which an image is shown; whoever asked revokes it. */
+/** An address under which an image is shown; the caller revokes it. */
 export async function fetchImage(fileId: string, preview: boolean, signal?: AbortSignal): Promise<string> {
   const query = preview ? { preview } : {};
   const answer = await ask(filePath(fileId), { query, headers: { Accept: "*/*" }, signal });

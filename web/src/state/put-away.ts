@@ -1,6 +1,6 @@
 /** Conversations that are not in the list: archived, or deleted and not yet purged. */
 
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 
 import { get } from "../api/client";
 import { type ConversationView, type PageView_ConversationView } from "../api/schema";
@@ -16,34 +16,52 @@ export interface PutAway {
 }
 
 const PAGE = 50;
+const UNREAD: PutAway = { items: [], state: "loading", problem: null, nextCursor: null };
 
-/** Reads a page at a time, and the first again when something happens to a conversation. */
+/** Reads a page at a time, and all that is shown again when something happens to a conversation. */
 export function usePutAway(status: "archived" | "deleted") {
-  const [list, setList] = useState<PutAway>({ items: [], state: "loading", problem: null, nextCursor: null });
+  const [list, setList] = useState(UNREAD);
+  const reading = useRef<AbortController>(null);
   const read = useCallback(
-    async (cursor: string | null, signal?: AbortSignal) => {
+    async (known: readonly ConversationView[], from: string | null, most: number) => {
+      reading.current?.abort();
+      const { signal } = (reading.current = new AbortController());
       try {
-        const page = await get<PageView_ConversationView>("/api/conversations", { status, cursor, limit: PAGE }, signal);
-        setList(({ items }) => {
-          const before = cursor ? items : [];
-          return { items: [...before, ...page.items], nextCursor: page.nextCursor, state: "ready", problem: null };
-        });
+        const items = [...known];
+        let nextCursor = from;
+        do {
+          const query = { status, cursor: nextCursor, limit: PAGE };
+          const page = await get<PageView_ConversationView>("/api/conversations", query, signal);
+          items.push(...page.items);
+          nextCursor = page.nextCursor;
+        } while (nextCursor && items.length < most);
+        if (!signal.aborted) setList({ items, nextCursor, state: "ready", problem: null });
       } catch (error) {
-        if (!signal?.aborted) setList((it) => ({ ...it, state: "failed", problem: pageProblemOf(error) }));
+        if (!signal.aborted) setList((it) => ({ ...it, state: "failed", problem: pageProblemOf(error) }));
+      } finally {
+        if (!signal.aborted) reading.current = null;
       }
     },
     [status],
   );
+  const shown = useRef(0);
   useEffect(() => {
-    const leaving = new AbortController();
-    void read(null, leaving.signal);
+    shown.current = list.items.length;
+  }, [list]);
+  const again = useCallback(() => read([], null, shown.current), [read]);
+  useEffect(() => {
+    void again();
     const unfollow = whenTold(({ type }) => {
-      if (type.startsWith("conversation_")) void read(null, leaving.signal);
+      if (type.startsWith("conversation_")) void again();
     });
     return () => {
-      leaving.abort();
+      reading.current?.abort();
       unfollow();
     };
-  }, [read]);
-  return { list, again: () => read(null), more: () => read(list.nextCursor) };
+  }, [again]);
+  /** Asked for as long as the end of the list is seen: once is enough. */
+  const more = async () => {
+    if (!reading.current && list.state === "ready") await read(list.items, list.nextCursor, 0);
+  };
+  return { list, again, more };
 }

@@ -1,10 +1,11 @@
-/** Where in the page one is. In the fragment, so that it works wherever we are mounted. */
+/** Where in the page the user is. In the fragment, so that it works wherever we are mounted. */
 
+import { confirmation } from "./confirmation";
 import { Store } from "./store";
 
 export type Route =
   | { name: "new"; agentId: string | null }
-  /** `seq`: the message that one came for; `branchId`: its id, where it is on another branch; `turnId`: the turn whose details are open. */
+  /** `seq`: the message that the user came for; `branchId`: its id, where it is on another branch; `turnId`: the turn whose details are open. */
   | { name: "conversation"; id: string; seq?: number; branchId?: string; turnId?: string }
   | { name: "agent"; id: string }
   | { name: Plain }
@@ -57,13 +58,22 @@ export function askBeforeLeaving(question: LeaveQuestion): () => void {
   };
 }
 
+let changes = 0;
+
 window.addEventListener("hashchange", () => {
+  const change = ++changes;
+  confirmation.get()?.answer(false); // it was about the place that is left
   const next = parseRoute(location.hash);
   const here = hrefOf(route.get());
   const leaves = hrefOf(next) === here ? null : leaveQuestion();
   if (leaves === null) route.set(next);
-  // The address is already the new one: who stays gets the old one back.
-  else void leaves.then((yes) => (yes ? route.set(next) : history.pushState(null, "", here)));
+  else
+    void leaves.then((yes) => {
+      if (change !== changes) return; // the user has gone on without an answer
+      if (yes) route.set(next);
+      // The address is already the new one: who stays gets the old one back.
+      else history.pushState(null, "", here);
+    });
 });
 
 /** The same place under another address, which takes the place of this one in the history. */
@@ -86,7 +96,7 @@ export function openTurn(turnId: string): void {
   route.set(next);
 }
 
-/** Closes them; whoever came by a link to them has nowhere to go back to. */
+/** Closes them; a user who came by a link to them has nowhere to go back to. */
 export function closeTurn(): void {
   const at = route.get();
   if (at.name !== "conversation" || !at.turnId) return;

@@ -4,9 +4,12 @@ import { ApiError, Unreachable, get, setToken, token, whenSignedOut } from "../a
 import { type MeView } from "../api/schema";
 import { SiblingTabs, type TabMessage } from "../api/sibling-tabs";
 import { forgetAttachments } from "./attachments";
+import { confirmation } from "./confirmation";
 import { forgetDrafts } from "./drafts";
+import { closeOverlay } from "./overlay";
 import { go } from "./route";
 import { Store } from "./store";
+import { toasts } from "./toasts";
 
 export type Session =
   | { state: "asking" }
@@ -16,7 +19,7 @@ export type Session =
 
 export const session = new Store<Session>({ state: "asking" });
 
-/** A tab answers within a few milliseconds, unless it is busy or asleep: then one signs in by hand. */
+/** A tab answers within a few milliseconds, unless it is busy or asleep: then the user signs in by hand. */
 const SIBLINGS_ANSWER_MS = 400;
 
 const siblings = new SiblingTabs();
@@ -77,6 +80,10 @@ function end(): void {
   setToken(null);
   forgetDrafts();
   forgetAttachments();
+  // What lies over the page may name this one's things.
+  confirmation.get()?.answer(false);
+  closeOverlay();
+  toasts.set([]);
   go({ name: "new", agentId: null }); // the next person need not know where this one was
   session.set({ state: "out", refused: false });
 }

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from "react";
 
-/** A value that tells whoever listens when it changes. */
+/** A value that tells its listeners when it changes. */
 export class Store<S> {
   #listeners = new Set<() => void>();
 
@@ -24,7 +24,7 @@ export class Store<S> {
   };
 }
 
-/** A part of it: whoever shows that part is drawn again only when it changes. `select` gives what is kept, nothing new. */
+/** A part of it: a component that shows it is drawn again only when it changes. `select` gives what is kept, nothing new. */
 export function useSelected<S, T>(store: Store<S>, select: (value: S) => T): T {
   return useSyncExternalStore(store.subscribe, () => select(store.get()));
 }

@@ -3,7 +3,7 @@
 import { type SiblingsView } from "../api/schema";
 import { type Message } from "../turn/parts";
 
-/** The same for all siblings: whoever switches between them keeps what is drawn there, and the focus in it. */
+/** The same for all siblings: switching between them keeps what is drawn there, and the focus in it. */
 export function keyOf({ id, siblings }: Message): string {
   return siblings?.ids[0] ?? id;
 }

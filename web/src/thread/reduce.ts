@@ -18,9 +18,9 @@ export interface ThreadState {
   /** A part of the active path, oldest first. */
   messages: readonly Message[];
   hasOlder: boolean;
-  /** Whether one reads an older part, and what follows has not been read. */
+  /** Whether the user reads an older part, and what follows has not been read. */
   hasNewer: boolean;
-  /** While one reads an older part: the end of the path as it was last shown. */
+  /** While the user reads an older part: the end of the path as it was last shown. */
   tip: string | null;
   /** What stands in the model's context for the archived messages. */
   summary: string | null;
@@ -74,7 +74,7 @@ export const EMPTY: ThreadState = {
 export type ThreadAction =
   | { type: "opening" }
   | { type: "made"; conversation: ConversationView }
-  /** The latest messages were read; `whole`: they are to be shown whatever one reads. */
+  /** The latest messages were read; `whole`: they are to be shown whatever the user reads. */
   | { type: "read"; conversation: ConversationDetailView; whole?: boolean }
   | { type: "reading"; what: "older" | "newer" }
   | { type: "readOlder"; messages: readonly Message[]; hasOlder: boolean }
@@ -149,7 +149,7 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
     case "read": {
       const { messages, nextCursor, summary, queued = [], ...conversation } = action.conversation;
       const next = { ...state, conversation, summary, queued: pending(state, action.conversation, queued), loading: null };
-      // What is newest does not follow on the older part that one reads.
+      // What is newest does not follow on the older part that the user reads.
       if ((state.hasNewer && !action.whole) || state.sending) return withLive(next);
       const all = nextCursor === null ? null : joined(state.messages, messages);
       const problem = state.problem?.code === PATH_CHANGED ? null : state.problem;
@@ -255,7 +255,7 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
   }
 }
 
-/** The reply of the turn that runs is told anew from its first event. */
+/** The reply of the running turn starts again from its first event. */
 function withLive(state: ThreadState): ThreadState {
   const turnId = state.conversation?.activeTurnId;
   if (!turnId) return { ...state, live: null, stopping: false };
@@ -310,7 +310,7 @@ function named(message: Message, ids: Record<string, string>): Message {
   return siblings ? { ...renamed, siblings: { ...siblings, ids: siblings.ids.map(real) } } : renamed;
 }
 
-/** The messages with what the running turn has said so far; one who reads an older part does not see it. */
+/** The messages with what the running turn has said so far; a user who reads an older part does not see it. */
 function withReply({ messages, hasNewer }: ThreadState, { message }: LiveReply): readonly Message[] {
   const at = messages.findLastIndex((it) => it.id === message.id);
   if (at >= 0) {

@@ -41,7 +41,7 @@ import {
 } from "./reduce";
 
 const PAGE = 50;
-/** So many of a page come after the message that one came for. */
+/** So many of a page come after the message that the user came for. */
 const AFTER = 20;
 const TRIES = 4;
 /** A server that is ending comes back, or another takes its place: within a minute. */
@@ -100,7 +100,7 @@ export class Thread {
     return this.send(content, { files });
   }
 
-  /** Reads the latest messages; `whole`: and shows them, whatever one reads. */
+  /** Reads the latest messages; `whole`: and shows them, whatever the user reads. */
   async refresh(whole = false): Promise<void> {
     const { signal } = this.#closing;
     const changes = this.#changes;
@@ -208,13 +208,13 @@ export class Thread {
       }
       const parent = before(this.state.get().messages, replaced).at(-1);
       if (!parent) return this.refresh(true);
-      // The branch is long: it is read from where it begins, for that is where one looks.
+      // The branch is long: it is read from where it begins, for that is where the user looks.
       const { items, nextCursor } = await this.#page({ order: "asc", afterSeq: parent.seq });
       this.#tell({ type: "chosen", conversation, replaced, messages: items, hasNewer: nextCursor !== null });
     });
   }
 
-  /** Shows the branch on which a message stands, and that message. */
+  /** Shows the branch with a message, and that message. */
   async showBranch(messageId: string, seq: number): Promise<void> {
     await this.#choose(messageId, async () => {
       await this.refresh(true);
@@ -413,7 +413,7 @@ export class Thread {
     await this.refresh();
   }
 
-  /** Markdown's last block is read anew with each piece: a long one is drawn less often, to leave time for typing. */
+  /** Markdown's last block is parsed again with each piece: a long one is drawn less often, to leave time for typing. */
   #drawingMs(): number {
     const last = this.state.get().live?.message.parts.at(-1);
     const text = last?.type === "text" ? last.text : "";
@@ -438,7 +438,7 @@ export class Thread {
     }
   }
 
-  /** Another tab may change the queue; and what nobody told, while the socket was gone, is seen when one comes back. */
+  /** Another tab may change the queue; and what nobody told, while the socket was gone, is seen when the user comes back. */
   #keepUp(): void {
     const { signal } = this.#closing;
     const look = () => {

@@ -31,7 +31,7 @@ export function shownSegments(parts: readonly Part[], running: boolean): Segment
   );
 }
 
-/** The activity that goes on: the last segment, or one whose tools work while what they gave stands below it; or -1. */
+/** The activity that goes on: the last segment, or one whose tools work while their output is below it; or -1. */
 export function liveActivity(segments: readonly Segment[]): number {
   const at = segments.findLastIndex((it) => !isOutput(it));
   const segment = segments[at];

@@ -44,7 +44,7 @@ export function fieldsOf(schema: Schema | null | undefined): FormField[] {
   return Object.entries(objectOf(schema?.["properties"])).map(([name, it]) => fieldOf(name, objectOf(it), required.has(name)));
 }
 
-/** What one may choose from where the answer is one string. */
+/** What the user may choose from where the answer is one string. */
 export function choicesOf(schema: Schema | null | undefined): readonly Option[] {
   return schema ? optionsOf(schema) : [];
 }

@@ -109,7 +109,7 @@ export function replyBefore(turn: TurnView): LiveReply {
   });
 }
 
-/** The reply as it stood after so many events; going forward costs only the events in between. */
+/** The reply after so many events; going forward costs only the events in between. */
 export class Rewind {
   #played = 0;
   #reply: LiveReply;

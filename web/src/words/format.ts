@@ -6,7 +6,7 @@ export function duration(ms: number): string {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
-/** A duration as one says it in passing: whole seconds. */
+/** A duration in whole seconds, as people say it. */
 export function seconds(ms: number, locale: string): string {
   const [minute, second] = locale.startsWith("zh") ? ["分", "秒"] : ["min", "s"];
   const all = Math.round(ms / 1000);
@@ -55,7 +55,7 @@ export function capitalized(text: string): string {
 
 export type DayGroup = "today" | "yesterday" | "lastWeek" | "lastMonth" | "older";
 
-/** In which group of the list a conversation stands, by the reader's own calendar. */
+/** The group of a conversation in the list, by the reader's own calendar. */
 export function dayGroup(iso: string, now: Date = new Date()): DayGroup {
   const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate()).getTime();
   const days = Math.ceil((midnight - Date.parse(iso)) / 86_400_000);

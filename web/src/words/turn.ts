@@ -1,4 +1,4 @@
-/** What the details of a turn say. They are loaded when one opens them, and so are their words. */
+/** What the details of a turn say. They are loaded when the user opens them, and so are their words. */
 
 import { language, type Language } from "../state/preferences";
 import { useStore } from "../state/store";

@@ -1,0 +1,56 @@
+"""Where the keyboard is while the page changes by itself, and after something closes."""
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import NARROW
+from tests.browser.test_sidebar import listed, make
+from tests.browser.test_talking import done, say
+from threadkeep.testing import Pause, Say, ScriptedModel
+
+
+def test_menu_stays_open_and_focused_while_an_answer_streams_and_the_list_moves(
+    page: Page, model: ScriptedModel
+):
+    make(page, "Ferry", "Tea", "Report")
+    pieces = [it for nth in range(40) for it in (Say(f"Line {nth}.\n\n"), Pause(0.05))]
+    model.script(pieces)
+    say(page, "Tell me a lot")
+    page.get_by_role("button", name="Actions for Report").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowDown")
+    rename = page.get_by_role("menuitem", name="Rename")
+    expect(rename).to_be_focused()
+    # Another one moves to the top, and all rows above it move.
+    ferry = page.request.get("/api/conversations").json()["items"][-1]
+    assert ferry["title"] == "Ferry"
+    model.script([Say("It sails.")])
+    page.request.post(f"/api/conversations/{ferry['id']}/messages", data={"content": "Now?"})
+    expect(listed(page, "Today").first).to_have_text("Ferry")
+    done(page)
+    expect(rename).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Actions for Report")).to_be_focused()
+
+
+def test_focus_goes_to_the_next_row_when_one_is_gone(page: Page):
+    make(page, "Ferry", "Tea", "Report")
+    page.get_by_role("button", name="Actions for Tea").focus()
+    page.keyboard.press("ArrowUp")  # Delete
+    page.keyboard.press("Enter")
+    expect(listed(page, "Today")).to_have_text(["Report", "Ferry"])
+    expect(listed(page, "Today").last).to_be_focused()
+
+
+def test_sidebar_that_covers_the_page_has_the_focus_and_gives_it_back(page: Page):
+    make(page, "Ferry")
+    page.set_viewport_size(NARROW)  # pyright: ignore[reportArgumentType]
+    menu = page.get_by_role("button", name="Open menu")
+    menu.click()
+    expect(page.get_by_role("button", name="New conversation")).to_be_focused()
+    filtered = page.get_by_role("searchbox", name="Search conversations")
+    filtered.fill("Fer")
+    page.keyboard.press("Escape")
+    expect(filtered).to_have_value("")
+    expect(filtered).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(menu).to_be_focused()
