@@ -39,3 +39,10 @@ it("names a conversation once, whether the list has it or the server found it", 
   choices[1]!.run();
   expect(gone).toEqual([{ name: "conversation", id: "b" }]);
 });
+
+it("offers what the server found by a message, below what fits by its title", () => {
+  const listed = [{ id: "a", title: "Apples" }, { id: "z", title: "Zebra" }] as ConversationView[];
+  const found = [{ conversationId: "a", title: "Apples" }] as SearchHitView[];
+  const groups = [{ label: "Some", choices: conversationChoices(listed, found, "Untitled", () => {}) }];
+  expect(matching(groups, "zebra")[0]!.choices.map(({ label }) => label)).toEqual(["Zebra", "Apples"]);
+});

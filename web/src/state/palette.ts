@@ -8,6 +8,8 @@ export interface Choice {
   id: string;
   label: string;
   hint?: string;
+  /** Whether the server found it by the text, which its label need not have. */
+  isFound?: boolean;
   run: () => void;
 }
 
@@ -35,7 +37,7 @@ export function matching(groups: readonly ChoiceGroup[], text: string): ChoiceGr
 
 function fitting(choices: readonly Choice[], wanted: string): Ranked[] {
   return choices
-    .map((choice) => ({ choice, rank: rankOf(choice.label.toLowerCase(), wanted) }))
+    .map((choice) => ({ choice, rank: Math.min(rankOf(choice.label.toLowerCase(), wanted), foundRank(choice)) }))
     .filter(({ rank }) => rank < Infinity)
     .sort((one, other) => one.rank - other.rank);
 }
@@ -48,18 +50,27 @@ function rankOf(label: string, wanted: string): number {
   return wanted.split(/\s+/).every((word) => label.includes(word)) ? 3 : Infinity;
 }
 
+/** Below whatever fits by its label. */
+function foundRank({ isFound }: Choice): number {
+  return isFound ? 4 : Infinity;
+}
+
 export function conversationChoices(
   listed: readonly ConversationView[],
   found: readonly SearchHitView[],
   untitled: string,
   go: (route: Route) => void,
 ): Choice[] {
+  const hits = new Map(found.map((it) => [it.conversationId, it.title]));
+  const choice = (id: string, title: string | null): Choice => ({
+    id,
+    label: title || untitled,
+    isFound: hits.has(id),
+    run: () => go({ name: "conversation", id }),
+  });
   const known = new Set(listed.map(({ id }) => id));
-  const own = listed.map(({ id, title }) => ({ id, label: title || untitled, run: () => go({ name: "conversation", id }) }));
-  const others = found
-    .filter(({ conversationId }) => !known.has(conversationId) && known.add(conversationId))
-    .map(({ conversationId: id, title }) => ({ id, label: title || untitled, run: () => go({ name: "conversation", id }) }));
-  return [...own, ...others];
+  const others = [...hits].filter(([id]) => !known.has(id));
+  return [...listed.map(({ id, title }) => choice(id, title)), ...others.map(([id, title]) => choice(id, title))];
 }
 
 export function agentChoices(
