@@ -260,6 +260,7 @@ def put_away(action: str, title: str) -> Screen:
         for name in ("Ferry", "Tea"):
             choose(page, f"Actions for {name}", action)
         choose(page, "Profile", title)
+        page.reload()  # toasts go by themselves, at any moment
         expect(page.get_by_role("main").get_by_role("listitem")).to_have_count(2)
 
     return show
