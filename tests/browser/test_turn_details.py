@@ -30,7 +30,7 @@ def test_turn_is_watched_replayed_by_keyboard_and_opened_by_its_link(page: Page,
     gate.open()
 
     slider = drawer.get_by_role("slider", name="Position")
-    expect(slider).to_have_attribute("aria-valuetext", re.compile("End$"))
+    expect(slider).to_have_attribute("aria-valuetext", re.compile("Finished$"))
     expect(then).to_contain_text("It said hello.")
     expect(drawer.get_by_role("row", name="2 1,000 600 30")).to_be_visible()
     expect(drawer.get_by_text("600 of 1,900 input tokens")).to_be_visible()

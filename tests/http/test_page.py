@@ -106,3 +106,10 @@ async def test_without_a_built_page_one_is_led_to_the_reference(tmp_path: Path):
     async with client(tmp_path, below="/chat") as web:
         answer = await web.get("/chat/")
     assert answer.headers["location"] == "/chat/docs"
+
+
+async def test_file_that_is_gone_since_the_start_is_not_found(folder: Path):
+    async with client(folder) as web:
+        (folder / "assets" / "index-abc.js").unlink()
+        answer = await web.get("/assets/index-abc.js")
+    assert answer.status_code == 404

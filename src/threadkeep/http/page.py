@@ -60,7 +60,8 @@ def page_routes(*, is_demonstration: bool, embedded: bool = False, folder: Path 
 
     async def get_asset(request: Request) -> Response:
         path = files.get(request.path_params["name"])
-        if path is None or path.suffix not in _TYPES:
+        # A file can be gone where the page was built again below a running server.
+        if path is None or path.suffix not in _TYPES or not path.is_file():
             raise HTTPException(404)
         return _file(path, files, request.headers)
 

@@ -44,7 +44,7 @@ export function Receipt({ receipt, conversationId, usage }: Props) {
       {components.map((it) => (
         <Folded
           key={it.name}
-          title={it.name}
+          title={told.promptParts[it.name] ?? it.name}
           about={words.characters(counted(it.length)) + (it.truncated ? ` · ${words.cut}` : "")}
         >
           <LongText text={it.text ?? it.sha256} />

@@ -1,9 +1,10 @@
-import { ChevronRight } from "lucide-react";
+import { ChevronRight, Paperclip } from "lucide-react";
 import { useState } from "react";
 
 import { get } from "../api/client";
 import { type MessageView, type PageView_MessageView } from "../api/schema";
 import { toast } from "../state/toasts";
+import { filesOf } from "../turn/files";
 import { contentOf } from "../turn/parts";
 import { useWords } from "../words";
 import { useTurnWords } from "../words/turn";
@@ -39,13 +40,28 @@ export function SentMessages({ conversationId, ids }: { conversationId: string; 
             return (
               <li key={id}>
                 <small>{message?.role === "user" ? told.you : told.assistant}</small>
-                <p dir="auto">{message ? contentOf(message.parts) || "–" : told.messageGone}</p>
+                <p dir="auto">{message ? contentOf(message.parts) : told.messageGone}</p>
+                {message && <SentFiles message={message} />}
               </li>
             );
           })}
         </ol>
       )}
     </details>
+  );
+}
+
+/** The files of a message, by name: the model received each as an image, a document or text. */
+function SentFiles({ message }: { message: MessageView }) {
+  const files = filesOf(message.parts);
+  return (
+    <>
+      {files.map(({ fileId, fileName }) => (
+        <p key={fileId} className="sent-file" dir="auto">
+          <Paperclip aria-hidden /> {fileName}
+        </p>
+      ))}
+    </>
   );
 }
 

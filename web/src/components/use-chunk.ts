@@ -13,7 +13,7 @@ export function useChunk<T>(load: () => Promise<T>, wanted: boolean, onFailed: (
       .then((module) => setChunk({ module }))
       .catch(() => {
         onFailed();
-        toast(words.away);
+        toast(words.partFailed);
       });
     // oxlint-disable-next-line react-hooks/exhaustive-deps -- tried again when it is wanted again, not whenever something is drawn
   }, [wanted]);

@@ -22,6 +22,7 @@ export const zh: Words = {
   undo: "撤销",
   retry: "重试",
   loading: "加载中…",
+  partFailed: "页面的这一部分加载失败，请刷新后重试。",
   copy: "复制",
   copied: "已复制",
   copyFailed: "复制失败，请手动选择并复制。",
@@ -314,7 +315,7 @@ export const zh: Words = {
   contextThoughts: "上下文包含历史思考",
   createAgent: "创建智能体",
   deleteAgent: "删除智能体",
-  deleteAgentSure: "已有对话仍可查看，但无法继续。",
+  deleteAgentSure: "此操作无法撤销。已有对话仍可查看，但无法继续。",
   onlyOwner: "只有所有者可以查看和修改设置",
   changedMeanwhile: "他人刚修改了该智能体。你的更改仍在，请确认后再次保存",
 
