@@ -85,7 +85,8 @@ def main() -> None:
         with Server(Path(folder), gateway="openai", gateway_url=model.url, model="scripted") as server:
             browser = playwright.chromium.launch(executable_path=chromium(), args=QUIET)
             page = browser.new_page(viewport=WIDE, base_url=server.url, locale="en-GB")  # pyright: ignore[reportArgumentType]
-            page.goto("/", wait_until="networkidle")
+            page.goto("/")
+            page.get_by_role("textbox", name="Message").wait_for()
             weight = page.evaluate(_LOADED)
             of_50, of_5000 = open_time(browser, server, short), open_time(browser, server, long)
             page.bring_to_front()
