@@ -54,7 +54,9 @@ def _look_at_the_citation(page: Page) -> None:
     expect(mark).to_have_accessible_description(re.compile("within 30 days"))
     page.keyboard.press("Enter")
     drawer = page.get_by_role("dialog", name="handbook.md")
-    expect(drawer.locator(".passage").first).to_contain_text("within 30 days")
+    document = drawer.get_by_role("region", name="Document")
+    expect(document.locator(".passage[data-cited]")).to_contain_text("within 30 days")
+    expect(document).to_contain_text("We ship on weekdays.")  # not cited, nor found
     expect(preview).to_be_hidden()
     assert violations(page) == []
     page.keyboard.press("Escape")

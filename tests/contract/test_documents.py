@@ -59,6 +59,15 @@ async def test_chunks_of_a_document_that_is_not_ready_are_not_handed_out(store: 
     assert await store.documents.has_ready(agent.id)
 
 
+async def test_passages_of_a_document_are_read_in_order_from_a_position_on(store: Store):
+    agent = await keep_agent(store)
+    document = await keep_document(store, agent.id, "one", "two", "three")
+    await keep_document(store, agent.id, "another")
+    assert [it.text for it in await store.documents.passages(document, first=0, limit=2)] == ["one", "two"]
+    assert [it.text for it in await store.documents.passages(document, first=1, limit=9)] == ["two", "three"]
+    assert await store.documents.passages(document, first=3, limit=9) == []
+
+
 async def test_agents_have_indexes_of_their_own(store: Store):
     first, second = await keep_agent(store), await keep_agent(store)
     await keep_document(store, first.id, "shared word of the first")

@@ -30,6 +30,13 @@ async def test_document_is_read_in_the_background_and_found(alice: httpx.AsyncCl
     assert (best["source"], best["page"], best["documentId"]) == (CONTRACT, 2, document["id"])
     assert "违约金" in best["text"]
     assert 0.3 <= best["score"] <= 1
+    text = f"/api/agents/{agent_id}/documents/{document['id']}/passages"
+    whole = (await alice.get(text)).json()
+    assert [it["position"] for it in whole["items"]] == [0, 1, 2] and whole["total"] == 3
+    position = int(best["chunkId"].rpartition(":")[2])
+    part = (await alice.get(text, params={"fromPosition": position, "limit": 1})).json()["items"]
+    assert [(it["chunkId"], it["text"]) for it in part] == [(best["chunkId"], best["text"])]
+    assert (await alice.get(text, params={"fromPosition": -1})).status_code == 422
 
 
 @ONLY_SQLITE

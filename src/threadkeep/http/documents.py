@@ -8,7 +8,15 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.services import ApiCall
 from threadkeep.http.uploads import Files
-from threadkeep.wire.documents import DocumentsView, DocumentView, HitsView, document_view, hit_view
+from threadkeep.wire.documents import (
+    DocumentsView,
+    DocumentView,
+    HitsView,
+    PassagesView,
+    document_view,
+    hit_view,
+    passages_view,
+)
 from threadkeep.wire.view import PageView
 
 
@@ -18,6 +26,13 @@ class DocumentSearchQuery(Struct, frozen=True, kw_only=True, rename="camel", for
     q: Annotated[str, Meta(min_length=1, max_length=2000, description="What to search for.")]
     top_k: Annotated[int, Meta(ge=1, le=100)] | None = None
     threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
+
+
+class PassageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which passages to read."""
+
+    from_position: Annotated[int, Meta(ge=0, le=2**62, description="The first passage, counted from 0.")] = 0
+    limit: Annotated[int, Meta(ge=1, le=200)] = 20
 
 
 async def add_documents(call: ApiCall, *, agent_id: str, files: Files) -> DocumentsView:
@@ -48,6 +63,16 @@ async def list_documents(call: ApiCall, *, agent_id: str, query: PageQuery) -> P
 async def get_document(call: ApiCall, *, agent_id: str, document_id: str) -> DocumentView:
     """Read a document's status."""
     return document_view(await call.services.documents.get(call.user, agent_id, document_id))
+
+
+async def list_passages(
+    call: ApiCall, *, agent_id: str, document_id: str, query: PassageQuery
+) -> PassagesView:
+    """Read a document's text, passage by passage, from a position on."""
+    document, chunks = await call.services.documents.passages(
+        call.user, agent_id, document_id, first=query.from_position, limit=query.limit
+    )
+    return passages_view(document, chunks)
 
 
 async def retry_document(call: ApiCall, *, agent_id: str, document_id: str) -> DocumentView:

@@ -193,6 +193,13 @@ _TABLE = (
         _DOCUMENT,
     ),
     Route(
+        "GET",
+        "/api/agents/{agent_id}/documents/{document_id}/passages",
+        documents.list_passages,
+        "Documents",
+        errors=_DOCUMENT,
+    ),
+    Route(
         "POST",
         "/api/agents/{agent_id}/documents/{document_id}/retry",
         documents.retry_document,

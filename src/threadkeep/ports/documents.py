@@ -71,6 +71,10 @@ class DocumentStore(Protocol):
         """An agent's documents, newest first."""
         ...
 
+    async def passages(self, document: Document, *, first: int, limit: int) -> Sequence[Chunk]:
+        """A document's chunks from a position on, in order."""
+        ...
+
     async def has_ready(self, agent_id: AgentId) -> bool:
         """Whether an agent has anything to search."""
         ...

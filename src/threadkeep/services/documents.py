@@ -11,6 +11,7 @@ from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.document import (
     HEAD_BYTES,
     MOST_NAME_CHARACTERS,
+    Chunk,
     Document,
     DocumentStatus,
     media_type_of,
@@ -86,6 +87,13 @@ class Documents:
         """An agent's documents, newest first."""
         agent = await self._agents.get_open(user, agent_id)
         return await self._store.documents.page(agent.id, before=before, offset=offset, limit=limit)
+
+    async def passages(
+        self, user: User, agent_id: str, document_id: str, *, first: int, limit: int
+    ) -> tuple[Document, Sequence[Chunk]]:
+        """A document with some of its passages, from a position on."""
+        document = await self.get(user, agent_id, document_id)
+        return document, await self._store.documents.passages(document, first=first, limit=limit)
 
     async def retry(self, user: User, agent_id: str, document_id: str) -> Document:
         """Processes a failed document again."""

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from threadkeep.domain.document import Document, DocumentStatus
+from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.ids import LAST_UUID, AgentId, DocumentId
 from threadkeep.ports.documents import CheckRoom, ExtractedPart
 from threadkeep.storage.database import Database, Plan, Row, Statement
@@ -86,6 +86,10 @@ _SOME_CHUNKS = Statement(
     """SELECT id, term_count, terms FROM tk_chunks WHERE document_id = :document_id
     ORDER BY position LIMIT :limit"""
 )
+PASSAGES = Statement(
+    """SELECT position, text, page, heading FROM tk_chunks
+    WHERE document_id = :document_id AND position >= :first ORDER BY position LIMIT :limit"""
+)
 _DELETE_CHUNK = Statement("DELETE FROM tk_chunks WHERE id = :id")
 
 
@@ -112,6 +116,11 @@ class SqlDocuments:
             PAGE(agent_id=agent_id, before=before or LAST_UUID, offset=offset, limit=limit)
         )
         return [_document(row) for row in rows]
+
+    async def passages(self, document: Document, *, first: int, limit: int) -> Sequence[Chunk]:
+        """A document's chunks from a position on, in order."""
+        rows = await self._database.fetch(PASSAGES(document_id=document.id, first=first, limit=limit))
+        return [Chunk(*row) for row in rows]
 
     async def has_ready(self, agent_id: AgentId) -> bool:
         """Whether an agent has anything to search."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from threadkeep.domain.document import Document, DocumentStatus
+from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.ports.retriever import Hit
 from threadkeep.wire.view import Id, Time, View, rfc3339
 
@@ -44,6 +44,23 @@ class HitView(View, frozen=True, kw_only=True):
     score: Annotated[float, Meta(description="From 0 to 1.")]
 
 
+class PassageView(View, frozen=True, kw_only=True):
+    """A passage of a document; `chunkId` is the one that search results and citations have."""
+
+    chunk_id: str
+    position: int
+    page: int | None
+    heading: str | None
+    text: str
+
+
+class PassagesView(View, frozen=True, kw_only=True):
+    """Some passages of a document, in order, and how many it has."""
+
+    items: Sequence[PassageView]
+    total: int
+
+
 class HitsView(View, frozen=True, kw_only=True):
     """The matches, best first."""
 
@@ -66,6 +83,21 @@ def document_view(document: Document) -> DocumentView:
         created_at=rfc3339(document.created_at),
         updated_at=rfc3339(document.updated_at),
     )
+
+
+def passages_view(document: Document, chunks: Sequence[Chunk]) -> PassagesView:
+    """Some passages of a document."""
+    items = [
+        PassageView(
+            chunk_id=f"{document.id}:{chunk.position}",
+            position=chunk.position,
+            page=chunk.page,
+            heading=chunk.heading,
+            text=chunk.text,
+        )
+        for chunk in chunks
+    ]
+    return PassagesView(items=items, total=document.chunk_count)
 
 
 def hit_view(hit: Hit) -> HitView:

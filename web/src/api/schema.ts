@@ -18,6 +18,7 @@ export const ROUTES = new Set<string>([
   "GET /api/agents/{agent_id}/documents",
   "GET /api/agents/{agent_id}/documents/{document_id}",
   "DELETE /api/agents/{agent_id}/documents/{document_id}",
+  "GET /api/agents/{agent_id}/documents/{document_id}/passages",
   "POST /api/agents/{agent_id}/documents/{document_id}/retry",
   "GET /api/agents/{agent_id}/search",
   "POST /api/agents/{agent_id}/conversations",
@@ -788,6 +789,21 @@ export interface PageView_SearchHitView {
 export interface PageView_ToolResultView {
   items: ToolResultView[];
   nextCursor: string | null;
+}
+
+/** A passage of a document; `chunkId` is the one that search results and citations have. */
+export interface PassageView {
+  chunkId: string;
+  position: number;
+  page: number | null;
+  heading: string | null;
+  text: string;
+}
+
+/** Some passages of a document, in order, and how many it has. */
+export interface PassagesView {
+  items: PassageView[];
+  total: number;
 }
 
 /** Which branch to select. */

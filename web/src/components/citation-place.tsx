@@ -4,6 +4,8 @@ import { type Part } from "../turn/parts";
 import { useChunk } from "./use-chunk";
 
 interface Props {
+  /** The agent whose documents were searched. */
+  agentId: string | undefined;
   /** The reply with the marks. */
   reply: RefObject<HTMLElement | null>;
   parts: readonly Part[];
@@ -15,7 +17,7 @@ interface Props {
 const loadCitations = () => import("./citations");
 
 /** What a mark `[1]` refers to: shown when the user comes near it or opens it, with code that is loaded then. */
-export function CitationPlace({ reply, parts, opened, onClose }: Props) {
+export function CitationPlace({ agentId, reply, parts, opened, onClose }: Props) {
   const [isNear, setNear] = useState(false);
   useEffect(() => {
     const leaving = new AbortController();
@@ -24,5 +26,5 @@ export function CitationPlace({ reply, parts, opened, onClose }: Props) {
     return () => leaving.abort();
   }, [reply]);
   const citations = useChunk(loadCitations, isNear || opened !== null, onClose);
-  return citations && <citations.Citations reply={reply} parts={parts} opened={opened} onClose={onClose} />;
+  return citations && <citations.Citations agentId={agentId} reply={reply} parts={parts} opened={opened} onClose={onClose} />;
 }

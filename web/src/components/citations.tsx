@@ -8,6 +8,7 @@ import { SourceDrawer } from "./source-drawer";
 import { useNearMark } from "./use-near-mark";
 
 interface Props {
+  agentId: string | undefined;
   reply: RefObject<HTMLElement | null>;
   parts: readonly Part[];
   opened: number | null;
@@ -15,14 +16,14 @@ interface Props {
 }
 
 /** The passages behind the marks of a reply: a preview of one that is near, and the one that was opened. */
-export function Citations({ reply, parts, opened, onClose }: Props) {
+export function Citations({ agentId, reply, parts, opened, onClose }: Props) {
   const hits = useMemo(() => hitsOf(parts), [parts]);
   const { mark, hold, release } = useNearMark(reply, opened !== null);
   const hit = mark?.isConnected && hits[Number(mark.dataset["source"]) - 1];
   return (
     <>
       {mark && hit && <CitationPreview key={mark.dataset["source"]} mark={mark} hit={hit} onEnter={hold} onLeave={release} />}
-      {opened !== null && hits[opened - 1] && <SourceDrawer hits={hits} index={opened} onClose={onClose} />}
+      {opened !== null && hits[opened - 1] && <SourceDrawer agentId={agentId} hits={hits} index={opened} onClose={onClose} />}
     </>
   );
 }

@@ -20,6 +20,7 @@ export interface MessageActions {
 }
 
 interface Props extends MessageActions {
+  agentId?: string;
   message: Message;
   live: LiveReply | null;
   isLast: boolean;
@@ -36,7 +37,7 @@ interface Props extends MessageActions {
 
 /** One message of a conversation. */
 export const EntryView = memo(
-  function EntryView({ message, live, isLast, isWanted, isEdited, running, busy, thread, ...actions }: Props) {
+  function EntryView({ agentId, message, live, isLast, isWanted, isEdited, running, busy, thread, ...actions }: Props) {
     const { onChoose, onEdit, onFork, onDetails } = actions;
     const { siblings, turnId } = message;
     const answer: Answer = useCallback(
@@ -63,6 +64,7 @@ export const EntryView = memo(
           </UserMessage>
         ) : (
           <Reply
+            agentId={agentId}
             message={message}
             live={live}
             isLast={isLast}
@@ -81,6 +83,7 @@ export const EntryView = memo(
     );
   },
   (before, after) =>
+    before.agentId === after.agentId &&
     before.message === after.message &&
     before.live === after.live &&
     before.isLast === after.isLast &&

@@ -45,6 +45,7 @@ export function MessageList({ thread, seq, editedId, onEdit, onFork, onDetails }
             <Fragment key={keyOf(message)}>
               {isFirstKept && state.summary && <SummaryCard summary={state.summary} thread={thread} />}
               <EntryView
+                agentId={state.conversation?.agentId}
                 message={message}
                 live={isLast ? state.live : null}
                 isLast={isLast}

@@ -17,6 +17,8 @@ import { Sources } from "./sources";
 import { type Answer } from "./use-answer";
 
 interface Props {
+  /** Whose documents it may cite. */
+  agentId?: string;
   message: Message;
   live: LiveReply | null;
   isLast: boolean;
@@ -32,7 +34,7 @@ interface Props {
   children?: ReactNode;
 }
 
-export function Reply({ message, live, isLast, running, busy, children, ...actions }: Props) {
+export function Reply({ agentId, message, live, isLast, running, busy, children, ...actions }: Props) {
   const { onRegenerate, onContinue, onAnswer, onFork, onDetails } = actions;
   const words = useWords();
   const article = useRef<HTMLElement>(null);
@@ -78,7 +80,7 @@ export function Reply({ message, live, isLast, running, busy, children, ...actio
       )}
       {citations.length > 0 && !running && <Sources citations={citations} onOpen={setSource} />}
       {citations.length > 0 && (
-        <CitationPlace reply={article} parts={parts} opened={source} onClose={() => setSource(null)} />
+        <CitationPlace agentId={agentId} reply={article} parts={parts} opened={source} onClose={() => setSource(null)} />
       )}
       {!running && (
         <ReplyEnding message={message} hasText={hasText} isLast={isLast} onRegenerate={onRegenerate} onContinue={onContinue} />

@@ -7,9 +7,13 @@ import { type RetrievalHitView } from "../api/schema";
 import { Markdown } from "../markdown/markdown";
 import { useWords } from "../words";
 import { useSourceWords } from "../words/sources";
+import { DocumentText } from "./document-text";
 import { IconButton } from "./icon-button";
+import { useDocumentText } from "./use-document-text";
 
 interface Props {
+  /** The agent whose documents were searched. */
+  agentId: string | undefined;
   /** Everything that was found for the reply. */
   hits: readonly RetrievalHitView[];
   /** The number of the one that is cited. */
@@ -17,14 +21,15 @@ interface Props {
   onClose: () => void;
 }
 
-/** A source with the passage that an answer cites, among what else was found in it. */
-export function SourceDrawer({ hits, index, onClose }: Props) {
+/** A document at the passage that an answer cites; without the right to read it, the passages that were found. */
+export function SourceDrawer({ agentId, hits, index, onClose }: Props) {
   const words = useWords();
   const told = useSourceWords();
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   const cited = hits[index - 1]!;
   const others = othersOf(hits, cited);
+  const text = useDocumentText(agentId, cited.chunkId);
   useLayoutEffect(() => {
     const shown = dialog.current;
     shown?.showModal();
@@ -46,8 +51,14 @@ export function SourceDrawer({ hits, index, onClose }: Props) {
           </a>
         </p>
       )}
-      <h3>{told.cited}</h3>
-      <Passage hit={cited} isCited />
+      {text.passages.length > 0 ? (
+        <DocumentText text={text} citedId={cited.chunkId} />
+      ) : (
+        <>
+          <h3>{told.cited}</h3>
+          <Passage hit={cited} isCited />
+        </>
+      )}
       {others.length > 0 && (
         <>
           <h3>{told.othersFound}</h3>
