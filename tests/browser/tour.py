@@ -178,12 +178,6 @@ def usage(page: Page, model: ScriptedModel) -> None:
     expect(page.get_by_role("table", name="By day")).to_be_visible()
 
 
-def nothing_used(page: Page, _: ScriptedModel) -> None:
-    """The same before anything was."""
-    choose(page, "Profile", "Usage")
-    expect(page.get_by_text("No usage yet")).to_be_visible()
-
-
 def agents(page: Page, _: ScriptedModel) -> None:
     """All agents, and what can be done with one."""
     made(page, "/api/agents", {"name": "Advisor", "description": "Gives advice."})
@@ -305,19 +299,15 @@ SCREENS: dict[str, Screen] = {
     "briefings": briefings,
     "briefing card": briefing_card,
     "usage": usage,
-    "nothing used": nothing_used,
     "agents": agents,
     "my settings": my_settings,
     "general": settings("General"),
     "prompt": settings("Prompt"),
-    "servers": settings("Tools"),
     "server form": server_form,
-    "no documents": settings("Documents"),
     "documents": documents,
     "limits": settings("Limits"),
     "new agent": new_agent,
     "approval": approval,
-    "archive": put_away("Archive", "Archived conversations"),
     "deleted": put_away("Delete", "Recently deleted"),
     "row menu": row_menu,
     "profile menu": profile_menu,

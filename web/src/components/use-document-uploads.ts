@@ -27,8 +27,9 @@ export function useDocumentUploads(path: string, documents: readonly DocumentVie
   const waiting = useRef<DocumentUpload[]>([]);
   const cancels = useRef(new Map<string, AbortController>());
   const running = useRef(0);
-  // A file that the agent has is answered with the document that it is.
+  // A file that the agent has is answered with the document that it is: one listed before, or made by another upload.
   const known = useRef(new Set<string>());
+  const answered = useRef(new Set<string>());
   useEffect(() => {
     for (const { id } of documents) known.current.add(id);
   }, [documents]);
@@ -53,10 +54,12 @@ export function useDocumentUploads(path: string, documents: readonly DocumentVie
     cancels.current.set(key, cancel);
     const onProgress = (progress: number) => change(key, { state: "uploading", progress });
     onProgress(0);
+    // The list may have the new document before this upload has its answer.
+    const before = new Set(known.current);
     try {
       const { id, fileName } = await upload<DocumentView>(path, file, onProgress, cancel.signal);
-      const isNew = !known.current.has(id);
-      known.current.add(id);
+      const isNew = !before.has(id) && !answered.current.has(id);
+      answered.current.add(id);
       if (isNew) await onAdded();
       change(key, isNew ? null : { state: "duplicate", of: fileName });
     } catch (error) {
