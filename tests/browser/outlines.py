@@ -17,10 +17,7 @@ CHANGING = [
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b"), "<id>"),
     (re.compile(r"(?<!level=)\d[\d.,:]*"), "#"),
     (re.compile(r"[Jj]ust now|# (minutes?|seconds?) ago"), "<ago>"),
-    (
-        re.compile(r"# (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)[a-z]* #(?:, # *[AaPp]?[Mm]?)?"),
-        "<date>",
-    ),
+    (re.compile(r"\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* # # #\s[AP]M"), "<date>"),
     (re.compile(r"# (ms|s|min)\b"), "# s"),
 ]
 
