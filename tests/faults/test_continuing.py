@@ -118,9 +118,11 @@ async def test_one_of_two_different_answers_counts_and_both_see_it(
         assert person.seen[-1]["status"] == "COMPLETED"
 
 
-async def test_answer_that_comes_before_the_node_has_let_go_of_the_turn(
+@asynccontextmanager
+async def held_at_its_pause(
     tmp_path: Path, model: ScriptedModel, server: ToolServer, monkeypatch: pytest.MonkeyPatch
-):
+) -> AsyncGenerator[tuple[DyingNode, Person, asyncio.Task[None], asyncio.Event]]:
+    """A turn that has paused on a node that keeps hold of it until the event is set."""
     paused, go_on = asyncio.Event(), asyncio.Event()
 
     async def tell(signals: Signals, turn: Any) -> None:
@@ -136,33 +138,26 @@ async def test_answer_that_comes_before_the_node_has_let_go_of_the_turn(
         )
         talking = asyncio.create_task(person.talk(node.client))
         await paused.wait()
+        yield node, person, talking, go_on
+        talking.cancel()
+
+
+async def test_answer_that_comes_before_the_node_has_let_go_of_the_turn(
+    tmp_path: Path, model: ScriptedModel, server: ToolServer, monkeypatch: pytest.MonkeyPatch
+):
+    async with held_at_its_pause(tmp_path, model, server, monkeypatch) as (node, person, _, go_on):
         path = f"/api/turns/{person.turn_id}/approvals/{person.request_id}"
         assert (await node.client.post(path, json={"action": "allow"})).status_code == 200
         go_on.set()  # the turn runs here again by now
         await until(lambda: kinds(person.seen)["approval_request"] == 2)
         assert kinds(person.seen)["turn_resumed"] == 0
         assert [use.tool_name for use in server.uses].count("note") == 1
-        talking.cancel()
 
 
 async def test_abort_that_comes_before_the_node_has_let_go_of_the_turn(
     tmp_path: Path, model: ScriptedModel, server: ToolServer, monkeypatch: pytest.MonkeyPatch
 ):
-    paused, go_on = asyncio.Event(), asyncio.Event()
-
-    async def tell(signals: Signals, turn: Any) -> None:
-        paused.set()
-        await go_on.wait()
-
-    monkeypatch.setattr(Signals, "paused", tell)
-    settings = settings_of(model, tmp_path, f"sqlite:///{tmp_path}/data/threadkeep.db")
-    async with dying_node(settings) as node:
-        ask_first = agent_settings(server, tools={"desk.note": {"access": "ask"}})
-        person = await Person.meet(
-            node.client, await converse(node.client, ask_first), "it", is_answered=True
-        )
-        talking = asyncio.create_task(person.talk(node.client))
-        await paused.wait()
+    async with held_at_its_pause(tmp_path, model, server, monkeypatch) as (node, person, talking, go_on):
         aborting = asyncio.create_task(node.client.post(f"/api/conversations/{person.conversation}/abort"))
         await asyncio.sleep(0.1)  # by then it was told to stop
         go_on.set()

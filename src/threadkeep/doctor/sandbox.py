@@ -29,7 +29,7 @@ print("in" if tried(open, own, "w") and not seen and not tried(open, outside, "w
 """
 UPGRADE = (
     "Use Linux 5.13 or later with Landlock, or install bubblewrap (bwrap). Until then, only let people add "
-    "programs whom you would trust with this account."
+    "programs that you would trust with this account."
 )
 
 

@@ -15,7 +15,7 @@ class BranchStore(Protocol):
     """The branches of conversations."""
 
     async def up_to(self, conversation_id: ConversationId, message_id: MessageId | None) -> Branch | None:
-        """The branch that ends with a message, or before the first one; None if there is no such message."""
+        """The branch that ends with a message, or before the first one; None if the message is not found."""
         ...
 
     async def through(self, conversation_id: ConversationId, message_id: MessageId) -> Branch | None:

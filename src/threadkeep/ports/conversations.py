@@ -37,7 +37,7 @@ class ConversationStore(Protocol):
         ...
 
     async def by_session(self, session_id: str) -> Conversation | None:
-        """The conversation of a session id, whoever owns it, unless it is deleted."""
+        """The conversation of a session id, any user's, unless it is deleted."""
         ...
 
     async def page(

@@ -42,5 +42,5 @@ class ExecutionStore(Protocol):
         events: Sequence[ExecutionEvent],
         record: RecordRun,
     ) -> Sequence[RecordedRun] | None:
-        """Stores events, each once; a completed run becomes a turn. None if there is no such conversation."""
+        """Stores events, each once; a completed run becomes a turn. None without that conversation."""
         ...

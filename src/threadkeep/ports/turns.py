@@ -121,7 +121,7 @@ class TurnStore(Protocol):
         ...
 
     async def status(self, turn_id: TurnId) -> TurnStatus | None:
-        """A turn's status, whoever owns it; None if it doesn't exist."""
+        """The status of any user's turn; None if it doesn't exist."""
         ...
 
     async def running(self, *, after: str | None, offset: int, limit: int) -> Sequence[RunningTurn]:
@@ -129,7 +129,7 @@ class TurnStore(Protocol):
         ...
 
     async def get_active(self, turn_id: TurnId) -> RunningTurn | None:
-        """A turn that runs or waits for its user, whoever owns it."""
+        """Any user's turn that runs or waits for its user."""
         ...
 
     async def begun_after(

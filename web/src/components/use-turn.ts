@@ -68,7 +68,7 @@ async function read(turnId: string, signal: AbortSignal): Promise<[TurnView, Rec
   ]);
 }
 
-/** Whether there is no such turn; what is no id names none. */
+/** Whether the turn was not found; a malformed id counts as that, too. */
 function isMissing(error: unknown): boolean {
   return error instanceof ApiError && [400, 404, 422].includes(error.status);
 }
