@@ -1,6 +1,6 @@
 """Where the keyboard is while the page changes by itself, and after something closes."""
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import NARROW
 from tests.browser.test_sidebar import listed, make
@@ -30,6 +30,23 @@ def test_menu_stays_open_and_focused_while_an_answer_streams_and_the_list_moves(
     expect(rename).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Actions for Report")).to_be_focused()
+
+
+def test_menu_that_was_opened_while_a_conversation_begins_keeps_the_focus(page: Page, model: ScriptedModel):
+    make(page, "Report")
+    model.script([Say("Here.")])
+    held: list[Route] = []
+    page.route(
+        "**/conversations", lambda it: held.append(it) if it.request.method == "POST" else it.continue_()
+    )
+    with page.expect_request(lambda it: it.method == "POST" and it.url.endswith("/conversations")):
+        say(page, "Are you there?")
+    page.get_by_role("button", name="Actions for Report").focus()
+    page.keyboard.press("ArrowDown")
+    held[0].continue_()
+    done(page)
+    expect(listed(page, "Today")).to_have_text(["Are you there?", "Report"])
+    expect(page.get_by_role("menuitem", name="Pin")).to_be_focused()
 
 
 def test_focus_goes_to_the_next_row_when_one_is_gone(page: Page):

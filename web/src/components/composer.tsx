@@ -50,6 +50,7 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
   const isEditing = onCancelEdit !== undefined;
   useEffect(() => {
     if (!isEditing && !matchMedia("(pointer: fine)").matches) return;
+    if (document.activeElement?.closest("[popover], dialog")) return; // where the user has gone meanwhile
     input.current?.focus();
     input.current?.setSelectionRange(input.current.value.length, input.current.value.length);
   }, [draftKey, isEditing]);

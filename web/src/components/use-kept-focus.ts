@@ -12,8 +12,9 @@ export function useKeptFocus(list: RefObject<HTMLElement | null>): void {
       focused = null; // a click on nothing takes the focus away, and that is meant
     };
     const changed = new MutationObserver((records) => {
+      showMenusAgain(rows);
       if (!focused || document.activeElement !== document.body) return;
-      if (focused.isConnected) return refocus(focused);
+      if (focused.isConnected) return focused.focus();
       const gone = records.find(({ removedNodes }) => [...removedNodes].some((it) => it.contains(focused)));
       const near = [gone?.nextSibling, gone?.previousSibling].find((it) => it instanceof HTMLElement);
       near?.querySelector<HTMLElement>("a, button")?.focus();
@@ -29,9 +30,7 @@ export function useKeptFocus(list: RefObject<HTMLElement | null>): void {
   }, [list]);
 }
 
-/** A row that is moved loses the focus, and an open menu in it closes. */
-function refocus(element: HTMLElement): void {
-  const menu = element.closest<HTMLElement>("[popover]");
-  if (menu && !menu.matches(":popover-open")) menu.showPopover();
-  element.focus();
+/** The browser hides an open menu whose row is moved. */
+function showMenusAgain(rows: HTMLElement): void {
+  for (const menu of rows.querySelectorAll<HTMLElement>("[popover]")) if (!menu.matches(":popover-open")) menu.showPopover();
 }
