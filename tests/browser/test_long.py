@@ -90,3 +90,24 @@ def test_message_that_was_found_is_opened_where_it_stands(page: Page, model: Scr
     expect(answer(page)).to_have_text("No, it was grey.")
     expect(message).to_have_count(0)
     done(page)
+
+
+# The event for the page's own scrolling may arrive when the answer has grown again.
+GROW = """async (it, by) => {
+    it.firstElementChild.style.minHeight = `${it.scrollHeight + by}px`;
+    it.dispatchEvent(new Event("scroll"));
+    for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
+    return it.scrollHeight - it.scrollTop - it.clientHeight < 2;
+}"""
+
+
+def test_view_follows_what_grows_until_the_user_scrolls_up(page: Page):
+    scroller = page.locator(".scroller")
+    to_latest = page.get_by_role("button", name="Jump to latest")
+    is_at_end = scroller.evaluate(GROW, 300)
+    assert is_at_end
+    expect(to_latest).to_have_count(0)
+    scroll(page, "it.scrollTop - 200")
+    expect(to_latest).to_be_visible()
+    is_at_end = scroller.evaluate(GROW, 300)
+    assert not is_at_end

@@ -33,6 +33,7 @@ export function useScrolling(
   const scroller = useRef<HTMLDivElement>(null);
   const [isAtEnd, setAtEnd] = useState(true);
   const pinned = useRef(true);
+  const lastTop = useRef(0);
   /** The key of the last entry that is drawn; null for the newest. */
   const [lastKey, setLastKey] = useState<string | null>(null);
   const keyAt = (index: number) => (messages[index] ? keyOf(messages[index]) : null);
@@ -92,9 +93,11 @@ export function useScrolling(
     const box = scroller.current;
     if (!box) return;
     const rest = box.scrollHeight - box.scrollTop - box.clientHeight;
-    const atEnd = rest < AT_END_PX && end === messages.length && !hasNewer;
-    pinned.current = atEnd;
-    setAtEnd(atEnd);
+    // An answer may grow before the event for our own scrolling arrives: only a user scrolls up.
+    const isFollowing = pinned.current && box.scrollTop >= lastTop.current;
+    lastTop.current = box.scrollTop;
+    pinned.current = (isFollowing || rest < AT_END_PX) && end === messages.length && !hasNewer;
+    setAtEnd(pinned.current);
     remember();
     if (box.scrollTop < NEAR_PX) {
       earlier();
