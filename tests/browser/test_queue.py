@@ -86,13 +86,23 @@ def test_stopping_holds_the_queue_until_one_sends_again(page: Page, model: Scrip
     queue(page, "And three?")
     box(page).press("Escape")
     expect(log(page)).to_contain_text("Stopped.")
-    expect(queued(page)).to_contain_text("On hold: send a message to continue")
+    expect(queued(page)).to_contain_text("On hold")
     model.script([Say("Three.")], [Say("Four.")])
     say(page, "And four?")
     expect(answer(page)).to_have_text("Four.")
     done(page)
     said = page.get_by_role("article", name="You said").locator(".bubble")
     expect(said).to_have_text(["Count", "And three?", "And four?"])
+
+
+def test_held_message_is_sent_by_its_button(page: Page, model: ScriptedModel, gate: Gate):
+    queue(page, "And three?")
+    box(page).press("Escape")
+    model.script([Say("Three.")])
+    queued(page).get_by_role("button", name="Send now").click()
+    expect(answer(page)).to_have_text("Three.")
+    done(page)
+    expect(queued(page)).to_have_count(0)
 
 
 def test_message_steers_the_turn_that_runs(page: Page, model: ScriptedModel, drawing: Drawing):

@@ -10,7 +10,7 @@ from threadkeep.testing import Fail, Gate, Pause, Say, ScriptedModel, Status, Th
 
 def say(page: Page, text: str) -> None:
     page.get_by_role("textbox", name="Message").fill(text)
-    page.get_by_role("button", name="Send").click()
+    page.get_by_role("button", name="Send", exact=True).click()
 
 
 def log(page: Page) -> Locator:

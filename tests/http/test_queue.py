@@ -145,6 +145,54 @@ async def test_queue_is_held_after_a_turn_that_did_not_complete(talk: Talk, mode
     assert (await said(talk, conversation))[2:] == ["2?", "two", "3?", "three", "4?", "four"]
 
 
+async def hold(talk: Talk, model: ScriptedModel, *contents: str) -> str:
+    """A conversation with messages that a stopped turn left on hold."""
+    gate = Gate()
+    model.script([Say("o"), Wait(gate)])
+    conversation = await talk.titled_conversation()
+    stopped = await talk.begin(conversation, "1?")
+    await gate.reached()
+    for content in contents:
+        await post(talk, conversation, content)
+    await talk.client.post(f"/api/conversations/{conversation}/abort")
+    await talk.events(stopped)
+    return conversation
+
+
+async def send_held(talk: Talk, conversation: str, message_id: str) -> httpx.Response:
+    path = f"/api/conversations/{conversation}/queued/{message_id}/send"
+    return await talk.client.post(path, headers=JSON)
+
+
+async def test_held_message_is_sent_at_once_and_the_others_follow(talk: Talk, model: ScriptedModel):
+    conversation = await hold(talk, model, "2?", "3?")
+    _, third = (await detail(talk, conversation))["queued"]
+    gate = Gate()
+    model.script([Say("three"), Wait(gate)], [Say("two")])
+    answer = await send_held(talk, conversation, third["messageId"])
+    assert answer.status_code == 202
+    await gate.reached()
+    assert answer.json()["userMessageId"] == third["messageId"]
+    busy = await send_held(talk, conversation, third["messageId"])
+    assert (busy.status_code, busy.json()["error"]["code"]) == (409, "TURN_IN_PROGRESS")
+    gate.open()
+    await until_idle(talk, conversation)
+    assert (await said(talk, conversation))[2:] == ["3?", "three", "2?", "two"]
+    sent = await send_held(talk, conversation, third["messageId"])
+    assert (sent.status_code, sent.json()["error"]["code"]) == (404, "MESSAGE_NOT_FOUND")
+
+
+async def test_held_message_that_is_sent_twice_at_once_begins_one_turn(talk: Talk, model: ScriptedModel):
+    conversation = await hold(talk, model, "2?")
+    (second,) = (await detail(talk, conversation))["queued"]
+    model.script([Say("two")])
+    answers = await asyncio.gather(*(send_held(talk, conversation, second["messageId"]) for _ in range(5)))
+    assert sorted(it.status_code for it in answers)[0] == 202
+    assert all(it.status_code in (404, 409) for it in sorted(answers, key=lambda it: it.status_code)[1:])
+    await until_idle(talk, conversation)
+    assert (await said(talk, conversation))[2:] == ["2?", "two"]
+
+
 async def test_held_queue_goes_on_after_the_failed_answer_is_given_again(talk: Talk, model: ScriptedModel):
     gate = Gate()
     model.script([Wait(gate)], [Say("one")], [Say("two")])

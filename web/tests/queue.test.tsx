@@ -169,6 +169,18 @@ it("sends what was held first: the new message is queued behind it", async () =>
   expect(state().live?.message.turnId).toBe("t2");
 });
 
+it("sends a held message now, and follows its turn", async () => {
+  server.queued = [waiting("q1", "Held", true), waiting("q2", "Later", true)];
+  await thread.join();
+  server.next = { turnId: "t2", userMessageId: "q1", assistantMessageId: "a-t2" };
+  server.begin("t2");
+  server.queued = [waiting("q2", "Later")];
+  await thread.sendHeld("q1");
+  expect(server.asked.at(-1)).toMatchObject({ method: "POST", call: "conversations/c/queued/q1/send" });
+  await vi.waitFor(() => expect(queue()).toEqual(["Later"]));
+  expect(state().live?.message.turnId).toBe("t2");
+});
+
 it("takes back what it showed as a turn where others were held before it", async () => {
   await thread.join();
   server.queued = [waiting("q2", "Go on")];
@@ -220,7 +232,7 @@ describe("the queue", () => {
     server.queued = [waiting("q1", "One"), waiting("q2", "Two", true)];
     await thread.join();
     const drawn = draw(list());
-    expect([...drawn.place.querySelectorAll(".state")].map((it) => it.textContent!.trim())).toEqual(["Queued", "On hold: send a message to continue"]);
+    expect([...drawn.place.querySelectorAll(".state")].map((it) => it.textContent!.trim())).toEqual(["Queued", "On hold"]);
   });
 
   it("is edited and cleared before it is sent", async () => {

@@ -167,6 +167,7 @@ class BlockingClient:
     queued = _waited(Client.queued)
     edit_queued = _waited(Client.edit_queued)
     remove_queued = _waited(Client.remove_queued)
+    send_held = _iterated(Client.send_held)
     regenerate = _iterated(Client.regenerate)
     follow = _iterated(Client.follow)
     reply = _waited(Client.reply)

@@ -450,6 +450,11 @@ class Client:
         """Removes a queued message; MESSAGE_NOT_FOUND once it has been sent."""
         await self._connection.send("DELETE", f"/api/conversations/{conversation_id}/queued/{message_id}")
 
+    def send_held(self, conversation_id: str, message_id: str) -> AsyncGenerator[TurnEvent]:
+        """Sends a held message now and yields its turn's events; the other held messages follow it."""
+        path = f"/api/conversations/{conversation_id}/queued/{message_id}/send"
+        return self._connection.stream("POST", path)
+
     def regenerate(
         self, conversation_id: str, message_id: str | None = None, *, tip: MessageRef = UNSET
     ) -> AsyncGenerator[TurnEvent]:

@@ -330,6 +330,15 @@ _TABLE = (
     ),
     Route(
         "POST",
+        "/api/conversations/{conversation_id}/queued/{message_id}/send",
+        turns.send_held_message,
+        "Turns",
+        errors=(*_CONVERSATION, AgentNotFound, MessageNotFound, *_TURN),
+        gives=_LOCATION,
+        also=(202,),
+    ),
+    Route(
+        "POST",
         "/api/conversations/{conversation_id}/regenerate",
         turns.regenerate,
         "Turns",

@@ -149,6 +149,14 @@ async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery, b
     return await _answer(call, turn, conversation, query)
 
 
+async def send_held_message(
+    call: ApiCall, *, conversation_id: str, message_id: str, query: SendQuery
+) -> Begun:
+    """Send a held message now; the other held messages follow it. Responds like sending a message."""
+    turn, conversation = await call.services.turns.send_held(call.user, conversation_id, message_id)
+    return await _answer(call, turn, conversation, query)
+
+
 async def send_chat(call: ApiCall, *, query: SendQuery, body: ChatBody) -> Sent:
     """Send a message in your main conversation with the default agent, creating it if needed."""
     # Nothing is made for a message that is refused.

@@ -14,6 +14,7 @@ from threadkeep.domain.conversation import BegunTurn, Branch, Conversation
 from threadkeep.domain.errors import (
     IdempotencyMismatch,
     InvalidRequest,
+    MessageNotFound,
     NothingToRegenerate,
     ShuttingDown,
     StorageConflict,
@@ -36,7 +37,14 @@ from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.turns import FromQueue, IdempotencyKey, WaitingEnd
-from threadkeep.services.access import agent_to_ask, branch_up_to, own_conversation, own_message, own_turn
+from threadkeep.services.access import (
+    agent_to_ask,
+    branch_up_to,
+    own_conversation,
+    own_message,
+    own_turn,
+    to_message_id,
+)
 from threadkeep.services.answers import Answers
 from threadkeep.services.payloads import whole_messages
 
@@ -137,6 +145,23 @@ class Turns:
                 return await self._begin(user, agent, begun, key, before=before)
             except StorageConflict:
                 continue  # somebody else wrote first: read it again and decide again
+        raise TurnInProgress("The conversation is changing too quickly. Try again.")
+
+    async def send_held(self, user: User, conversation_id: str, message_id: str) -> tuple[Turn, Conversation]:
+        """Starts the turn of a held message; the other held messages follow it."""
+        for _ in range(TRIES):
+            conversation, agent = await self._open(user, conversation_id)
+            conversation.check_idle()
+            id_ = to_message_id(message_id)
+            held = await self._store.queue.waiting(conversation.id)
+            message = next((it for it in held if it.id == id_), None)
+            if message is None:
+                raise MessageNotFound("This message isn't in the queue.")
+            begun = self._begin_queued(agent, conversation, message)
+            try:
+                return await self._begin(user, agent, begun, None, queue=FromQueue(message))
+            except StorageConflict:
+                continue
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
 
     async def regenerate(

@@ -18,7 +18,7 @@ class QueuedMessageView(View, frozen=True, kw_only=True):
     content: str
     files: Sequence[FilePartView]
     created_at: Time
-    held: Annotated[bool, Meta(description="On hold until the user sends a message.")]
+    held: Annotated[bool, Meta(description="On hold until the user sends it, or another message.")]
     steers: Annotated[
         Literal[True] | UnsetType,
         Meta(description="It joins the running turn before the next model call, unless the turn ends first."),

@@ -36,6 +36,7 @@ export const ROUTES = new Set<string>([
   "POST /api/turns/{turn_id}/approvals/{request_id}",
   "PATCH /api/conversations/{conversation_id}/queued/{message_id}",
   "DELETE /api/conversations/{conversation_id}/queued/{message_id}",
+  "POST /api/conversations/{conversation_id}/queued/{message_id}/send",
   "POST /api/conversations/{conversation_id}/regenerate",
   "POST /api/conversations/{conversation_id}/path",
   "POST /api/conversations/{conversation_id}/fork",

@@ -1,4 +1,4 @@
-import { Clock, CornerDownRight, Pencil, Trash2 } from "lucide-react";
+import { ArrowUp, Clock, CornerDownRight, Pause, Pencil, Trash2 } from "lucide-react";
 import { useState } from "react";
 
 import { ApiError } from "../api/client";
@@ -43,7 +43,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
     setEdited(null);
     document.getElementById("message")?.focus();
   };
-  const Icon = steers ? CornerDownRight : Clock;
+  const Icon = steers ? CornerDownRight : held ? Pause : Clock;
   return (
     <article className="said queued" aria-label={words.queuedMessage}>
       <MessageFiles files={files} />
@@ -92,6 +92,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
         </small>
         {!isLocal(messageId) && edited === null && (
           <>
+            {held && <IconButton icon={ArrowUp} label={words.sendNow} onClick={() => void change(thread.sendHeld(messageId))} />}
             <IconButton icon={Pencil} label={words.editQueued} onClick={() => setEdited(content)} />
             <IconButton icon={Trash2} label={words.removeQueued} onClick={() => void change(thread.removeQueued(messageId))} />
           </>

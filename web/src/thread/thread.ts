@@ -352,11 +352,20 @@ export class Thread {
     await this.#changeQueued("DELETE", messageId, null);
   }
 
+  /** Sends a held message now; the others follow it. */
+  async sendHeld(messageId: string): Promise<void> {
+    await this.#queuedCall("POST", `${messageId}/send`);
+  }
+
   async #changeQueued(method: "PATCH" | "DELETE", messageId: string, content: string | null): Promise<void> {
+    await this.#queuedCall(method, messageId, content === null ? undefined : { content });
+    this.#tell({ type: "requeued", messageId, content });
+  }
+
+  async #queuedCall(method: "POST" | "PATCH" | "DELETE", path: string, body?: object): Promise<void> {
     this.#changes++;
     try {
-      await send(method, `/api/conversations/${this.id}/queued/${messageId}`, content === null ? undefined : { content });
-      this.#tell({ type: "requeued", messageId, content });
+      await send(method, `/api/conversations/${this.id}/queued/${path}`, body);
     } finally {
       void this.refresh(); // it may have been sent meanwhile
     }
