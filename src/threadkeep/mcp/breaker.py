@@ -1,4 +1,4 @@
-"""A circuit breaker: retries a server that keeps failing less and less often."""
+"""A circuit breaker: waits longer after each failure of a server."""
 
 from dataclasses import dataclass
 
