@@ -210,7 +210,7 @@ def mark_sent(conversation_id: ConversationId, files: Iterable[FilePart]) -> Pla
 
 
 def add_sent(whole: WholeConversation) -> Plan[None]:
-    """The files of an imported conversation."""
+    """The files of an imported or forked conversation."""
     conversation, added = whole.conversation, set[PayloadId]()
     known = {payload.id: payload for payload in whole.payloads}
     for message in whole.messages:
